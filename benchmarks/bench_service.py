@@ -1,9 +1,10 @@
 """CPU per span of a whole service next to a Collector that makes metrics of the same requests of recorded spans.
 
-Each is a process of its own and gets the same requests of 512 spans from the same client over OTLP/HTTP. Counted is the CPU time
-that the system charges to the process and its children from the first request of one round to the first of the next: closing
-runs, collecting garbage and committing state are in it. The service runs with its default settings, but for a linger and a
-`reopen` of one second.
+Each is a process of its own and gets the same requests of 512 spans from the same client over OTLP/HTTP, one server after the
+other. Counted is the CPU time of the process and its children from the first request of its turn until it is idle and all runs
+are final: working off its queue, closing runs, collecting garbage and committing state are in it, and nothing of one turn is
+charged to the next or runs next to another server. The service runs with its default settings, but for a linger and a `reopen`
+of one second.
 """
 
 from __future__ import annotations
@@ -13,21 +14,27 @@ import tempfile
 import time
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
-from itertools import islice
+from functools import partial
+from itertools import islice, tee
 from pathlib import Path
 from typing import Final
 
 from benchmarks import without_native
-from benchmarks.measure import Row, ratios, row
+from benchmarks.measure import Row, in_turns, ratios, row
 from benchmarks.otlp import SPANS
 from benchmarks.serving import CLOSED_S, QUICK, Server, collector, send, service
 from benchmarks.shapes import RECORDED, traffic
 from tests.real.install import components
+from tests.real.waiting import until
 
-ROUNDS: Final = 7
-WARM: Final = 2
-"""Rounds before the first that counts: they fill the windows."""
-REQUESTS: Final = 80
+ROUNDS: Final = 11
+REQUESTS: Final = 60
+"""Requests of a turn."""
+WARM: Final = 4
+"""Turns of each server before the first that counts: they fill the windows, and heaps grow to the size they keep."""
+IDLE_S: Final = 0.25
+IDLE_SHARE: Final = 0.03
+"""A server is idle when it used less than this share of a core for so many seconds."""
 NATIVE, PYTHON, STATE, COLLECTOR = "service, native extension", "service, Python", "service with --state", "Collector"
 LIMITS: Final = {NATIVE: 3.5, PYTHON: 4.5}
 
@@ -77,16 +84,33 @@ def measured(
 
     Raises `Unavailable` where the traffic is absent.
     """
-    bodies, names = traffic(kind), list(found)
-    costs: dict[str, list[float]] = {name: [] for name in names}
-    before = {name: server.cpu() for name, server in found.items()}
-    for turn in range(WARM + rounds):
-        fresh = list(islice(bodies, requests))
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            send(found[name].otlp, fresh)
+    streams = dict(zip(found, tee(traffic(kind), len(found)), strict=True))
+
+    def warm(name: str) -> None:
+        send(found[name].otlp, list(islice(streams[name], requests)))
+
+    def cost(name: str) -> float:
+        bodies, server = list(islice(streams[name], requests)), found[name]
+        before = server.cpu()
+        send(server.otlp, bodies)
+        _until_idle(server)  # what was accepted is processed
         time.sleep(CLOSED_S)
-        now = {name: server.cpu() for name, server in found.items()}
-        for name in names if turn >= WARM else ():
-            costs[name].append((now[name] - before[name]) / (SPANS * requests))
-        before = now
-    return costs
+        _until_idle(server)
+        return (server.cpu() - before) / (SPANS * requests)
+
+    in_turns({name: partial(warm, name) for name in found}, WARM)
+    for server in found.values():
+        _until_idle(server)
+    return in_turns({name: partial(cost, name) for name in found}, rounds)
+
+
+def _until_idle(server: Server) -> None:
+    """Wait until a server has processed what it accepted: until its CPU clock stands still, but for its timers."""
+    used = [server.cpu()]
+
+    def is_idle() -> bool:
+        time.sleep(IDLE_S)
+        used.append(server.cpu())
+        return used[-1] - used[-2] < IDLE_SHARE * IDLE_S
+
+    until(is_idle, "the server to be idle")

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
@@ -39,19 +40,24 @@ def rows_of(name: str) -> list[Row]:
 
 
 def measured(chosen: Sequence[str], console: Console) -> tuple[list[Row], list[str]]:
-    """Return the rows of these benchmarks, and the names of those that failed. Each runs in a new process."""
+    """Return the rows of these benchmarks, and the names of those that failed. Each runs in a new process.
+
+    Progress is printed line by line, so that it shows in a log too.
+    """
     rows: list[Row] = []
     failed: list[str] = []
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as processes:
-        for name in chosen:
-            with console.status(f"{name} …"):
-                try:
-                    rows += processes.submit(rows_of, name).result()
-                except Unavailable as reason:
-                    console.print(f"skipped: {name}: {reason}")
-                except Exception:  # noqa: BLE001 (the rows of the others are kept)
-                    console.print_exception()
-                    failed.append(name)
+        for place, name in enumerate(chosen, 1):
+            console.print(f"{place} of {len(chosen)}: {name} …")
+            began = time.monotonic()
+            try:
+                rows += processes.submit(rows_of, name).result()
+            except Unavailable as reason:
+                console.print(f"skipped: {name}: {reason}")
+            except Exception:  # noqa: BLE001 (the rows of the others are kept)
+                console.print_exception()
+                failed.append(name)
+            console.print(f"    {time.monotonic() - began:.0f} s")
     return rows, failed
 
 

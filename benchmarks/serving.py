@@ -39,6 +39,8 @@ SPAN_METRICS: Final[Mapping[str, Any]] = {
 }
 """A Collector that makes metrics of spans, by two dimensions besides the connector's own four."""
 _TICK: Final = os.sysconf("SC_CLK_TCK")
+_SCHEDULED: Final = 2
+"""Kind of the CPU clock of another process in Linux's numbers of clocks: in nanoseconds, where /proc/PID/stat counts 10 ms."""
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _OK, _OVERLOADED = 200, 503
 _RUN: Final = """
@@ -112,8 +114,8 @@ def cpu(pid: int) -> float:
     total = 0.0
     for one in (pid, *_children(pid)):
         with suppress(OSError):
-            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-            total += sum(map(int, fields[11:15])) / _TICK
+            ended = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[13:15]
+            total += time.clock_gettime(~one << 3 | _SCHEDULED) + sum(map(int, ended)) / _TICK
     return total
 
 

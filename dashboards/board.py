@@ -61,11 +61,6 @@ def json_of(board: Board) -> str:
     return json.dumps(built, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def asked_in(section: Section) -> list[Any]:
-    """The questions of a section's panels."""
-    return [query for placed in section.panels for query in placed.panel.build().targets or ()]
-
-
 def _laid_out(sections: Iterable[Section]) -> Iterator[dict[str, Any]]:
     """Every panel as JSON, where it stands, with a number of its own."""
     at, number = 0, 0

@@ -160,7 +160,7 @@ def _table() -> Section:
                     Column("Value #G", "Latest run", panels.unit_of("dateTimeFromNow")),
                 ],
                 sort=("Score", False),
-            ),
+            )
         ],
     )
 

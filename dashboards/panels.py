@@ -36,7 +36,6 @@ HIGH_IS_GOOD: Final[Steps] = ((None, "red"), (0.5, "orange"), (0.7, "yellow"), (
 TIERS: Final[Steps] = ((None, "red"), (39.5, "orange"), (59.5, "yellow"), (79.5, "green"))
 """A score from which on each tier begins, rounded as people see it."""
 TIER_COLOURS: Final = {"STABLE": "green", "VARIABLE": "yellow", "UNSTABLE": "orange", "CRITICAL": "red"}
-ANY_IS_BAD: Final[Steps] = ((None, "green"), (1e-9, "red"))
 PLAIN: Final[Steps] = ((None, "blue"),)
 
 

@@ -7,16 +7,15 @@ import json
 import runpy
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast, get_args, get_origin
 
 from msgspec import Struct
-from msgspec.inspect import DictType, LiteralType, StructType, UnionType, VarTupleType
 
 from otel_reliability import config
-from otel_reliability.loading import Field, bounds_of, extra_of, public_fields, variable, written
+from otel_reliability.loading import Field, allowed_by, extra_of, is_section, own_fields, variable, without_none
 from otel_reliability.service.config_file import KAFKA, SECTION
 from otel_reliability.service.kafka_settings import KafkaSettings
-from otel_reliability.service.schema import schema
+from otel_reliability.service.schema import descriptions, item_of, schema
 from otel_reliability.service.settings import ServiceSettings
 
 HERE: Final = Path(__file__).resolve().parent
@@ -84,35 +83,35 @@ def settings_page() -> str:
 
 def _sections(prefix: str, kind: type[Struct]) -> Iterator[str]:
     """Yield a table of the struct's own settings, then those of its sections."""
-    parts = list(public_fields(kind))
+    parts, meanings = list(own_fields(kind)), descriptions(kind)
     rows = "".join(
-        f"| `{prefix}{one.path}` | {_allowed(one.type)} | {_default(one)} | {one.description} |\n"
+        f"| `{prefix}{one.path}` | {_allowed(one.type)} | {_default(one)} | {meanings[one.path]} |\n"
         for one in parts
-        if not isinstance(one.type, StructType)
+        if not is_section(one.type)
     )
     about = (inspect.getdoc(kind) or "").partition("\n")[0]
     title = f"`{prefix.removesuffix('.')}`" if prefix else "Settings of the engine"
     yield f"## {title}\n\n{about}\n\n| setting | type | default | meaning |\n|---|---|---|---|\n{rows}"
     for one in parts:
-        inner = one.type.item_type if isinstance(one.type, VarTupleType) else one.type
-        if isinstance(inner, StructType):
+        inner = item_of(one.type)
+        if is_section(inner):
             within = f"{prefix}{one.path}[…]." if inner is not one.type else f"{prefix}{one.path}."
-            yield from _sections(within, inner.cls)
+            yield from _sections(within, inner)
 
 
 def _allowed(kind: Any) -> str:
     """Return what a setting can be, in words."""
-    if isinstance(kind, UnionType):
-        return f"{_allowed(kind.types[0])}, or nothing"
-    if isinstance(kind, VarTupleType):
-        return f"a list; each: {_allowed(kind.item_type)}"
-    if isinstance(kind, DictType):
-        return f"a mapping; each value: {_allowed(kind.value_type)}"
-    if isinstance(kind, StructType):
+    if without_none(kind) is not kind:
+        return f"{_allowed(without_none(kind))}, or nothing"
+    if item_of(kind) is not kind:
+        return f"a list; each: {_allowed(item_of(kind))}"
+    if get_origin(kind) is Mapping:
+        return f"a mapping; each value: {_allowed(get_args(kind)[1])}"
+    if is_section(kind):
         return "a section, see below"
-    if isinstance(kind, LiteralType):
-        return " or ".join(f"`{word}`" for word in kind.values)
-    return str(extra_of(kind).get("allowed") or bounds_of(kind))
+    if get_origin(kind) is Literal:
+        return " or ".join(f"`{word}`" for word in sorted(get_args(kind)))
+    return allowed_by(kind)
 
 
 def _default(one: Field) -> str:
@@ -123,9 +122,13 @@ def _default(one: Field) -> str:
         return "none"
     if one.path == "windows":
         return "the last 100 runs"
-    if isinstance(one.type, VarTupleType):
+    if item_of(one.type) is not one.type:
         return ", ".join(f"`{item}`" for item in cast("tuple[str, ...]", one.default))
-    return f"`{written(one)}`"
+    units = extra_of(one.type).get("units")
+    if units is None or not isinstance(one.default, int | float):
+        return f"`{str(one.default).lower() if isinstance(one.default, bool) else str(one.default).removesuffix('.0')}`"
+    unit = max((unit for unit, size in units.items() if one.default % size == 0), key=lambda unit: units[unit])
+    return f"`{one.default / units[unit]:g}{unit}`"
 
 
 def metrics() -> str:

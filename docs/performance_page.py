@@ -28,7 +28,7 @@ HOW: Final = """## Method
 - Rows of the native extension need it installed; rows in Python are measured in the same run with its import blocked.
 - The service runs with its default settings, all endpoints open, but for a linger and a `reopen` of one second: so closing runs
   is inside the measurement. The Collector receives the same requests from the same client and makes metrics of spans with
-  `span_metrics`. It keeps no runs and no windows.
+  `span_metrics`. It keeps no runs and no windows. Each has a turn of its own, from its first request until it is idle.
 - A bare `ParseFromString` is protobuf's own C parser on the full schema of OTLP; its result is dropped.
 """
 

@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-FITS = 11
+FITS = 12
 """`otel_reliability.sources.native_decoder` says what that is."""
 
 cdef extern from "Python.h":
@@ -51,6 +51,8 @@ cdef enum Reads:  # what a reader does, as far as it is known here
     AN_INTEGER
     A_TEXT
     AS_IT_IS
+    ARGUMENTS
+    RESULT
 
 ctypedef const uint8_t *Place
 
@@ -281,13 +283,14 @@ cdef class Own:
     """A part that is read from each span: where it goes, what reads it, and the places of its attributes, -1 for an absent one."""
 
     cdef int place, reads
-    cdef object reader
-    cdef bint is_joined
+    cdef object own, reader
+    cdef bint is_joined, is_once
     cdef list at
 
-    def __init__(self, int place, reader, keys, bint is_joined, dict places, dict known):
-        self.place, self.reader, self.is_joined = place, reader, is_joined
-        self.reads = known.get(reader, UNKNOWN)
+    def __init__(self, int place, own, dict places, dict known):
+        self.place, self.own = place, own
+        self.reader, keys, self.is_joined, self.is_once = own
+        self.reads = known.get(self.reader, UNKNOWN)
         self.at = [places.get(key, -1) for key in keys]
 
 
@@ -295,9 +298,8 @@ cdef class Filled:
     """A template for the spans of one layout."""
 
     cdef object kind, failed, facts, build, session
-    cdef list parts
     cdef list own
-    cdef bint is_tool
+    cdef bint is_tool, has_result
     cdef Own own_session
 
 
@@ -334,7 +336,7 @@ cdef class Layout:
 cdef class Group:
     """The spans of one scope of one resource."""
 
-    cdef object resource, sender, scope, is_named, name, version
+    cdef object resource, sender, scope, name, version
     cdef dict layouts
 
 
@@ -357,20 +359,22 @@ cdef bytes _owner(Part part, Py_ssize_t *parts, Py_ssize_t most, bint holds_grou
 cdef class Scanner:
     """Reads requests by a `reader` of conventions; `python` has what this needs of the package (`sources.native_decoder`)."""
 
-    cdef object _reader, _python, _span, _tool, _call, _session, _decoded, _builder, _generation, _session_found
-    cdef object _digest, _hash_arguments, _read_result, _fault, _raw, _identifier, _rank
-    cdef dict _groups, _readers
+    cdef object _reader, _python, _span, _tool, _call, _own_type, _session, _decoded, _builder, _generation, _session_found
+    cdef object _digest, _read_once, _fault, _raw, _identifier, _rank
+    cdef bint _has_soft_errors
+    cdef dict _groups, _readers, _known
     cdef bytes _last_trace, _last_session
 
     def __init__(self, reader, python):
         self._reader, self._python = reader, python
         self._span, self._tool, self._call, self._session = python.AgentSpan, python.ToolFacts, python.Call, python.Session
         self._decoded, self._fault, self._raw = python.decoded, python.fault, python.raw
-        hasher = reader.hasher
-        self._digest, self._hash_arguments, self._read_result = hasher.digest, hasher.hashed_arguments, hasher.result
-        self._identifier, self._rank = reader.readers[2], reader.convention_rank
-        self._readers = dict(zip(reader.readers, (AN_INTEGER, A_TEXT, A_TEXT, AS_IT_IS)))
-        self._builder = None if reader.has_rules else reader.builder
+        templates, hasher = reader.templates, reader.hasher
+        self._digest, self._read_once, self._known = hasher.digest, hasher.once, hasher.known
+        self._has_soft_errors = hasher.has_soft_errors
+        self._identifier, self._rank, self._own_type = templates.readers[2], reader.convention_rank, templates.own
+        self._readers = dict(zip(templates.readers, (AN_INTEGER, A_TEXT, A_TEXT, AS_IT_IS, ARGUMENTS, RESULT)))
+        self._builder = templates.tool
         self._groups, self._generation = {}, None
         self._last_trace = self._last_session = b""
 
@@ -441,7 +445,6 @@ cdef class Scanner:
             group.resource, (group.name, group.version) = self._python.resource_of(resource), self._python.scope_of(scope)
             group.sender = group.resource.sender(group.version)
             group.scope, group.layouts = self._reader.scope(group.name), {}
-            group.is_named = group.scope.is_named
             if len(resource) + len(scope) <= MAX_KEY_BYTES:
                 self._reader.remember(len(resource) + len(scope) + MAX_ASKED)
                 self._groups[resource, scope] = group
@@ -470,7 +473,7 @@ cdef class Scanner:
         cdef Filled filled = self._filled(group, layout, span, whole)
         if filled is None:
             return self._by_python(group, span, whole)
-        facts = filled.facts if filled.build is None else self._facts(filled, span)
+        facts, failed = (filled.facts, filled.failed) if filled.build is None else self._facts(filled, span)
         cdef bytes trace = self._last_trace
         if PyBytes_GET_SIZE(trace) != 16 or memcmp(PyBytes_AS_STRING(trace), span.trace.at, 16) != 0:
             trace = self._last_trace = _bytes(span.trace)
@@ -481,7 +484,7 @@ cdef class Scanner:
         return _new(
             self._span,
             (
-                trace, _bytes(span.id), parent, remote, span.start, max(span.start, span.end), span.kind, filled.kind, filled.failed,
+                trace, _bytes(span.id), parent, remote, span.start, max(span.start, span.end), span.kind, filled.kind, failed,
                 facts, group.scope.name, group.sender, self._session_of(layout, filled, span), None, (), None, None, (),
             ),
         )
@@ -510,7 +513,7 @@ cdef class Scanner:
         """The template of a span; None where spans like it share none."""
         cdef uint8_t asked[MAX_ASKED]
         cdef Py_ssize_t size = 2
-        by_name = group.is_named(_string(span.name)) is not None or layout.by_name
+        by_name = _string(span.name).startswith(group.scope.names) or layout.by_name
         asked[0], asked[1] = span.status, span.kind if layout.by_kind else 0
         for place in range(layout.asked_number + by_name):
             if not _join(
@@ -539,18 +542,14 @@ cdef class Scanner:
 
     cdef Filled _made(self, Layout layout, template):
         cdef Filled filled = Filled()
-        filled.kind, filled.failed, facts, own, filled.build, session, fails_with_call = template
-        if fails_with_call and self._reader.has_rules:
-            layout.plan = None  # only Python applies the user's rules to a result
-        if filled.build is None:
-            filled.facts = facts
-        else:
-            filled.parts, filled.is_tool = facts, filled.build == self._builder and facts[2] is facts[4] is None
-            filled.own = [Own(*one, layout.places, self._readers) for one in own]
+        filled.kind, filled.failed, filled.facts, single, others, filled.build, session, filled.has_result = template
+        filled.is_tool = filled.build == self._builder and (filled.facts[0] is not None or filled.facts[5] is None)
+        others = [*[(place, self._own_type(reader, (key,))) for place, reader, key in single], *others]
+        filled.own = [Own(place, own, layout.places, self._readers) for place, own in others]
         if isinstance(session, str):
             filled.session = self._session(self._rank, session)
         elif session is not None:
-            filled.own_session = Own(0, session.reader, session.keys, session.joined, layout.places, self._readers)
+            filled.own_session = Own(0, session, layout.places, self._readers)
         return filled
 
     cdef object _value(self, Part value):
@@ -569,6 +568,8 @@ cdef class Scanner:
 
     cdef object _own(self, Own own, Wire *span):
         """A part that is the span's own."""
+        if own.is_once:
+            return self._once(own, span)
         if own.is_joined:
             return own.reader(*[None if at < 0 else self._value(span.values[<int>at]) for at in own.at])
         for at in own.at:
@@ -606,36 +607,35 @@ cdef class Scanner:
         return filled.session
 
     cdef object _facts(self, Filled filled, Wire *span):
-        """Facts of a template's parts and the span's own."""
-        cdef list parts = filled.parts.copy()
+        """Facts of a template's parts and the span's own, and whether it failed."""
+        cdef list parts = filled.facts.copy()
         cdef Own own
         for own in filled.own:
-            if filled.is_tool and own.place == 2:
-                parts[2] = self._hashed(own, span, True)
-            elif filled.is_tool and own.place == 4:
-                parts[4], has_failed = self._hashed(own, span, False)
-                parts[3] = parts[3] or has_failed
-            else:
-                parts[own.place] = self._own(own, span)
+            parts[own.place] = self._own(own, span)
+        failed = filled.failed or (filled.has_result and parts[4] is not None and parts[4][3])
         if not filled.is_tool:
-            return filled.build(parts)
-        name, call_id, arguments, failed, result, _ = parts
-        digest, effect = arguments if type(arguments) is tuple else (arguments, arguments)
-        return _new(self._tool, ((_new(self._call, (name, call_id, digest, failed, result, effect)),), False))
+            return filled.build(parts), failed
+        name, call_id, arguments, has_failed, result, _ = parts
+        digest, effect = (None, None) if arguments is None else arguments
+        if result is not None:
+            has_failed, result = has_failed or result[1], result[0]
+        return _new(self._tool, ((_new(self._call, (name, call_id, digest, has_failed, result, effect)),), False)), failed
 
-    cdef object _hashed(self, Own own, Wire *span, bint is_arguments):
-        """The hash of arguments, with that of their effect where it differs; that of a result, and whether the call failed by it.
+    cdef object _once(self, Own own, Wire *span):
+        """A part that is read once for equal values. Arguments and results that are most often new are hashed here.
 
         Only Python opens the envelopes of results, which begin with one of `{["c`.
         """
         cdef Part text
-        found = self._own(own, span)
-        if type(found) is str and own.reads == AS_IT_IS and len(own.at) == 1 and _text(span.values[<int>own.at[0]], &text) and (
-            is_arguments or (text.size > 0 and text.at[0] not in (0x7B, 0x5B, 0x22, 0x63))
-        ):
-            known = canonical(text.at, text.size, is_arguments)
-            if known is not None:
-                return self._digest(known) if is_arguments else (self._digest(known), False)
-        if is_arguments:
-            return self._hash_arguments(found)
-        return (None, False) if found is None else self._read_result(found)[:2]
+        cdef bint is_arguments = own.reads == ARGUMENTS
+        if is_arguments or (own.reads == RESULT and not self._has_soft_errors):
+            if len(own.at) == 1 and _text(span.values[<int>own.at[0]], &text) and (
+                is_arguments or (text.size > 0 and text.at[0] not in (0x7B, 0x5B, 0x22, 0x63))
+            ):
+                known = canonical(text.at, text.size, is_arguments)
+                if known is not None:
+                    digest = self._digest(known)
+                    return (digest, digest) if is_arguments else (digest, False, None, False)
+        given = tuple([None if at < 0 else _bytes(span.values[<int>at]) for at in own.at])
+        found = self._known.get((own.reader, self._decoded, hash(given)))
+        return self._read_once(own.own, given, self._decoded) if found is None else found

@@ -16,6 +16,7 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
+from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import (
     SIZE,
     Count,
@@ -28,8 +29,6 @@ from otel_reliability.loading import (
     Text,
     Url,
     Weight,
-    checked,
-    contradiction,
     load,
     load_environment,
 )
@@ -77,7 +76,7 @@ class WindowSettings(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Check that the window ends somewhere."""
         if self.last is None and not self.period:
-            raise contradiction("last", "a window, without a period", "set last, period or both")
+            raise ConfigurationError("last", None, "a window, without a period", "set last, period or both")
 
 
 class AssemblySettings(Struct, frozen=True):
@@ -170,7 +169,7 @@ class ToolSettings(Struct, frozen=True):
                 re.compile(pattern)
             except re.error as error:
                 remedy = f"{error}; write it as for Python's re, with \\ before a literal sign"
-                raise contradiction(f"soft_errors[{index}]", "a regular expression", f"{remedy}") from None
+                raise ConfigurationError(f"soft_errors[{index}]", pattern, "a regular expression", remedy) from None
 
 
 class SpanRule(Struct, frozen=True, kw_only=True):
@@ -376,12 +375,13 @@ class Settings(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Check that windows have different names."""
         if not self.windows:
-            raise contradiction("windows", "a list of at least one window", "leave it out for the last 100 runs")
+            raise ConfigurationError(
+                "windows", [], "a list of at least one window", "leave it out for the last 100 runs"
+            )
         name, count = Counter(window.name for window in self.windows).most_common(1)[0]
         if count > 1:
-            raise contradiction(
-                "windows", f"a list of windows with different names ({name!r} occurs twice)", "rename one"
-            )
+            allowed = f"a list of windows with different names ({name!r} occurs twice)"
+            raise ConfigurationError("windows", self.windows, allowed, "rename one")
 
     def __repr__(self) -> str:
         """Return the settings without the key."""
@@ -412,4 +412,4 @@ class Settings(Struct, frozen=True):
 
     def checked(self) -> Settings:
         """Return these settings if all are allowed: structs made in code are not validated when they are made."""
-        return checked(self)
+        return load(Settings, self)

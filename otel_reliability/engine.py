@@ -22,10 +22,9 @@ from otel_reliability.change.monitor import Change, Monitor, NewFingerprint
 from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
-from otel_reliability.model.attributes import bounded
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId, bounded
 from otel_reliability.watch import Excess, Watch
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.sessions import SessionEvent, Sessions
@@ -95,10 +94,13 @@ class Engine:
         """Begin again with nothing received, as a forked child does: a thread that does not exist may hold the lock."""
         self._lock, self._owner = threading.Lock(), 0
         self._assembler = Assembler(self.settings)
-        self._agents = AgentRegistry(self.settings, places_return=self._places_return)
-        self._sessions = Sessions(self.settings, self._is_known)
-        self._monitor = Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
-        self._watch = Watch(self.settings.watch, self._assembler, self._agents)
+        self.agents = AgentRegistry(self.settings, places_return=self._places_return)
+        """The windows. These four are for callers within `read`, or alone with the engine (reports, tests)."""
+        self.sessions = Sessions(self.settings, self._is_known)
+        self.monitor = Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
+        """Change detection; None where it is switched off."""
+        self.watched = Watch(self.settings.watch, self._assembler, self.agents)
+        """The open runs."""
         self._final: deque[Run] = deque()
         self._revised: deque[Run] = deque()
         self._scored: deque[SessionEvent] = deque()
@@ -182,17 +184,17 @@ class Engine:
             if entered:
                 now = self._clock()
                 self._apply(self._assembler.tick(now), now)
-                self._sessions.forget(*self._agents.advance(now))
-                self._keep(self._scored, self._sessions.tick(now))
-                if self._monitor is not None:
-                    self._monitor.advance(now)
+                self.sessions.forget(*self.agents.advance(now))
+                self._keep(self._scored, self.sessions.tick(now))
+                if self.monitor is not None:
+                    self.monitor.advance(now)
             return entered
 
     def watch(self, *, wait: float = -1) -> bool:
         """Compare the open runs with their bounds, at most once a second. As `receive`."""
         with self._turn(wait) as entered:
             if entered:
-                self._watch.check(self._clock())
+                self.watched.check(self._clock())
             return entered
 
     def flush(self, reason: CloseReason, *, sessions: int | None = None, wait: float = -1) -> bool:
@@ -207,7 +209,7 @@ class Engine:
                 self._apply(self._assembler.tick(now), now)
                 self._apply(self._assembler.close_all(reason, now), now)
                 if reason in _LAST:
-                    self._keep(self._scored, self._sessions.close_all(sessions))
+                    self._keep(self._scored, self.sessions.close_all(sessions))
             return entered
 
     def complete(self, traces: Iterable[TraceId], *, wait: float = -1) -> bool:
@@ -225,7 +227,7 @@ class Engine:
     def read(self, ask: Callable[[AgentRegistry], T], *, wait: float = -1) -> T | None:
         """Return what `ask` returns for the windows as they are now; None when the engine is busy. `ask` must not call back."""
         with self._turn(wait) as entered:
-            return ask(self._agents) if entered else None
+            return ask(self.agents) if entered else None
 
     def take_final(self) -> list[Run]:
         """Return the runs that became final, each once: counters and histograms record them."""
@@ -241,41 +243,21 @@ class Engine:
 
     def take_changes(self) -> list[Change]:
         """Return the changes of behaviour detected since the last call, each once."""
-        return [] if self._monitor is None else self._monitor.take_changes()
+        return [] if self.monitor is None else self.monitor.take_changes()
 
     def take_points(self) -> list[NewFingerprint]:
         """Return the change points found since the last call, each once."""
-        return [] if self._monitor is None else self._monitor.take_points()
+        return [] if self.monitor is None else self.monitor.take_points()
 
     def take_excesses(self) -> list[Excess]:
         """Return the open runs found since the last call to exceed a bound, once for each kind of usage."""
-        return _taken(self._watch.excesses)
-
-    @property
-    def watched(self) -> Watch:
-        """The open runs, for callers within `read` or alone with the engine."""
-        return self._watch
+        return _taken(self.watched.excesses)
 
     @property
     def waiting(self) -> int:
         """Number of runs, sessions and changes that wait to be recorded."""
-        changes = 0 if self._monitor is None else self._monitor.unread
+        changes = 0 if self.monitor is None else self.monitor.unread
         return len(self._final) + len(self._revised) + len(self._scored) + changes
-
-    @property
-    def sessions(self) -> Sessions:
-        """The sessions, for callers within `read` or alone with the engine."""
-        return self._sessions
-
-    @property
-    def monitor(self) -> Monitor | None:
-        """Change detection, None where it is switched off; for callers within `read` or alone with the engine."""
-        return self._monitor
-
-    @property
-    def agents(self) -> AgentRegistry:
-        """The windows, for callers that are alone with the engine (reports, tests)."""
-        return self._agents
 
     @property
     def accounts(self) -> Accounts:
@@ -307,15 +289,15 @@ class Engine:
 
     def limits(self) -> tuple[Limit, ...]:
         """Return every limit with its use."""
-        limits, agents, sessions = self.settings.limits, self._agents.accounts, self._sessions.accounts
+        limits, agents, sessions = self.settings.limits, self.agents.accounts, self.sessions.accounts
         forgotten = sum(sessions["sessions", why] for why in ("limit", "closed_early", "forgotten"))
         return (
             *self._assembler.limits,
-            Limit("agents", len(self._agents), limits.agents, agents["agents", "limit"]),
+            Limit("agents", len(self.agents), limits.agents, agents["agents", "limit"]),
             Limit("tasks", None, limits.tasks, agents["tasks", "limit"]),
-            Limit("sessions", len(self._sessions), limits.sessions, forgotten),
+            Limit("sessions", len(self.sessions), limits.sessions, forgotten),
             Limit("unread_runs", len(self._final) + len(self._revised), MAX_UNREAD, self.unread),
-            *self._watch.limits,
+            *self.watched.limits,
         )
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
@@ -338,14 +320,14 @@ class Engine:
     def restore_agents(self, agents: Mapping[AgentKey, tuple[float, Callable[[], Iterable[Run]]]]) -> None:
         """Let agents be known, each with when it last had a run; its final runs are asked for when it is."""
         with self._turn(-1):
-            self._agents.restore_runs(agents)
+            self.agents.restore_runs(agents)
 
     def load_agents(self, seconds: float) -> None:
         """Load restored agents for about so many seconds of real time, and one at least; those with new runs first."""
         end = time.monotonic() + seconds
         with self._turn(-1):
-            while self._agents.unloaded:
-                self._agents.load_next()
+            while self.agents.unloaded:
+                self.agents.load_next()
                 if time.monotonic() >= end:
                     return
 
@@ -378,10 +360,10 @@ class Engine:
             "closed": self.closed,
             "recorded": self.recorded,
             "assembly": self._assembler.accounts,
-            "windows": self._agents.accounts,
-            "sessions": self._sessions.accounts,
+            "windows": self.agents.accounts,
+            "sessions": self.sessions.accounts,
         }
-        return found if self._monitor is None else {**found, "change": self._monitor.accounts}
+        return found if self.monitor is None else {**found, "change": self.monitor.accounts}
 
     # --- Within a turn ------------------------------------------------------------------------------------------------
 
@@ -417,7 +399,7 @@ class Engine:
 
     def _apply(self, events: list[RunEvent], now: float) -> None:
         wall = None if self._wall is None else self._wall()
-        windows, sessions, monitor, observers = self._agents.apply, self._sessions.apply, self._monitor, self.observers
+        windows, sessions, monitor, observers = self.agents.apply, self.sessions.apply, self.monitor, self.observers
         if self._split_by is not None:
             events = [_split(event, self._split_by) for event in events]
         for event in events:
@@ -446,7 +428,7 @@ class Engine:
 
     def _is_known(self, key: AgentKey) -> bool:
         """Return whether an agent is under the limit: beyond it, there are counters only."""
-        return self._agents.counted_as(key) != OTHER_AGENT
+        return self.agents.counted_as(key) != OTHER_AGENT
 
     def _keep(self, kept: deque[T], items: Iterable[T]) -> None:
         """Keep these until they are recorded."""

@@ -17,8 +17,7 @@ from otel_reliability.config import Settings
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.live import WAIT_TIMEOUT_S, live_of
-from otel_reliability.telemetry.options import settings_from
+from otel_reliability.telemetry.live import WAIT_TIMEOUT_S, SpanSource, live_of, settings_from
 from otel_reliability.telemetry.span_queue import read_span
 
 _EXPORT: Final = Guard("ReliabilitySpanExporter.export")
@@ -26,7 +25,7 @@ _FLUSH: Final = Guard("ReliabilitySpanExporter.force_flush")
 _SHUTDOWN: Final = Guard("ReliabilitySpanExporter.shutdown")
 
 
-class ReliabilitySpanExporter(SpanExporter):
+class ReliabilitySpanExporter(SpanExporter, SpanSource):
     """Hands its spans to the engine of a `MeterProvider`, and keeps none.
 
     Args:
@@ -68,18 +67,6 @@ class ReliabilitySpanExporter(SpanExporter):
             if not self._stopped:
                 self._stopped = True
                 self._live.detach(self)
-
-    @property
-    def queued(self) -> tuple[int, int]:
-        """Length and capacity of the queue, of which there is none."""
-        return 0, 0
-
-    def drain(self, wait: float) -> bool:
-        """Do nothing: there is no queue."""
-        return True
-
-    def restart(self) -> None:
-        """Do nothing: a forked child inherits no span."""
 
     def _read(self, spans: Sequence[ReadableSpan]) -> Iterator[AgentSpan]:
         for span in spans:

@@ -9,27 +9,25 @@ A value of the right type and text mean the same, because environment variables 
     Mapping[str, X]        `a=1, b=2`, or a JSON object
     a struct               a JSON object
 
-msgspec validates; this module translates text before, and errors after. An error names the field, the value and the remedy.
+msgspec converts and validates each value. An error names the field, the value and the remedy.
 """
 
 from __future__ import annotations
 
-import ast
 import difflib
 import functools
-import inspect
-import itertools
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
+from msgspec.structs import FieldInfo
 
 from otel_reliability.errors import ConfigurationError
 
-T = TypeVar("T", bound=msgspec.Struct)
+T = TypeVar("T", bound=Struct)
 
 DURATION: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 SIZE: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -81,12 +79,11 @@ InternalNames: TypeAlias = Annotated[tuple[str, ...], Meta(extra={"internal": Tr
 
 
 class Field(NamedTuple):
-    """One setting: its path (`assembly.linger`), its type as `msgspec.inspect` describes it, default and description."""
+    """One setting: its path (`assembly.linger`), its type as annotated, and its default."""
 
     path: str
     type: Any
     default: object
-    description: str
 
 
 # --- Loading ----------------------------------------------------------------------------------------------------------
@@ -95,7 +92,8 @@ class Field(NamedTuple):
 def load(kind: type[T], raw: object, *, base: T | None = None, path: str = "") -> T:
     """Return a struct from a mapping (or an instance, which is then checked); what is absent is taken from `base`.
 
-    Raises `ConfigurationError`, which names the field by its whole path below `path`.
+    Sections are merged field by field; lists and mappings are replaced, and internal fields derived again. Raises
+    `ConfigurationError`, which names the field by its whole path below `path`.
 
     >>> from otel_reliability.config import AssemblySettings
     >>> load(AssemblySettings, {"linger": "500ms"}).linger
@@ -105,12 +103,26 @@ def load(kind: type[T], raw: object, *, base: T | None = None, path: str = "") -
     ...
     otel_reliability.errors.ConfigurationError: assembly.lingr: 'lingr' is not a setting; the nearest is linger.
     """
-    given = _translated(_info(kind), raw, path)
-    merged = given if base is None else _merged(_info(kind), _plain(base), given)
+    types = {field.name: field.type for field in _infos(kind)}
+    if isinstance(raw, kind):
+        given: Mapping[str, Any] = {name: getattr(raw, name) for name in types}
+    else:
+        given = _section(raw, path)
+        types = {field.path: field.type for field in own_fields(kind)}
+    for name in given:
+        if name not in types:
+            raise ConfigurationError(_join(path, str(name)), name, "a setting", nearest(str(name), types))
+    if base is not None and not given:
+        return base
+    values: dict[str, Any] = {} if base is None else {name: getattr(base, name) for name in types}
+    required = () if base is not None else (field.name for field in _infos(kind) if field.required)
+    for name, value in {**dict.fromkeys(required), **given}.items():
+        of, here = types[name], _join(path, name)
+        values[name] = load(of, value, base=values.get(name), path=here) if is_section(of) else _value(of, value, here)
     try:
-        return msgspec.convert(merged, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise _refusal(kind, merged, str(error), path) from None
+        return kind(**values)
+    except ConfigurationError as error:  # fields that do not go together
+        raise ConfigurationError(_join(path, error.field), error.value, error.allowed, error.remedy) from None
 
 
 def load_environment(
@@ -139,16 +151,6 @@ def load_environment(
         ) from None
 
 
-def contradiction(field: str, allowed: str, remedy: str) -> ValueError:
-    """Return what a struct's `__post_init__` raises about a field that does not go with the others."""
-    return ValueError(f"{field}\n{allowed}\n{remedy}")
-
-
-def checked(value: T, path: str = "") -> T:
-    """Return the struct if all its fields are allowed: structs made in code are not validated by msgspec."""
-    return load(type(value), value, path=path)
-
-
 def variable(path: str, prefix: str) -> str:
     """Return the environment variable of a setting.
 
@@ -174,137 +176,139 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return f"the nearest {'are' if len(found) > 1 else 'is'} {', '.join(found)}"
 
 
+# --- Types ------------------------------------------------------------------------------------------------------------
+
+
+def own_fields(kind: type[Struct]) -> Iterator[Field]:
+    """Yield the fields of a struct that users can set: settings and sections."""
+    for field in _infos(kind):
+        if "internal" not in extra_of(field.type):
+            default = None if field.default is msgspec.NODEFAULT else field.default
+            if field.default_factory is not msgspec.NODEFAULT:
+                default = field.default_factory()
+            yield Field(field.name, field.type, default)
+
+
+def fields(kind: type[Struct], path: str = "") -> Iterator[Field]:
+    """Yield all settings of a struct that users can set, those of its sections with their paths."""
+    for field in own_fields(kind):
+        here = _join(path, field.path)
+        if is_section(field.type):
+            yield from fields(field.type, here)
+        else:
+            yield field._replace(path=here)
+
+
+def is_section(kind: Any) -> bool:
+    """Return whether a type is a struct, and not a single setting."""
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+def extra_of(kind: Any) -> Mapping[str, Any]:
+    """Return what a type carries for us: `units`, `allowed`, `remedy`, `secret`, `internal`."""
+    return (cast("Meta", kind.__metadata__[0]).extra or {}) if get_origin(kind) is Annotated else {}
+
+
+def allowed_by(kind: Any) -> str:
+    """Return what values the type of a single value allows, in words.
+
+    >>> allowed_by(Count), allowed_by(bool)
+    ('a whole number >= 1', 'true or false')
+    """
+    plain, meta = get_args(kind) if get_origin(kind) is Annotated else (kind, Meta())
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+    bounds = [f"{sign} {getattr(meta, name):g}" for name, sign in signs.items() if getattr(meta, name) is not None]
+    return (meta.extra or {}).get("allowed") or " ".join([words.get(plain, "a list of names"), *bounds])
+
+
+def without_none(kind: Any) -> Any:
+    """Return X of `X | None`, and any other type as it is."""
+    return next((one for one in get_args(kind) if type(None) in get_args(kind) and one is not type(None)), kind)
+
+
+@functools.cache
+def _infos(kind: type[Struct]) -> tuple[FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
+
+
+# --- Values -----------------------------------------------------------------------------------------------------------
+
+
+def _value(kind: Any, raw: Any, path: str) -> Any:
+    """Return what a value, or its text, means as a type other than a section."""
+    inner = without_none(kind)
+    if inner is not kind and (raw is None or raw == "null"):
+        return None
+    if is_section(inner):
+        return load(inner, raw, path=path)
+    match get_origin(inner), get_args(inner):
+        case origin, (item, _) if origin is tuple:
+            return tuple(_value(item, one, f"{path}[{index}]") for index, one in enumerate(_items(raw, path)))
+        case origin, (_, item) if origin is Mapping:
+            return {str(key): _value(item, one, f"{path}[{key}]") for key, one in _pairs(raw, path).items()}
+        case _:
+            return _leaf(inner, raw, path)
+
+
+def _leaf(kind: Any, raw: Any, path: str) -> Any:
+    extra = extra_of(kind)
+    try:
+        value = _amount(raw, extra["units"]) if isinstance(raw, str) and "units" in extra else raw
+        return msgspec.convert(value.strip() if isinstance(value, str) else value, kind, strict=False)
+    except ValueError:  # msgspec's is one
+        shown = f"({len(str(raw))} characters, not shown)" if "secret" in extra else raw
+        if get_origin(kind) is Literal:
+            words = sorted(map(str, get_args(kind)))
+            raise ConfigurationError(path, shown, f"one of {', '.join(words)}", nearest(str(raw), words)) from None
+        allowed = allowed_by(kind)
+        raise ConfigurationError(path, shown, allowed, extra.get("remedy") or f"give {allowed}") from None
+
+
+# --- Text -------------------------------------------------------------------------------------------------------------
+
+
 def seconds_of(text: str) -> float:
     """Return the seconds of a duration's text; raises ValueError if it is none.
 
     >>> seconds_of("1h30m"), seconds_of("2")
     (5400.0, 2.0)
     """
-    try:
-        return float(_amount(text, {"units": DURATION, "allowed": "a duration", "remedy": "write it like 10m"}, ""))
-    except ConfigurationError as error:
-        raise ValueError(str(error)) from None
+    return float(_amount(text, DURATION))
 
 
-# --- What there is ----------------------------------------------------------------------------------------------------
+def _amount(text: str, units: Mapping[str, float]) -> float | str:
+    """Return a number with units, such as `1h30m`; text without a unit stays text. Raises `ValueError`."""
+    if re.fullmatch(r"\s*[\d._]+\s*", text):
+        return text
+    part = rf"(\d+(?:\.\d+)?)({'|'.join(units)})"
+    if not re.fullmatch(rf"\s*(?:{part}\s*)+", text):
+        raise ValueError(f"{text!r} has no unit of {', '.join(units)}")
+    amount = sum(float(number) * units[unit] for number, unit in re.findall(part, text))
+    return amount if units is DURATION else int(amount)
 
 
-def public_fields(kind: type[msgspec.Struct]) -> Iterator[Field]:
-    """Yield the fields of a struct that users can set: settings and sections."""
-    about = descriptions(kind)
-    for field in _info(kind).fields:
-        if not _is_internal(field):
-            yield Field(field.name, field.type, _default(field), about.get(field.name, ""))
-
-
-def fields(kind: type[msgspec.Struct], path: str = "") -> Iterator[Field]:
-    """Yield all settings of a struct that users can set, those of its sections with their paths."""
-    for field in public_fields(kind):
-        here = _join(path, field.path)
-        if isinstance(field.type, msgspec.inspect.StructType):
-            yield from fields(field.type.cls, here)
-        else:
-            yield field._replace(path=here)
-
-
-@functools.cache
-def descriptions(kind: type[msgspec.Struct]) -> Mapping[str, str]:
-    """Return the text below each field of a struct.
-
-    >>> from otel_reliability.config import SessionSettings
-    >>> descriptions(SessionSettings)["idle"]
-    'Seconds without a run after which a session closes and is scored.'
-    """
-    tree = ast.parse(inspect.getsource(kind))
-    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef))
-    found: dict[str, str] = {}
-    for field, below in itertools.pairwise(body):
-        match field, below:
-            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[name] = inspect.cleandoc(text).replace("\n", " ")
-            case _:
-                continue
-    return found
-
-
-def bounds_of(kind: Any) -> str:
-    """Return what values a plain type allows, in words: "a whole number >= 1"."""
-    inner = kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
-    names = {"IntType": "a whole number", "FloatType": "a number", "StrType": "text", "BoolType": "true or false"}
-    signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
-    bounds = [(sign, getattr(inner, name, None)) for name, sign in signs.items()]
-    return " ".join(
-        [names[type(inner).__name__], *(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)]
-    )
-
-
-def written(field: Field) -> str:
-    """Return the default of a setting as a user would write it.
-
-    >>> from otel_reliability.config import AssemblySettings
-    >>> [written(field) for field in fields(AssemblySettings)][:2]
-    ['2s', '10m']
-    """
-    value, units = field.default, extra_of(field.type).get("units")
-    if units is None or not isinstance(value, int | float):
-        return str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
-    unit, size = max(((unit, size) for unit, size in units.items() if value % size == 0), key=lambda one: one[1])
-    return f"{value / size:g}{unit}"
-
-
-# --- Text before validation -------------------------------------------------------------------------------------------
-
-
-def _translated(kind: Any, raw: Any, path: str) -> Any:
-    """Return the value with text turned into what its type needs, as far as that is not plain conversion."""
-    if isinstance(raw, msgspec.Struct):
-        return _plain(raw)
-    match kind:
-        case msgspec.inspect.UnionType():
-            return None if raw is None else _translated(kind.types[0], raw, path)
-        case msgspec.inspect.StructType():
-            return _section(kind, raw, path)
-        case msgspec.inspect.VarTupleType():
-            items = _items(raw, path)
-            return [_translated(kind.item_type, item, f"{path}[{index}]") for index, item in enumerate(items)]
-        case msgspec.inspect.DictType():
-            pairs = _pairs(raw, path)
-            return {str(key): _translated(kind.value_type, item, f"{path}[{key}]") for key, item in pairs.items()}
-        case msgspec.inspect.Metadata() if isinstance(raw, str) and "units" in extra_of(kind):
-            return _amount(raw, extra_of(kind), path)
-        case _:
-            return raw.strip() if isinstance(raw, str) else raw
-
-
-def _section(kind: Any, raw: Any, path: str) -> dict[str, Any]:
+def _section(raw: Any, path: str) -> Mapping[str, Any]:
     found: object = _json(raw) if isinstance(raw, str) else {} if raw is None else raw
     if not isinstance(found, Mapping):
         raise ConfigurationError(path or "settings", raw, "a mapping of settings", "write it like {name: value}")
-    types = {field.name: field.type for field in kind.fields if not _is_internal(field)}
-    given = cast("Mapping[str, Any]", found)
-    for name in given:
-        if name not in types:
-            raise ConfigurationError(_join(path, str(name)), name, "a setting", nearest(str(name), types))
-    return {name: _translated(types[name], value, _join(path, name)) for name, value in given.items()}
+    return cast("Mapping[str, Any]", found)
 
 
 def _items(raw: Any, path: str) -> Sequence[Any]:
-    """The items of a list, or of its text. A shell pattern may begin with a bracket, so text that is no JSON is split."""
+    """Return the items of a list, or of its text. A shell pattern may begin with a bracket: text that is no JSON is split."""
     items: object = raw
     if isinstance(raw, str):
         found = _json(raw)
-        items = (
-            cast("list[object]", found)
-            if isinstance(found, list)
-            else [part.strip() for part in raw.split(",") if part.strip()]
-        )
+        parts = [part.strip() for part in raw.split(",") if part.strip()]
+        items = cast("list[object]", found) if isinstance(found, list) else parts
     if not isinstance(items, Sequence):
         raise ConfigurationError(path, raw, "a list", "write one, with brackets or dashes")
     return cast("Sequence[Any]", items)
 
 
 def _pairs(raw: Any, path: str) -> Mapping[str, Any]:
-    """The items of a mapping, or of its text. The last `=` of a pair divides it: values hold none, patterns may."""
+    """Return the items of a mapping, or of its text. The last `=` of a pair divides it: values hold none, patterns may."""
     items = raw
     if isinstance(raw, str):
         items = _json(raw)
@@ -318,110 +322,11 @@ def _pairs(raw: Any, path: str) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", items)
 
 
-def _amount(text: str, extra: Mapping[str, Any], path: str) -> Any:
-    """A number with units, such as `1h30m`; text without a unit stays for msgspec."""
-    units = extra["units"]
-    if re.fullmatch(r"\s*[\d._]+\s*", text):
-        return text.strip()
-    part = rf"(\d+(?:\.\d+)?)({'|'.join(units)})"
-    if not re.fullmatch(rf"\s*(?:{part}\s*)+", text):
-        raise ConfigurationError(path, text, extra["allowed"], extra["remedy"])
-    amount = sum(float(number) * units[unit] for number, unit in re.findall(part, text))
-    return amount if units is DURATION else int(amount)
-
-
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
         return None
-
-
-# --- Errors after validation ------------------------------------------------------------------------------------------
-
-
-def _refusal(kind: type[msgspec.Struct], given: Any, message: str, path: str) -> ConfigurationError:
-    """Translate "Expected `int` >= 1 - at `$.windows[1].last`", or what `contradiction` wrote."""
-    what, _, place = message.partition(" - at `$")
-    where = place.removesuffix("`").lstrip(".")
-    if "\n" in what:
-        name, allowed, remedy = what.split("\n")
-        value, _ = _at(_info(kind), given, _join(where, name))
-        return ConfigurationError(_join(path, _join(where, name)), value, allowed, remedy)
-    value, found = _at(_info(kind), given, where)
-    if isinstance(found, msgspec.inspect.LiteralType):
-        words = [str(word) for word in found.values]
-        return ConfigurationError(_join(path, where), value, f"one of {', '.join(words)}", nearest(str(value), words))
-    extra = extra_of(found)
-    shown = f"({len(str(value))} characters, not shown)" if "secret" in extra else value
-    allowed = extra.get("allowed") or _in_words(what)
-    return ConfigurationError(_join(path, where), shown, allowed, extra.get("remedy") or f"give {allowed}")
-
-
-def _in_words(what: str) -> str:
-    """Return what msgspec expected, in words: "Expected `int` >= 1" is "a whole number >= 1"."""
-    text = re.sub(r"^Expected |, got .*$| matching regex.*$", "", what)
-    for name, word in (("int", "a whole number"), ("float", "a number"), ("str", "text"), ("bool", "true or false")):
-        text = text.replace(f"`{name}`", word)
-    return text.replace("`", "").replace(".0", "")
-
-
-def extra_of(kind: Any) -> Mapping[str, Any]:
-    """Return what a type carries for us: `units`, `allowed`, `remedy`, `secret`, `internal`."""
-    return cast("Any", kind).extra or {} if isinstance(kind, msgspec.inspect.Metadata) else {}
-
-
-def _at(kind: Any, value: Any, where: str) -> tuple[Any, Any]:
-    """The value and its type at a path such as `windows[1].last`."""
-    for part in re.findall(r"[^.\[\]]+", where):
-        if isinstance(kind, msgspec.inspect.UnionType):
-            kind = kind.types[0]
-        if isinstance(kind, msgspec.inspect.StructType):
-            kind = next(field.type for field in kind.fields if field.name == part)
-            value = cast("Mapping[str, Any]", value).get(part)
-        elif isinstance(kind, msgspec.inspect.VarTupleType):
-            kind, value = kind.item_type, value[int(part)]
-        elif isinstance(kind, msgspec.inspect.DictType):  # msgspec writes `[...]` for any key
-            kind = kind.value_type
-    return value, kind.types[0] if isinstance(kind, msgspec.inspect.UnionType) else kind
-
-
-# --- Small parts ------------------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def _info(kind: type[msgspec.Struct]) -> Any:
-    return msgspec.inspect.type_info(kind)
-
-
-def _is_internal(field: Any) -> bool:
-    return "internal" in extra_of(field.type)
-
-
-def _default(field: Any) -> object:
-    if field.default is not msgspec.NODEFAULT:
-        return field.default
-    return None if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-
-
-def _plain(value: Any) -> Any:
-    """Structs as mappings, at any depth; everything else as it is."""
-    if isinstance(value, msgspec.Struct):
-        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in cast("Sequence[Any]", value)]
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
-    return value
-
-
-def _merged(kind: Any, base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Sections are merged field by field; lists and mappings are replaced. Internal numbers derive from what is merged."""
-    types = {field.name: field.type for field in kind.fields}
-    sections = {name for name in over if isinstance(types[name], msgspec.inspect.StructType)}
-    if over:
-        base = {field.name: base[field.name] for field in kind.fields if not _is_internal(field)}
-    return {**base, **over, **{name: _merged(types[name], base[name], over[name]) for name in sections}}
 
 
 def _join(path: str, name: str) -> str:

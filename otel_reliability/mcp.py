@@ -16,7 +16,7 @@ from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, ParamSpec, Protocol, TypeVar
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
@@ -62,28 +62,8 @@ INSTRUCTIONS: Final = (
 )
 
 
-class Source(Protocol):
-    """The source of the answers: agents as the objects of the JSON report. Raises `ReliabilityError`."""
-
-    def lines(self) -> Sequence[Object]:
-        """Return the names and the score of each agent."""
-        ...
-
-    def agent(self, line: Object) -> Object:
-        """Return the report of the agent of a line."""
-        ...
-
-    def compared(self, line: Object, before: str, after: str) -> Object:
-        """Return how two versions of an agent differ; without versions, the earlier recording and this one."""
-        ...
-
-    def checked(self, line: Object, target: str, min_runs: int | None) -> Object:
-        """Return the results of a target for an agent."""
-        ...
-
-
 class Recordings:
-    """Recordings on disk, read again when one of the files has changed."""
+    """Recordings on disk, read again when one of the files has changed. Agents are objects of the JSON report."""
 
     def __init__(
         self,
@@ -100,15 +80,18 @@ class Recordings:
         self._read()
 
     def lines(self) -> Sequence[Object]:
+        """Return the names and the score of each agent."""
         return [
             key_object(agent.key) | {name: plain(getattr(agent, name)) for name in SCORE}
             for agent in self._current().agents
         ]
 
     def agent(self, line: Object) -> Object:
+        """Return the report of the agent of a line."""
         return plain(replace(self._view(line), sessions=()))
 
     def compared(self, line: Object, before: str, after: str) -> Object:
+        """Return how two versions of an agent differ; without versions, the earlier recording and this one."""
         key, baseline = self._view(line).key, self._current().baseline
         if before or after:
             return plain(versions_compared(key, self._runs(key), before, after, self._settings))
@@ -122,6 +105,7 @@ class Recordings:
         return pairs[0]
 
     def checked(self, line: Object, target: str, min_runs: int | None) -> Object:
+        """Return the results of a target for an agent."""
         report, least = self._current(), min_runs or self._settings.metrics.min_runs
         return gate.document(gate.check(replace(report, agents=[self._view(line)]), [parse(target)], least), [])
 
@@ -147,7 +131,7 @@ class Recordings:
     def _read(self) -> None:
         units, settings = Observations(), self._settings
         self._recording = _recording(self._files, settings, units.add)
-        changes = detected(since(units.found(), self._since_ns), settings.change, pinned_by(settings))
+        changes = detected(since(units, self._since_ns), settings.change, pinned_by(settings))
         self._report = report_of(
             self._recording,
             self._agents,
@@ -170,7 +154,7 @@ def _recording(files: Sequence[str], settings: Settings, final: FinalSeen | None
 
 
 class RunningService:
-    """The API of a running service."""
+    """The API of a running service, asked as `Recordings` are. Raises `ReliabilityError` where it refuses or is not reached."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self._url = f"{url.rstrip('/')}/api/v1/agents"
@@ -205,7 +189,6 @@ class RunningService:
         return self._get(names + path, **place, **query)
 
     def _get(self, path: str, **query: object) -> Object:
-        """Ask the service. Raise `ReliabilityError` where it refuses, or cannot be reached."""
         request = Request(f"{self._url}{path}?{urlencode(query)}", headers=self._headers)  # noqa: S310  the user's URL
         try:
             with urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
@@ -230,6 +213,9 @@ def _reason(error: HTTPError) -> str:
         return str(json.load(error)["message"])
     except (ValueError, KeyError, TypeError):
         return error.reason
+
+
+Source: TypeAlias = Recordings | RunningService
 
 
 # --- The tools --------------------------------------------------------------------------------------------------------

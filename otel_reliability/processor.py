@@ -20,8 +20,7 @@ from otel_reliability.config import Settings
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.live import WAIT_TIMEOUT_S, live_of
-from otel_reliability.telemetry.options import settings_from
+from otel_reliability.telemetry.live import WAIT_TIMEOUT_S, SpanSource, live_of, settings_from
 from otel_reliability.telemetry.span_queue import NEVER, SpanQueue
 from otel_reliability.watch import Excess
 
@@ -40,7 +39,7 @@ _FLUSH: Final = Guard("ReliabilitySpanProcessor.force_flush")
 _SHUTDOWN: Final = Guard("ReliabilitySpanProcessor.shutdown")
 
 
-class ReliabilitySpanProcessor(SpanProcessor):
+class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
     """Reads the spans of a `TracerProvider` and reports the reliability of its agents through a `MeterProvider`.
 
     Args:

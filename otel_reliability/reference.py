@@ -92,4 +92,4 @@ def _read(path: str, settings: Settings) -> dict[AgentKey, list[Observation]]:
         units.add(engine.take_final())
     engine.flush(CloseReason.END_OF_INPUT)
     units.add(engine.take_final())
-    return dict(units.found())
+    return dict(units)

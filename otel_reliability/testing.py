@@ -51,8 +51,7 @@ from otel_reliability.model.span import (
 )
 from otel_reliability.model.tools import has_effect
 from otel_reliability.sources.otlp_write import logs_json, traces_json, traces_protobuf
-from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.rows import row_of
+from otel_reliability.windows.rows import PathTable, row_of
 
 T = TypeVar("T")
 

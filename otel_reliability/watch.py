@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.assembly.assembler import Assembler
@@ -18,8 +18,7 @@ from otel_reliability.model.limit import Limit
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
-from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.rows import row_of
+from otel_reliability.windows.rows import PathTable, row_of
 
 INTERVAL_S: Final = 1.0
 """Seconds between two checks of a trace."""
@@ -43,27 +42,15 @@ MAX_REMEMBERED: Final = 10_000
 
 Usage: TypeAlias = Mapping[str, float]
 
-FLOORS: Final[Usage] = {
-    "tokens": 20_000,
-    "cost": 0.1,
-    "calls": 20,
-    "duration": 60.0,
-    "failing_streak": 5,
-    "repeats": 10,
+KINDS: Final[Mapping[str, tuple[float, str]]] = {
+    "tokens": (20_000, "tokens"),
+    "cost": (0.1, "USD of cost"),
+    "calls": (20, "tool calls"),
+    "duration": (60, "seconds of duration"),
+    "failing_streak": (5, "retries of one failing call in a row"),
+    "repeats": (10, "repeated calls"),
 }
-"""Kinds of usage, and the value below which a run exceeds no window: tokens, USD, tool calls, seconds, retries in a row of one
-call, repeats."""
-
-
-UNITS: Final[Mapping[str, str]] = {
-    "tokens": "tokens",
-    "cost": "USD of cost",
-    "calls": "tool calls",
-    "duration": "seconds of duration",
-    "failing_streak": "retries of one failing call in a row",
-    "repeats": "repeated calls",
-}
-"""Kinds of usage in words."""
+"""Kinds of usage: the value below which a run exceeds no window, and its unit."""
 
 
 class Excess(NamedTuple):
@@ -87,6 +74,14 @@ class _Bounds(NamedTuple):
     values: Usage
 
 
+class _OpenRun(NamedTuple):
+    """An open run as it was when it was checked last: the share of each bound that it has reached."""
+
+    run_id: str
+    agent: AgentKey
+    shares: Usage
+
+
 class _Window(NamedTuple):
     """The runs of an agent that were read, and the greatest value of each kind."""
 
@@ -99,7 +94,7 @@ class Watch:
 
     def __init__(self, settings: WatchSettings, assembler: Assembler, agents: AgentRegistry) -> None:
         self._settings, self._assembler, self._agents = settings, assembler, agents
-        self._configured = {kind: value for kind in FLOORS if (value := getattr(settings, kind)) is not None}
+        self._configured = {kind: value for kind in KINDS if (value := getattr(settings, kind)) is not None}
         self._windows: dict[AgentKey, _Window] = {}
         self._services: dict[tuple[str, ...], list[AgentKey]] = {}
         self._read_at = float("-inf")
@@ -107,7 +102,8 @@ class Watch:
         self.excesses: deque[Excess] = deque(maxlen=MAX_REMEMBERED)
         """The excesses that wait to be emitted."""
         self._lost = self._shortened = 0
-        self._shares: dict[str, tuple[AgentKey, Usage]] = {}
+        self._traces: dict[TraceBuffer, tuple[int, list[_OpenRun]]] = {}
+        """The weight of each growing trace when it was checked last, and its open runs."""
         self.most_extreme: Mapping[AgentKey, Usage] = {}
         """By agent and kind, the largest share of its bound that an open run of the agent has reached."""
         self._allowance, self._checked = BURST_S, float("-inf")
@@ -129,45 +125,40 @@ class Watch:
         self._allowance = min(BURST_S, self._allowance + CPU_SHARE * min(now - self._checked, 1e6))
         self._checked = now
         began = spent()
-        self._forget(now)
-        grown = sorted(filter(_has_grown, self._assembler.growing), key=lambda buffer: -buffer.weight)
-        for buffer in grown:
+        if now - self._read_at >= BOUNDS_AGE_S:
+            self._windows, self._services, self._read_at = {}, {}, now
+        growing = self._assembler.growing
+        self._traces = {buffer: known for buffer, known in self._traces.items() if buffer in growing}
+        for buffer in sorted(filter(self._has_grown, growing), key=lambda buffer: -buffer.weight):
             if spent() - began >= self._allowance:
                 self._shortened += 1
                 break
             runs = self._assembler.open_runs_of(buffer)
-            buffer.watched, buffer.watched_runs = buffer.weight, tuple(run.run_id for run in runs)
-            for run in runs:
-                self._compare(run)
-        self.most_extreme = self._most_extreme()
+            self._traces[buffer] = buffer.weight, [self._compared(run) for run in runs]
+        by_agent: dict[AgentKey, list[Usage]] = {}
+        for run in self._open_runs():
+            by_agent.setdefault(run.agent, []).append(run.shares)
+        self.most_extreme = {agent: _greatest(shares) for agent, shares in by_agent.items()}
         self._allowance -= spent() - began
 
     def exceeding(self, key: AgentKey) -> list[tuple[str, Usage]]:
         """Return the open runs of an agent that exceed a bound: id, and share of the bound by kind."""
-        found = ((run_id, shares) for run_id, (agent, shares) in self._shares.items() if agent == key)
-        return [(run_id, shares) for run_id, shares in found if max(shares.values(), default=0.0) > 1]
+        own = (run for run in self._open_runs() if run.agent == key)
+        return [(run.run_id, run.shares) for run in own if max(run.shares.values(), default=0.0) > 1]
 
-    def _most_extreme(self) -> dict[AgentKey, dict[str, float]]:
-        found: dict[AgentKey, dict[str, float]] = {}
-        for agent, shares in self._shares.values():
-            most = found.setdefault(agent, {})
-            for kind, share in shares.items():
-                most[kind] = max(share, most.get(kind, 0.0))
-        return found
+    def _open_runs(self) -> Iterator[_OpenRun]:
+        return (run for _, runs in self._traces.values() for run in runs)
 
-    def _forget(self, now: float) -> None:
-        """Forget bounds that are too old, and runs that have closed or have become part of another one."""
-        if now - self._read_at >= BOUNDS_AGE_S:
-            self._windows, self._services, self._read_at = {}, {}, now
-        open_runs = {run_id for buffer in self._assembler.growing for run_id in buffer.watched_runs}
-        self._shares = {run_id: found for run_id, found in self._shares.items() if run_id in open_runs}
+    def _has_grown(self, buffer: TraceBuffer) -> bool:
+        checked, _ = self._traces.get(buffer, (0, []))
+        return buffer.weight > checked * (1 + MIN_GROWTH)
 
-    def _compare(self, run: Run) -> None:
+    def _compared(self, run: Run) -> _OpenRun:
         usage, window = usage_of(row_of(run, PathTable())), self._bounds_of(run.key)
         shares: dict[str, float] = {}
         for kind, value in usage.items():
-            bounds = [(window.values[kind], window.of)] if kind in window.values else []
-            bounds += [(self._configured[kind], "setting")] if kind in self._configured else []
+            given = ((window.values, window.of), (self._configured, "setting"))
+            bounds = [(values[kind], of) for values, of in given if kind in values]
             if not bounds:
                 continue
             bound, of = min(bounds)
@@ -176,9 +167,9 @@ class Watch:
                 self._raised.setdefault(run.run_id, set()).add(kind)
                 self._lost += len(self.excesses) == MAX_REMEMBERED
                 self.excesses.append(Excess(run, window.agent, kind, value, bound, of))
-        self._shares[run.run_id] = (window.agent, shares)
         while len(self._raised) > MAX_REMEMBERED:
             self._raised.popitem(last=False)
+        return _OpenRun(run.run_id, window.agent, shares)
 
     # --- Bounds -------------------------------------------------------------------------------------------------------
 
@@ -197,20 +188,15 @@ class Watch:
         windows, factor = [self._window_of(key) for key in keys], self._settings.factor
         if not factor or sum(window.runs for window in windows) < MIN_RUNS:
             return {}
-        kinds = {kind for window in windows for kind in window.greatest}
-        greatest = {kind: max(window.greatest.get(kind, 0.0) for window in windows) for kind in kinds}
-        return {kind: max(factor * value, FLOORS[kind]) for kind, value in greatest.items()}
+        greatest = _greatest(window.greatest for window in windows)
+        return {kind: max(factor * value, KINDS[kind][0]) for kind, value in greatest.items()}
 
     def _window_of(self, key: AgentKey) -> _Window:
         found = self._windows.get(key)
         if found is None:
             state = self._agents.loaded(key)
             rows = [] if state is None else state.first_window.rows()[-MAX_RUNS:]
-            greatest: dict[str, float] = {}
-            for row in rows:
-                for kind, value in usage_of(row).items():
-                    greatest[kind] = max(value, greatest.get(kind, 0.0))
-            found = self._windows[key] = _Window(len(rows), greatest)
+            found = self._windows[key] = _Window(len(rows), _greatest(map(usage_of, rows)))
         return found
 
 
@@ -228,12 +214,17 @@ def usage_of(row: Row) -> dict[str, float]:
     return {kind: float(value) for kind, value in found.items() if value is not None}
 
 
-def _has_grown(buffer: TraceBuffer) -> bool:
-    return buffer.weight > buffer.watched * (1 + MIN_GROWTH)
+def _greatest(usages: Iterable[Usage]) -> dict[str, float]:
+    """Return the greatest value of each kind."""
+    found: dict[str, float] = {}
+    for usage in usages:
+        for kind, value in usage.items():
+            found[kind] = max(value, found.get(kind, 0.0))
+    return found
 
 
 def sentence_of(excess: Excess) -> str:
     """Return the sentence of an excess."""
-    unit, of = UNITS[excess.kind], {"setting": "the configured bound", "window": "the bound by its agent's window"}
+    unit, of = KINDS[excess.kind][1], {"setting": "the configured bound", "window": "the bound by its agent's window"}
     bound = of.get(excess.of, "the bound by the windows of its service")
     return f"an open run has {excess.value:,.6g} {unit}; {bound} is {excess.bound:,.6g}"

@@ -38,13 +38,6 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def test_skips_are_skips(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a developer's machine what is missing is skipped; what is long is left out."""
-    monkeypatch.delenv("CI", raising=False)
-
-    project.runpytest_subprocess().assert_outcomes(passed=1, skipped=2, xfailed=1, deselected=1)
-
-
 def test_skips_are_failures_in_ci(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where CI is set everything has to be there, but for ../shared, and the failure tells the reason."""
     monkeypatch.setenv("CI", "true")
@@ -61,13 +54,6 @@ def test_a_module_cannot_skip_itself_in_ci(project: pytest.Pytester, monkeypatch
     project.makepyfile(test_whole="import pytest; pytest.importorskip('nothing_of_that_name')")
 
     project.runpytest_subprocess("test_whole.py").assert_outcomes(errors=1)
-
-
-def test_long_tests_run_when_asked(project: pytest.Pytester) -> None:
-    """The profile `soak` takes in what is long."""
-    project.runpytest_subprocess("--hypothesis-profile=soak", "-k", "test_takes").assert_outcomes(
-        passed=1, deselected=4
-    )
 
 
 def test_what_meets_the_sdk_is_marked(pytester: pytest.Pytester) -> None:

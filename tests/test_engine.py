@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -9,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability import engine as engine_module
-from otel_reliability.config import AssemblySettings, LimitSettings, Settings
+from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.engine import DISPOSITIONS, Engine
 from otel_reliability.model.run import CloseReason, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
-from otel_reliability.testing import EPOCH_NS, FakeClock, agent, at, model, other, span, span_id, tool, trace_id
+from otel_reliability.testing import EPOCH_NS, FakeClock, agent, at, model, other, span_id, tool, trace_id
 from otel_reliability.windows.agents import AHEAD_NS
 
 GENAI_AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "agent"}
@@ -57,15 +56,6 @@ def test_a_run_closes_after_its_linger_and_becomes_final_after_its_reopen() -> N
     assert engine.recorded.total() == 1
 
 
-def test_raw_spans_are_read_by_the_conventions() -> None:
-    """A span as a source gives it is read on its way in."""
-    engine = made(FakeClock())
-    engine.receive([span(attributes=GENAI_AGENT)])
-    engine.flush(CloseReason.END_OF_INPUT)
-
-    assert [run.key.agent for run in engine.take_final()] == ["agent"]
-
-
 def test_what_was_read_before_an_exception_is_kept_and_counted() -> None:
     """A signal handler may raise while spans are handed over one by one; those that came before are not lost."""
     engine = made(FakeClock())
@@ -99,32 +89,6 @@ def test_a_late_span_revises_a_run_in_its_window() -> None:
     assert (engine.revised, engine.take_revised()) == (1, [])
 
 
-def test_flush_closes_and_finalizes_at_once() -> None:
-    """Whoever flushes wants the numbers now, and the runs say why they were closed."""
-    engine = made(FakeClock())
-    engine.receive(run_of())
-
-    assert engine.flush(CloseReason.SHUTDOWN)
-    assert [run.closed_by for run in engine.take_final()] == [CloseReason.SHUTDOWN]
-    assert engine.closed == {"shutdown": 1}
-
-
-def test_a_run_with_an_open_span_waits_for_it() -> None:
-    """A span known to be open keeps its run open, however long it takes, until it ends or is lost."""
-    clock = FakeClock()
-    engine = made(clock)
-    engine.opened([(trace_id(1), span_id(1), None), (trace_id(1), span_id(9), span_id(1))])
-    engine.receive(run_of())
-    clock.advance(5_000)
-    engine.tick()
-    assert engine.open_runs == 1
-
-    engine.lost([(trace_id(1), span_id(9))])
-    clock.advance(5_000)
-    engine.tick()
-    assert engine.open_runs == 0
-
-
 def test_an_evaluation_joins_its_run() -> None:
     """A judgement that came apart from spans decides the outcome of the run it names."""
     engine = made(FakeClock())
@@ -133,14 +97,6 @@ def test_an_evaluation_joins_its_run() -> None:
     engine.flush(CloseReason.END_OF_INPUT)
 
     assert [run.outcome.value for run in engine.take_final()] == ["success"]
-
-
-def test_refused_evidence_is_counted_by_attribute_and_reason() -> None:
-    """Evidence out of range counts as absent, and somebody can see that it was there."""
-    engine = made(FakeClock())
-    engine.receive([span(attributes={**GENAI_AGENT, "reliability.run.confidence": 1.7})])
-
-    assert engine.refused_evidence == {("reliability.run.confidence", "not a number from 0 to 1"): 1}
 
 
 def test_an_observer_hears_every_change_of_a_run() -> None:
@@ -173,19 +129,6 @@ def test_a_stamp_from_the_future_is_clamped_in_live_doors_only() -> None:
         ends.append(state.last_run_ns or 0)
 
     assert ends == [EPOCH_NS + AHEAD_NS, at(10_004)]
-
-
-def test_an_idle_agent_expires_by_the_engines_clock() -> None:
-    """After a day without a run an agent's series end."""
-    clock = FakeClock()
-    engine = made(clock)
-    engine.receive(run_of())
-    engine.flush(CloseReason.FLUSH)
-    assert len(engine.agents) == 1
-
-    clock.advance(86_401)
-    engine.tick()
-    assert len(engine.agents) == 0
 
 
 def test_event_lag_is_the_age_of_the_span_last_received() -> None:
@@ -244,18 +187,6 @@ def test_a_busy_engine_takes_nothing_from_whoever_does_not_wait() -> None:
     assert engine.receive(run_of(2), wait=1)
 
 
-def test_a_restarted_engine_has_seen_nothing() -> None:
-    """A forked child begins with empty windows and a free lock, though the parent's was held."""
-    engine = made(FakeClock())
-    engine.receive(run_of())
-    engine.flush(CloseReason.FLUSH)
-    engine._lock.acquire()
-    engine.restart()
-
-    assert engine.receive([], wait=0)
-    assert (len(engine.agents), engine.take_final(), engine.accounts, engine.closed) == (0, [], Counter(), Counter())
-
-
 def test_runs_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody records final runs the oldest are let go, and counted."""
     monkeypatch.setattr(engine_module, "MAX_UNREAD", 3)
@@ -267,19 +198,6 @@ def test_runs_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(engine.take_final()) == 3
     assert engine.unread == 2
     assert {limit.name: limit.hits for limit in engine.limits()}["unread_runs"] == 2
-
-
-def test_every_limit_says_how_full_it_is() -> None:
-    """Limits name what they hold, how much they may hold, and what found no place."""
-    settings = Settings(limits=LimitSettings(agents=1, open_runs=7))
-    engine = made(FakeClock(), settings)
-    engine.receive([agent(1, trace=1), agent(1, called="another", trace=2)])
-    limits = {limit.name: limit for limit in engine.limits()}
-    assert (limits["open_runs"].used, limits["open_runs"].limit) == (2, 7)
-
-    engine.flush(CloseReason.FLUSH)
-    limits = {limit.name: limit for limit in engine.limits()}
-    assert (limits["agents"].used, limits["agents"].limit, limits["agents"].hits) == (1, 1, 1)
 
 
 @st.composite

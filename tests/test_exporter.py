@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import threading
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +18,7 @@ from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import live_of
 from otel_reliability.testing import FakeClock
 from tests.telemetry.meters import Meters
-from tests.telemetry.spans import Keeping, provider, run
+from tests.telemetry.spans import Keeping, held, provider, run
 
 
 class Host:
@@ -128,29 +126,12 @@ def test_what_the_batch_processor_dropped_leaves_incomplete_runs() -> None:
     host.provider.shutdown()
 
 
-@contextmanager
-def held(host: Host) -> Generator[None]:
-    """The engine, busy elsewhere."""
-    inside, leave = threading.Event(), threading.Event()
-
-    def hold(_: object) -> None:
-        inside.set()
-        leave.wait(60)
-
-    holder = threading.Thread(target=host.live.engine.read, args=(hold,))
-    holder.start()
-    inside.wait(60)
-    yield
-    leave.set()
-    holder.join()
-
-
 def test_a_busy_engine_refuses_and_counts(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """An export that cannot get at the engine in time lets go of its batch, and says so."""
     monkeypatch.setattr(exporter_module, "WAIT_TIMEOUT_S", 0.01)
     keeping = Keeping()
     run(provider(keeping).get_tracer("test"))
-    with held(host):
+    with held(host.live.engine):
         assert host.exporter.export(keeping.ended) is SpanExportResult.SUCCESS
         assert not host.exporter.force_flush(10)
 

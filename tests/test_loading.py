@@ -14,12 +14,9 @@ from otel_reliability.loading import (
     HexKey,
     Seconds,
     Text,
-    checked,
-    contradiction,
     fields,
     load,
     load_environment,
-    written,
 )
 
 
@@ -34,7 +31,7 @@ class Part(Struct, frozen=True):
     def __post_init__(self) -> None:
         """An open part does not lock."""
         if self.open and self.locked_after:
-            raise contradiction("open", "true together with locked_after", "use one")
+            raise ConfigurationError("open", True, "true together with locked_after", "use one")
 
 
 class Whole(Struct, frozen=True):
@@ -110,11 +107,15 @@ def test_durations(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
+        (
+            {"front": {"locked_after": []}},
+            "front.locked_after: [] is not a duration; write it like 10m, 1h30m or 250ms.",
+        ),
         ({"room": 1}, "room: 'room' is not a setting; the nearest is rooms."),
         ({"front": {"widht": 1}}, "front.widht: 'widht' is not a setting; the nearest is width."),
         ({"front": 3}, "front: 3 is not a mapping of settings; write it like {name: value}."),
         ({"rooms": 0}, "rooms: 0 is not a whole number >= 1; give a whole number >= 1."),
-        ({"rooms": None}, "rooms: None is not a whole number; give a whole number."),
+        ({"rooms": None}, "rooms: None is not a whole number >= 1; give a whole number >= 1."),
         ({"lights": "of"}, "lights: 'of' is not one of off, on; the nearest is off."),
         ({"colours": 3}, "colours: 3 is not a list; write one, with brackets or dashes."),
         ({"colours": ["red", 3]}, "colours[1]: 3 is not text; quote it if it looks like a number."),
@@ -159,7 +160,7 @@ def test_dependent_fields_are_checked_across_sources() -> None:
 def test_structs_made_in_code_can_be_checked() -> None:
     """They are not validated when they are made."""
     with pytest.raises(ConfigurationError, match=r"^front\.width: 'wide' is not a number"):
-        checked(Whole(front=Part(width="wide")))  # type: ignore[arg-type]
+        load(Whole, Whole(front=Part(width="wide")))  # type: ignore[arg-type]
 
 
 def test_all_settings_are_listed() -> None:
@@ -172,4 +173,3 @@ def test_all_settings_are_listed() -> None:
         ("parts", ()),
         ("colours", ("white",)),
     ]
-    assert [written(one) for one in fields(Part)] == ["front", "1", "None", "false"]

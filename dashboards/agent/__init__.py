@@ -51,12 +51,6 @@ def board() -> Board:
                 several=False,
             ),
         ],
-        [
-            mark(
-                "Behaviour changed",
-                newly("signal", CHOSEN, "5m"),
-                "{{signal}}",
-            )
-        ],
+        [mark("Behaviour changed", newly("signal", CHOSEN, "5m"), "{{signal}}")],
         [way("Fleet", "fleet", variables=False)],
     )

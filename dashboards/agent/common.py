@@ -46,18 +46,6 @@ def many(
     )
 
 
-def figure(name: str, unit: str = "short", decimals: int | None = None, size: tuple[int, int] = (4, 4)) -> Placed:
-    """One metric as a number."""
-    return panels.number(
-        metrics.spec_of(name).title,
-        of_metric(name),
-        Query(value(name), "{{service_version}}"),
-        unit=unit,
-        decimals=decimals,
-        size=size,
-    )
-
-
 def share(name: str, size: tuple[int, int] = (4, 6)) -> Placed:
     """One metric as a dial."""
     spec = metrics.spec_of(name)

@@ -85,9 +85,7 @@ def sessions() -> Section:
         "Sessions",
         [
             many(
-                "Reliability and consistency of sessions",
-                "Of the agent's last 100 closed sessions.",
-                *_of("sessions"),
+                "Reliability and consistency of sessions", "Of the agent's last 100 closed sessions.", *_of("sessions")
             ),
             panels.heat_map(
                 "Reliability of closed sessions",

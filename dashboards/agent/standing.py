@@ -137,6 +137,6 @@ def change() -> Section:
                 limits=(0, ALARM + 1),
                 lines=((None, "green"), (ALARM, "red")),
                 size=(24, 8),
-            ),
+            )
         ],
     )

@@ -1,30 +1,74 @@
-"""Runs from the spans of a trace: one pure function for every shape."""
+"""Runs from the spans of a trace: one pure function for every shape.
+
+One loop reads each span of a run once; rules that apply to few runs are skipped where they cannot apply.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from otel_reliability.assembly import conversations
-from otel_reliability.assembly import evaluations as apart
+from otel_reliability.assembly import conversations, outcome
 from otel_reliability.assembly.closed_traces import ClosedIds
-from otel_reliability.assembly.orphans import Orphans, decide
-from otel_reliability.assembly.run_builder import RunBuilder
-from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
+from otel_reliability.assembly.orphans import ImplicitRun, Orphans, decide
+from otel_reliability.assembly.span_tree import (
+    NO_CONVENTION,
+    NO_RUN,
+    NONE,
+    USED,
+    Account,
+    Invocation,
+    SpanTree,
+    is_kept,
+)
+from otel_reliability.assembly.steps import (
+    ContextLimits,
+    ModelSpan,
+    Parallel,
+    Step,
+    calls_once,
+    in_path_order,
+    marks,
+    models_once,
+)
 from otel_reliability.config import Settings
-from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, Evaluation, SpanRef, TraceId, conversation_of, is_conversation
+from otel_reliability.model.blake2 import blake2b
+from otel_reliability.model.run import AgentKey, CloseReason, Compression, ModelCall, Run, ToolCall, Tools
+from otel_reliability.model.span import (
+    AgentSpan,
+    Call,
+    CompressionFacts,
+    Evaluation,
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    RejectionFacts,
+    Resource,
+    Tokens,
+    ToolFacts,
+    TraceId,
+    conversation_of,
+    is_conversation,
+)
+from otel_reliability.model.tools import ToolRules, has_effect
 
-Account: TypeAlias = tuple[str, str]
-"""The fate of a span: (disposition, reason)."""
-USED: Final[Account] = ("used", "")
-NO_CONVENTION: Final[Account] = ("other", "no_convention")
-NO_AGENT: Final[Account] = ("other", "no_agent")
-BESIDE_AGENT: Final[Account] = ("other", "beside_agent")
-NO_RUN: Final[Account] = ("other", "no_run")
-DUPLICATE: Final[Account] = ("duplicate", "")
-_NO_ORPHANS: Final = Orphans({}, [], {}, [], 0, 0)
+UNKNOWN_AGENT: Final = "unknown"
+MAX_FINGERPRINTS: Final = 64
+"""Maximum fingerprints of a run, the first in sorted order."""
+Fingerprints: TypeAlias = tuple[tuple[str, str], ...]
+_Fingerprinted: TypeAlias = tuple[frozenset[tuple[str, str, str]], frozenset[tuple[str | None, ...]]]
+"""The senders of spans (scope, version of the service, version of the scope), and groups of kinds and values in turn."""
+_UNNAMED_SERVICE: Final = "unknown_service"
+_AGENT, _MODEL, _TOOL, _HANDOFF, _OTHER = Kind.AGENT, Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.OTHER
+_COMPRESSION: Final = Kind.COMPRESSION
+_NO_ORPHANS: Final = Orphans({}, [], {}, {}, {})
 _NOTHING_CLOSED: Final[Mapping[TraceId, ClosedIds]] = {}
+_NO_MODEL: Final = ModelFacts()
+_NO_RANK: Final = 1_000
+_MAX_KEYS: Final = 4_096
+_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+"""Makes a named tuple of its fields without a call in Python."""
 
 
 class Assembled(NamedTuple):
@@ -32,22 +76,28 @@ class Assembled(NamedTuple):
 
     - `roots`: for each run the index of its root, or of its first span, in `tree`.
     - `has_gap`: whether the local parent of any agent span is missing, so that it may still arrive.
-    - `anchors`: what stands in for the roots of implicit runs and of linked orphans. `linked`: these orphans and their host.
-    - `keyed`: the spans of each run of a run key, by the hash of the key. `accounts`: what became of the spans.
+    - `orphans`: the decisions about work with no invocation above it.
     """
 
     runs: list[Run]
     roots: list[int]
     tree: SpanTree
     has_gap: bool
-    anchors: Sequence[SpanRef]
-    linked: Mapping[int, int]
-    keyed: Mapping[bytes, Sequence[int]]
-    accounts: tuple[tuple[Account, int], ...]
+    orphans: Orphans
+
+
+def accounts_of(runs: Iterable[Run], spans: int, others: int, unclaimed: Iterable[Account]) -> dict[Account, int]:
+    """Return what became of spans, each counted once. `others` only connect spans; `unclaimed`: of work that is in no run."""
+    used = sum([run.span_count for run in runs if not run.nested])
+    found = {USED: used, NO_CONVENTION: others, NO_RUN: spans - used - others}
+    for account in unclaimed:
+        found[account] = found.get(account, 0) + 1
+        found[NO_RUN] -= 1
+    return found
 
 
 class Assemble:
-    """Assembles under one set of settings.
+    """Assembles under one set of settings. It holds caches and nothing else.
 
     >>> from otel_reliability.testing import agent, tool
     >>> [run.path for run in Assemble(Settings())([tool(2, 1, "search"), agent(1)]).runs]
@@ -55,7 +105,12 @@ class Assemble:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._builder = RunBuilder(settings)
+        self._limits = ContextLimits(settings.context_limits)
+        self._parallel: Parallel = settings.assembly.parallel
+        self._outcome = settings.outcome
+        self._rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
+        self._fingerprints: dict[_Fingerprinted, Fingerprints] = {}
+        self._keys: dict[tuple[str | None, int, tuple[tuple[str, str], ...]], tuple[Resource, AgentKey]] = {}
 
     def __call__(
         self,
@@ -69,7 +124,6 @@ class Assemble:
 
         `evaluations` arrived apart from spans. `closed`: what is remembered of final runs, by trace.
         """
-        received = len(spans)
         if any(map(conversation_of, spans)) if joined else spans and is_conversation(spans[0].trace_id):
             spans, joined = conversations.put_together(spans), True
         tree = SpanTree(spans, joined=joined)
@@ -81,31 +135,233 @@ class Assemble:
             if orphans.linked:
                 tree = SpanTree(tree.spans, orphans.linked, joined=joined)
         if evaluations:
-            tree.evaluations = apart.targets(tree, evaluations)
+            tree.evaluations = outcome.targets(tree, evaluations)
         runs: list[Run] = []
         roots: list[int] = []
-        used = 0
-        members = _members(tree)
-        for root in tree.invocations:
-            if root.root is root:
-                own = members[root]
-                run = self._builder.run_of(tree, root, own)
-                if run is not None:
-                    runs.append(run)
-                    roots.append(root.at)
-                    if root.above is None:
-                        used += len(own)
+        for root, members in _members(tree).items():
+            if _is_run(tree, root, members):
+                runs.append(self._build(tree, root, members, root.agent, None))
+                roots.append(root.at)
         for implicit in (*orphans.implicit, *orphans.keyed.values()):
-            runs.append(self._builder.build(tree, None, implicit.members, implicit.agent, implicit))
+            runs.append(self._build(tree, None, implicit.members, implicit.agent, implicit))
             roots.append(implicit.members[0])
-            used += len(implicit.members)
-        keyed = {key: implicit.members for key, implicit in orphans.keyed.items()}
-        number, others = len(tree.spans), len(tree.others)
-        return Assembled(runs, roots, tree, has_gap, orphans.anchors, orphans.linked, keyed, (
-            (USED, used), (NO_CONVENTION, others),
-            (BESIDE_AGENT, orphans.beside_agent), (NO_AGENT, orphans.without_agent),
-            (NO_RUN, number - used - others - orphans.beside_agent - orphans.without_agent), (DUPLICATE, received - number),
+        return Assembled(runs, roots, tree, has_gap, orphans)
+
+    # --- One run ------------------------------------------------------------------------------------------------------
+
+    def _build(  # noqa: C901, PLR0912, PLR0915 (one loop that reads each span once)
+        self,
+        tree: SpanTree,
+        root: Invocation | None,
+        members: Sequence[int],
+        agent: str | None,
+        implicit: ImplicitRun | None,
+    ) -> Run:
+        """Build a run from the indices of its spans, in order. `root` is None for implicit runs."""
+        spans, nodes = tree.spans, tree.nodes
+        first = spans[members[0]] if root is None else root.span
+        key = self._key(agent, first)
+        actors = _Actors(root, key[3])
+        models: list[ModelSpan] = []
+        steps: list[Step] = []
+        start, end = first[4], first[5]
+        model_scope, model_scopes = None, 0
+        scope = resource = prompt = definitions = None
+        rank, session = (_NO_RANK, None) if root is None else first[12] or (_NO_RANK, None)
+        annotated: list[int] = []
+        compressed: list[int] = []
+        made_of: set[tuple[str | None, ...]] = set()
+        senders: set[tuple[str, str, str]] = set()
+        rejected: set[int] = set()
+        has_tool_spans = asked_silently = unnamed = calls_itself = False
+        for i in members:
+            (_, span_id, _, _, since, until, _, kind, failed, facts, own_scope, own_resource, session_here, notes, evaluations,
+             _, _, _) = spans[i]  # fmt: skip
+            if kind is _COMPRESSION:
+                compressed.append(i)
+                continue
+            if session_here is not None and session_here[0] < rank:
+                rank, session = session_here
+            if notes is not None or evaluations:
+                annotated.append(i)
+            if kind is _OTHER:
+                continue
+            if since < start:  # noqa: PLR1730 (a call of `min` costs more)
+                start = since
+            if until > end:  # noqa: PLR1730
+                end = until
+            if own_scope is not scope or own_resource is not resource:
+                scope, resource = own_scope, own_resource
+                senders.add((scope, resource[3], resource[4]))
+            if kind is _MODEL:
+                if type(facts) is not ModelFacts:
+                    facts = _NO_MODEL
+                if own_scope is not model_scope and own_scope != model_scope:
+                    model_scope = own_scope
+                    model_scopes += 1
+                models.append((i, facts))
+                asked_silently = asked_silently or facts[9]
+                if facts[12]:
+                    compressed.append(i)
+                if facts[10] is not prompt or facts[11] is not definitions:
+                    prompt, definitions = facts[10], facts[11]
+                    made_of.add(("prompt", prompt, "tools", definitions))
+            elif kind is _TOOL:
+                if type(facts) is ToolFacts:
+                    has_tool_spans = True
+                    calls = facts[0]
+                    if len(calls) == 1:
+                        steps.append(Step(i, since, until, span_id, 0, calls[0], nodes[i]))
+                        if calls[0][0] is None:
+                            unnamed = True
+                    elif calls:
+                        for position, call in enumerate(sorted(calls, key=_call_order)):
+                            steps.append(Step(i, since, until, span_id, position, call, nodes[i]))
+                            unnamed = unnamed or call[0] is None
+                elif type(facts) is RejectionFacts:
+                    has_tool_spans = True
+                    rejected.add(tree.in_tool.get(i, NONE))
+            elif kind is _HANDOFF:
+                target = facts.target if isinstance(facts, HandoffFacts) else None
+                step = Step(i, since, until, span_id, 0, Call(target, failed=failed), nodes[i])
+                step.handoff = True
+                steps.append(step)
+            elif type(facts) is InvocationFacts:
+                asked_silently = asked_silently or facts.emits_no_tools
+                calls_itself = calls_itself or facts.call is not None
+                if facts.compressions:
+                    compressed.append(i)
+                if facts.version is not None or facts.prompt is not None or facts.tools is not None:
+                    made_of.add(("version", facts.version, "prompt", facts.prompt, "tools", facts.tools))
+            elif type(facts) is ToolFacts:
+                has_tool_spans = True
+        if rejected:
+            steps = [step for step in steps if step.at not in rejected]
+        if calls_itself and root is not None and (called := _calls_of_agents(tree, root)):
+            steps = sorted([*steps, *called], key=lambda step: step.order)
+            unnamed = unnamed or any(step.call.name is None for step in called)
+        if model_scopes > 1 or tree.in_model or tree.details:
+            models = models_once(tree, models)
+        notes, evaluations = outcome.NO_NOTES, ()
+        if annotated or tree.evaluations:
+            notes, evaluations = outcome.reports_of(tree, root, members if tree.evaluations else annotated)
+        model_calls, tokens_in, tokens_out, pressure, cost = self._models(tree, models, actors, notes.context_limit)
+        if tokens_in is None and tokens_out is None and root is not None:
+            tokens_in, tokens_out = _totals_of_agents(tree, members)
+            window = notes.context_limit or max([self._limits.of(facts) or 0 for _, facts in models], default=0)
+            if tokens_in is not None and window:
+                pressure = min((tokens_in + (tokens_out or 0)) / window, 1.0)
+        if steps:
+            steps = calls_once(tree, steps)
+        tools = Tools.OBSERVED
+        if unnamed and any(step.call[0] is None and not step.handoff for step in steps):
+            tools = Tools.UNOBSERVABLE
+        elif not steps and not has_tool_spans and (asked_silently or any(facts[3] for _, facts in models)):
+            tools = _tools_of_messages(models)
+            if tools is Tools.MESSAGES:
+                steps = _message_steps(tree, models)
+        path = tool_calls = None
+        arguments_known = True
+        if tools is not Tools.UNOBSERVABLE:
+            path, tool_calls, arguments_known = self._path(tree, steps, models, actors)
+        if (session is None and root is not None and root.above is not None) or tree.others:
+            session = _session_above(tree, root, members, rank, session)
+        result = outcome.reported(notes, evaluations, self._outcome) if annotated or evaluations else None
+        if result is None:
+            result = outcome.observed(tree, root, members, self._outcome)
+        made_of.update([("model", call[0]) for call in model_calls if call[0] is not None and not call[3]])
+        trace_id = first[0]
+        root_id = first[1] if implicit is None else implicit.span_id_in(trace_id)
+        return _tuple(Run, (
+            f"{trace_id.hex()}-{root_id.hex()}", trace_id, root_id if implicit is None else None, key, session,
+            notes.task_id, notes.trial, notes.condition or "baseline", notes.input_class, notes.branches,
+            root is not None and root.above is not None, implicit is not None,
+            implicit is not None and implicit.incomplete, start, end, path, tools, tool_calls, model_calls,
+            tokens_in, tokens_out, pressure, arguments_known, result.outcome, result.source, notes.confidence,
+            notes.cost if notes.cost is not None else cost, notes.violations, evaluations,
+            weight(first[16], trace_id) if first[16] else 1, len(members), CloseReason.ROOT,
+            self._fingerprints_of((frozenset(senders), frozenset(made_of))),
+            _compressions(tree, compressed, actors) if compressed else (),
         ))  # fmt: skip
+
+    def _key(self, agent: str | None, span: AgentSpan) -> AgentKey:
+        resource, extra = span[11], span[17]
+        known = self._keys.get((agent, id(resource), extra))
+        if known is not None and known[0] is resource:
+            return known[1]
+        service = resource.service_name
+        if agent is None or not agent:
+            agent = UNKNOWN_AGENT if not service or service.startswith(_UNNAMED_SERVICE) else service
+            return AgentKey(resource.service_namespace, service, resource.environment, agent, extra)
+        key = AgentKey(resource.service_namespace, service, resource.environment, agent, extra)
+        if len(self._keys) >= _MAX_KEYS:
+            self._keys.clear()
+        self._keys[agent, id(resource), extra] = (resource, key)
+        return key
+
+    def _fingerprints_of(self, found: _Fingerprinted) -> Fingerprints:
+        """Return what spans show of how the agent is made."""
+        known = self._fingerprints.get(found)
+        if known is None:
+            if len(self._fingerprints) >= _MAX_KEYS:
+                self._fingerprints.clear()
+            senders, made_of = found
+            pairs = {(one[at], one[at + 1]) for one in made_of for at in range(0, len(one), 2)}
+            for scope, service_version, scope_version in senders:
+                pairs |= {("version", service_version), ("framework", f"{scope} {scope_version}".strip())}
+            known = tuple(sorted((kind or "", value) for kind, value in pairs if value)[:MAX_FINGERPRINTS])
+            self._fingerprints[found] = known
+        return known
+
+    def _models(
+        self, tree: SpanTree, models: list[ModelSpan], actors: _Actors, run_window: int | None
+    ) -> tuple[tuple[ModelCall, ...], int | None, int | None, float | None, float | None]:
+        """Return the calls, the sums of input and output tokens, the greatest share of a context window, the cost in USD.
+
+        `run_window`: the context window that the user gives for the run, in tokens.
+        """
+        spans, nodes, limits = tree.spans, tree.nodes, self._limits
+        tokens_in = tokens_out = pressure = cost = None
+        calls: list[ModelCall] = []
+        for i, (model, asked, (used, wrote), _, _, _, window, dollars, _, _, _, _, _) in models:
+            span = spans[i]
+            if used is not None:
+                tokens_in = used if tokens_in is None else tokens_in + used
+                limit = run_window or (limits[model, asked] if window is None else window)
+                if limit is not None:
+                    share = (used + (wrote or 0)) / limit
+                    if pressure is None or share > pressure:
+                        pressure = share
+            if wrote is not None:
+                tokens_out = wrote if tokens_out is None else tokens_out + wrote
+            if dollars is not None:
+                cost = float(dollars) if cost is None else cost + dollars
+            calls.append(_tuple(ModelCall, (model or asked, used, wrote, span[8], actors[nodes[i]], span[4], span[5])))
+        return tuple(calls), tokens_in, tokens_out, None if pressure is None else min(pressure, 1.0), cost
+
+    def _path(
+        self, tree: SpanTree, steps: list[Step], models: list[ModelSpan], actors: _Actors
+    ) -> tuple[tuple[str, ...], tuple[ToolCall, ...], bool]:
+        """Return the path, the tool calls in the order of the clock, and whether all arguments are known."""
+        if not steps:
+            return (), (), True
+        handoffs = [step for step in steps if step.handoff]
+        if handoffs:
+            _name_handoffs(tree, handoffs)
+        path = in_path_order(tree, steps, models, self._parallel) if len(steps) > 1 else steps
+        clocked = [step for step in steps if not step.handoff] if handoffs else steps
+        calls: list[ToolCall] = []
+        known, rules = True, self._rules
+        effects = [not step.call[3] and has_effect(step.call[0] or "?", step.call[5], rules) for step in clocked]
+        for step, (retry, repeat, chain), changes in zip(clocked, marks(clocked, effects), effects, strict=True):
+            name, _, arguments, failed, result, effect = step.call
+            known = known and arguments is not None
+            agent = actors[step.node]
+            calls.append(_tuple(ToolCall, (
+                name or "?", not failed, retry, repeat, chain, agent, step.start_ns, step.end_ns, arguments, result, effect,
+                changes,
+            )))  # fmt: skip
+        return tuple([step.label for step in path]), tuple(calls), known
 
 
 def _members(tree: SpanTree) -> dict[Invocation, list[int]]:
@@ -131,15 +387,186 @@ def _members(tree: SpanTree) -> dict[Invocation, list[int]]:
 
 def _annotators_of(tree: SpanTree, root: Invocation) -> list[int]:
     """Spans above a run that only carry notes or evaluations, if it is the only run below them."""
-    if not tree.annotators:
-        return []
-    tops = [node for node in tree.invocations if node.root is node and node.over is None]
-    return [i for i in tree.annotators if [top for top in tops if _is_above(tree, i, top.at)] == [root]]
+    tops = [node for node in tree.invocations if node.root is node and node.over is None] if tree.annotators else []
+    return [i for i in tree.annotators if [top for top in tops if tree.is_below(top.at, i)] == [root]]
 
 
-def _is_above(tree: SpanTree, i: int, below: int) -> bool:
-    while below != NONE:
-        if below == i:
-            return True
-        below = tree.parent[below]
-    return False
+def _is_run(tree: SpanTree, root: Invocation, members: Sequence[int]) -> bool:
+    """Return whether the spans of a root are a run. A container, or a nested agent, that did nothing is none."""
+    spans, nested = tree.spans, root.above is not None
+    if len(members) > 1 and not nested and root.span[7] is _AGENT:
+        return True
+    acted = any(spans[i][7] in outcome.STEPS or (not nested and spans[i][7] is _AGENT) for i in members)
+    return acted or (root.is_agent and (not nested or root.span[8]))
+
+
+class _Actors(dict[Invocation | None, str]):
+    """The agent that executes the steps of an invocation: the nearest named one above them, within the run."""
+
+    __slots__ = ("default", "root")
+
+    def __init__(self, root: Invocation | None, default: str) -> None:
+        self[root] = self[None] = self.default = default
+        self.root = root
+
+    def __missing__(self, node: Invocation) -> str:
+        over: Invocation | None = node
+        found = self.default
+        while over is not None and over is not self.root:
+            name = over.name or over.agent
+            if name is not None and over.span.kind is _AGENT:
+                found = name
+                break
+            over = over.over
+        self[node] = found
+        return found
+
+
+# --- Rules that apply to few runs -------------------------------------------------------------------------------------
+
+
+def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[Compression, ...]:
+    """Return the compressions of a run: spans of their own, and events of other spans. One inside another is the same."""
+    invocations = {node.at: node for node in tree.invocations}
+    found: list[Compression] = []
+    for i in at:
+        span, over = tree.spans[i], tree.parent[i]
+        if span.kind is _COMPRESSION and over != NONE and tree.spans[over].kind is _COMPRESSION:
+            continue
+        facts, agent = span.facts, actors[invocations.get(i, tree.nodes[i])]
+        if isinstance(facts, CompressionFacts):
+            facts = facts._replace(failed=span.failed, start_ns=span.start_ns, end_ns=span.end_ns)
+            found.append(_compression(facts, agent))
+        elif isinstance(facts, InvocationFacts | ModelFacts):
+            found += [_compression(each, agent) for each in facts.compressions]
+    return tuple(sorted(found, key=lambda one: (one.end_ns, one.start_ns)))
+
+
+def _compression(facts: CompressionFacts, agent: str) -> Compression:
+    before, after, trigger, failed, start_ns, end_ns = facts
+    return Compression(not failed, agent, start_ns, end_ns, before, after, trigger)
+
+
+def _calls_of_agents(tree: SpanTree, root: Invocation) -> list[Step]:
+    """The calls of nested agents of this run that represent their own tool call."""
+    found: list[Step] = []
+    for node in tree.invocations:
+        call = node.facts.call
+        if call is None or node is root or node.below_tool or node.root is not node or node.above is None:
+            continue
+        above: Invocation | None = node.above
+        while above is not None and above is not root:
+            above = above.above
+        if above is not None:
+            span = node.span
+            call = call._replace(name=call.name or node.agent, failed=call.failed or span.failed)
+            found.append(Step(node.at, span.start_ns, span.end_ns, span.span_id, 0, call, tree.nodes[node.at]))
+    return found
+
+
+def _tools_of_messages(models: Sequence[ModelSpan]) -> Tools:
+    """Return whether the messages hold every call that was asked for."""
+    with_messages = [facts for _, facts in models if facts.messages]
+    asked = [facts for _, facts in models if facts.asked_for_tools]
+    captured = all(facts.calls for facts in asked) and (bool(asked) or len(with_messages) == len(models))
+    return Tools.MESSAGES if captured and models else Tools.UNOBSERVABLE
+
+
+def _message_steps(tree: SpanTree, models: Sequence[ModelSpan]) -> list[Step]:
+    """Calls read from messages: in the order they were asked for, at the end of their model call."""
+    found: list[Step] = []
+    for i, facts in models:
+        span = tree.spans[i]
+        for position, call in enumerate(facts.calls):
+            found.append(Step(i, span.end_ns, span.end_ns, span.span_id, position, call, tree.nodes[i]))
+    found.sort(key=lambda step: step.order)
+    return found
+
+
+def _name_handoffs(tree: SpanTree, handoffs: Iterable[Step]) -> None:
+    """A hand-off without a target goes to the next agent of its unit to start."""
+    for step in handoffs:
+        if step.call.name is None:
+            later = [
+                node
+                for node in tree.invocations
+                if node.span.kind is _AGENT
+                and node.span.start_ns >= step.start_ns
+                and tree.units[node.at] == tree.units[step.at]
+            ]
+            following = min(later, key=lambda node: node.at, default=None)
+            step.call = step.call._replace(name=None if following is None else following.name)
+
+
+def _totals_of_agents(tree: SpanTree, members: Sequence[int]) -> tuple[int | None, int | None]:
+    """The agents' own totals, of the outermost of a chain with one name."""
+    inside, counted = set(members), set[Invocation]()
+    totals: list[Tokens] = []
+    for node in tree.invocations:
+        if node.at not in inside:
+            continue
+        is_same = node.over is not None and node.over in counted and node.over.name == node.name
+        own = node.facts.tokens
+        if is_same or own is not None:
+            counted.add(node)
+        if own is not None and not is_same:
+            totals.append(own)
+    inputs = [one.input for one in totals if one.input is not None]
+    outputs = [one.output for one in totals if one.output is not None]
+    return sum(inputs) if inputs else None, sum(outputs) if outputs else None
+
+
+def _session_above(
+    tree: SpanTree, root: Invocation | None, members: Sequence[int], rank: int, session: str | None
+) -> str | None:
+    """The session id of what lies above: of the enclosing runs for nested ones, then of the other spans above the unit."""
+    spans, parent = tree.spans, tree.parent
+    if session is None and root is not None and root.above is not None:
+        over = parent[root.at]
+        while over != NONE:
+            here = spans[over].session
+            if here is not None and here[0] < rank:
+                rank, session = here
+            over = parent[over]
+    if not any(spans[i].session is not None for i in tree.others):
+        return session
+    unit = tree.units[members[0] if root is None else root.at]
+    found: set[tuple[int, str]] = set()
+    for i, own in enumerate(tree.units):
+        if own == unit and is_kept(spans[i]):
+            over = parent[i]
+            while over != NONE and not is_kept(spans[over]):
+                here = spans[over].session
+                if here is not None:
+                    found.add((here.rank, here.id))
+                over = parent[over]
+    return min(found)[1] if found and min(found)[0] < rank else session
+
+
+def _call_order(call: Call) -> tuple[str, str]:
+    return (call.name or "", call.call_id or "")
+
+
+# --- Sampling -----------------------------------------------------------------------------------------------------------
+
+
+_ALL: Final = 1 << 56
+_MAX_WEIGHT: Final = 1 << 40
+
+
+def weight(threshold: int | None, trace_id: bytes) -> int:
+    """2^56 / (2^56 − T), rounded up or down by a hash of the trace id: whole, and right on average.
+
+    >>> weight(None, b""), weight(1 << 55, bytes(16)), weight(0, bytes(16))
+    (1, 2, 1)
+    """
+    if not threshold:
+        return 1
+    kept = _ALL - threshold
+    if kept <= 0:
+        return 1
+    whole, rest = divmod(_ALL, kept)
+    if rest:
+        lot = int.from_bytes(blake2b(trace_id, digest_size=7).digest(), "big")
+        whole += lot * kept < rest * _ALL
+    return min(whole, _MAX_WEIGHT)

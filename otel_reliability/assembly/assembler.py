@@ -1,4 +1,5 @@
-"""From agent spans to runs, as they arrive: a buffer per trace, assembled when it is due; the difference is emitted.
+"""From agent spans to runs, as they arrive: a buffer per trace, assembled when it is due; the difference to what was emitted
+before is emitted, so a late span needs no code of its own.
 
 A span costs one look-up and one append. When no span has arrived for `linger`, one pure function assembles the runs of the trace.
 There is no clock and no lock here: time is an argument, and there is one caller at a time.
@@ -6,26 +7,79 @@ There is no clock and no lock here: time is an argument, and there is one caller
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from math import inf
 from typing import Final
 
-from otel_reliability.assembly import late
-from otel_reliability.assembly.assemble import DUPLICATE, NO_CONVENTION
+from otel_reliability.assembly.assemble import Assemble, Assembled, accounts_of
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
-from otel_reliability.assembly.closed_traces import ClosedIds, Record, record_of
-from otel_reliability.assembly.closing import Closing, OpenSpans
-from otel_reliability.assembly.evaluations import MAX_PER_TRACE, FinalRuns, WaitingEvaluations
+from otel_reliability.assembly.closed_traces import (
+    RUN_KEYS,
+    ClosedIds,
+    Record,
+    account_of,
+    accounts_below,
+    remember,
+)
+from otel_reliability.assembly.evaluations import MAX_PER_TRACE, NO_TARGET, FinalRuns, WaitingEvaluations
+from otel_reliability.assembly.parts import Part, divide, unchangeable
+from otel_reliability.assembly.span_tree import (
+    DUPLICATE,
+    LATE,
+    NO_CONVENTION,
+    NONE,
+    REF,
+    SEALED,
+    Account,
+    is_kept,
+    latest_versions,
+)
 from otel_reliability.config import Settings
 from otel_reliability.model.limit import Limit
-from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, Evaluation, Kind, SpanId, TraceId
+from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent, event_of
+from otel_reliability.model.span import AgentSpan, Evaluation, Kind, SpanId, SpanRef, TraceId
 
 SPAN_BYTES: Final = 900
 """Estimated bytes of an agent span with its facts."""
 _SHARE: Final = 32
 """Above a limit, one 32nd more than needed is closed, so that not every span exceeds it again."""
+_NONE_OPEN: Final[Mapping[TraceId, Mapping[SpanId, SpanId | None]]] = {}
 _OTHER: Final = Kind.OTHER
+_ROOT: Final = CloseReason.ROOT
+_CLOSED, _FINAL = RunChange.CLOSED, RunChange.FINAL
+
+# --- Spans that are known to be open ------------------------------------------------------------------------------------
+
+
+MAX_OPEN_PER_TRACE: Final = 10_000
+
+
+class OpenSpans(OrderedDict[TraceId, tuple[float, dict[SpanId, SpanId | None]]]):
+    """Open spans by trace, with their parents, and when the last of them started."""
+
+    def open(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> None:
+        """Note that a span has started."""
+        parents = self.pop(trace_id, (now, dict[SpanId, SpanId | None]()))[1]
+        if len(parents) < MAX_OPEN_PER_TRACE:
+            parents[span_id] = parent_id
+        self[trace_id] = (now, parents)
+
+    def end(self, trace_id: TraceId, span_id: SpanId) -> None:
+        """Note that a span has ended."""
+        if trace_id in self:
+            parents = self[trace_id][1]
+            parents.pop(span_id, None)
+            if not parents:
+                del self[trace_id]
+
+    def of(self, traces: Iterable[TraceId]) -> Mapping[TraceId, Mapping[SpanId, SpanId | None]]:
+        """Return the open spans of some traces, with their parents; traces without any are left out."""
+        return {trace_id: self[trace_id][1] for trace_id in traces if trace_id in self}
+
+
+# --- Assembler ----------------------------------------------------------------------------------------------------------
 
 
 class Assembler:
@@ -36,13 +90,14 @@ class Assembler:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.accounts: Counter[tuple[str, str]] = Counter()
+        self.accounts: Counter[Account] = Counter()
         self._times, self._limits = settings.assembly, settings.limits
+        self._assemble = Assemble(settings)
         self._opened = OpenSpans()
         self._final = FinalRuns(settings.outcome)
         self._buffers = Buffers(settings)
-        self._closing = Closing(settings, self._buffers, self._opened, self._final, self.accounts)
         self._evaluations = WaitingEvaluations(self._limits.evaluations, self.accounts, self._give, self.spans)
+        self._events: list[RunEvent] = []
 
     @property
     def open_runs(self) -> int:
@@ -56,12 +111,12 @@ class Assembler:
 
     def open_runs_of(self, buffer: TraceBuffer) -> list[Run]:
         """Return the runs of a growing buffer that have not closed, as its spans show them now. Nothing changes."""
-        return [run for run in self._closing.assemble_spans(buffer).runs if run.run_id not in buffer.emitted]
+        return [run for run in self._assembled_as_is(buffer).runs if run.run_id not in buffer.emitted]
 
     @property
     def remembered(self) -> int:
         """Traces of which anything is remembered."""
-        return len(self._buffers) + len(self._buffers.closed)
+        return len(self._buffers) + len(self._buffers.closed.records)
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -85,10 +140,6 @@ class Assembler:
             yield from buffer.spans
 
     # --- Receiving ----------------------------------------------------------------------------------------------------
-
-    def add(self, span: AgentSpan, now: float) -> None:
-        """Receive one span."""
-        self.add_all((span,), now)
 
     def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:  # noqa: C901, PLR0912 (one loop, no call per span)
         """Receive spans."""
@@ -126,8 +177,9 @@ class Assembler:
             if buffer is not None:
                 self._weigh(buffer, weight, now)
         if self._opened:
-            self._opened.end_all(spans)
-        if self._evaluations.listens:
+            for span in spans:
+                self._opened.end(span[0], span[1])
+        if self._evaluations.count or self._evaluations.responses is not None:
             self._evaluations.see(spans, now)
 
     def opened(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> None:
@@ -146,17 +198,21 @@ class Assembler:
             if not before:
                 self._buffers.growing[buffer] = None
             if weight >= buffer.full_at:
-                self._closing.hold_span_limit(buffer, now)
+                self._hold_span_limit(buffer, now)
 
     def _belongs_to_closed(self, closed: dict[TraceId, ClosedIds], span: AgentSpan) -> bool:
         """Return whether a span is one of a final run or connected with it; it is counted."""
-        account = late.account_of(closed, span)
+        account = account_of(closed, span)
         if account is None:
             return False
-        if account != DUPLICATE:
-            self._buffers.closed.ids += late.add(closed, span, account)
-        self.accounts[account] += 1
+        self._count_closed(closed, span, account)
         return True
+
+    def _count_closed(self, closed: dict[TraceId, ClosedIds], span: AgentSpan, account: Account) -> None:
+        """Count a span of a final run, and remember it, so that what comes below it is recognized too."""
+        self.accounts[account] += 1
+        if account != DUPLICATE:
+            self._buffers.closed.ids += remember(closed, (span,), sealed=account == SEALED)
 
     # --- Evaluations --------------------------------------------------------------------------------------------------
 
@@ -191,60 +247,273 @@ class Assembler:
         if found is None:
             self.accounts["evaluation_late", ""] += 1
         elif found[0] is not found[1]:
-            self._closing.events.append(RunEvent(RunChange.REVISED, found[1], found[0]))
+            self._events.append(RunEvent(RunChange.REVISED, found[1], found[0]))
 
     # --- Time ---------------------------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> list[RunEvent]:
         """Close what is due, hold the limits, finalize what can no longer change, forget what is too old."""
         for buffer in self._buffers.due(now):
-            self._closing.check(buffer, now)
+            self._check(buffer, now)
         self._hold_limits(now)
-        self._closing.finalize_due(now)
+        closed, reopen = self._buffers.reopenable, self._times.reopen
+        while closed and ((buffer := next(iter(closed))).closed_at or 0.0) + reopen <= now:
+            self._finalize(buffer, now)
         self._forget(now)
-        return self._take_events(now)
+        return self._take_events()
 
     def close_all(self, reason: CloseReason, now: float) -> list[RunEvent]:
         """Close and finalize everything."""
-        buffers, closing = self._buffers, self._closing
-        while buffers.growing:
-            closing.close(next(iter(buffers.growing)), reason, now)
-        for buffer in list(buffers):
-            if buffer.closed_at is None:
-                closing.put_aside(buffer, now)
-        while buffers.reopenable:
-            closing.finalize(next(iter(buffers.reopenable)), now)
-        return self._take_events(now)
+        while self._buffers.growing:
+            self._close_now(next(iter(self._buffers.growing)), reason, now)
+        for buffer in list(self._buffers):
+            self._finalize(buffer, now)
+        return self._take_events()
 
     def complete(self, traces: Iterable[TraceId], reason: CloseReason, now: float) -> list[RunEvent]:
         """Close, finalize and forget traces of which nothing more arrives: no span, no evaluation, no link to them.
 
         A trace that shares a run with others, by a link or a run key, stays as it is.
         """
-        closing, growing = self._closing, self._buffers.growing
         for trace_id in traces:
             buffer = self._buffers.get(trace_id)
             if buffer is not None:
-                if buffer in growing and not buffer.joined:
-                    closing.close(buffer, reason, now)
+                if buffer in self._buffers.growing and not buffer.joined:
+                    self._close_now(buffer, reason, now)
                 if buffer.joined:
                     continue
-                if buffer.closed_at is None:
-                    closing.put_aside(buffer, now)
-                else:
-                    closing.finalize(buffer, now)
+                self._finalize(buffer, now)
             self._buffers.closed.take(trace_id)
             self._final.forget(trace_id)
-            self._opened.forget(trace_id)
-        return self._take_events(now)
+            self._opened.pop(trace_id, None)
+        return self._take_events()
 
-    def _take_events(self, now: float) -> list[RunEvent]:
-        closing = self._closing
-        unclaimed, closing.unclaimed = closing.unclaimed, []
-        for evaluation in unclaimed:
-            self._evaluations.add(evaluation, now)
-        events, closing.events = closing.events, []
+    def _take_events(self) -> list[RunEvent]:
+        events, self._events = self._events, []
         return events
+
+    # --- Closing ------------------------------------------------------------------------------------------------------
+
+    def _check(self, buffer: TraceBuffer, now: float) -> None:
+        """Close a trace that is due, or those of its parts that are finished."""
+        if buffer.closed_at is not None:
+            return
+        quiet_at = buffer.last_seen + self._times.linger
+        is_growing = buffer in self._buffers.growing
+        if quiet_at > now and (not is_growing or buffer.next_check > now):
+            self._buffers.plan(buffer, min(quiet_at, buffer.next_check) if is_growing else quiet_at)
+        elif not is_growing:
+            self._finalize(buffer, now)
+        else:
+            built, times = self._assembled(buffer, now), self._times
+            opened = self._opened.of(buffer.traces) if self._opened else _NONE_OPEN
+            is_quiet = buffer.last_seen + times.linger <= now
+            is_old = bool(buffer.checks) and buffer.born + times.reopen <= now
+            if is_quiet and not built.has_gap and not opened and not is_old:
+                self._close(buffer, built, _ROOT, now)
+            else:
+                self._close_parts(buffer, built, divide(buffer, built, opened), now, is_quiet=is_quiet)
+
+    def _close_now(self, buffer: TraceBuffer, reason: CloseReason, now: float) -> None:
+        self._close(buffer, self._assembled(buffer, now), reason, now)
+
+    def _assembled(self, buffer: TraceBuffer, now: float) -> Assembled:
+        """Assemble a buffer: with all work of its run keys, and without spans that turn out to belong to final runs."""
+        while True:
+            if buffer.closed is not None:
+                self._drop(buffer, accounts_below(buffer.closed, buffer.spans))
+            built = self._assembled_as_is(buffer)
+            if not built.orphans.keyed:
+                return built
+            dropped: dict[SpanRef, Account] = {}
+            is_joined = False
+            for key, run in built.orphans.keyed.items():
+                trace_id = RUN_KEYS + key
+                if self._buffers.closed.has_ids(trace_id) or trace_id in (buffer.closed or ()):
+                    dropped.update((built.tree.ref(i), LATE) for i in run.members)
+                elif self._buffers.get(trace_id) is not buffer:
+                    self._buffers.join_key(buffer, key, now)
+                    is_joined = True
+            if buffer.weight >= buffer.full_at:
+                self._hold_span_limit(buffer, now)
+            elif not dropped and not is_joined:
+                return built
+            self._drop(buffer, dropped)
+
+    def _assembled_as_is(self, buffer: TraceBuffer) -> Assembled:
+        closed = buffer.closed
+        if closed is None:
+            return self._assemble(buffer.spans, buffer.evaluations, joined=buffer.joined)
+        return self._assemble(buffer.spans, buffer.evaluations, joined=buffer.joined, closed=closed)
+
+    def _drop(self, buffer: TraceBuffer, dropped: Mapping[SpanRef, Account]) -> None:
+        """Remove spans that belong to final runs from a buffer; each is counted once, with its duplicates."""
+        if not dropped:
+            return
+        self._uncount(buffer)
+        closed = buffer.closed = buffer.closed or {}
+        for span in self._buffers.take_out(buffer, dropped):
+            is_known = span[0] in closed and span[1] in closed[span[0]].ids
+            self._count_closed(closed, span, DUPLICATE if is_known else dropped[span[0], span[1]])
+
+    def _close(self, buffer: TraceBuffer, built: Assembled, reason: CloseReason, now: float) -> None:
+        """Emit what differs from what was emitted before; the trace can still be reopened."""
+        self._buffers.close(buffer, now)
+        self._emit(buffer, built, range(len(built.runs)), reason, now)
+        self._uncount(buffer)
+        tree, orphans = built.tree, built.orphans
+        accounts = accounts_of(built.runs, len(tree.spans), len(tree.others), orphans.unclaimed.values())
+        duplicates = len(buffer.spans) - len(tree.spans)
+        buffer.counted = ((DUPLICATE, duplicates), *accounts.items()) if duplicates else tuple(accounts.items())
+        for account, number in buffer.counted:
+            if number:
+                self.accounts[account] += number
+        buffer.anchors = orphans.anchors
+        buffer.connecting = {tree.ref(i) for i in tree.others if tree.kept_above(i) == NONE} if tree.others else ()
+
+    def _emit(
+        self, buffer: TraceBuffer, built: Assembled, numbers: Iterable[int], reason: CloseReason, now: float
+    ) -> None:
+        """Emit those runs that differ from what was emitted before, and withdraw runs that are none any more."""
+        runs, emitted, events = built.runs, buffer.emitted, self._events
+        if emitted:
+            known = {run.run_id for run in runs}
+            for run_id in [run_id for run_id in emitted if run_id not in known]:
+                events.append(RunEvent(RunChange.WITHDRAWN, emitted.pop(run_id)))
+        for number in numbers:
+            run = runs[number] if reason is _ROOT else runs[number]._replace(closed_by=reason)
+            before = emitted.get(run[0])
+            if before is None:
+                self.accounts["closed", reason.value] += 1
+                events.append(event_of((_CLOSED, run, None)))
+            elif before._replace(closed_by=reason) == run:
+                continue
+            else:
+                events.append(RunEvent(RunChange.REVISED, run, before))
+            emitted[run[0]] = run
+            buffer.emitted_at[run[0]] = now
+
+    def _uncount(self, buffer: TraceBuffer) -> None:
+        """Remove the spans of a buffer from the accounts: they are open, or counted again."""
+        for account, number in buffer.counted:
+            self.accounts[account] -= number
+        buffer.counted = ()
+
+    # --- Parts of a trace ---------------------------------------------------------------------------------------------
+
+    def _close_parts(
+        self, buffer: TraceBuffer, built: Assembled, parts: Sequence[Part], now: float, *, is_quiet: bool
+    ) -> None:
+        """Emit the runs of the parts that are finished, and finalize those that can no longer change."""
+        times, buffers = self._times, self._buffers
+        buffer.checks = (*buffer.checks, now)
+        finished = [part for part in parts if not part.is_held and part.finished_at(times) <= now]
+        growing = [part for part in parts if part not in finished]
+        for has_gap, reason in ((False, _ROOT), (True, CloseReason.IDLE)):
+            numbers = [number for part in finished if part.has_gap is has_gap for number in part.runs]
+            self._emit(buffer, built, numbers, reason, now)
+        final_at = {part: part.final_at(buffer, built, times) for part in finished}
+        final = unchangeable([part for part, at in final_at.items() if at <= now], parts)
+        buffer.checks = tuple([at for at in buffer.checks if at + times.reopen > now])
+        if final:
+            self._finalize_parts(buffer, built, final)
+        waiting = [at for part in finished if part.has_linked and (at := part.last + times.idle_timeout) > now]
+        if not is_quiet:
+            buffer.checked(now)
+            buffers.plan(buffer, min(buffer.last_seen + times.linger, buffer.next_check))
+        elif growing or waiting:
+            ahead = [max(part.finished_at(times), now + times.linger) for part in growing]
+            ahead += [at for at in final_at.values() if at > now]
+            buffers.plan(buffer, min([*ahead, *waiting]))
+        else:
+            self._close(buffer, self._assembled(buffer, now) if final else built, _ROOT, now)
+
+    def _finalize_parts(
+        self, buffer: TraceBuffer, built: Assembled, parts: Sequence[Part], *, sealed: bool = False
+    ) -> None:
+        """Finalize parts of an open trace: their spans leave the buffer, their ids stay."""
+        self._uncount(buffer)
+        tree, orphans = built.tree, built.orphans
+        spans = {i for part in parts for i in part.spans}
+        runs = [built.runs[number] for part in parts for number in part.runs]
+        for run in runs:
+            self._emit_final(buffer.emitted.pop(run.run_id))
+            buffer.emitted_at.pop(run.run_id, None)
+        unclaimed = [account for i, account in orphans.unclaimed.items() if i in spans]
+        self.accounts.update(accounts_of(runs, len(spans), len(spans) - sum(part.count for part in parts), unclaimed))
+        buffer.closed = {} if buffer.closed is None else buffer.closed
+        anchors = [anchor for anchor, i in orphans.anchors.items() if i in spans]
+        self._buffers.closed.ids += remember(
+            buffer.closed, [tree.spans[i] for i in spans], runs, anchors, sealed=sealed
+        )
+        refs = set(map(tree.ref, spans))
+        given = {one for at, found in tree.evaluations.items() if max(at, ~at) in spans for one in found}
+        buffer.evaluations = tuple([one for one in buffer.evaluations if one not in given])
+        self.accounts[DUPLICATE] += len(self._buffers.take_out(buffer, refs)) - len(refs)
+
+    def _hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
+        """Close the parts that have reached the span limit, with as many spans as arrived first; they are final at once."""
+        limit = self._limits.span_limit
+        built = self._assembled_as_is(buffer)
+        large = [part for part in divide(buffer, built, {}) if part.count >= limit]
+        buffer.full_at = limit if large else 2 * max(buffer.weight, limit)
+        if not large:
+            return
+        first: dict[SpanRef, int] = {}
+        for index, span in enumerate(buffer.spans):
+            if is_kept(span):
+                first.setdefault((span[0], span[1]), index)
+        kept: set[SpanRef] = set()
+        refused: dict[SpanRef, Account] = {}
+        for part in large:
+            refs = sorted([ref for i in part.spans if (ref := built.tree.ref(i)) in first], key=first.__getitem__)
+            kept.update(refs[:limit])
+            refused.update(dict.fromkeys(refs[limit:], SEALED))
+        self._drop(buffer, refused)
+        built = self._assembled_as_is(buffer)
+        sealed = [part for part in divide(buffer, built, {}) if not kept.isdisjoint(map(built.tree.ref, part.spans))]
+        self._emit(buffer, built, [number for part in sealed for number in part.runs], CloseReason.SPAN_LIMIT, now)
+        self._finalize_parts(buffer, built, sealed, sealed=True)
+
+    # --- Finalizing ---------------------------------------------------------------------------------------------------
+
+    def _finalize(self, buffer: TraceBuffer, now: float) -> None:
+        """Finalize a trace that is closed, or has no agent spans: its spans are dropped, what is remembered of it stays.
+
+        Spans of a trace without agents may come to connect others, and its evaluations wait on.
+        """
+        connecting: Sequence[AgentSpan] = ()
+        evaluations, own = buffer.evaluations, buffer.spans
+        for run in buffer.emitted.values():
+            self._emit_final(run)
+        if buffer.closed_at is None:
+            self._uncount(buffer)
+            unique = len({(span[0], span[1]) for span in buffer.spans})
+            self.accounts[NO_CONVENTION] += unique
+            self.accounts[DUPLICATE] += len(buffer.spans) - unique
+            connecting, own = latest_versions(own, REF), []
+        elif buffer.connecting:
+            connects = [(span[0], span[1]) in buffer.connecting and not is_kept(span) for span in own]
+            connecting = latest_versions(list(compress(own, connects)), REF)
+            own = [span for span, is_connecting in zip(own, connects, strict=True) if not is_connecting]
+        if evaluations and buffer.weight:
+            given = {one for found in self._assembled_as_is(buffer).tree.evaluations.values() for one in found}
+            self.accounts[NO_TARGET] += sum(one not in given for one in evaluations)
+            evaluations = ()
+        closed = buffer.closed = buffer.closed or {}
+        self._buffers.closed.ids += remember(closed, own, buffer.emitted.values(), buffer.anchors)
+        traces = buffer.traces
+        self._buffers.remove(buffer)
+        for trace_id in traces:
+            kept = [span for span in connecting if span[0] == trace_id] if connecting else ()
+            if trace_id in closed or kept:
+                self._buffers.closed.put(trace_id, (closed.get(trace_id) or ClosedIds()).record(now, kept))
+        for evaluation in evaluations:
+            self._evaluations.add(evaluation, now)
+
+    def _emit_final(self, run: Run) -> None:
+        self._events.append(event_of((_FINAL, run, None)))
+        self._final.remember(run)
 
     # --- Limits -------------------------------------------------------------------------------------------------------
 
@@ -258,7 +527,7 @@ class Assembler:
         if size > limits.open_bytes:
             self._close_heaviest(0, size - limits.open_bytes + limits.open_bytes // _SHARE, CloseReason.MEMORY, now)
         while buffers.reopenable and buffers.reopenable_spans * SPAN_BYTES > limits.reopenable_bytes:
-            self._closing.finalize(next(iter(buffers.reopenable)), now)
+            self._finalize(next(iter(buffers.reopenable)), now)
             self.accounts["limit", "reopenable_bytes"] += 1
 
     def _close_heaviest(self, number: int, size: int, reason: CloseReason, now: float) -> None:
@@ -268,13 +537,13 @@ class Assembler:
                 return
             if buffer in growing:
                 number, size = number - 1, size - buffer.weight * SPAN_BYTES
-                self._closing.close(buffer, reason, now)
+                self._close_now(buffer, reason, now)
 
     def _forget(self, now: float) -> None:
         """Forget traces in time, and the oldest where too many ids are remembered; evaluations that waited too long too."""
-        limits, buffers, closed = self._limits, self._buffers, self._buffers.closed
+        limits, buffers, closed, opened = self._limits, self._buffers, self._buffers.closed, self._opened
         horizon = now - self._times.remember
-        while (trace_id := closed.take_oldest(horizon)) is not None:
+        while closed.records and (trace_id := closed.take_oldest(horizon)) is not None:
             self._final.forget(trace_id)
         if buffers.other_spans + closed.spans >= limits.other_spans:
             self._forget_oldest(lambda: buffers.other_spans + closed.spans < limits.other_spans * (1 - 1 / _SHARE))
@@ -283,11 +552,13 @@ class Assembler:
             self._forget_live_ids(closed.ids - limits.closed_ids)
         if self._evaluations.count:
             self._evaluations.expire(now)
-        if self._opened:
-            self._opened.expire(horizon, now, self._is_growing)
+        while opened and (oldest := next(iter(opened.items())))[1][0] <= horizon:
+            del opened[oldest[0]]
+            if buffers.get(oldest[0]) in buffers.growing:
+                opened[oldest[0]] = (now, oldest[1][1])
 
     def _forget_oldest(self, is_enough: Callable[[], bool]) -> None:
-        while not is_enough() and (trace_id := self._buffers.closed.take_oldest()) is not None:
+        while not is_enough() and (trace_id := self._buffers.closed.take_oldest(inf)) is not None:
             self._final.forget(trace_id)
             self.accounts["limit", "remembered_ids"] += 1
 
@@ -297,15 +568,11 @@ class Assembler:
             return
         self.accounts["limit", "remembered_ids"] += 1
         live = [one for buffer in self._buffers if buffer.closed for one in buffer.closed.values()]
-        for closed in sorted(live, key=len, reverse=True):
-            for ids in (closed.ids, closed.anchors):
-                while ids and number > 0:
-                    ids.pop()
-                    number -= 1
-                    self._buffers.closed.ids -= 1
-
-    def _is_growing(self, trace_id: TraceId) -> bool:
-        return self._buffers.get(trace_id) in self._buffers.growing
+        for ids in [ids for closed in sorted(live, key=len, reverse=True) for ids in (closed.ids, closed.anchors)]:
+            while ids and number > 0:
+                ids.pop()
+                number -= 1
+                self._buffers.closed.ids -= 1
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
 
@@ -317,9 +584,9 @@ class Assembler:
         """Return what is remembered of the final runs of a trace; None: nothing of it is final."""
         buffer = self._buffers.get(trace_id)
         if buffer is None:
-            return self._buffers.closed.get(trace_id)
+            return self._buffers.closed.records.get(trace_id)
         closed = None if buffer.closed is None else buffer.closed.get(trace_id)
-        return None if closed is None else record_of(now, closed)
+        return None if closed is None else closed.record(now)
 
     def restore_closed(self, records: Iterable[tuple[TraceId, Record]]) -> None:
         """Remember what `closed_record` returned, before any span of these traces is added again."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from itertools import count
 from operator import itemgetter
 from typing import Final
 
-from otel_reliability.assembly.assemble import NO_CONVENTION
-from otel_reliability.assembly.closed_traces import ClosedIds, ClosedTraces, reopened
-from otel_reliability.assembly.orphans import RUN_KEYS
-from otel_reliability.assembly.span_tree import is_kept
+from otel_reliability.assembly.closed_traces import RUN_KEYS, ClosedIds, ClosedTraces
+from otel_reliability.assembly.span_tree import NO_CONVENTION, Account, is_kept
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Evaluation, SpanRef, TraceId
@@ -37,15 +35,15 @@ class TraceBuffer:
     - `next_check`, `check_interval`: when a trace that never falls quiet is assembled all the same.
     - `emitted`: runs of it that can still change; `emitted_at`: when those were emitted last that did not close with the whole
       trace. `checks`: when it was assembled before, where it did not end there.
-    - `anchors`: trace and span ids that stand in for roots of its runs. `counted`: how its spans are accounted for.
+    - `anchors`: trace and span ids that stand in for roots of its runs, `connecting` those of its spans that lie in no run and
+      connect others, when it closed. `counted`: how its spans are accounted for.
     - `closed`: by trace, what is remembered of its final runs. `full_at`: number of spans at which the span limit is checked.
-    - `evaluations`: those that arrived apart from spans. `watched`: its weight when its open runs were read last, `watched_runs`:
-      their ids.
+    - `evaluations`: those that arrived apart from spans.
     """
 
-    __slots__ = ("anchors", "born", "check_interval", "checks", "closed", "closed_at", "counted", "due", "emitted",
+    __slots__ = ("anchors", "born", "check_interval", "checks", "closed", "closed_at", "connecting", "counted", "due", "emitted",
                  "emitted_at", "evaluations", "full_at", "joined", "last_seen", "marks", "next_check", "others", "spans",
-                 "traces", "watched", "watched_runs")  # fmt: skip
+                 "traces")  # fmt: skip
 
     def __init__(self, trace_id: TraceId, now: float, full_at: int) -> None:
         self.traces: tuple[TraceId, ...] = (trace_id,)
@@ -60,12 +58,12 @@ class TraceBuffer:
         self.emitted: dict[str, Run] = {}
         self.emitted_at: dict[str, float] = {}
         self.checks: tuple[float, ...] = ()
-        self.anchors: Sequence[SpanRef] = ()
-        self.counted: Sequence[tuple[tuple[str, str], int]] = ()
+        self.anchors: Collection[SpanRef] = ()
+        self.connecting: Collection[SpanRef] = ()
+        self.counted: Sequence[tuple[Account, int]] = ()
         self.closed: dict[TraceId, ClosedIds] | None = None
         self.full_at = full_at
         self.joined = False
-        self.watched, self.watched_runs = 0, tuple[str, ...]()
         self.evaluations: tuple[Evaluation, ...] = ()
 
     @property
@@ -189,13 +187,13 @@ class Buffers:
     def begin(self, trace_id: TraceId, now: float) -> TraceBuffer:
         """Return the buffer of a trace that has none. Its final runs are remembered, and spans that came to connect others."""
         buffer = self._by_trace[trace_id] = TraceBuffer(trace_id, now, self._span_limit)
-        record = self.closed.take(trace_id)
+        record = self.closed.take(trace_id) if trace_id in self.closed.records else None
         if record is not None:
-            closed = reopened(record)
-            if closed is not None:
+            *_, connecting = record
+            if record[1] or record[2]:
+                closed = ClosedIds.of(record)
                 buffer.closed = {trace_id: closed}
                 self.closed.ids += len(closed)
-            connecting = record[6]
             if connecting:
                 buffer.spans.extend(connecting)
                 buffer.others = len(connecting)
@@ -264,7 +262,8 @@ class Buffers:
 
     def due(self, now: float) -> Iterator[TraceBuffer]:
         """Yield the buffers that are due, each once. It must be planned again, closed or removed then."""
-        due, ready = self._due, list[TraceBuffer]()
+        due = self._due
+        ready: list[TraceBuffer] = []
         while due and due[0][0] <= now:
             at, _, buffer = heapq.heappop(due)
             if buffer.due == at:  # otherwise it was planned earlier, and checked since
@@ -291,8 +290,9 @@ class Buffers:
         """Let a buffer wait for `reopen` until it is final."""
         del self.growing[buffer]
         self.reopenable[buffer] = None
-        self.open_spans -= buffer.weight
-        self.reopenable_spans += buffer.weight
+        weight = buffer.weight
+        self.open_spans -= weight
+        self.reopenable_spans += weight
         buffer.closed_at = now
 
     def remove(self, buffer: TraceBuffer) -> None:

@@ -1,14 +1,34 @@
-"""The memory of final runs, so that late spans and duplicates open no run: span ids, and little else."""
+"""The memory of final runs, by which duplicates and late spans are recognized: span ids, and little else."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Final, TypeAlias
 
-from otel_reliability.model.span import AgentSpan, SpanId, TraceId
+from otel_reliability.assembly.span_tree import (
+    DUPLICATE,
+    LATE,
+    REF,
+    SEALED,
+    Account,
+    is_kept,
+    parent_ref,
+)
+from otel_reliability.model.run import Run
+from otel_reliability.model.span import BY_TIME, AgentSpan, InvocationFacts, Kind, SpanId, SpanRef, TraceId
 
+RUN_KEYS: Final = b"run.key"
+"""Begins the id of the trace that stands for a value of `run.key`, and with it the anchor of its run."""
 ID_BYTES: Final = 8
+_MAX_NAMES: Final = 2
+"""Names of agents that are remembered: more make no difference."""
+_AGENT: Final = Kind.AGENT
+_INVOCATIONS: Final = (Kind.AGENT, Kind.WORKFLOW)
+_TRACE: Final[Callable[[AgentSpan], TraceId]] = itemgetter(0)
+_ID: Final[Callable[[AgentSpan], SpanId]] = itemgetter(1)
 Record: TypeAlias = tuple[float, bytes, bytes, bytes, tuple[str, ...], bool, tuple[AgentSpan, ...]]
 """A trace without open runs: since when (seconds), `ids`, `anchors` and `sealed` of `ClosedIds` joined, names of agents,
 whether it had an invocation, and its spans that belong to no run and connect others. A plain tuple costs the garbage collector
@@ -17,11 +37,11 @@ nothing.
 
 
 class ClosedIds:
-    """The closed part of a trace of which spans still arrive.
+    """The final runs of a trace of which spans still arrive.
 
-    - `ids`: spans of final runs. `anchors`: what stood in for the roots of final runs (missing parents).
+    - `ids`: their spans. `anchors`: what stood in for their roots (missing parents).
     - `sealed`: ids of either kind of runs that reached the span limit.
-    - `agents`: names of the agents of final runs, at most two. `had_invocation`: whether there were any.
+    - `agents`: names of their agents, at most two. `had_invocation`: whether any had a root.
     """
 
     __slots__ = ("agents", "anchors", "had_invocation", "ids", "sealed")
@@ -36,6 +56,24 @@ class ClosedIds:
     def __len__(self) -> int:
         return len(self.ids) + len(self.anchors)
 
+    def record(self, since: float, connecting: Iterable[AgentSpan] = ()) -> Record:
+        """Return the record of the trace."""
+        ids, anchors, sealed = b"".join(self.ids), b"".join(self.anchors), b"".join(self.sealed)
+        return (since, ids, anchors, sealed, tuple(sorted(self.agents)), self.had_invocation, tuple(connecting))
+
+    @classmethod
+    def of(cls, record: Record) -> ClosedIds:
+        """Return what a record was made of, without its spans."""
+        found = cls()
+        _, ids, anchors, sealed, agents, found.had_invocation, _ = record
+        found.ids, found.anchors, found.sealed = map(_split, (ids, anchors, sealed))
+        found.agents = frozenset(agents)
+        return found
+
+
+def _split(joined: bytes) -> set[SpanId]:
+    return {joined[at : at + ID_BYTES] for at in range(0, len(joined), ID_BYTES)}
+
 
 class ClosedTraces:
     """Records of traces, the oldest first. `ids` counts span ids in records and in closed parts of traces of which spans still
@@ -43,70 +81,130 @@ class ClosedTraces:
     """
 
     def __init__(self) -> None:
-        self._records: OrderedDict[TraceId, Record] = OrderedDict()
+        self.records: OrderedDict[TraceId, Record] = OrderedDict()
         self.ids = self.spans = 0
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def items(self) -> Iterator[tuple[TraceId, Record]]:
-        """All records, the oldest first."""
-        yield from self._records.items()
 
     def has_ids(self, trace_id: TraceId) -> bool:
         """Return whether runs of the trace are final."""
-        record = self._records.get(trace_id)
+        record = self.records.get(trace_id)
         return record is not None and bool(record[1])
-
-    def get(self, trace_id: TraceId) -> Record | None:
-        """Return a record."""
-        return self._records.get(trace_id)
 
     def put(self, trace_id: TraceId, record: Record) -> None:
         """Add a record; the trace has none."""
-        self._records[trace_id] = record
+        self.records[trace_id] = record
         self.ids += (len(record[1]) + len(record[2])) // ID_BYTES
         self.spans += len(record[6])
 
     def take(self, trace_id: TraceId) -> Record | None:
         """Remove and return a record."""
-        record = self._records.pop(trace_id, None)
+        record = self.records.pop(trace_id, None)
         if record is not None:
-            self._count_out(record)
+            self.ids -= (len(record[1]) + len(record[2])) // ID_BYTES
+            self.spans -= len(record[6])
         return record
 
-    def take_oldest(self, horizon: float | None = None) -> TraceId | None:
-        """Remove the oldest record, if it is older than `horizon`, and return its trace."""
-        if not self._records:
+    def take_oldest(self, horizon: float) -> TraceId | None:
+        """Remove the oldest record, unless it is newer than `horizon`, and return its trace."""
+        trace_id, record = next(iter(self.records.items()), (b"", None))
+        if record is None or record[0] > horizon:
             return None
-        trace_id, record = next(iter(self._records.items()))
-        if horizon is not None and record[0] > horizon:
-            return None
-        del self._records[trace_id]
-        self._count_out(record)
+        self.take(trace_id)
         return trace_id
 
-    def _count_out(self, record: Record) -> None:
-        self.ids -= (len(record[1]) + len(record[2])) // ID_BYTES
-        self.spans -= len(record[6])
+
+# --- Remembering --------------------------------------------------------------------------------------------------------
 
 
-def record_of(since: float, closed: ClosedIds) -> Record:
-    """Return the record of the closed part of a trace."""
-    ids, anchors, sealed = b"".join(closed.ids), b"".join(closed.anchors), b"".join(closed.sealed)
-    return (since, ids, anchors, sealed, tuple(sorted(closed.agents)), closed.had_invocation, ())
+def remember(
+    closed: dict[TraceId, ClosedIds],
+    spans: Iterable[AgentSpan],
+    runs: Collection[Run] = (),
+    anchors: Iterable[SpanRef] = (),
+    *,
+    sealed: bool = False,
+) -> int:
+    """Remember spans of final runs, and these runs with what stood in for their roots. Returns how many ids are new."""
+    before = sum(map(len, closed.values()))
+    for trace_id, group in groupby(spans, _TRACE):
+        own = list(group)
+        known = closed.get(trace_id) or closed.setdefault(trace_id, ClosedIds())
+        known.ids.update(map(_ID, own))
+        if sealed:
+            known.sealed.update(map(_ID, own))
+        if runs and not (names := _names_of(own)) <= known.agents:
+            known.agents = frozenset(sorted(known.agents | names)[:_MAX_NAMES])
+    for run in runs:
+        if not run.implicit:
+            closed[run.trace_id].had_invocation = True
+    for trace_id, anchor in anchors:
+        if trace_id == RUN_KEYS:
+            closed.setdefault(RUN_KEYS + anchor, ClosedIds()).ids.add(anchor)
+        elif anchor != BY_TIME:
+            known = closed.setdefault(trace_id, ClosedIds())
+            known.anchors.add(anchor)
+            if sealed:
+                known.sealed.add(anchor)
+    return sum(map(len, closed.values())) - before
 
 
-def reopened(record: Record) -> ClosedIds | None:
-    """Return the closed part of a trace, None if nothing of it is final."""
-    _, ids, anchors, sealed, agents, had_invocation, _ = record
-    if not ids and not anchors:
-        return None
-    closed = ClosedIds()
-    closed.ids, closed.anchors, closed.sealed = _split(ids), _split(anchors), _split(sealed)
-    closed.agents, closed.had_invocation = frozenset(agents), had_invocation
-    return closed
+def _names_of(spans: Iterable[AgentSpan]) -> set[str]:
+    agents = [facts for span in spans if span[7] is _AGENT and isinstance(facts := span[9], InvocationFacts)]
+    return {facts.name for facts in agents if facts.name and not facts.weak}
 
 
-def _split(joined: bytes) -> set[SpanId]:
-    return {joined[at : at + ID_BYTES] for at in range(0, len(joined), ID_BYTES)}
+# --- Recognizing --------------------------------------------------------------------------------------------------------
+
+
+def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account | None:
+    """Return how a span of a final run, or one connected with it, or its missing root, is counted; None for others."""
+    own = closed.get(span[0])
+    if own is not None and span[1] in own.ids:
+        return DUPLICATE
+    ref = parent_ref(span)
+    over = closed.get(ref[0]) if ref is not None else None
+    if over is not None and ref is not None:
+        is_orphan = ref[1] in over.anchors and _is_loose(span)
+        if is_orphan or ref[1] in over.ids:
+            return SEALED if ref[1] in over.sealed else LATE
+    if own is not None and span[1] in own.anchors and is_kept(span):
+        return SEALED if span[1] in own.sealed else LATE
+    return None
+
+
+def accounts_below(closed: Mapping[TraceId, ClosedIds], spans: Iterable[AgentSpan]) -> dict[SpanRef, Account]:
+    """Return how spans of a buffer are counted that belong to final runs through spans that arrived after them."""
+    children: dict[SpanRef, list[AgentSpan]] = {}
+    pending: list[tuple[AgentSpan, Account]] = []
+    connecting: list[tuple[AgentSpan, Account]] = []
+    for span in spans:
+        ref = parent_ref(span)
+        if ref is None:
+            continue
+        children.setdefault(ref, []).append(span)
+        account = account_of(closed, span)
+        if account is not None:
+            pending.append((span, account))
+        elif ref[0] in closed and ref[1] in closed[ref[0]].anchors and not is_kept(span):
+            connecting.append((span, SEALED if ref[1] in closed[ref[0]].sealed else LATE))
+    walked: set[SpanRef] = set()
+    while connecting:  # work may hang on the missing root of a final run through spans that only connect
+        span, account = connecting.pop()
+        ref = REF(span)
+        if ref not in walked:
+            walked.add(ref)
+            below = children.get(ref, ())
+            connecting += [(child, account) for child in below if not is_kept(child)]
+            pending += [(child, account) for child in below if _is_loose(child)]
+    found: dict[SpanRef, Account] = {}
+    while pending:
+        span, account = pending.pop()
+        ref = REF(span)
+        if ref not in found:
+            found[ref] = account
+            pending += [(child, account) for child in children.get(ref, ())]
+    return found
+
+
+def _is_loose(span: AgentSpan) -> bool:
+    """Return whether a span is no invocation, and more than a connection."""
+    return span[7] not in _INVOCATIONS and is_kept(span)

@@ -9,7 +9,7 @@ function of the set of spans, not of their order.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 from otel_reliability.assembly.span_tree import REF, latest_versions, parent_ref
@@ -35,6 +35,8 @@ MAX_GAP_NS: Final = 1_000_000_000
 MAX_NEAR: Final = 16
 """Spans that began before an event, and as many that began after it, that are compared with it."""
 _CALLS: Final = frozenset({Kind.TOOL, Kind.MODEL})
+_TWINS: Final = _CALLS | {Kind.COMPRESSION}
+"""Kinds that a span and an event may both report."""
 
 
 def put_together(spans: Sequence[AgentSpan]) -> list[AgentSpan]:
@@ -86,6 +88,11 @@ class _Turns:
         at = bisect_right(self.starts, time_ns) - 1
         return None if at < 0 else self.refs[at]
 
+    def after(self, time_ns: int, having: Container[SpanRef]) -> SpanRef | None:
+        """Return what stands for the first of these prompts after a time, else for the last one before it."""
+        at = bisect_right(self.starts, time_ns)
+        return next((ref for ref in (*self.refs[at:], *self.refs[:at][::-1]) if ref in having), None)
+
 
 class _Conversations:
     """The conversations among some spans."""
@@ -131,7 +138,7 @@ class _Conversations:
                     self._turns.setdefault(conversation, _Turns()).prompts.append(span)
                 else:
                     self._events.append(span)
-            elif span.kind is Kind.AGENT and self._agent_above(span) is None:
+            elif span.kind is Kind.AGENT and self._turn_above(span)[0] == REF(span):
                 self._turns.setdefault(conversation, _Turns()).roots.append(span)
         self._know_prompts()
         for turns in self._turns.values():
@@ -160,29 +167,12 @@ class _Conversations:
         is_last = turns.refs[-1] == stands_for
         return span._replace(parent_id=BY_TIME if is_last else None, parent_remote=False, link=None)
 
-    def _agent_above(self, span: AgentSpan) -> AgentSpan | None:
-        """The topmost agent span of a conversation above a span."""
-        found = None
-        for over in self._above(span):
-            if over.kind is Kind.AGENT and conversation_of(over) is not None:
-                found = over
-        return found
-
     def _is_inner(self, span: AgentSpan) -> bool:
         """Return whether an agent span of a conversation lies in another one of its name: its steps are those of that one."""
         if conversation_of(span) is None:
             return False
-        above = self._agent_above(span)
-        return above is not None and _name(above) == _name(span)
-
-    def _above(self, span: AgentSpan) -> Iterable[AgentSpan]:
-        seen = {REF(span)}
-        ref = parent_ref(span)
-        while ref is not None and ref in self._of and ref not in seen:
-            seen.add(ref)
-            over = self._of[ref]
-            yield over
-            ref = parent_ref(over)
+        turn = self._turn_above(span)[0]
+        return turn is not None and turn != REF(span) and _name(self._of[turn]) == _name(span)
 
     # --- Parents ------------------------------------------------------------------------------------------------------
 
@@ -197,25 +187,30 @@ class _Conversations:
                     if placed is not None:
                         found[REF(top)] = placed
                 self._turn_of[REF(span)] = turn or found.get(REF(top))
-        lanes = self._lanes()
+        lanes = {event.link: event for event in reversed(self._events) if event.link is not None}
         turn_of_event: dict[SpanRef, SpanRef] = {}
         for event in self._events:
-            turn = self._turn_of_event(event, lanes)
+            turn = None if event.kind is Kind.COMPRESSION else self._turn_of_event(event, lanes)
             if turn is not None:
                 turn_of_event[REF(event)] = found[REF(event)] = turn
+        self._add_compressions(found, turn_of_event, lanes)
         found.update(self._twins(turn_of_event))
         return found
 
     def _turn_above(self, span: AgentSpan) -> tuple[SpanRef | None, AgentSpan, TraceId | None]:
         """The topmost agent span above a span, the topmost span, and the conversation; each may be that of the span itself."""
         top, turn, conversation = span, None, None
-        for over in (span, *self._above(span)):
-            top = over
-            own = conversation_of(over)
+        ref: SpanRef | None = REF(span)
+        seen: set[SpanRef] = set()
+        while ref is not None and ref in self._of and ref not in seen:
+            seen.add(ref)
+            top = self._of[ref]
+            own = conversation_of(top)
             if own is not None:
                 conversation = own
-                if over.kind is Kind.AGENT:
-                    turn = REF(over)
+                if top.kind is Kind.AGENT:
+                    turn = ref
+            ref = parent_ref(top)
         return turn, top, conversation
 
     def _by_time(self, conversation: TraceId | None, time_ns: int) -> SpanRef | None:
@@ -226,16 +221,11 @@ class _Conversations:
         turns = self._turns.get(conversation)
         return None if turns is None else turns.at(time_ns)
 
-    def _lanes(self) -> dict[SpanRef, AgentSpan]:
-        """The first event of each span, or subagent, that events say they were written in."""
-        found: dict[SpanRef, AgentSpan] = {}
-        for event in self._events:
-            if event.link is not None:
-                found.setdefault(event.link, event)
-        return found
-
     def _turn_of_event(self, event: AgentSpan, lanes: dict[SpanRef, AgentSpan]) -> SpanRef | None:
-        """By the span that it was written in; else by its prompt; else by its time."""
+        """By the span that it was written in; else by its prompt; else by its time.
+
+        `lanes`: the first event of each span, or subagent, that events were written in.
+        """
         if event.link is not None:
             over = self._of.get(event.link)
             if over is not None:
@@ -248,6 +238,33 @@ class _Conversations:
             return None if turns is None else turns.by_id.get(event.parent_id) or turns.within(event.end_ns)
         return self._by_time(event.trace_id, event.end_ns)
 
+    def _add_compressions(
+        self, found: dict[SpanRef, SpanRef], turn_of_event: dict[SpanRef, SpanRef], lanes: dict[SpanRef, AgentSpan]
+    ) -> None:
+        """A compression belongs to the prompt whose work goes on after it, else to the next one of its conversation with work,
+        else to the last.
+        """
+        compressions = [span for span in self._spans if span.kind is Kind.COMPRESSION]
+        if not compressions:
+            return
+        ends = {REF(root): root.end_ns for turns in self._turns.values() for root in turns.roots}
+        for ref, turn in found.items():
+            ends[turn] = max(ends.get(turn, 0), self._of[ref].end_ns)
+        for span in compressions:
+            turn, top, conversation = self._turn_above(span)
+            if is_conversation(span.trace_id):
+                turn, top = self._turn_of_event(span, lanes), span
+            elif turn is not None:
+                self._turn_of[REF(span)] = turn
+                continue
+            else:
+                turn = self._by_time(conversation, span.end_ns)
+            turns = None if conversation is None else self._turns.get(conversation)
+            if turns is not None and (turn is None or (turn[1] != ORIGIN and ends.get(turn, 0) < span.end_ns)):
+                turn = turns.after(span.end_ns, ends)
+            if turn is not None:
+                found[REF(top)] = self._turn_of[REF(span)] = turn_of_event[REF(span)] = turn
+
     # --- One call in a span and an event ------------------------------------------------------------------------------
 
     def _twins(self, turn_of_event: dict[SpanRef, SpanRef]) -> dict[SpanRef, SpanRef]:
@@ -255,7 +272,7 @@ class _Conversations:
         by_id: dict[str, SpanRef] = {}
         others: dict[tuple[SpanRef | None, Kind, str | None], list[AgentSpan]] = {}
         for span in self._spans:
-            if span.kind in _CALLS and not is_conversation(span.trace_id):
+            if span.kind in _TWINS and not is_conversation(span.trace_id):
                 own_id = _id_of(span)
                 if own_id is not None:
                     by_id.setdefault(own_id, REF(span))
@@ -302,7 +319,9 @@ class _Conversations:
                 continue
             name = max(one, two, key=lambda name: (len(name), name))
             for span in (event, twin):
-                found[REF(span)] = _renamed(span, name)
+                if isinstance(span.facts, ToolFacts):
+                    calls = (span.facts.calls[0]._replace(name=name),)
+                    found[REF(span)] = span._replace(facts=span.facts._replace(calls=calls))
         return found
 
 
@@ -332,11 +351,6 @@ def _start(span: AgentSpan) -> int:
 
 def _call_name(span: AgentSpan) -> str | None:
     return span.facts.calls[0].name if isinstance(span.facts, ToolFacts) and len(span.facts.calls) == 1 else None
-
-
-def _renamed(span: AgentSpan, name: str) -> AgentSpan:
-    assert isinstance(span.facts, ToolFacts)  # noqa: S101 (what `_call_name` named)
-    return span._replace(facts=span.facts._replace(calls=(span.facts.calls[0]._replace(name=name),)))
 
 
 def _distance(event: AgentSpan, span: AgentSpan) -> int | None:

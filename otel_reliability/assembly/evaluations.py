@@ -5,14 +5,13 @@ can still be evaluated: evaluations arrive minutes after the run they are about.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
-from otel_reliability.assembly.outcome import reported
-from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept
+from otel_reliability.assembly.outcome import NO_NOTES, latest, reported
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, Evaluation, Kind, ModelFacts, Notes, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, ModelFacts, SpanId, SpanRef, TraceId
 
 WAIT: Final = 600.0
 """Seconds for which an evaluation waits for its run."""
@@ -20,61 +19,7 @@ MAX_PER_TRACE: Final = 256
 """Evaluations of one trace."""
 MAX_RESPONSES: Final = 100_000
 """Responses that an evaluation can name."""
-NO_RUN: Final = ("evaluation_refused", "no_run")
-_LIMIT: Final = ("evaluation_refused", "limit")
-
-_Waiting: TypeAlias = list[tuple[float, Evaluation]]
-
-
-def latest(evaluations: Iterable[Evaluation]) -> tuple[Evaluation, ...]:
-    """Return, sorted by name, the evaluation of each name with the greatest (time, score)."""
-    found: dict[str, Evaluation] = {}
-    for evaluation in evaluations:
-        other = found.get(evaluation.name)
-        if other is None or _rank(evaluation) > _rank(other):
-            found[evaluation.name] = evaluation
-    return tuple([found[name] for name in sorted(found)])
-
-
-def _rank(evaluation: Evaluation) -> tuple[int, float, str, SpanId, str]:
-    """Time and score; the rest keeps the order of arrival from deciding."""
-    score = evaluation.score if evaluation.score is not None else -1.0
-    return (evaluation.time_ns, score, evaluation.label or "", evaluation.span_id or b"", evaluation.response_id or "")
-
-
-def targets(tree: SpanTree, evaluations: Iterable[Evaluation]) -> dict[int, list[Evaluation]]:
-    """Return evaluations by the index of the span they are about, or by `~unit` if they are about the top-level runs of a unit.
-
-    An evaluation is about the span that it names, or the nearest agent span above that, else about the one unit below it. Without
-    a known span it is about the one unit of its trace that an agent or workflow heads, else the trace's one unit.
-    """
-    found: dict[int, list[Evaluation]] = {}
-    for evaluation in evaluations:
-        target = _target(tree, evaluation)
-        if target is not None:
-            found.setdefault(target, []).append(evaluation)
-    return found
-
-
-def _target(tree: SpanTree, evaluation: Evaluation) -> int | None:
-    spans, units = tree.spans, tree.units
-    trace = [i for i, span in enumerate(spans) if span.trace_id == evaluation.trace_id]
-    at = next((i for i in trace if spans[i].span_id == evaluation.span_id), None)
-    if at is not None:
-        here = at if is_kept(spans[at]) else tree.kept_above(at)
-        if here != NONE:
-            return here
-        below = {units[i] for i in range(len(spans)) if units[i] != NONE and _is_below(tree, i, at)}
-        return ~below.pop() if len(below) == 1 else None
-    known = {units[i] for i in trace if units[i] != NONE}
-    headed = {unit for unit in known if spans[unit].kind in (Kind.AGENT, Kind.WORKFLOW)} or known
-    return ~headed.pop() if len(headed) == 1 else None
-
-
-def _is_below(tree: SpanTree, i: int, above: int) -> bool:
-    while i not in (NONE, above):
-        i = tree.parent[i]
-    return i == above
+NO_TARGET: Final = ("evaluation_refused", "no_run")
 
 
 class WaitingEvaluations:
@@ -82,6 +27,7 @@ class WaitingEvaluations:
 
     `give` takes an evaluation to the buffer of its trace, or to a final run of it, and returns False if neither is known.
     `accounts` counts what was lost: `evaluation_late` (its run is forgotten), `evaluation_refused` (limit, no_run, no_target).
+    `responses` are the spans of model calls by the ids of their responses, once an evaluation has named one.
     """
 
     def __init__(
@@ -92,94 +38,63 @@ class WaitingEvaluations:
         kept_spans: Callable[[], Iterator[AgentSpan]],
     ) -> None:
         self._limit, self._accounts, self._give, self._kept_spans = limit, accounts, give, kept_spans
-        self._by_trace: dict[TraceId, _Waiting] = {}
-        self._by_response: dict[str, _Waiting] = {}
-        self._responses: OrderedDict[str, SpanRef] | None = None
+        self._waiting: dict[TraceId | str, list[tuple[float, Evaluation]]] = {}
+        self.responses: OrderedDict[str, SpanRef] | None = None
         self.count = 0
-
-    @property
-    def listens(self) -> bool:
-        """Return whether it must see every span: evaluations wait, or some have named a response."""
-        return self.count > 0 or self._responses is not None
-
-    @property
-    def waiting(self) -> Iterator[tuple[float, Evaluation]]:
-        """Evaluations that wait, with the time of their arrival."""
-        for waiting in (*self._by_trace.values(), *self._by_response.values()):
-            yield from waiting
 
     def add(self, evaluation: Evaluation, now: float) -> None:
         """Receive an evaluation."""
-        if evaluation.trace_id is not None:
-            if not self._give(evaluation, now) and self._has_room():
-                self._by_trace.setdefault(evaluation.trace_id, []).append((now, evaluation))
-        elif evaluation.response_id is not None:
-            self._add_by_response(evaluation.response_id, evaluation, now)
-        else:
+        key = evaluation.response_id if evaluation.trace_id is None else evaluation.trace_id
+        if key is None:
             self._accounts["evaluation_refused", "no_target"] += 1
-
-    def restore(self, since: float, evaluation: Evaluation) -> None:
-        """Wait on with an evaluation that waited before a restart."""
+            return
+        placed = evaluation if evaluation.trace_id is not None else self._by_response(evaluation)
+        if placed is not None and self._give(placed, now):
+            return
+        if self.count >= self._limit:
+            self._accounts["evaluation_refused", "limit"] += 1
+            return
         self.count += 1
-        if evaluation.trace_id is not None:
-            self._by_trace.setdefault(evaluation.trace_id, []).append((since, evaluation))
-        elif evaluation.response_id is not None:
-            self._responses = self._responses or OrderedDict()
-            self._by_response.setdefault(evaluation.response_id, []).append((since, evaluation))
+        self._waiting.setdefault(key, []).append((now, evaluation))
 
     def see(self, spans: Iterable[AgentSpan], now: float) -> None:
         """Give the evaluations of traces and responses that have arrived."""
         for span in spans:
-            if self._by_trace and span[0] in self._by_trace:
-                for _, evaluation in self._by_trace.pop(span[0]):
-                    self.count -= 1
-                    self._give(evaluation, now)
-            facts = span[9]
-            if self._responses is not None and isinstance(facts, ModelFacts) and facts.response_id is not None:
-                self._responses[facts.response_id] = (span[0], span[1])
-                if len(self._responses) > MAX_RESPONSES:
-                    self._responses.popitem(last=False)
-                for _, evaluation in self._by_response.pop(facts.response_id, ()):
-                    self.count -= 1
-                    self._add_by_response(facts.response_id, evaluation, now)
+            self._add_again(span[0], now)
+            if self.responses is not None and (response_id := _response_of(span)) is not None:
+                self.responses[response_id] = (span[0], span[1])
+                if len(self.responses) > MAX_RESPONSES:
+                    self.responses.popitem(last=False)
+                self._add_again(response_id, now)
+
+    def _add_again(self, key: TraceId | str, now: float) -> None:
+        for _, evaluation in self._waiting.pop(key, ()):
+            self.count -= 1
+            self.add(evaluation, now)
 
     def expire(self, now: float) -> None:
         """Drop the evaluations that have waited too long."""
-        self._expire(self._by_trace, now - WAIT)
-        self._expire(self._by_response, now - WAIT)
+        horizon = now - WAIT
+        for key in [key for key, waiting in self._waiting.items() if waiting[0][0] < horizon]:
+            waiting = self._waiting.pop(key)
+            kept = [one for one in waiting if one[0] >= horizon]
+            self.count -= len(waiting) - len(kept)
+            self._accounts[NO_TARGET] += len(waiting) - len(kept)
+            if kept:
+                self._waiting[key] = kept
 
-    def _expire(self, waiting: dict[TraceId, _Waiting] | dict[str, _Waiting], horizon: float) -> None:
-        old = {key: items for key, items in waiting.items() if items[0][0] < horizon}
-        for key, items in old.items():
-            lost = sum(since < horizon for since, _ in items)
-            del items[:lost]
-            self.count -= lost
-            self._accounts[NO_RUN] += lost
-            if not items:
-                waiting.pop(key)  # pyright: ignore[reportArgumentType]  # the key came from this very mapping
+    def _by_response(self, evaluation: Evaluation) -> Evaluation | None:
+        """Return an evaluation of a response with the span of that response; None if it has not arrived."""
+        if self.responses is None:
+            known = ((_response_of(span), (span.trace_id, span.span_id)) for span in self._kept_spans())
+            self.responses = OrderedDict((response_id, ref) for response_id, ref in known if response_id is not None)
+        ref = self.responses.get(evaluation.response_id or "")
+        return None if ref is None else evaluation._replace(trace_id=ref[0], span_id=ref[1])
 
-    def _has_room(self) -> bool:
-        """Return whether one more may wait; it is counted either way."""
-        if self.count >= self._limit:
-            self._accounts[_LIMIT] += 1
-            return False
-        self.count += 1
-        return True
 
-    def _add_by_response(self, response_id: str, evaluation: Evaluation, now: float) -> None:
-        if self._responses is None:
-            self._responses = OrderedDict(self._known_responses())
-        ref = self._responses.get(response_id)
-        if ref is not None and self._give(evaluation._replace(trace_id=ref[0], span_id=ref[1]), now):
-            return
-        if self._has_room():
-            self._by_response.setdefault(response_id, []).append((now, evaluation))
-
-    def _known_responses(self) -> Iterator[tuple[str, SpanRef]]:
-        for span in self._kept_spans():
-            facts = span.facts
-            if isinstance(facts, ModelFacts) and facts.response_id is not None:
-                yield facts.response_id, (span.trace_id, span.span_id)
+def _response_of(span: AgentSpan) -> str | None:
+    facts = span[9]
+    return facts.response_id if isinstance(facts, ModelFacts) else None
 
 
 # --- Final runs ---------------------------------------------------------------------------------------------------------
@@ -191,27 +106,21 @@ _BY_USER: Final = "reliability."
 
 
 class FinalRuns:
-    """The latest final runs, by trace. An evaluation makes a new version of its run; spans no longer do."""
+    """The latest final runs, by trace. An evaluation makes a new version of its run, whose outcome follows it unless the user
+    reports the outcome; spans no longer do.
+    """
 
     def __init__(self, settings: OutcomeSettings) -> None:
         self._settings = settings
         self._by_trace: OrderedDict[TraceId, tuple[Run, ...]] = OrderedDict()
         self._count = 0
 
-    def __iter__(self) -> Iterator[Run]:
-        for runs in self._by_trace.values():
-            yield from runs
-
     def remember(self, run: Run) -> None:
         """Remember a run that has become final."""
-        known = self._by_trace.get(run.trace_id)
-        if known is None:
-            self._by_trace[run.trace_id] = (run,)
-        else:
-            others = tuple([one for one in known if one.run_id != run.run_id])
-            self._count -= len(known) - len(others)
-            self._by_trace[run.trace_id] = (*others, run)
-        self._count += 1
+        known = self._by_trace.get(run.trace_id, ())
+        others = [one for one in known if one.run_id != run.run_id]
+        self._count += 1 + len(others) - len(known)
+        self._by_trace[run.trace_id] = (*others, run)
         while self._count > MAX_RUNS:
             self._count -= len(self._by_trace.popitem(last=False)[1])
 
@@ -228,22 +137,15 @@ class FinalRuns:
         evaluations = latest([*run.evaluations, evaluation])
         if evaluations == run.evaluations:
             return run, run
-        evaluated = self._with(run, evaluations)
+        evaluated = run._replace(evaluations=evaluations)
+        if not run.outcome_source.startswith(_BY_USER) and (result := reported(NO_NOTES, evaluations, self._settings)):
+            evaluated = evaluated._replace(outcome=result.outcome, outcome_source=result.source)
         self._by_trace[trace_id] = tuple([evaluated if one is run else one for one in known])
         return run, evaluated
 
-    def _with(self, run: Run, evaluations: tuple[Evaluation, ...]) -> Run:
-        """The run with these evaluations; its outcome follows them, unless the user reports it."""
-        is_by_user = run.outcome_source.startswith(_BY_USER)
-        result = None if is_by_user else reported(Notes(), evaluations, self._settings)
-        if result is None:
-            return run._replace(evaluations=evaluations)
-        return run._replace(evaluations=evaluations, outcome=result.outcome, outcome_source=result.source)
 
-
-def _run_of(runs: Iterable[Run], span_id: SpanId | None) -> Run | None:
+def _run_of(runs: Sequence[Run], span_id: SpanId | None) -> Run | None:
     """The run whose root the evaluation names, else the one top-level run of the trace."""
-    known = list(runs)
-    named = [run for run in known if span_id is not None and run.root_span_id == span_id]
-    candidates = named or [run for run in known if not run.nested]
+    named = [run for run in runs if span_id is not None and run.root_span_id == span_id]
+    candidates = named or [run for run in runs if not run.nested]
     return candidates[0] if len(candidates) == 1 else None

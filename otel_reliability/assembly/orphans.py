@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from otel_reliability.assembly.closed_traces import ClosedIds
-from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept, parent_ref
+from otel_reliability.assembly.closed_traces import RUN_KEYS, ClosedIds
+from otel_reliability.assembly.span_tree import (
+    BESIDE_AGENT,
+    NO_AGENT,
+    NONE,
+    Account,
+    Invocation,
+    SpanTree,
+    is_kept,
+    parent_ref,
+)
+from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Kind, SpanId, SpanRef, ToolFacts, TraceId
 
 WORK: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
-RUN_KEYS: Final = b"run.key"
-"""Begins the id of the trace that stands for a value of `run.key`, and with it the anchor of its run."""
 
 
 class ImplicitRun(NamedTuple):
@@ -41,32 +47,27 @@ class Orphans(NamedTuple):
 
     - `linked`: topmost spans, with the root of the run that encloses them in time.
     - `implicit`: runs without a root. `keyed`: those of lone work with a run key, by the hash of the key.
-    - `anchors`: what stands in for the roots of linked orphans and of other implicit runs.
-    - `beside_agent`, `without_agent`: numbers of spans of work that belongs to no run, in traces with an invocation, and without.
+    - `anchors`: what stands in for the roots of linked orphans and of implicit runs, with the index of a span below.
+    - `unclaimed`: spans of work that belongs to no run, in traces with an invocation, and without.
     """
 
     linked: dict[int, int]
     implicit: list[ImplicitRun]
     keyed: dict[bytes, ImplicitRun]
-    anchors: list[SpanRef]
-    beside_agent: int
-    without_agent: int
+    anchors: dict[SpanRef, int]
+    unclaimed: dict[int, Account]
 
 
 class _Group:
-    """The orphans with one reference, with all that lies below them."""
+    """The orphans of a unit. `tops`: the topmost; `members`: those that a run would consist of; `start`, `end`: of all that lies
+    in the unit.
+    """
 
-    def __init__(self, anchor: SpanRef, trace_id: TraceId) -> None:
-        self.anchor, self.trace_id = anchor, trace_id
+    def __init__(self, anchor: SpanRef, span: AgentSpan) -> None:
+        self.anchor, self.trace_id, self.start, self.end = anchor, span.trace_id, span.start_ns, span.end_ns
         self.has_gap = False
         self.tops: list[int] = []
-        self.below: list[int] = []
         self.members: list[int] = []
-        self.start = self.end = 0
-
-    def measure(self, spans: list[AgentSpan]) -> None:
-        self.start = min(spans[i].start_ns for i in self.below)
-        self.end = max(spans[i].end_ns for i in self.below)
 
 
 def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
@@ -78,8 +79,8 @@ def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
     traces = _connected_traces(tree)
     linked: dict[int, int] = {}
     implicit: list[ImplicitRun] = []
-    anchors: list[SpanRef] = []
-    unclaimed: Counter[bool] = Counter()
+    anchors = {run.anchor: run.members[0] for run in keyed.values()}
+    unclaimed: dict[int, Account] = {}
     for connected in dict.fromkeys(traces[group.trace_id] for group in groups):
         here = [group for group in groups if traces[group.trace_id] is connected]
         invocations = [node for node in tree.invocations if traces[node.span.trace_id] is connected]
@@ -91,22 +92,21 @@ def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
         hosts = _hosts(tree, [group for group in here if group.has_gap], invocations)
         for group in here:
             if group.anchor in hosts:
-                anchors.append(group.anchor)
+                anchors[group.anchor] = group.members[0]
                 linked.update(dict.fromkeys(group.tops, hosts[group.anchor]))
             elif group.has_gap:
                 implicit.append(ImplicitRun(group.anchor, group.members, only, incomplete=True))
             elif not is_beside_agent and any(_is_own_call(spans[i]) for i in group.members):
                 implicit.append(ImplicitRun(group.anchor, group.members, None, incomplete=False))
             else:
-                unclaimed[is_beside_agent] += len(group.members)
-    return Orphans(
-        linked, implicit, keyed, [*anchors, *(one.anchor for one in implicit)], unclaimed[True], unclaimed[False]
-    )
+                unclaimed.update(dict.fromkeys(group.members, BESIDE_AGENT if is_beside_agent else NO_AGENT))
+    anchors.update({run.anchor: run.members[0] for run in implicit})
+    return Orphans(linked, implicit, keyed, anchors, unclaimed)
 
 
 def _connected_traces(tree: SpanTree) -> Mapping[TraceId, frozenset[TraceId]]:
     """For each trace those that share a unit with it, directly or through others: they are one trace to every rule."""
-    found = {span[0]: frozenset((span[0],)) for span in tree.spans}
+    found = {trace_id: frozenset((trace_id,)) for trace_id in {span[0] for span in tree.spans}}
     if len(found) > 1:
         for span, unit in zip(tree.spans, tree.units, strict=True):
             if unit != NONE and found[span[0]] is not found[tree.spans[unit][0]]:
@@ -116,14 +116,13 @@ def _connected_traces(tree: SpanTree) -> Mapping[TraceId, frozenset[TraceId]]:
 
 
 def _groups(tree: SpanTree) -> Iterable[_Group]:
-    """Orphans by their unit. `members` are the orphans that a run would consist of, `below` all spans of the unit."""
     units, spans = tree.units, tree.spans
     groups: dict[int, _Group] = {}
     for i in sorted([*tree.orphans, *tree.annotators]):
         top = tree.top_of(i)
         group = groups.get(units[i])
         if group is None:
-            group = groups[units[i]] = _Group(tree.anchor(top), spans[i].trace_id)
+            group = groups[units[i]] = _Group(tree.anchor(top), spans[i])
         group.has_gap = group.has_gap or tree.has_gap(top)
         if tree.kept_above(i) == NONE:
             group.tops.append(i)
@@ -131,7 +130,8 @@ def _groups(tree: SpanTree) -> Iterable[_Group]:
             group.members.append(i)
     for i, unit in enumerate(units):
         if unit in groups and is_kept(spans[i]):
-            groups[unit].below.append(i)
+            group = groups[unit]
+            group.start, group.end = min(group.start, spans[i].start_ns), max(group.end, spans[i].end_ns)
     return groups.values()
 
 
@@ -171,64 +171,45 @@ def _hosts(tree: SpanTree, groups: list[_Group], invocations: list[Invocation]) 
     if not groups:
         return {}
     units = tree.units
-    for group in groups:
-        group.measure(tree.spans)
+    runs: dict[int, list[tuple[int, int, int]]] = {}
+    for unit, run in _top_level_runs(tree, invocations):
+        runs.setdefault(unit, []).append(run)
     inside = {units[group.tops[0]] for group in groups if group.tops}
-    extents: dict[int, list[tuple[int, int, int]]] = {}
-    for unit, start, end, root in _top_level_runs(tree, invocations):
-        extents.setdefault(unit, []).append((start, end, root))
-    enclosing = _Enclosing()
-    for unit, runs in extents.items():
-        if unit not in inside:
-            enclosing.add(runs)
-    found: dict[SpanRef, int] = {}
+    ahead = [run for unit, found in runs.items() if unit not in inside for run in found]
+    heapq.heapify(ahead)
+    longest: list[tuple[int, int]] = []
+    hosts: dict[SpanRef, int] = {}
     for group in sorted(groups, key=lambda group: (group.start, -group.end, group.anchor)):
-        host = enclosing.only(group.start, group.end)
-        if host is not None:
-            found[group.anchor] = host
+        while ahead and ahead[0][0] <= group.start:
+            _, end, root = heapq.heappop(ahead)
+            longest = sorted([*longest, (end, root)], reverse=True)[:2]
+        around = [root for end, root in longest if end >= group.end]
+        if len(around) == 1:
+            hosts[group.anchor] = around[0]
         elif group.tops:
-            enclosing.add(extents.get(units[group.tops[0]], []))
-    return found
+            for run in runs.get(units[group.tops[0]], ()):
+                heapq.heappush(ahead, run)
+    return hosts
 
 
-def _top_level_runs(tree: SpanTree, invocations: list[Invocation]) -> Iterator[tuple[int, int, int, int]]:
-    """(unit, start, end, root) of each top-level run that did something, or is an agent."""
+def _top_level_runs(tree: SpanTree, invocations: list[Invocation]) -> Iterator[tuple[int, tuple[int, int, int]]]:
+    """The unit and (start, end, root) of each top-level run that did something, or is an agent."""
     spans = tree.spans
-    members: dict[int, list[int]] = {}
+    members: dict[Invocation, list[int]] = {}
     for node in invocations:
         root = node.root
         while root.above is not None:
             root = root.above.root
-        members.setdefault(root.at, []).extend((node.at, *node.steps))
-    for node in invocations:
-        at = members.get(node.at)
-        if at is None:
-            continue
-        if node.is_agent or any(spans[i].kind in WORK or spans[i].kind is Kind.AGENT for i in at):
-            timed = [i for i in at if spans[i].kind is not Kind.OTHER]
-            start, end = min(spans[i].start_ns for i in timed), max(spans[i].end_ns for i in timed)
-            yield tree.units[node.at], start, end, node.at
+        members.setdefault(root, []).extend((node.at, *node.steps))
+    for root, at in members.items():
+        if root.is_agent or any(spans[i].kind in WORK or spans[i].kind is Kind.AGENT for i in at):
+            timed = [spans[i] for i in at if spans[i].kind not in _UNTIMED]
+            extent = min(span.start_ns for span in timed), max(span.end_ns for span in timed)
+            yield tree.units[root.at], (*extent, root.at)
 
 
-class _Enclosing:
-    """Top-level runs, asked which of them encloses a period. Periods must come in the order of their starts."""
-
-    def __init__(self) -> None:
-        self._ahead: list[tuple[int, int, int]] = []
-        self._longest: list[tuple[int, int]] = []
-
-    def add(self, runs: Iterable[tuple[int, int, int]]) -> None:
-        """Add runs as (start, end, root)."""
-        for run in runs:
-            heapq.heappush(self._ahead, run)
-
-    def only(self, start: int, end: int) -> int | None:
-        """Return the one run that encloses the period, None if there is none or there are several."""
-        while self._ahead and self._ahead[0][0] <= start:
-            _, run_end, root = heapq.heappop(self._ahead)
-            self._longest = sorted([*self._longest, (run_end, root)], reverse=True)[:2]
-        around = [root for run_end, root in self._longest if run_end >= end]
-        return around[0] if len(around) == 1 else None
+_UNTIMED: Final = frozenset({Kind.OTHER, Kind.COMPRESSION})
+"""Kinds that a run does not begin or end with."""
 
 
 def _is_own_call(span: AgentSpan) -> bool:

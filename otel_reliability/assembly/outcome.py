@@ -1,15 +1,19 @@
-"""The outcome of a run, and its source. An end without an error is `completed`: unknown, not success."""
+"""Notes and evaluations of a run, and its outcome with the source of that.
+
+An end without an error is `completed`: unknown, not success.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
+from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Outcome
-from otel_reliability.model.span import Evaluation, Kind, Notes, ToolFacts
+from otel_reliability.model.span import Evaluation, Kind, Notes, SpanId, ToolFacts
 
+NO_NOTES: Final = Notes()
 STEPS: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
 _PASS: Final = frozenset({"pass", "passed", "success", "successful", "correct", "true", "yes", "good", "1"})
 _FAIL: Final = frozenset({"fail", "failed", "failure", "incorrect", "false", "no", "bad", "0"})
@@ -98,3 +102,89 @@ def _passed(evaluation: Evaluation) -> bool | None:
     if label in _FAIL:
         return False
     return None if evaluation.score is None else evaluation.score >= _SCORE_THRESHOLD
+
+
+# --- Evaluations --------------------------------------------------------------------------------------------------------
+
+
+def latest(evaluations: Iterable[Evaluation]) -> tuple[Evaluation, ...]:
+    """Return, sorted by name, the evaluation of each name with the greatest (time, score)."""
+    found: dict[str, Evaluation] = {}
+    for evaluation in evaluations:
+        other = found.get(evaluation.name)
+        if other is None or _rank(evaluation) > _rank(other):
+            found[evaluation.name] = evaluation
+    return tuple([found[name] for name in sorted(found)])
+
+
+def _rank(evaluation: Evaluation) -> tuple[int, float, str, SpanId, str]:
+    """Time and score; the rest keeps the order of arrival from deciding."""
+    score = evaluation.score if evaluation.score is not None else -1.0
+    return (evaluation.time_ns, score, evaluation.label or "", evaluation.span_id or b"", evaluation.response_id or "")
+
+
+def targets(tree: SpanTree, evaluations: Iterable[Evaluation]) -> dict[int, list[Evaluation]]:
+    """Return evaluations by the index of the span they are about, or by `~unit` if they are about the top-level runs of a unit.
+
+    An evaluation is about the span that it names, or the nearest agent span above that, else about the one unit below it. Without
+    a known span it is about the one unit of its trace that an agent or workflow heads, else the trace's one unit.
+    """
+    found: dict[int, list[Evaluation]] = {}
+    for evaluation in evaluations:
+        target = _target(tree, evaluation)
+        if target is not None:
+            found.setdefault(target, []).append(evaluation)
+    return found
+
+
+def _target(tree: SpanTree, evaluation: Evaluation) -> int | None:
+    spans, units = tree.spans, tree.units
+    trace = [i for i, span in enumerate(spans) if span.trace_id == evaluation.trace_id]
+    at = next((i for i in trace if spans[i].span_id == evaluation.span_id), None)
+    if at is not None:
+        here = at if is_kept(spans[at]) else tree.kept_above(at)
+        if here != NONE:
+            return here
+        below = {unit for i, unit in enumerate(units) if unit != NONE and tree.is_below(i, at)}
+        return ~below.pop() if len(below) == 1 else None
+    known = {units[i] for i in trace if units[i] != NONE}
+    headed = {unit for unit in known if spans[unit].kind in (Kind.AGENT, Kind.WORKFLOW)} or known
+    return ~headed.pop() if len(headed) == 1 else None
+
+
+# --- Notes and evaluations of a run -------------------------------------------------------------------------------------
+
+
+def reports_of(tree: SpanTree, root: Invocation | None, members: Sequence[int]) -> tuple[Notes, tuple[Evaluation, ...]]:
+    """Return the notes and the evaluations of a run: those of spans whose innermost run it is, or which lie above all runs, and
+    evaluations that arrived apart about such a span or about the runs of its unit. `members`: its spans, or those with notes or
+    evaluations where none arrived apart.
+    """
+    spans, apart = tree.spans, tree.evaluations
+    if root is not None and len(tree.invocations) > 1:
+        at = {node.at: node for node in tree.invocations}
+        innermost = [(i, at.get(i, tree.nodes[i])) for i in members]
+        own: Sequence[int] = [i for i, node in innermost if node is None or node.root is root]
+    else:
+        own = members
+    evaluations = [evaluation for i in own for evaluation in (*spans[i].evaluations, *apart.get(i, ()))]
+    if apart and (root is None or root.above is None):
+        units = {tree.units[i] for i in (members if root is None else (root.at,))}
+        evaluations += [evaluation for unit in units for evaluation in apart.get(~unit, ())]
+    return merged([note for i in own if (note := spans[i].notes) is not None]), latest(evaluations)
+
+
+def merged(notes: Sequence[Notes]) -> Notes:
+    """Field by field, the latest wins; decisions are put together. In the order of the spans' starts.
+
+    >>> merged([Notes(task_id="a", trial=1), Notes(task_id="b")])[:2]
+    ('b', 1)
+    """
+    if len(notes) < 2:
+        return notes[0] if notes else NO_NOTES
+    found, branches = dict[str, Any](), dict[str, str]()
+    for note in notes:
+        found.update((field, value) for field, value in note._asdict().items() if value is not None)
+        branches.update(note.branches)
+    found["branches"] = tuple(sorted(branches.items()))
+    return Notes(**found)

@@ -4,12 +4,11 @@ open, or spans never stop arriving.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 
-from otel_reliability.assembly.assemble import BESIDE_AGENT, NO_AGENT, NO_CONVENTION, NO_RUN, USED, Account, Assembled
+from otel_reliability.assembly.assemble import Assembled
 from otel_reliability.assembly.buffers import TraceBuffer
-from otel_reliability.assembly.orphans import WORK
 from otel_reliability.assembly.span_tree import NONE, is_kept, parent_ref
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.span import Kind, SpanId, SpanRef, TraceId
@@ -59,9 +58,9 @@ def divide(  # noqa: C901, PLR0912 (one pass over the spans)
     arrived: dict[SpanRef, float] = {}
     for index, span in enumerate(buffer.spans):
         arrived[span[0], span[1]] = buffer.arrived_at(index)
-    for at in built.keyed.values():  # all work of a run key is one part
-        first = units[at[0]]
-        same = {units[i] for i in at}
+    for run in built.orphans.keyed.values():  # all work of a run key is one part
+        first = units[run.members[0]]
+        same = {units[i] for i in run.members}
         if len(same) > 1:
             units = [first if unit in same else unit for unit in units]
     found: dict[int, Part] = {}
@@ -86,13 +85,13 @@ def divide(  # noqa: C901, PLR0912 (one pass over the spans)
                 part.is_loose = part.is_loose or span.kind not in (Kind.AGENT, Kind.WORKFLOW)
                 missing = parent_ref(spans[top])
                 part.is_held = part.is_held or (missing is not None and missing[1] in opened.get(missing[0], ()))
-    for i in built.linked:
+    for i in built.orphans.linked:
         found[units[i]].has_linked = True
     for number, root in enumerate(built.roots):
         found[units[root]].runs.append(number)
     for trace_id, parents in opened.items():
         for parent in parents.values():
-            unit = _unit_of(trace_id, parent, parents, lambda ref: index_of.get(ref, NONE), units, built)
+            unit = _unit_of(trace_id, parent, parents, index_of, units, built)
             if unit != NONE:
                 found[unit].is_held = True
     return list(found.values())
@@ -102,37 +101,29 @@ def _unit_of(
     trace_id: TraceId,
     parent: SpanId | None,
     opened: Mapping[SpanId, SpanId | None],
-    index_of: Callable[[SpanRef], int],
+    index_of: Mapping[SpanRef, int],
     units: Sequence[int],
     built: Assembled,
 ) -> int:
     """The unit that an open span belongs to by its chain of parents, or `NONE`."""
     for _ in range(len(opened) + 1):
-        if parent is None:
-            return NONE
-        at = index_of((trace_id, parent))
+        at = NONE if parent is None else index_of.get((trace_id, parent), NONE)
+        if at != NONE and units[at] != NONE:
+            return units[at]
         if at != NONE:
-            if units[at] != NONE:
-                return units[at]
             parent = built.tree.spans[built.tree.top_of(at)].parent_id
-        elif parent in opened:
-            parent = opened[parent]
         else:
-            return NONE
+            parent = None if parent is None else opened.get(parent)
     return NONE
 
 
-def accounts_of(built: Assembled, part: Part) -> dict[Account, int]:
-    """Return what became of the spans of a part, each counted once."""
-    tree = built.tree
-    runs = [built.runs[number] for number in part.runs]
-    used = sum(run.span_count for run in runs if not run.nested)
-    others = len(part.spans) - part.count
-    unclaimed = 0
-    if not any(run.implicit for run in runs):
-        inside = set(part.spans)
-        orphans = [tree.spans[i].kind for i in tree.orphans if i in inside]
-        if any(kind in WORK for kind in orphans):
-            unclaimed = sum(kind in WORK or kind is Kind.CHAIN for kind in orphans)
-    beside = NO_AGENT if dict(built.accounts)[NO_AGENT] else BESIDE_AGENT
-    return {USED: used, NO_CONVENTION: others, beside: unclaimed, NO_RUN: part.count - used - unclaimed}
+def unchangeable(final: list[Part], parts: Sequence[Part]) -> list[Part]:
+    """Return those of the final parts that no other part may change, nor a final part that must wait for another."""
+    if not any(part.is_loose and part.has_gap for part in parts):
+        return final
+    while True:
+        others = [part for part in parts if part not in final]
+        kept = [part for part in final if not any(part.may_change_with(other) for other in others)]
+        if len(kept) == len(final):
+            return kept
+        final = kept

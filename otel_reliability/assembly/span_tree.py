@@ -22,6 +22,17 @@ from otel_reliability.model.span import (
     SpanRef,
 )
 
+Account: TypeAlias = tuple[str, str]
+"""The fate of a span: (disposition, reason)."""
+USED: Final[Account] = ("used", "")
+NO_CONVENTION: Final[Account] = ("other", "no_convention")
+NO_AGENT: Final[Account] = ("other", "no_agent")
+BESIDE_AGENT: Final[Account] = ("other", "beside_agent")
+NO_RUN: Final[Account] = ("other", "no_run")
+DUPLICATE: Final[Account] = ("duplicate", "")
+LATE: Final[Account] = ("late", "")
+SEALED: Final[Account] = ("refused", "span_limit")
+
 # --- Invocations: agents, workflows and containers; which of them are runs, and how each is named -----------------------
 
 
@@ -243,11 +254,13 @@ class SpanTree:
 
     def _attach(self) -> None:
         """First the few spans that have children, parents before children; then all others, which are leaves."""
-        parent, above = self.parent, dict[int, Above]()
+        parent = self.parent
+        above: dict[int, Above] = {}
         parents = set(parent)
         parents.discard(NONE)
+        chain: dict[int, None]
         for first in sorted(parents):
-            i, chain = first, dict[int, None]()
+            i, chain = first, {}
             while i != NONE and i not in above:
                 if i in chain:  # a cycle of parents is cut at its earliest span
                     steps = list(chain)
@@ -348,6 +361,12 @@ class SpanTree:
             i = parent[i]
         return i
 
+    def is_below(self, i: int, above: int) -> bool:
+        """Return whether a span lies below another one, or is that one."""
+        while i not in (NONE, above):
+            i = self.parent[i]
+        return i == above
+
     def anchor(self, top: int) -> SpanRef:
         """Return the reference of a topmost span: its missing parent, or itself."""
         span = self.spans[top]
@@ -361,7 +380,7 @@ class SpanTree:
     @property
     def units(self) -> list[int]:
         """The unit of each span, as the index of its first member: spans connected through spans that are more than connections.
-        Topmost spans that are no agent or workflow and hang on the same reference share a unit. `NONE`: in no unit.
+        Topmost spans that are no agent or workflow and have the same reference as parent share a unit. `NONE`: in no unit.
         """
         if self._units is None:
             self._units = self._divide()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean, median
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from otel_reliability.change.observation import Steps
-from otel_reliability.change.points import ChangePoint, points_data, points_of
+from otel_reliability.change.points import ChangePoint
 
 MAX_TOOLS: Final = 3
 """Maximum number of tools that an alarm names."""
@@ -72,40 +72,23 @@ class Alarm(NamedTuple):
         """The place where the change probably began, by the signal that names it."""
         return self.signals[0].since_observation
 
-    def to_data(self) -> list[Any]:
-        """Return the alarm as plain values."""
-        signals = [[*one[:-2], one.before and list(one.before), one.after and list(one.after)] for one in self.signals]
-        tools, points = [list(shift) for shift in self.tools], points_data(self.points)
-        return [self.observation, self.observation_id, self.noticed_ns, signals, tools, points]
-
-    @classmethod
-    def from_data(cls, data: Sequence[Any]) -> Alarm:
-        """Return the alarm that `to_data` gave."""
-        observation, observation_id, noticed_ns, signals, tools, *points = data
-        changes = [SignalChange(*one[:-2], *(side and Summary(*side) for side in one[-2:])) for one in signals]
-        shifts = tuple(ToolShift(*shift) for shift in tools)
-        return cls(observation, observation_id, noticed_ns, tuple(changes), shifts, *map(points_of, points))
-
 
 def tool_shifts(before: Iterable[Steps | None], after: Iterable[Steps | None]) -> tuple[ToolShift, ...]:
-    """Return the tools whose use shifted most between two sets of paths.
+    """Return the tools whose use shifted most between two sets of paths; none where no path of a side is observable.
 
     >>> tool_shifts([("search",), ("search", "book")], [("search", "refund")])
     (ToolShift(tool='refund', before=0.0, after=1.0), ToolShift(tool='book', before=0.5, after=0.0))
     """
-    earlier, later = _shares(before), _shares(after)
-    if not earlier or not later:
+    sides = [[set(path) for path in paths if path is not None] for paths in (before, after)]
+    if not all(sides):
         return ()
+    earlier, later = map(_shares, sides)
     shifts = [ToolShift(tool, earlier.get(tool, 0.0), later.get(tool, 0.0)) for tool in earlier.keys() | later.keys()]
-    large = [shift for shift in shifts if abs(shift.after - shift.before) >= MIN_SHIFT and shift.tool]
+    large = [shift for shift in shifts if abs(shift.after - shift.before) >= MIN_SHIFT]
     large.sort(key=lambda shift: (-abs(shift.after - shift.before), shift.tool))
     return tuple(large[:MAX_TOOLS])
 
 
-def _shares(paths: Iterable[Steps | None]) -> dict[str, float]:
-    """Return the share of the observable paths that use each tool; `""` stands for all of them, so that without any path it is
-    empty, unlike without any tool.
-    """
-    sets = [set(path) for path in paths if path is not None]
+def _shares(sets: Sequence[set[str]]) -> dict[str, float]:
     used = Counter(tool for tools in sets for tool in tools)
-    return {tool: count / len(sets) for tool, count in used.items()} | ({"": 1.0} if sets else {})
+    return {tool: count / len(sets) for tool, count in used.items()}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-import hashlib
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
+
+from msgspec import convert
 
 from otel_reliability.change.alarm import Alarm, tool_shifts
 from otel_reliability.change.observation import Observation, Steps
@@ -17,6 +18,7 @@ from otel_reliability.change.signal_state import SignalState
 from otel_reliability.change.signals import PATH, SIGNALS, checked
 from otel_reliability.change.task_order import TaskOrder
 from otel_reliability.config import ChangeSettings
+from otel_reliability.model.blake2 import blake2b
 
 WARM_UP: Final = 20
 """Number of observations after the reference that are ranked, but add no evidence: they are ranked among too few."""
@@ -77,7 +79,8 @@ class Detector:
         self._signals = checked(settings.signals)
         self._threshold = settings.runs_per_false_alarm
         self._pinned = tuple(pinned)
-        self._observations = 0
+        self.observations = 0
+        """Number of observations added."""
         self._changes = 0
         self._alarms: deque[Alarm] = deque(maxlen=MAX_ALARMS)
         self._tasks = TaskOrder()
@@ -86,12 +89,7 @@ class Detector:
         for observation in self._pinned:
             self.points.add(observation, 0)
         self.points.latest.clear()
-        self._start()
-
-    @property
-    def observations(self) -> int:
-        """Number of observations added."""
-        return self._observations
+        self.reset()
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
@@ -100,20 +98,16 @@ class Detector:
 
     def add(self, observation: Observation) -> Alarm | None:
         """Add the next observation, in order of closing. Return the alarm if the change is detected here."""
-        self._observations += 1
+        self.observations += 1
         self._reading = None
-        self.points.add(observation, self._observations)
+        self.points.add(observation, self.observations)
         if observation.task is not None:
             self._tasks.add(observation.task)
         if self._short:
             return None
         self._recent.append(observation.path)
-        self._observe(observation, self._observations, count=True)
+        self._observe(observation, self.observations, count=True)
         return self._alarm(observation) if self._mean_evidence() >= self._threshold else None
-
-    def reset(self) -> None:
-        """Forget what was learnt: the next observations are the reference. The alarms stay on record."""
-        self._start()
 
     def evidence(self) -> Evidence:
         """Return the detector's reading, computed once per observation."""
@@ -127,7 +121,7 @@ class Detector:
         mean = self._mean_evidence() if known else 0.0
         return Evidence(
             status,
-            self._observations,
+            self.observations,
             0 if self._short else max(0, BLIND - len(self._reference.paths) - self._monitored),
             math.log10(mean) if mean > 0 else None,
             {state.signal: math.log10(state.evidence) for state in known if state.evidence > 0},
@@ -135,8 +129,8 @@ class Detector:
             self._alarms[-1] if self._alarms else None,
         )
 
-    def _start(self) -> None:
-        """Start as before the first observation; with a pinned reference, as after it."""
+    def reset(self) -> None:
+        """Forget what was learnt: the next observations are the reference, unless one is pinned. The alarms stay on record."""
         self._reference = Reference()
         self._monitored = 0
         self._states = [SignalState(signal) for signal in self._signals]
@@ -180,7 +174,7 @@ class Detector:
     def _alarm(self, observation: Observation) -> Alarm | None:
         """Report the change and start again. Where tasks come in blocks the evidence means nothing, and nothing is reported."""
         alarm = None if self._tasks.in_blocks else self._described(observation)
-        self._start()
+        self.reset()
         if alarm is not None:
             self._changes += 1
             self._alarms.append(alarm)
@@ -191,7 +185,7 @@ class Detector:
         changed = [first, *(state for state in others if state.evidence >= self._threshold / 2)]
         latest = list(self._recent)[-max(1, first.values_since) :]
         return Alarm(
-            self._observations,
+            self.observations,
             observation.id,
             observation.end_ns,
             tuple(state.change() for state in changed),
@@ -200,7 +194,7 @@ class Detector:
         )
 
     def to_data(self) -> dict[str, Any]:
-        """Return the whole state as plain values, so that a restart continues where this stopped.
+        """Return the whole state as values that JSON and MessagePack can hold, so that a restart continues where this stopped.
 
         Keys: `version`, `pinned` (a hash of the pinned ids), `observations`, `monitored`, `reference` and `recent` (paths),
         `signals` (`SignalState.to_data` by name), `tasks`, `changes`, `alarms`, `points`. At most some 25 KB for an agent.
@@ -208,14 +202,14 @@ class Detector:
         return {
             "version": _STATE_VERSION,
             "pinned": self._pin(),
-            "observations": self._observations,
+            "observations": self.observations,
             "monitored": self._monitored,
-            "reference": self._reference.to_data(),
+            "reference": list(self._reference.paths),
             "signals": {state.signal: state.to_data() for state in self._states},
             "tasks": self._tasks.to_data(),
-            "recent": [None if path is None else list(path) for path in self._recent],
+            "recent": list(self._recent),
             "changes": self._changes,
-            "alarms": [alarm.to_data() for alarm in self._alarms],
+            "alarms": list(self._alarms),
             "points": self.points.to_data(),
         }
 
@@ -225,20 +219,20 @@ class Detector:
     ) -> Detector:
         """Return the detector that `to_data` gave. With another pinned reference, or other signals, it learns again."""
         detector = cls(settings, pinned)
-        detector._observations, detector._changes = data["observations"], data["changes"]
-        detector._alarms.extend(map(Alarm.from_data, data["alarms"]))
+        detector.observations, detector._changes = data["observations"], data["changes"]
+        detector._alarms.extend(convert(data["alarms"], list[Alarm]))
         detector._tasks = TaskOrder(data["tasks"])
         if "points" in data:
             detector.points = ChangePoints.from_data(data["points"])
         same = data["version"] == _STATE_VERSION and data["pinned"] == detector._pin()
         if same and set(data["signals"]) == set(detector._signals):
             detector._monitored = data["monitored"]
-            detector._reference = Reference.from_data(data["reference"])
+            detector._reference = Reference(convert(data["reference"], list[Steps | None]))
             detector._states = [SignalState.from_data(name, data["signals"][name]) for name in detector._signals]
-            detector._recent.extend(None if path is None else tuple(path) for path in data["recent"])
+            detector._recent.extend(convert(data["recent"], list[Steps | None]))
         return detector
 
     def _pin(self) -> str:
         """Return a hash of the pinned reference."""
         text = "\0".join(observation.id for observation in self._pinned)
-        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest() if text else ""
+        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest() if text else ""

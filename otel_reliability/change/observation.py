@@ -7,7 +7,7 @@ win without any change. Where an agent's runs carry session ids, the session is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.run import Outcome, Run
 
@@ -40,15 +40,6 @@ class Observation(NamedTuple):
     replies: int = 0
     task: str | None = None
     fingerprints: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def from_data(cls, data: Iterable[Any]) -> Observation:
-        """Return the observation of a list of its fields, as JSON gives it."""
-        observation = cls(*data)
-        path = None if observation.path is None else tuple(observation.path)
-        return observation._replace(
-            path=path, fingerprints=tuple((kind, value) for kind, value in observation.fingerprints)
-        )
 
 
 def counts_for_change(run: Run) -> bool:
@@ -84,9 +75,6 @@ def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
     A number that one of the runs lacks is absent: a sum of some of the turns would look like a change. Outcomes are summed
     over the runs that have one.
     """
-    if len(runs) == 1:
-        path = runs[0].path
-        return runs[0]._replace(id=session_id, path=None if path is None else path[:MAX_STEPS])
     ordered = in_order(runs)
     tasks = {run.task for run in ordered}
     failures = [run.failures for run in ordered if run.failures is not None]
@@ -103,7 +91,7 @@ def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
         reply_tokens=sum(run.reply_tokens for run in ordered),
         replies=sum(run.replies for run in ordered),
         task=tasks.pop() if len(tasks) == 1 else None,
-        fingerprints=_union([run.fingerprints for run in ordered]),
+        fingerprints=tuple(sorted({pair for run in ordered for pair in run.fingerprints})),
     )
 
 
@@ -119,15 +107,6 @@ def _joined_path(runs: Sequence[Observation]) -> Steps | None:
             return None
         steps.extend(run.path)
     return tuple(steps[:MAX_STEPS])
-
-
-def _union(fingerprints: Sequence[tuple[tuple[str, str], ...]]) -> tuple[tuple[str, str], ...]:
-    first = fingerprints[0]
-    return (
-        first
-        if all(one == first for one in fingerprints)
-        else tuple(sorted({pair for one in fingerprints for pair in one}))
-    )
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

@@ -6,8 +6,10 @@ A detector reports that behaviour changed; a change point is a possible reason.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct, convert, to_builtins
 
 from otel_reliability.change.observation import Observation
 from otel_reliability.model.run import FINGERPRINTS
@@ -35,27 +37,21 @@ class ChangePoint(NamedTuple):
     at_ns: int
 
 
-class _Kind:
+class _Kind(Struct, array_like=True):
     """The values of one kind: those known (the latest last), of the last observation, and of the last change point."""
 
-    __slots__ = ("distinct", "known", "latest", "observations", "shown")
-
-    def __init__(self) -> None:
-        self.observations = self.distinct = 0
-        self.known: dict[str, None] = {}
-        self.latest: tuple[str, ...] = ()
-        self.shown: tuple[str, ...] = ()
+    observations: int = 0
+    distinct: int = 0
+    known: list[str] = []
+    latest: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
 
     def add(self, values: tuple[str, ...]) -> bool:
         """Add the values of one observation; return whether it is a change point."""
         self.observations += 1
         new = sum(value not in self.known for value in values)
         self.distinct += new
-        for value in values:
-            self.known.pop(value, None)
-            self.known[value] = None
-        for value in list(self.known)[:-MAX_VALUES]:
-            del self.known[value]
+        self.known = [*(value for value in self.known if value not in values), *values][-MAX_VALUES:]
         is_stable = (self.distinct - 1) * OBSERVATIONS_PER_VALUE <= self.observations
         if self.observations == BASELINE and is_stable:
             self.shown = tuple(sorted(self.known))
@@ -107,31 +103,13 @@ class ChangePoints:
 
     def to_data(self) -> list[Any]:
         """Return all of it as plain values."""
-        kinds = {
-            name: [kind.observations, kind.distinct, list(kind.known), kind.latest, kind.shown]
-            for name, kind in self._kinds.items()
-        }
-        return [kinds, points_data(self.latest)]
+        return to_builtins([self._kinds, list(self.latest)])
 
     @classmethod
     def from_data(cls, data: Iterable[Any]) -> ChangePoints:
         """Return the change points that `to_data` gave."""
         found = cls()
-        kinds: Mapping[str, list[Any]]
         kinds, points = data
-        for name, (observations, distinct, known, latest, shown) in kinds.items():
-            kind = found._kinds[name] = _Kind()
-            kind.observations, kind.distinct, kind.known = observations, distinct, dict.fromkeys(known)
-            kind.latest, kind.shown = tuple(latest), tuple(shown)
-        found.latest.extend(points_of(points))
+        found._kinds = convert(kinds, dict[str, _Kind])
+        found.latest.extend(convert(points, list[ChangePoint]))
         return found
-
-
-def points_data(points: Iterable[ChangePoint]) -> list[list[Any]]:
-    """Return change points as plain values."""
-    return [[list(one) if isinstance(one, tuple) else one for one in point] for point in points]
-
-
-def points_of(data: Iterable[Any]) -> tuple[ChangePoint, ...]:
-    """Return the change points that `points_data` gave."""
-    return tuple(ChangePoint(kind, tuple(before), tuple(after), *rest) for kind, before, after, *rest in data)

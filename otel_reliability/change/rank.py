@@ -5,8 +5,9 @@ from __future__ import annotations
 from array import array
 from base64 import b64decode, b64encode
 from bisect import bisect_left, bisect_right
-from hashlib import blake2b
 from typing import Final
+
+from otel_reliability.model.blake2 import blake2b
 
 WINDOW: Final = 500
 """Number of the latest values that a rank is taken among. Thinning them at random breaks the guarantee (measured)."""

@@ -28,27 +28,32 @@ class RecordingResult(NamedTuple):
     points: tuple[ChangePoint, ...] = ()
 
 
-class Observations:
-    """The observations of a recording, from runs in any order: runs of one session are joined, and all sessions end with it.
+class Observations(Mapping[AgentKey, list[Observation]]):
+    """The observations of a recording by agent, in order: by end, then by id. Each look-up of an agent makes them again, as
+    those of all agents together need not fit into memory.
 
-    Beyond 200,000 observations of an agent the 100,000 that ended last stay.
+    Runs come in any order; those of one session are joined, and all sessions end with the recording. Beyond 200,000
+    observations of an agent the 100,000 that ended last stay.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, runs: Iterable[Run] = ()) -> None:
         self._agents: dict[AgentKey, _AgentRuns] = {}
+        self.add(runs)
 
     def add(self, runs: Iterable[Run]) -> None:
         """Add final runs."""
         for run in runs:
             if counts_for_change(run):
-                agent = self._agents.get(run.key)
-                if agent is None:
-                    agent = self._agents[run.key] = _AgentRuns()
-                agent.add(observation_of(run), run.session_id)
+                self._agents.setdefault(run.key, _AgentRuns()).add(observation_of(run), run.session_id)
 
-    def found(self) -> Mapping[AgentKey, list[Observation]]:
-        """Return the observations of each agent in order: by end, then by id. Each look-up of an agent makes them again."""
-        return _Found(self._agents)
+    def __len__(self) -> int:
+        return len(self._agents)
+
+    def __iter__(self) -> Iterator[AgentKey]:
+        return iter(self._agents)
+
+    def __getitem__(self, key: AgentKey) -> list[Observation]:
+        return self._agents[key].observations()
 
 
 class _AgentRuns:
@@ -74,29 +79,6 @@ class _AgentRuns:
         """Return the latest of them, in order."""
         found = (joined(session, runs) if session else runs[0] for (session, _), runs in self._runs.items())
         return in_order(found)[-MAX_OBSERVATIONS:]
-
-
-class _Found(Mapping[AgentKey, list[Observation]]):
-    """The observations of each agent, made at each look-up: those of all agents together need not fit into memory."""
-
-    def __init__(self, agents: Mapping[AgentKey, _AgentRuns]) -> None:
-        self._agents = agents
-
-    def __len__(self) -> int:
-        return len(self._agents)
-
-    def __iter__(self) -> Iterator[AgentKey]:
-        return iter(self._agents)
-
-    def __getitem__(self, key: AgentKey) -> list[Observation]:
-        return self._agents[key].observations()
-
-
-def observations_of(runs: Iterable[Run]) -> dict[AgentKey, list[Observation]]:
-    """Return the observations of a recording's runs, per agent, in order."""
-    observations = Observations()
-    observations.add(runs)
-    return dict(observations.found())
 
 
 def evaluate(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from otel_reliability.change.observation import Steps
 from otel_reliability.statistics.edits import edit_shares
@@ -84,12 +84,3 @@ class Reference:
     def _coded(path: Steps, codes: dict[str, str]) -> str:
         """Return the path with one character a tool; tools not known yet get the next ones."""
         return "".join([codes.get(tool) or codes.setdefault(tool, chr(len(codes) + 1)) for tool in path])
-
-    def to_data(self) -> list[Sequence[str] | None]:
-        """Return the paths as lists."""
-        return [None if path is None else list(path) for path in self.paths]
-
-    @classmethod
-    def from_data(cls, data: Iterable[Any]) -> Reference:
-        """Return the reference of which `to_data` gave the paths."""
-        return cls(None if path is None else tuple(path) for path in data)

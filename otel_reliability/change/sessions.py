@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from msgspec import convert
+
 from otel_reliability.change.observation import Observation, joined
+from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey
 
@@ -17,10 +18,6 @@ SessionKey: TypeAlias = tuple[AgentKey, str]
 
 MAX_RUNS: Final = 1_000
 """Maximum runs of one session that are observed, the first."""
-
-_DIGEST_SIZE: Final = 8
-_MAX_CACHED: Final = 4_096
-"""Maximum agents whose part of a digest is cached."""
 
 
 class OpenSession:
@@ -134,7 +131,7 @@ class OpenSessions:
                 self._remember(key)
                 continue
             agent, session = key
-            runs = [Observation.from_data(run) for run in body[1]]
+            runs = convert(body[1], list[Observation])
             self._open[agent_key(agent), session] = OpenSession(body[0], {run.id: run for run in runs})
         self._closings.clear()
 
@@ -142,16 +139,5 @@ class OpenSessions:
 def digest(key: SessionKey) -> bytes:
     """Return the hash by which a closed session is recognized."""
     agent, session = key
-    found = _begun(agent).copy()
-    found.update(_bytes(f"{session!r})"))
-    return found.digest()
-
-
-@lru_cache(maxsize=_MAX_CACHED)
-def _begun(agent: AgentKey) -> hashlib.blake2b:
-    """Return the common part of the digests of an agent's sessions: `repr((tuple(agent), session))`, up to the session."""
-    return hashlib.blake2b(_bytes(f"({tuple(agent)!r}, "), digest_size=_DIGEST_SIZE)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    text = repr((tuple(agent), session))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -6,7 +6,7 @@ import difflib
 import importlib
 import sys
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
@@ -28,28 +28,21 @@ input. No prompt, argument or result text is ever shown or kept.
 """
 
 
-class Command(NamedTuple):
-    """The module of a command, and what it does in a few words."""
-
-    module: str
-    summary: str
-
-
-COMMANDS: Final[Mapping[str, Command]] = {
-    "demo": Command("demo", "See it work: a small fleet of agents, and the service that finds the unreliable one."),
-    "inspect": Command("inspect", "Show what is recognized in your traces and what is not. Start here."),
-    "report": Command("report", "Print a scorecard of each agent: score, reasons, missing data; badges."),
-    "runs": Command("runs", "Print the runs that were rebuilt from spans, one JSON object a line."),
-    "change": Command("change", "Detect whether an agent's behaviour changed, since when, and by which signals."),
-    "gate": Command("gate", "Check a recording against targets, for CI; exits 1 where one fails."),
-    "explain": Command("explain", "Explain a metric: its meaning, formula, and how to improve it."),
-    "sample-size": Command("sample_size", "Compute how many runs a pass rate needs."),
-    "serve": Command("serve", "Receive OTLP, export metrics: the service next to a Collector."),
-    "kafka": Command("kafka", "Run the same stages as workers of a Kafka consumer group."),
-    "mcp": Command("mcp", "Answer an assistant's questions about agents (Model Context Protocol)."),
-    "dashboards": Command("dashboards", "Write Grafana dashboards and alert rules."),
+COMMANDS: Final[Mapping[str, str]] = {
+    "demo": "See it work: a small fleet of agents, and the service that finds the unreliable one.",
+    "inspect": "Show what is recognized in your traces and what is not. Start here.",
+    "report": "Print a scorecard of each agent: score, reasons, missing data; badges.",
+    "runs": "Print the runs that were rebuilt from spans, one JSON object a line.",
+    "change": "Detect whether an agent's behaviour changed, since when, and by which signals.",
+    "gate": "Check a recording against targets, for CI; exits 1 where one fails.",
+    "explain": "Explain a metric: its meaning, formula, and how to improve it.",
+    "sample-size": "Compute how many runs a pass rate needs.",
+    "serve": "Receive OTLP, export metrics: the service next to a Collector.",
+    "kafka": "Run the same stages as workers of a Kafka consumer group.",
+    "mcp": "Answer an assistant's questions about agents (Model Context Protocol).",
+    "dashboards": "Write Grafana dashboards and alert rules.",
 }
-"""In the order of the help."""
+"""What each does in a few words, in the order of the help."""
 
 
 class Commands(click.Group):
@@ -63,7 +56,7 @@ class Commands(click.Group):
         """Return the command of that name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"otel_reliability.cli.{COMMANDS[cmd_name].module}")
+        module = importlib.import_module(f"otel_reliability.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 
@@ -81,7 +74,7 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table: help loads no command."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
+            formatter.write_dl([*COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Print errors of ours in one line, and exit 2."""

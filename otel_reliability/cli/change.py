@@ -7,7 +7,7 @@ import click
 from otel_reliability.change.recording import Observations
 from otel_reliability.cli.options import Choice, form, of_recordings
 from otel_reliability.cli.output import show, write
-from otel_reliability.cli.reading import read, recording_of
+from otel_reliability.cli.reading import read
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import changes, json
 from otel_reliability.report.changes import Finding, UnitsOf
@@ -36,8 +36,8 @@ def command(choice: Choice, baseline: tuple[str, ...], form: str) -> None:
     need 20 units each. `gate --no-change` makes a test of it.
     """
     units = Observations()
-    recording_of(choice, units.add)
-    findings, settings = findings_of(choice, units.found(), baseline), choice.settings.change
+    read(choice, final=units.add)
+    findings, settings = findings_of(choice, units, baseline), choice.settings.change
     if form == "json":
         write(json.render(changes.document(findings, settings)))
     else:
@@ -50,5 +50,5 @@ def findings_of(choice: Choice, units: UnitsOf, baseline: tuple[str, ...]) -> li
     if not baseline:
         return changes.detected(latest, settings.change, pinned_by(settings), choice.agents)
     earlier = Observations()
-    read(baseline, settings, quiet=choice.quiet, final=earlier.add)
-    return changes.compared(earlier.found(), latest, settings.change, choice.agents)
+    read(choice, baseline, final=earlier.add)
+    return changes.compared(earlier, latest, settings.change, choice.agents)

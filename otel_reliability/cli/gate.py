@@ -10,7 +10,7 @@ from otel_reliability.change.recording import Observations
 from otel_reliability.cli.change import findings_of
 from otel_reliability.cli.options import Choice, form, of_recordings
 from otel_reliability.cli.output import show, write
-from otel_reliability.cli.reading import recording_of
+from otel_reliability.cli.reading import read
 from otel_reliability.report import gate, json, junit
 from otel_reliability.report.build import report_of
 from otel_reliability.report.gate import Unchanged
@@ -57,10 +57,10 @@ def command(
     if baseline and not no_change:
         raise click.UsageError("--baseline is what --no-change compares with; give both.")
     units = Observations()
-    recording = recording_of(choice, units.add if no_change else None)
+    recording = read(choice, final=units.add if no_change else None)
     report = report_of(recording, choice.agents, choice.since_ns) if targets else None
     results = [] if report is None else gate.check(report, targets, choice.settings.metrics.min_runs)
-    unchanged = [Unchanged(each) for each in findings_of(choice, units.found(), baseline)] if no_change else []
+    unchanged = [Unchanged(each) for each in findings_of(choice, units, baseline)] if no_change else []
     match form:
         case "json":
             write(json.render(gate.document(results, unchanged)))

@@ -8,7 +8,7 @@ from otel_reliability.cli.options import Choice, form, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read
 from otel_reliability.report import json
-from otel_reliability.report.inspection import Inspection, as_json, render
+from otel_reliability.report.inspection import Inspection, render
 from otel_reliability.report.text import agent_name
 
 
@@ -29,10 +29,10 @@ def command(choice: Choice, form: str) -> None:
     Names and counts only: no prompt, argument or result is shown.
     """
     inspection = Inspection(choice.settings)
-    recording = read(choice.files, choice.settings, quiet=choice.quiet, final=inspection.take, batches=inspection.see)
+    recording = read(choice, final=inspection.take, batches=inspection.see)
     if form == "json":
-        write(json.render(as_json(inspection)))
+        write(json.render(inspection.found()))
         return
     windows = ((key, recording.window(key, choice.since_ns)) for key in recording.agents())
     rows = [(agent_name(key), window.rows()) for key, window in windows if window is not None]
-    show(lambda console: render(inspection, rows, console))
+    show(lambda console: render(inspection.found(), rows, console))

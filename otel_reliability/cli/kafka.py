@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from otel_reliability.cli.service_options import METRICS, of_service
+from otel_reliability.cli.options import METRICS, of_service
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.serve import log_to_stderr

@@ -1,11 +1,9 @@
-"""Options that the commands share which read recordings: which files, which runs, which settings."""
+"""Options that commands share: those that read recordings (which files, runs, settings), and those that run a service."""
 
 from __future__ import annotations
 
-import json
 import os
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,11 +16,26 @@ from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import load, seconds_of
 from otel_reliability.report.recording import REPORT_SETTINGS, for_report
+from otel_reliability.service.config_file import load_config, read_file
 
 R = TypeVar("R")
 Option: TypeAlias = Callable[[Any], Any]
 
 SECOND: Final = 1_000_000_000
+EXAMPLE: Final = "limits.memory=1GiB"
+
+CONFIG: Final[Option] = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Settings from a .yaml, .toml or .json file (docs/reference/settings.md).",
+)
+
+
+def set_option(example: str) -> Option:
+    """Return the option `--set`, handed to the command as `assignments`."""
+    help_ = f"One setting, like {example}; repeatable."
+    return click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help=help_)
 
 
 def form(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -91,21 +104,49 @@ _OPTIONS: Final[Sequence[Option]] = (
         help="The last N runs, or those of the last period (24h), of each agent; default: all.",
     ),
     click.option("--min-runs", type=click.IntRange(1), metavar="N", help="Runs that a score needs; default: 2."),
-    click.option(
-        "--config",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Settings from a file: .toml, .json or .yaml (docs/reference/settings.md).",
-    ),
-    click.option(
-        "--set",
-        "assignments",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="One setting, like outcome.fallback=status; repeatable.",
-    ),
+    CONFIG,
+    set_option("outcome.fallback=status"),
     click.option("--quiet", "-q", is_flag=True, help="No progress bar."),
 )
+
+
+METRICS: Final[Option] = click.option(
+    "--metrics", metavar="HOST:PORT", help="Address of /metrics for Prometheus; off disables it."
+)
+_COMMON: Final[tuple[Option, ...]] = (
+    CONFIG,
+    click.option(
+        "--allow-public", is_flag=True, help="Allow addresses that other machines reach, without TLS and tokens."
+    ),
+    set_option(EXAMPLE),
+    click.option(
+        "--log-level",
+        type=click.Choice(("debug", "info", "warning", "error")),
+        default="info",
+        show_default=True,
+        help="Level of the log on standard error.",
+    ),
+)
+
+
+def of_service(flags: Mapping[str, str], *options: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add these options and the common ones. The command receives the settings as `config`; `flags` names the setting of each
+    option that is one, every other setting has `--set`.
+    """
+    paths = {**flags, "allow_public": "service.allow_public"}
+
+    def wrap(command: Callable[..., None]) -> Callable[..., None]:
+        def chosen(config: Path | None, assignments: tuple[str, ...], **rest: Any) -> None:
+            given = assigned(assignments, EXAMPLE)
+            for flag, path in paths.items():
+                value = rest.pop(flag)
+                if value is not None and value is not False:
+                    put(given, path, value)
+            command(config=load_config(config, os.environ, given), **rest)
+
+        return with_options((*options, *_COMMON), chosen, command)
+
+    return wrap
 
 
 def settings_of(
@@ -117,7 +158,7 @@ def settings_of(
 ) -> Settings:
     """Return the settings: those of reports, then the file, the environment, the command line; the last one wins."""
     wanted = (*assignments, *(() if min_runs is None else (f"metrics.min_runs={min_runs}",)))
-    from_file = Settings.from_mapping(_from_file(config), base=REPORT_SETTINGS)
+    from_file = Settings.from_mapping({} if config is None else read_file(config), base=REPORT_SETTINGS)
     given = assigned(wanted, "metrics.min_runs=10")
     settings = Settings.from_mapping(given, base=Settings.from_environment(env, base=from_file))
     return for_report(settings, window_of(window))
@@ -161,36 +202,6 @@ def _duration_ns(text: str) -> int:
     except (ArithmeticError, ValueError):
         allowed = "a time, or a duration"
         raise ConfigurationError("--since", text, allowed, "write it like 2026-01-31T10:00Z, or like 2h") from None
-
-
-def _from_file(path: Path | None) -> Mapping[str, object]:
-    if path is None:
-        return {}
-    try:
-        return _parsers()[path.suffix.lower()](path.read_text(encoding="utf-8")) or {}
-    except KeyError:
-        raise ConfigurationError(
-            "--config", path.name, "a .toml, .json or .yaml file", "give it one of these endings"
-        ) from None
-    except ValueError as error:
-        raise ConfigurationError("--config", path.name, f"readable: {error}", "correct the file") from None
-
-
-def _parsers() -> Mapping[str, Callable[[str], Any]]:
-    return {".toml": tomllib.loads, ".json": json.loads, ".yaml": _yaml, ".yml": _yaml}
-
-
-def _yaml(text: str) -> Any:
-    try:
-        import yaml  # noqa: PLC0415  an extra of the service
-    except ImportError:
-        raise ConfigurationError(
-            "--config", ".yaml", "a format this installation reads", "install otel-reliability[service], or write .toml"
-        ) from None
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
 
 
 def assigned(assignments: Sequence[str], example: str) -> dict[str, Any]:

@@ -29,13 +29,9 @@ _PLAIN: Final = {
 def write(text: str) -> None:
     """Write text for programs: in UTF-8 in every locale."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None and not _is_utf8(sys.stdout.encoding):
+    if reconfigure is not None and codecs.lookup(sys.stdout.encoding).name != "utf-8":
         reconfigure(encoding="utf-8")
     sys.stdout.write(text)
-
-
-def _is_utf8(encoding: str) -> bool:
-    return encoding.lower().replace("-", "") == "utf8"
 
 
 def plainly(error: UnicodeError) -> tuple[str, int]:
@@ -53,17 +49,14 @@ def plainly(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(PLAIN, plainly)
 
 
-def bear_any_encoding() -> None:
-    """Let standard output replace what its encoding lacks by plain signs, instead of failing."""
+def show(render: Callable[[Console], None]) -> None:
+    """Print a page for people; plain signs replace those that its encoding lacks. Without a terminal (a pipe, a file) it has no
+    colour, and lines end where their text does.
+    """
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         with suppress(OSError, ValueError):
             reconfigure(errors=PLAIN)
-
-
-def show(render: Callable[[Console], None]) -> None:
-    """Print a page for people. Without a terminal (a pipe, a file) it has no colour, and lines end where their text does."""
-    bear_any_encoding()
     console = Console(highlight=False, soft_wrap=False)
     if console.is_terminal:
         render(console)

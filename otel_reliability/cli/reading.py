@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from otel_reliability.cli.options import Choice
-from otel_reliability.config import Settings
 from otel_reliability.report.recording import BatchSeen, FinalSeen, Recording
 from otel_reliability.report.text import clean, count
 from otel_reliability.sources.batch import Malformed
@@ -45,25 +44,26 @@ class Problems:
             print(f"{clean(attribute)}: refused {count(number, 'time')} ({reason}).", file=sys.stderr)
 
 
-def recording_of(choice: Choice, final: FinalSeen | None = None, split_by: str | None = None) -> Recording:
-    """Read what was chosen. Exits 1 if there was something and none of it could be read."""
-    return read(choice.files, choice.settings, quiet=choice.quiet, final=final, split_by=split_by)
-
-
 def read(
-    files: Sequence[str],
-    settings: Settings,
+    choice: Choice,
+    files: Sequence[str] | None = None,
     *,
-    quiet: bool = False,
     final: FinalSeen | None = None,
     batches: BatchSeen | None = None,
     split_by: str | None = None,
 ) -> Recording:
-    """The recording that these files are together."""
+    """Read the recordings that were chosen, or other files, as one. Exits 1 if there was input and none of it could be read."""
     problems = Problems()
-    recording = Recording(settings, problem=problems.report, final=final, batches=batches, split_by=split_by)
-    with _progress(disable=quiet or not sys.stderr.isatty()) as progress:
-        recording.read_all(files, lambda file: _updating(progress, progress.add_task(_title(file), total=None)))
+    recording = Recording(choice.settings, problem=problems.report, final=final, batches=batches, split_by=split_by)
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    hidden = choice.quiet or not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as progress:
+
+        def begun(file: str | os.PathLike[str] | None) -> Callable[[int, int | None], None]:
+            task = progress.add_task(_title(file), total=None)
+            return lambda done, total: progress.update(task, completed=done, total=total)
+
+        recording.read_all(choice.files if files is None else files, begun)
         progress.add_task("rebuilding the runs", total=None)
         recording.close()
     problems.sum_up(recording)
@@ -71,25 +71,6 @@ def read(
         print("otel-reliability: nothing could be read.", file=sys.stderr)
         sys.exit(NOTHING_READ)
     return recording
-
-
-def _progress(*, disable: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=disable,
-    )
-
-
-def _updating(progress: Progress, task: TaskID) -> Callable[[int, int | None], None]:
-    def update(done: int, total: int | None) -> None:
-        progress.update(task, completed=done, total=total)
-
-    return update
 
 
 def _title(file: str | os.PathLike[str] | None) -> str:

@@ -10,7 +10,7 @@ import click
 from otel_reliability.change.recording import Observations
 from otel_reliability.cli.options import Choice, form, of_recordings
 from otel_reliability.cli.output import show, write
-from otel_reliability.cli.reading import read, recording_of
+from otel_reliability.cli.reading import read
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import FINGERPRINTS
 from otel_reliability.reference import pinned_by
@@ -66,9 +66,9 @@ def command(
     if by and baseline:
         raise click.UsageError("--by compares the groups of one recording; leave out --baseline.")
     is_badge, units = form.startswith("badge"), Observations()
-    recording = recording_of(choice, None if by else units.add, by)
-    earlier = read(baseline, choice.settings, quiet=choice.quiet) if baseline else None
-    changes = detected(since(units.found(), choice.since_ns), choice.settings.change, pinned_by(choice.settings))
+    recording = read(choice, final=None if by else units.add, split_by=by)
+    earlier = read(choice, baseline) if baseline else None
+    changes = detected(since(units, choice.since_ns), choice.settings.change, pinned_by(choice.settings))
     report = report_of(
         recording,
         choice.agents,

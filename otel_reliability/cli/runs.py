@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Final, Self
 
 import click
 
 from otel_reliability.cli.options import Choice, of_recordings
 from otel_reliability.cli.output import write
-from otel_reliability.cli.reading import recording_of
-from otel_reliability.cli.sorting import Sorted
+from otel_reliability.cli.reading import read
 from otel_reliability.model.run import Run
 from otel_reliability.report.build import is_named
-from otel_reliability.report.run_record import line
+from otel_reliability.report.json import line
 
 BATCH: Final = 1_000
 """Lines that are written at once."""
@@ -38,7 +39,7 @@ def command(choice: Choice) -> None:
         def keep(runs: list[Run]) -> None:
             lines.add((run.start_ns, run.run_id, line(run)) for run in runs if _is_chosen(run, choice))
 
-        recording_of(choice, keep)
+        read(choice, final=keep)
         ordered = iter(lines)
         while batch := list(islice(ordered, BATCH)):
             write("\n".join((*batch, "")))
@@ -47,3 +48,35 @@ def command(choice: Choice) -> None:
 def _is_chosen(run: Run, choice: Choice) -> bool:
     named = not choice.agents or any(is_named(run.key, name) for name in choice.agents)
     return named and run.end_ns >= choice.since_ns
+
+
+class Sorted:
+    """Lines that are added in any order and read by (number, text); a temporary database holds what memory should not.
+
+    >>> with Sorted() as lines:
+    ...     lines.add((at, "", f"line {at}") for at in (3, 1, 2))
+    ...     list(lines)
+    ['line 1', 'line 2', 'line 3']
+    """
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("")  # in memory while it is small, then in a file that nobody else sees
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute("CREATE TABLE lines (number INTEGER, text TEXT, line BLOB)")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Delete the database."""
+        self._database.close()
+
+    def add(self, lines: Iterable[tuple[int, str, str]]) -> None:
+        """Add lines, each after the number and the text that it is sorted by."""
+        rows = ((number, text, line.encode("utf-8", "surrogatepass")) for number, text, line in lines)
+        self._database.executemany("INSERT INTO lines VALUES (?, ?, ?)", rows)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield all lines in order."""
+        for (found,) in self._database.execute("SELECT line FROM lines ORDER BY number, text"):
+            yield found.decode("utf-8", "surrogatepass")

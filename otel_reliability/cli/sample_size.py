@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from otel_reliability.metrics.passes import confidence_band, recommend_runs
+from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
 
 
 @click.command("sample-size")

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from otel_reliability.change.detector import BLIND
-from otel_reliability.cli.service_options import METRICS, of_service
+from otel_reliability.cli.options import METRICS, of_service
 from otel_reliability.reference import pinned_by
 from otel_reliability.report.text import count
 from otel_reliability.service.addresses import parse_address

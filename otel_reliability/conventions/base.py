@@ -12,6 +12,7 @@ place in the answer holds an `Own`, which says from which attributes it is read,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from otel_reliability.model.span import Call, Facts, Kind, RawEvent, RawLog, RawSpan
@@ -21,12 +22,26 @@ class Own(NamedTuple):
     """A part of an answer that is read from each span.
 
     `reader` gets the value of each of the `keys` in turn, until it returns something. `joined`: it gets the values of all of
-    them at once, None for an absent one.
+    them at once, None for an absent one. `once`: what it makes is remembered for equal values, so it must hold no text of theirs.
     """
 
     reader: Callable[..., Any]
     keys: tuple[str, ...]
     joined: bool = False
+    once: bool = False
+
+    def within(self, keys: AbstractSet[str]) -> Own:
+        """Return the same for spans of these keys, without those that they do not have."""
+        return self if self.joined else self._replace(keys=tuple(key for key in self.keys if key in keys))
+
+    def of(self, given: tuple[Any, ...], value: Callable[[Any], Any]) -> Any:
+        """Return what is made of the values of the keys (None: absent), which `value` decodes."""
+        if self.joined:
+            return self.reader(*[None if one is None else value(one) for one in given])
+        for one in given:
+            if one is not None and (found := self.reader(value(one))) is not None:
+                return found
+        return None
 
 
 def own(reader: Callable[[Any], Any], *keys: str) -> Any:
@@ -160,8 +175,8 @@ class Convention(Protocol):
     - `name`: as `inspect` and the documentation print it.
     - `scopes`: prefixes of the instrumentation scopes it reads; empty: any scope.
     - `keys`, `prefixes`: the attributes it may read. Nothing else of a span is kept for it.
-    - `needs`: keys of which a span must have one. `names`: a regular expression at the start of its name. A convention that
-      gives either is asked only about spans that meet one of the two.
+    - `needs`: keys of which a span must have one. `names`: beginnings of its name. A convention that gives either is asked only
+      about spans that meet one of the two.
     - `conversation`: attributes that name the session, for agents whose prompts are not a trace each: spans and log events of
       one session are put together, and a span without a parent that has one link lies below it.
     - `event_scopes`: prefixes of the scopes of its log events.
@@ -172,7 +187,7 @@ class Convention(Protocol):
     keys: ClassVar[frozenset[str]] = frozenset()
     prefixes: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[frozenset[str]] = frozenset()
-    names: ClassVar[str] = ""
+    names: ClassVar[tuple[str, ...]] = ()
     conversation: ClassVar[tuple[str, ...]] = ()
     event_scopes: ClassVar[tuple[str, ...]] = ()
 

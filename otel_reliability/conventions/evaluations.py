@@ -20,14 +20,11 @@ from otel_reliability.model.span import (
 )
 
 PREFIXES: Final = ("gen_ai.evaluation.", "evaluations.", "annotations.")
+WORDS: Final = ("evaluation.", "annotation.")
+"""One of them is part of every key that matters here."""
 _FLAT: Final = re.compile(r"((?:evaluations\.\d+\.evaluation|annotations\.\d+\.annotation)\.)name")
 _KEYS: Final = {EVALUATION_NAME: "name", EVALUATION_SCORE: "score", EVALUATION_LABEL: "label"}
 _MOST: Final = 64
-
-
-def may_hold(keys: str) -> bool:
-    """Return whether attributes of these keys may hold an evaluation: one of two words is part of every key that matters here."""
-    return "evaluation." in keys or "annotation." in keys
 
 
 def read(span: RawSpan, *, flat: bool) -> tuple[Evaluation, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from otel_reliability.conventions import values
-from otel_reliability.conventions.base import Answer, own, own_of_all
+from otel_reliability.conventions.base import Answer, Own
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.model.span import InvocationFacts, ModelFacts
 
@@ -49,7 +49,7 @@ def _prompt(keys: AbstractSet[str], hasher: Hasher) -> Any:
             def hashed(role: object, content: object) -> str | None:
                 return hasher.fingerprint(content) if isinstance(role, str) and role in SYSTEM_ROLES else None
 
-            return own_of_all(hashed, *pair)
+            return Own(hashed, pair, joined=True, once=True)
     return _first(hasher.fingerprint, PROMPTS, keys)
 
 
@@ -61,8 +61,8 @@ def _tools(keys: AbstractSet[str], hasher: Hasher) -> Any:
     def hashed(*found: object) -> str | None:
         return hasher.fingerprint(found)
 
-    return own_of_all(hashed, *parts)
+    return Own(hashed, tuple(parts), joined=True, once=True)
 
 
 def _first(reader: Any, candidates: tuple[str, ...], keys: AbstractSet[str]) -> Any:
-    return own(reader, *candidates) if not keys.isdisjoint(candidates) else None
+    return Own(reader, candidates, once=True) if not keys.isdisjoint(candidates) else None

@@ -7,19 +7,19 @@ up.
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 import re
-import secrets
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from otel_reliability.conventions import values
+from otel_reliability.conventions.base import Own, itself
 from otel_reliability.conventions.results import content_of, error_word
+from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.span import Call
 from otel_reliability.model.tools import READS_ONLY, is_shell, only_reads
 
@@ -40,9 +40,7 @@ _UNUSUAL: Final = ("REDACTED", "redacted", "<elided>", _ADDRESS, "\\u")
 """A JSON text with one of these, with many brackets or with a long number is rewritten value by value."""
 _LONG_NUMBER: Final = re.compile("[0-9]{38}")
 MAX_REMEMBERED: Final = 8_192
-"""Texts of which it is remembered what was made of them, by their hash."""
-MAX_REMEMBERED_TEXT: Final = 16_384
-"""Characters of a text beyond which it is not worth remembering."""
+"""Values of which it is remembered what was read of them, by their hash."""
 
 MAX_UNCAUGHT: Final = 1_024
 """Pairs of a tool and an error word that are counted."""
@@ -61,6 +59,21 @@ _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnkno
 """Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 
 
+Arguments: TypeAlias = "tuple[bytes | None, bytes | None]"
+"""The hash of a call's arguments and that of what it changes."""
+
+
+class Result(NamedTuple):
+    """The hash of a result's content, whether the call failed by it, the word by which it begins like an error, and whether
+    the call failed by a pattern of the user.
+    """
+
+    digest: bytes | None
+    failed: bool
+    error_word: str | None
+    is_soft_error: bool
+
+
 class _Hidden(Exception):
     """A redaction mark stands somewhere in a value."""
 
@@ -76,66 +89,63 @@ class Hasher:
     def __init__(
         self, key: bytes | None = None, soft_errors: Iterable[str] = (), effect_keys: Mapping[str, str] | None = None
     ) -> None:
-        key = (secrets.token_bytes(32) if key is None else key)[:64]
-        self._begun = hashlib.blake2b(digest_size=DIGEST_SIZE, key=key)
+        key = (os.urandom(32) if key is None else key)[:64]
+        self._begun = blake2b(digest_size=DIGEST_SIZE, key=key)
         self._soft_errors = [re.compile(pattern) for pattern in soft_errors]
         self.has_soft_errors = bool(self._soft_errors)
-        self._effect_readers = [
-            (pattern, partial(self._hash_of_argument, argument)) for pattern, argument in (effect_keys or {}).items()
-        ]
-        self._known: dict[tuple[Callable[..., Any], bytes], Any] = {}
+        self._effect_keys = effect_keys or {}
+        self.known: dict[tuple[Callable[..., Any], Callable[[Any], Any], int], Any] = {}
         self.uncaught_errors: Counter[tuple[str, str]] = Counter()
         """Results that begin like an error of calls that count as successful, by tool and word. No content is kept."""
 
-    def once(self, make: Callable[..., T], *given: Any) -> T:
-        """Return what `make` makes of these values; of texts made before, without making it again.
-
-        Of a text only a hash is remembered, so what is made must hold none of it either.
-        """
-        size = 0
-        for value in given:
-            if value is not None and type(value) is not str:
-                return make(*given)
-            size += 0 if value is None else len(value)
-        if size > MAX_REMEMBERED_TEXT:
-            return make(*given)
-        text = (
-            given[0]
-            if len(given) == 1 and size
-            else "".join("-" if one is None else f"{len(one)}:{one}" for one in given)
-        )
-        key = make, self._digest(text)
-        found = self._known.get(key, _UNKNOWN)
+    def once(self, own: Own, given: tuple[Any, ...], value: Callable[[Any], Any]) -> Any:
+        """Return the same as `own.of`; of values read before without reading them again. Only a hash of the values is kept."""
+        if value is itself and not all(one is None or type(one) is str for one in given):
+            return own.of(given, value)  # 1, 1.0 and True are equal, and may be read differently
+        key = own.reader, value, hash(given)
+        found = self.known.get(key, _UNKNOWN)
         if found is _UNKNOWN:
-            if len(self._known) >= MAX_REMEMBERED:
-                self._known.clear()
-            found = self._known[key] = make(*given)
+            if len(self.known) >= MAX_REMEMBERED:
+                self.known.clear()
+            found = self.known[key] = own.of(given, value)
         return found
 
     def call(
         self, name: str | None, call_id: str | None, arguments: object, result: object = None, *, failed: bool
     ) -> Call:
         """A tool call, its arguments and its result hashed; failed also where the result is a soft error to the user."""
-        digest, effect = self.hashed_arguments(arguments)
-        if digest is not None and name is not None and self.reads_arguments(name):
-            effect = self._effect_of(name, arguments, effect)
+        return self.hashed_call(name, call_id, self.arguments_of(name)(arguments), self.result(result), failed=failed)
+
+    def hashed_call(
+        self, name: str | None, call_id: str | None, arguments: Arguments | None, result: Result | None, *, failed: bool
+    ) -> Call:
+        """A tool call of what `arguments_of` and `result` return, None where the span holds no such value."""
+        digest, effect = arguments or (None, None)
         if result is None:
             return _tuple(Call, (name, call_id, digest, failed, None, effect))
-        hashed, result_failed, word = self.result(result)
-        if word is not None and not (failed or result_failed) and len(self.uncaught_errors) < MAX_UNCAUGHT:
-            self.uncaught_errors[name or "", word] += 1
-        return _tuple(Call, (name, call_id, digest, failed or result_failed, hashed, effect))
+        failed = failed or result.failed
+        if result.error_word is not None and not failed and len(self.uncaught_errors) < MAX_UNCAUGHT:
+            self.uncaught_errors[name or "", result.error_word] += 1
+        return _tuple(Call, (name, call_id, digest, failed, result.digest, effect))
 
-    def reads_arguments(self, name: str) -> bool:
-        """Return whether the effect of a tool's calls depends on what its arguments say."""
-        return is_shell(name) or any(fnmatchcase(name, pattern) for pattern, _ in self._effect_readers)
+    def arguments_of(self, name: str | None) -> Callable[[object], Arguments]:
+        """Return what hashes the arguments of calls of a tool; of a shell and of tools of the user's also by what they say."""
+        pattern = next(
+            (pattern for pattern in self._effect_keys if name is not None and fnmatchcase(name, pattern)), None
+        )
+        is_of_shell = name is not None and is_shell(name)
+        if pattern is None and not is_of_shell:
+            return self.arguments
 
-    def _effect_of(self, name: str, arguments: object, effect: bytes | None) -> bytes | None:
-        """Return the hash of a call's effect; `effect` is that of all arguments without free text."""
-        if is_shell(name) and self.once(_only_reads, arguments):
-            return READS_ONLY
-        reader = next((reader for pattern, reader in self._effect_readers if fnmatchcase(name, pattern)), None)
-        return effect if reader is None else self.once(reader, arguments) or effect
+        def hashed(arguments: object) -> Arguments:
+            digest, effect = self.arguments(arguments)
+            if digest is not None and is_of_shell and _only_reads(arguments):
+                effect = READS_ONLY
+            elif digest is not None and pattern is not None:
+                effect = self._hash_of_argument(self._effect_keys[pattern], arguments) or effect
+            return digest, effect
+
+        return hashed
 
     def _hash_of_argument(self, argument: str, arguments: object) -> bytes | None:
         """Return the hash of one argument of a call, None where it is absent or redacted."""
@@ -143,20 +153,13 @@ class Hasher:
         given = cast("Mapping[str, Any]", meant).get(argument) if isinstance(meant, Mapping) else None
         return None if given is None else self.value(given)
 
-    def hashed_arguments(self, value: object) -> tuple[bytes | None, bytes | None]:
-        """Return the same as `arguments`, once for equal texts."""
-        return (None, None) if value is None else self.once(self.arguments, value)
-
-    def result(self, result: object) -> tuple[bytes | None, bool, str | None]:
-        """Return the hash of a result's content, whether the call failed by it, and the word by which it begins like an error.
-
-        It failed where its envelope or a pattern of the user says so.
-        """
-        return self.once(self._result, result)
-
-    def _result(self, result: object) -> tuple[bytes | None, bool, str | None]:
+    def result(self, result: object) -> Result | None:
+        """Return what a result says of its call: its envelope or a pattern of the user may say that the call failed."""
+        if result is None:
+            return None
         content, failed = content_of(result)
-        return self.value(content), failed or self._matches(content), error_word(content)
+        is_soft = self._matches(content)
+        return Result(self.value(content), failed or is_soft, error_word(content), is_soft)
 
     def value(self, value: object) -> bytes | None:
         """The hash of a value, or None where it is absent or redacted.
@@ -197,10 +200,6 @@ class Hasher:
     def text(self, value: str) -> str:
         """A short printable hash of an identifier that must not leave as it is."""
         return self._digest(value).hex()
-
-    def is_soft_error(self, result: object) -> bool:
-        """Return whether the content of a result is a failure by the user's patterns."""
-        return result is not None and self.has_soft_errors and self._matches(content_of(result).value)
 
     def _matches(self, content: object) -> bool:
         if not self._soft_errors:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from otel_reliability.conventions import values
-from otel_reliability.model.attributes import bounded
-from otel_reliability.model.span import Notes
+from otel_reliability.model.span import Notes, bounded
 
 T = TypeVar("T")
 

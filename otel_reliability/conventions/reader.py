@@ -3,40 +3,46 @@
 Total: every span comes out, as kind OTHER where no convention knows it, and nothing it carries can raise.
 
 An instrumentation sets the same keys on span after span. So there is one `Plan` per scope and set of keys: it names the
-attributes that are read, and remembers the answers of the conventions (`templates`). Nothing else is remembered of a span.
+attributes that are read, and remembers the answers of the conventions as templates, into which the parts that are each span's
+own are put. Nothing else is remembered of a span.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from otel_reliability.config import Settings
+from otel_reliability.config import Settings, ToolSettings
 from otel_reliability.conventions import evaluations, fingerprints, notes, values
-from otel_reliability.conventions.base import NOTHING, Convention, Event, Own, SpanView, itself
-from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.conventions.mapping import Mapped, OwnSpans, ToolNames
-from otel_reliability.conventions.templates import Template, Templates
-from otel_reliability.model.attributes import LONGEST, LazyAttributes, bounded
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, Own, SpanView, itself
+from otel_reliability.conventions.events import spans_of
+from otel_reliability.conventions.hashing import Hasher, Result
+from otel_reliability.conventions.mapping import Mapped, OwnSpans
 from otel_reliability.model.span import (
     BY_TIME,
     KIND_CONSUMER,
     KIND_PRODUCER,
-    KIND_UNSPECIFIED,
-    ORIGIN,
+    LONGEST,
+    STATUS_ERROR,
     AgentSpan,
-    Evaluation,
+    Call,
     InvocationFacts,
     Kind,
+    LazyAttributes,
+    ModelFacts,
     Notes,
     RawLog,
     RawSpan,
     Resource,
     Session,
     SpanRef,
-    span_of,
+    Tokens,
+    ToolFacts,
+    bounded,
     trace_of,
 )
 
@@ -59,9 +65,11 @@ MIN_CONVERSATION: Final = 16
 """Characters of the id of a conversation; shorter values under its keys are numbers of threads."""
 PLAN_SIZE: Final = 2_048
 TEMPLATE_SIZE: Final = 1_024
+MAX_TOOL_NAME: Final = 256
+MAX_TOOL_NAMES: Final = 65_536
+MAX_HASHING_READERS: Final = 256
 
 _ALIASES: Final = (("@arizeai/openinference-instrumentation-", "openinference.instrumentation."),)
-_ATTRIBUTES: Final = RawSpan._fields.index("attributes")
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
 """Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 
@@ -69,19 +77,226 @@ Values = Mapping[str, Any]
 """Attributes by key: values, or their undecoded bytes."""
 
 
+# --- Templates ----------------------------------------------------------------------------------------------------------
+
+
+Parts: TypeAlias = list[Any]
+"""The fields of facts in a row: those of a model call and of an invocation with input and output tokens in place of `tokens`,
+those of its one call for a tool, with the reported name of the tool in place of `effect`; the facts themselves where a convention
+reads them as a whole."""
+
+_RESULT: Final = Call._fields.index("result")
+_MODEL_TOKENS: Final = ModelFacts._fields.index("tokens")
+_MODEL_CALLS: Final = ModelFacts._fields.index("calls") + 1
+_INVOCATION_TOKENS: Final = InvocationFacts._fields.index("tokens")
+_INVOCATION_CALL: Final = InvocationFacts._fields.index("call") + 1
+
+
+class Template(NamedTuple):
+    """The common part of the spans of one answer.
+
+    `build` None: `facts` are complete. Otherwise they are parts, and `build` makes facts of them with those that are read from
+    each span: `single` ones from the value of one key, `others` as their `Own` says. `has_result`: the span failed also where
+    the result of its call is a failure to the user.
+    """
+
+    kind: Kind
+    failed: bool
+    facts: Any
+    single: tuple[tuple[int, Callable[[Any], Any], str], ...] = ()
+    others: tuple[tuple[int, Own], ...] = ()
+    build: Callable[[Parts], Any] | None = None
+    session: Own | str | None = None
+    has_result: bool = False
+
+
+class Templates:
+    """Makes templates and facts; calls are hashed, and named by the user's rules (`tools.ignore`, `tools.rename`)."""
+
+    own = Own
+
+    def __init__(self, hasher: Hasher, settings: ToolSettings) -> None:
+        self._hasher = hasher
+        self._ignored, self._renamed = settings.ignore, dict(settings.rename)
+        self._names: dict[str, str | None] = {}
+        hashing = _hashed(itself, hasher.arguments), _hashed(itself, hasher.result)
+        self.readers = values.integer, values.text, values.identifier, itself, *hashing
+        """The readers that the native extension knows, in the order in which it knows them."""
+
+    def template(self, answer: Answer, keys: AbstractSet[str], status: int) -> Template:
+        """Return the template for spans of this answer that have these keys."""
+        kind, facts, failed, session, fails_with_call = answer
+        parts, build = self._parts(facts)
+        single: list[tuple[int, Callable[[Any], Any], str]] = []
+        others: list[tuple[int, Own]] = []
+        for place, part in enumerate(parts):
+            if isinstance(part, Own):
+                own = part.within(keys)
+                if keys.isdisjoint(own.keys):
+                    parts[place] = own.reader(*[None] * len(own.keys)) if own.joined else None
+                elif len(own.keys) != 1 or own.once:
+                    others.append((place, own))
+                else:
+                    single.append((place, own.reader, own.keys[0]))
+        if isinstance(session, Own):
+            session = session.within(keys)
+            session = None if keys.isdisjoint(session.keys) else session
+        failed = status == STATUS_ERROR if failed is None else failed
+        if build is not None and not single and not others:
+            failed = failed or (fails_with_call and _is_soft_error(parts[_RESULT]))
+            facts, build = build(parts), None
+        return Template(
+            kind, failed, facts if build is None else parts, tuple(single), tuple(others), build, session,
+            fails_with_call and build is not None,
+        )  # fmt: skip
+
+    def filled(self, template: Template, raw: Values, value: Callable[[Any], Any]) -> tuple[Any, bool]:
+        """Return the facts of a span of a template with parts of its own, and whether it failed; `value` decodes what is raw."""
+        parts = template.facts.copy()
+        for place, read, key in template.single:
+            parts[place] = read(value(raw[key]))
+        for place, own in template.others:
+            given = tuple(map(raw.get, own.keys))
+            parts[place] = self._hasher.once(own, given, value) if own.once else own.of(given, value)
+        failed = template.failed or (template.has_result and _is_soft_error(parts[_RESULT]))
+        return template.build(parts) if template.build is not None else None, failed
+
+    def complete(self, facts: Any) -> Any:
+        """Return facts that a convention read as a whole, with their calls hashed."""
+        if isinstance(facts, ToolFacts):
+            return ToolFacts(self._calls(facts.calls), facts.finish)
+        if isinstance(facts, ModelFacts):
+            calls = self._calls(facts.calls) if facts.calls else None
+            return self.model(_flat(facts._replace(calls=calls), _MODEL_TOKENS))
+        parts, build = self._parts(facts)
+        return facts if build is None else build(parts)
+
+    def _parts(self, facts: Any) -> tuple[Parts, Callable[[Parts], Any] | None]:
+        """Return the parts of facts, and what makes facts of them again; None where they stay as they are."""
+        match facts:
+            case ModelFacts():
+                parts = _flat(facts, _MODEL_TOKENS)
+                parts[_MODEL_CALLS] = _once(facts.calls, self._calls_of_messages) if facts.calls else None
+                return parts, self.model
+            case InvocationFacts():
+                parts = _flat(facts, _INVOCATION_TOKENS)
+                if facts.call is not None:
+                    parts[_INVOCATION_CALL] = next(iter(self._calls((facts.call,))), None)
+                return parts, self.invocation
+            case ToolFacts(calls=(call,)):
+                reported, call_id, arguments, failed, result, _ = call
+                name = None if reported is None else self._name(reported)
+                arguments = _once(arguments, self._hasher.arguments_of(reported))
+                return [name, call_id, arguments, failed, _once(result, self._hasher.result), reported], self.tool
+            case Own():
+                return [_once(facts, self.complete)], _whole
+            case _:
+                return [], None
+
+    def model(self, parts: Parts) -> ModelFacts:
+        """Return the facts of a model call; its calls are None where it asked for none, empty where all are ignored."""
+        model, request_model, given, output, asked, messages, calls, limit, cost, response, *marks = parts
+        if type(given) is Tokens:
+            given, output = given
+        if calls is not None:
+            asked = bool(calls)
+        return _tuple(
+            ModelFacts,
+            (
+                model, request_model, _tuple(Tokens, (given, output)), asked, messages, calls or (), limit, cost, response,
+                *marks,
+            ),
+        )  # fmt: skip
+
+    def invocation(self, parts: Parts) -> InvocationFacts:
+        """Return the facts of an agent, a workflow or a chain."""
+        name, weak, fallback, at_root, given, output, *others = parts
+        if type(given) is Tokens:
+            given, output = given
+        tokens = None if given is None and output is None else _tuple(Tokens, (given, output))
+        return _tuple(InvocationFacts, (name, weak, fallback, at_root, tokens, *others))
+
+    def tool(self, parts: Parts) -> ToolFacts:
+        """Return the facts of a tool span of one call."""
+        name, call_id, arguments, failed, result, reported = parts
+        call = self._hasher.hashed_call(reported, call_id, arguments, result, failed=failed)
+        if name != reported:
+            return ToolFacts(() if name is None else (call._replace(name=name),))
+        return _tuple(ToolFacts, ((call,), False))
+
+    def _calls(self, calls: Iterable[Any]) -> tuple[Call, ...]:
+        """Return reported calls hashed, by the names that they have here, without those that are ignored."""
+        found: list[Call] = []
+        for name, call_id, arguments, failed, result, _ in calls:
+            known = None if name is None else self._name(name)
+            if name is None or known is not None:
+                call = self._hasher.call(name, call_id, arguments, result, failed=failed)
+                found.append(call if known == name else call._replace(name=known))
+        return tuple(found)
+
+    def _calls_of_messages(self, calls: tuple[Any, ...]) -> tuple[Call, ...] | None:
+        return self._calls(calls) if calls else None
+
+    def _name(self, name: str) -> str | None:
+        """Return what a tool is called here; None where it is no step."""
+        if name in self._names:
+            return self._names[name]
+        found: str | None = name if len(name) <= MAX_TOOL_NAME else name[: MAX_TOOL_NAME - 1] + "…"
+        if any(fnmatchcase(name, pattern) for pattern in self._ignored):
+            found = None
+        else:
+            found = next((new for old, new in self._renamed.items() if fnmatchcase(name, old)), found)
+        if len(self._names) < MAX_TOOL_NAMES:
+            self._names[name] = found
+        return found
+
+
+def _once(part: Any, finish: Callable[[Any], Any]) -> Any:
+    """Return a part with what makes hashes of it, once for equal values; of a value that is known already, the hashes."""
+    if isinstance(part, Own):
+        return part._replace(reader=_hashed(part.reader, finish), once=True)
+    return None if part is None else finish(part)
+
+
+@lru_cache(MAX_HASHING_READERS)
+def _hashed(read: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a reader that finishes what another one reads; the same one, so that equal values are known in every template."""
+
+    def hashed(*given: Any) -> Any:
+        found = read(*given)
+        return None if found is None else finish(found)
+
+    return hashed
+
+
+def _is_soft_error(result: Result | None) -> bool:
+    return result is not None and result.is_soft_error
+
+
+def _whole(parts: Parts) -> Any:
+    return parts[0]
+
+
+def _flat(facts: tuple[Any, ...], place: int) -> Parts:
+    """Return the fields of facts, their tokens as two: one `Own` for both stands in the place of the first."""
+    tokens = facts[place]
+    pair = tokens if isinstance(tokens, Tokens) else (tokens, None)
+    return [*facts[:place], *pair, *facts[place + 1 :]]
+
+
+# --- Plans --------------------------------------------------------------------------------------------------------------
+
+
 class Scope:
     """An instrumentation scope: the name it goes by, the conventions it may concern, and its plans by the keys of a span.
 
-    `is_named` says whether a span's name alone may concern one of them.
+    `names` are the beginnings of a span's name by which alone it may concern one of them.
     """
 
     def __init__(self, name: str, table: Sequence[Convention]) -> None:
         self.name = name
         self.conventions = tuple(one for one in table if not one.scopes or name.startswith(one.scopes))
-        self.has_own = any(one.scopes for one in self.conventions)
-        self.is_named = re.compile(
-            "|".join(f"(?:{one.names})" for one in self.conventions if one.names) or "(?!)"
-        ).match
+        self.names = tuple(start for one in self.conventions for start in one.names)
         self.plans: dict[tuple[str, ...], Plan] = {}
 
 
@@ -114,7 +329,7 @@ class Plan:
         self.templates: dict[tuple[Any, ...], Template] = {}
         self.sessions = tuple((rank, key) for key, rank in SESSION_RANKS.items() if key in self.keys)
         self.is_noted = any(key.startswith(notes.PREFIX) for key in keys)
-        self.is_judged = evaluations.may_hold("\n".join(keys))
+        self.is_judged = any(word in key for key in keys for word in evaluations.WORDS)
         self.is_messaging = any(key.startswith(MESSAGING) for key in keys)
         self.conversation = tuple(
             dict.fromkeys(key for one in conventions for key in one.conversation if key in self.keys)
@@ -136,8 +351,11 @@ class Plan:
         self.by_name, self.by_kind = self.by_name or by_name, self.by_kind or by_kind
         self.derived += tuple(derived)
         self.asked += tuple(sorted(asked))
-        self.take = itemgetter(*self.asked, *self.asked[:1]) if self.asked else _nothing
+        self.take = itemgetter(*self.asked) if self.asked else _nothing
         return True
+
+
+# --- Spans --------------------------------------------------------------------------------------------------------------
 
 
 class Reader:
@@ -147,7 +365,6 @@ class Reader:
     same.
     """
 
-    readers = values.integer, values.text, values.identifier, itself
     convention_rank = CONVENTION_RANK
 
     def __init__(self, settings: Settings, table: Sequence[Convention], hasher: Hasher | None = None) -> None:
@@ -159,9 +376,7 @@ class Reader:
         self._own_spans = OwnSpans(rules) if rules else None
         self._table = (*((self._own_spans,) if self._own_spans else ()), *table)
         self._event_conventions = tuple(one for one in self._table if one.event_scopes)
-        names = ToolNames(settings.tools)
-        self._templates = Templates(self.hasher, names)
-        self.has_rules = names.has_rules or self.hasher.has_soft_errors
+        self.templates = Templates(self.hasher, settings.tools)
         mapped = Mapped(settings.mapping)
         self._mapped = mapped if mapped.keys or (self._own_spans and self._own_spans.has_notes) else None
         self._agent_key = settings.agent_key
@@ -176,11 +391,6 @@ class Reader:
         """Called with a span that no convention knows; True: it wants the next one of the same scope and keys, too."""
         self.generation = 0
         """How often everything was forgotten: what others remember by plans of before is void."""
-
-    @property
-    def builder(self) -> Callable[[list[Any]], Any]:
-        """Return what makes facts of the parts of a tool call."""
-        return self._templates.tool
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -209,25 +419,34 @@ class Reader:
     def is_ordinary(self, scope: str, name: str) -> bool:
         """Return whether no convention knows a span of this scope and name if it carries none of the wanted attributes."""
         found = self.scope(scope)
-        return not found.has_own and found.is_named(name) is None
+        return not any(one.scopes for one in found.conventions) and not name.startswith(found.names)
 
     def read(self, span: RawSpan) -> AgentSpan:
         """The span in our vocabulary."""
         (
-            trace_id, span_id, parent_id, _, span_kind, start_ns, end_ns, _, remote, attributes, events, links, scope_name,
-            version, resource, state,
+            trace_id, span_id, parent_id, name, span_kind, start_ns, end_ns, status, remote, attributes, events, links,
+            scope_name, version, resource, state,
         ) = span  # fmt: skip
         raw: Values
-        raw, value = (
-            (attributes.raw, attributes.memo.once) if type(attributes) is LazyAttributes else (attributes, _same)
-        )
+        raw, value = (attributes.raw, attributes.value) if type(attributes) is LazyAttributes else (attributes, itself)
         scope = self._scopes.get(scope_name) or self.scope(scope_name)
         keys = tuple(raw)
         plan = scope.plans.get(keys) or self.plan(scope, keys)
-        template = self._template(scope, plan, span, raw, value)
-        kind, failed, facts, _, build, own_session, _ = template
+        asked: tuple[Any, ...] = (
+            plan.take(raw), status, name if plan.by_name or name.startswith(scope.names) else None,
+            span_kind if plan.by_kind else None,
+        )  # fmt: skip
+        if plan.derived:
+            asked += tuple([reader(value(raw[key])) for reader, key in plan.derived])
+        try:
+            template = plan.templates.get(asked)
+        except TypeError:  # a value that cannot be looked up: a program may set anything
+            template = None
+        if template is None or (events and plan.by_events):
+            template = self._asked_again(scope, plan, span, asked)
+        kind, failed, facts, _, _, build, own_session, _ = template
         if build is not None:
-            facts, failed = self._templates.filled(template, raw, value)
+            facts, failed = self.templates.filled(template, raw, value)
         whole, of, sender = self._last
         if whole is not resource or of != version:
             sender = self._sender_of(resource, version)
@@ -251,7 +470,8 @@ class Reader:
         for log in logs:
             read = self.event_of(log)
             if read is not None:
-                found.extend(self._event_spans(log, read[1]))
+                facts = self.templates.complete(read[1].facts)
+                found.extend(spans_of(log, read[1], facts, self._sender_of(log.resource)))
         return found
 
     def event_of(self, log: RawLog) -> tuple[str, Event] | None:
@@ -262,62 +482,13 @@ class Reader:
                 return None if event is None else (convention.name, event)
         return None
 
-    def _event_spans(self, log: RawLog, event: Event) -> Iterator[AgentSpan]:
-        """The span of an event; after that of a call that started a conversation, the first one of that conversation."""
-        if event.conversation is None:
-            yield self._details(log, event)
-            return
-        trace_id, prompt = trace_of(event.conversation), event.prompt
-        if event.kind is Kind.AGENT:
-            own, parent = span_of("prompt", prompt or log.time_ns), None
-        else:
-            own = span_of(log.name, log.time_ns, *event.identity)
-            parent = BY_TIME if prompt is None else span_of("prompt", prompt)
-        link: SpanRef | None = None
-        if len(log.trace_id) == len(trace_id) and len(log.span_id) == len(own) and any(log.span_id):
-            link = log.trace_id, log.span_id
-        elif event.subagent is not None:
-            link = trace_id, span_of("subagent", event.subagent)
-        start = max(log.time_ns - max(int(event.duration_ms * 1_000_000), 0), 1)
-        found: tuple[Evaluation, ...] = ()
-        if event.evaluation is not None:
-            found = (Evaluation(*event.evaluation, log.time_ns, trace_id, own),)
-        span = AgentSpan(
-            trace_id, own, parent, False, start, log.time_ns, KIND_UNSPECIFIED, event.kind, event.failed,
-            self._templates.complete(event.facts), bounded(log.scope), self._sender_of(log.resource),
-            Session(0, bounded(event.conversation)), evaluations=found, link=link,
-        )  # fmt: skip
-        yield span
-        if event.starts is not None and event.starts != event.conversation:
-            yield span._replace(
-                trace_id=trace_of(event.starts), span_id=ORIGIN, parent_id=None, kind=Kind.OTHER, facts=None, failed=False,
-                session=None, evaluations=(), link=(trace_id, own),
-            )  # fmt: skip
-
-    def _details(self, log: RawLog, event: Event) -> AgentSpan:
-        """A span below the one that an event was written in. It is no work itself: without that span it belongs to no run."""
-        return AgentSpan(
-            log.trace_id, span_of(log.name, log.span_id), log.span_id, False, log.time_ns, log.time_ns, KIND_UNSPECIFIED,
-            event.kind, False, self._templates.complete(event.facts), bounded(log.scope), self._sender_of(log.resource),
-        )  # fmt: skip
-
-    def _template(self, scope: Scope, plan: Plan, span: RawSpan, raw: Values, value: Callable[[Any], Any]) -> Template:
-        """The template of spans like this one."""
-        name = span.name
-        named = name if plan.by_name or scope.is_named(name) else None
-        asked = plan.take(raw), span.status, named, span.span_kind if plan.by_kind else None
-        if plan.derived:
-            asked += tuple([reader(value(raw[key])) for reader, key in plan.derived])
-        try:
-            found = None if plan.by_events and span.events else plan.templates.get(asked)
-        except TypeError:  # a value that cannot be looked up: a program may set anything
-            found = None
-        if found is None:
-            found, is_shared = self.ask(scope, plan, span)
-            size = sum(map(_size, (asked[0], named, *asked[4:]))) if is_shared else 0
-            if is_shared and size <= MAX_ASKED_SIZE:
-                self.remember(TEMPLATE_SIZE + size)
-                plan.templates[asked] = found
+    def _asked_again(self, scope: Scope, plan: Plan, span: RawSpan, asked: tuple[Any, ...]) -> Template:
+        """Return the template of a span whose plan has none, or whose answer depends on its events."""
+        found, is_shared = self.ask(scope, plan, span)
+        size = sum(map(_size, (asked[0], *asked[2:]))) if is_shared else 0
+        if is_shared and size <= MAX_ASKED_SIZE:
+            self.remember(TEMPLATE_SIZE + size)
+            plan.templates[asked] = found
         return found
 
     def ask(self, scope: Scope, plan: Plan, span: RawSpan) -> tuple[Template, bool]:
@@ -329,8 +500,8 @@ class Reader:
         answer = answer or NOTHING
         if plan.has_fingerprints:
             answer = fingerprints.completed(answer, plan.keys, self.hasher)
-        template = self._templates.made(answer, plan.keys, span.status)
-        is_shared = not plan.has_learned(view, span, named=scope.is_named(span.name) is not None)
+        template = self.templates.template(answer, plan.keys, span.status)
+        is_shared = not plan.has_learned(view, span, named=span.name.startswith(scope.names))
         if is_unknown and self.on_unknown is not None and self.on_unknown(span):
             is_shared = False
         return template, is_shared
@@ -392,11 +563,7 @@ class Reader:
                 if isinstance(given, bytes | str):
                     self._last_session = given, session
                 return session
-        found = own
-        if isinstance(own, Own):
-            values_of = [value(raw[key]) if key in raw else None for key in own.keys]
-            read = [own.reader(*values_of)] if own.joined else map(own.reader, values_of)
-            found = next((one for one in read if one is not None), None)
+        found = own.of(tuple(map(raw.get, own.keys)), value) if isinstance(own, Own) else own
         return Session(CONVENTION_RANK, found) if isinstance(found, str) else None
 
     def _link(self, span: RawSpan, plan: Plan) -> SpanRef | None:
@@ -430,11 +597,7 @@ class Reader:
 
 def _asked(scope: Scope, plan: Plan, name: str) -> list[Convention]:
     """The conventions that may know a span of this name and these keys, in their order."""
-    return [one for one in scope.conventions if one in plan.conventions or (one.names and re.match(one.names, name))]
-
-
-def _same(value: Any) -> Any:
-    return value
+    return [one for one in scope.conventions if one in plan.conventions or name.startswith(one.names)]
 
 
 def _nothing(attributes: Values) -> Any:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from otel_reliability.model.attributes import LONGEST, bounded
+from otel_reliability.model.span import LONGEST, bounded
 
 T = TypeVar("T")
 

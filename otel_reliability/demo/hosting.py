@@ -32,14 +32,10 @@ def hosting() -> Generator[Service]:
     with tempfile.TemporaryDirectory(prefix="otel-reliability-demo-") as state:
         service = Service(configured(state))
         with living(service):
-            _wait_for(service)
+            deadline = time.monotonic() + START
+            while service.readiness.reasons and time.monotonic() < deadline:
+                time.sleep(0.02)
             yield service
-
-
-def _wait_for(service: Service) -> None:
-    deadline = time.monotonic() + START
-    while service.readiness.reasons and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 @contextmanager

@@ -21,7 +21,8 @@ from otel_reliability.demo.hosting import hosting
 from otel_reliability.demo.replay import LATE_AFTER_S, SERVICE, TIMEOUT_S, Endpoint, Replay, opener
 from otel_reliability.metrics.stability.tier import Tier, rounded
 from otel_reliability.report.groups import ALL_SPECS
-from otel_reliability.report.terminal import COLOURS, INDENT, columns, dim, heading
+from otel_reliability.report.sections import COLOURS, dim
+from otel_reliability.report.terminal import INDENT, columns, heading
 from otel_reliability.report.text import MINUS, count
 
 PROGRAM: Final = "otel-reliability"
@@ -174,7 +175,7 @@ def _about(agent: Agent) -> str:
 
 def table(agents: Sequence[Agent]) -> RenderableType:
     """Return a line for each agent."""
-    lines = columns("Agents", "", "largest penalty", "score", "runs", numbers=2)
+    lines = columns(("Agents", "", "largest penalty", "score", "runs"), "lllrr")
     for agent in agents:
         penalty = agent["hurts"]
         words = f"{ALL_SPECS[penalty['name']].title} {MINUS}{penalty['points']:.1f}" if penalty else "none"

@@ -8,10 +8,9 @@ from typing import Final
 
 from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
-from otel_reliability.kafka.messages import Message, Outgoing
 from otel_reliability.kafka.partition_values import KeyValues
 from otel_reliability.kafka.readings import Readings
-from otel_reliability.kafka.stage import Publication, Unusable
+from otel_reliability.kafka.stage import Message, Outgoing, Publication, Stage, Unusable
 from otel_reliability.model.record import BadRecord
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import pinned_by
@@ -29,7 +28,7 @@ MALFORMED: Final = "run_record"
 """Reason of dead letters that are no run records."""
 
 
-class AggregateStage:
+class AggregateStage(Stage):
     """Keeps the windows of the agents whose partitions a worker has."""
 
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
@@ -38,9 +37,9 @@ class AggregateStage:
         self._partitions: dict[int, AggregatePartition] = {}
         self._publish_at = 0.0
         self.name = "aggregate"
-        self.inputs: Sequence[str] = (kafka.runs,)
-        self.output: str = kafka.runs
-        self.others: Sequence[str] = () if kafka.readings is None else (kafka.readings,)
+        self.inputs = (kafka.runs,)
+        self.output = kafka.runs
+        self.others = () if kafka.readings is None else (kafka.readings,)
 
     def open(self, number: int, store: KeyValues) -> AggregatePartition:
         """Take a partition over."""

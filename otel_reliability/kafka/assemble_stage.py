@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import DISPOSITIONS
-from otel_reliability.kafka.messages import Message, Outgoing
 from otel_reliability.kafka.partition_values import KeyValues
-from otel_reliability.kafka.readings import Readings
-from otel_reliability.kafka.stage import Publication, Unusable
+from otel_reliability.kafka.stage import Message, Outgoing, Stage, Unusable
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.span import AgentSpan, TraceId
 from otel_reliability.service.answers import Encoding, OtlpSignal, Refused
@@ -28,7 +26,7 @@ Counts: TypeAlias = Counter[tuple[str, tuple[tuple[str, str], ...]]]
 """Numbers by instrument and labels."""
 
 
-class AssembleStage:
+class AssembleStage(Stage):
     """Rebuilds the runs of the partitions that a worker has."""
 
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
@@ -41,9 +39,8 @@ class AssembleStage:
         self._partitions: dict[int, AssemblePartition] = {}
         self._before = Counts()
         self.name = "assemble"
-        self.inputs: Sequence[str] = tuple(self._signals)
-        self.output: str = kafka.runs
-        self.others: Sequence[str] = ()
+        self.inputs = tuple(self._signals)
+        self.output = kafka.runs
 
     def open(self, number: int, store: KeyValues) -> AssemblePartition:
         """Take a partition over."""
@@ -55,18 +52,6 @@ class AssembleStage:
         gone = self._partitions.pop(number, None)
         if gone is not None:
             self._before.update(gone.counts())
-
-    def load(self, seconds: float) -> bool:
-        """Return True: traces are assembled again when their partition is taken over."""
-        return True
-
-    def publish(self, seconds: float) -> Iterator[Publication] | None:
-        """Return None: it sends nothing of itself."""
-        return None
-
-    def readings(self) -> Iterable[Readings]:
-        """Return nothing: it knows traces, no agents."""
-        return ()
 
     def numbers(self) -> Iterable[Point]:
         """Yield dispositions of spans, and counts of what could not be joined. Partitions that were given up stay counted."""

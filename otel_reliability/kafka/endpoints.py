@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.auth import AccessTokens
+from otel_reliability.service.checks import http_context
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.settings import ServiceSettings
-from otel_reliability.service.web import Metrics, Probes, Web, http_context
+from otel_reliability.service.web import Metrics, Probes, Web
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
 
@@ -30,7 +31,8 @@ class WorkerEndpoints:
         """Addresses of the open endpoints."""
         self._settings = settings
         self._threads = ThreadPoolExecutor(1, "reader")
-        self._web = Web(AccessTokens(settings.token, settings.token_file), http_context(settings.tls), _uncounted)
+        tokens = AccessTokens(settings.token, settings.token_file)
+        self._web = Web(tokens, http_context(settings.tls), lambda _: None)  # requests here are not counted as work
         resource = {
             "service.name": "otel-reliability",
             "service.instance.id": settings.instance or socket.gethostname(),
@@ -47,21 +49,20 @@ class WorkerEndpoints:
             ("metrics", self._settings.metrics, self._metrics.routes()),
             ("ui", self._settings.ui, self._probes.routes()),
         )
-        places = ((name, parse_address(address), routes) for name, address, routes in endpoints)
-        found = {name: (place, routes) for name, place, routes in places if place is not None}
-        self.addresses = self._await(asyncio.run_coroutine_threadsafe(self._web.open(found), self._loop))
+        found = {
+            name: (place, routes)
+            for name, address, routes in endpoints
+            if (place := parse_address(address)) is not None
+        }
+        self.addresses = self._await(self._web.open(found))
 
     def close(self) -> None:
         """Close all endpoints."""
-        self._await(asyncio.run_coroutine_threadsafe(self._web.close(), self._loop))
+        self._await(self._web.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5.0)
         self._loop.close()
         self._threads.shutdown(wait=True)
 
-    def _await(self, coming: Future[T]) -> T:
-        return coming.result(30.0)
-
-
-def _uncounted(_: str) -> None:
-    """Do not count: requests to a worker's endpoints are not its work."""
+    def _await(self, coming: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coming, self._loop).result(30.0)

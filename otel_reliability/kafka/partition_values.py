@@ -47,20 +47,17 @@ class PartitionValues:
         value = b"" if body is None else pack(body)
         pieces = [value[at : at + PIECE_BYTES] for at in range(0, len(value), PIECE_BYTES)] if body is not None else []
         for number, piece in enumerate(pieces):
-            self._store.put(place if not number else _piece(place, number), piece)
+            self._store.put(_piece(place, number), piece)
         for number in range(len(pieces), self._pieces.pop(place, 1)):
-            self._store.drop(place if not number else _piece(place, number))
+            self._store.drop(_piece(place, number))
         if len(pieces) > 1:
             self._pieces[place] = len(pieces)
 
     def get(self, name: str, key: Any) -> Any:
         """Return what a key of a name holds; None where there is nothing, or it is damaged."""
         place = name.encode() + _NAME_END + pack(key)
-        first = self._store.get(place)
-        if first is None:
-            return None
-        rest = (self._store.get(_piece(place, number)) or b"" for number in range(1, self._pieces.get(place, 1)))
-        return self._read(b"".join((first, *rest)))
+        pieces = [self._store.get(_piece(place, number)) for number in range(self._pieces.get(place, 1))]
+        return None if pieces[0] is None else self._read(b"".join(piece or b"" for piece in pieces))
 
     def items(self) -> Iterator[tuple[str, Any, Any]]:
         """Yield name, key and data of everything. Called only before anything is put."""
@@ -90,4 +87,4 @@ class PartitionValues:
 
 
 def _piece(place: bytes, number: int) -> bytes:
-    return place + _DIVIDED + number.to_bytes(2, "big")
+    return place + _DIVIDED + number.to_bytes(2, "big") if number else place

@@ -7,7 +7,7 @@ sent; sessions, change detection, series and totals as the parts that they are.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -18,10 +18,9 @@ from otel_reliability.engine import Engine
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
 from otel_reliability.model.record import Damaged, RunRecord, agent_key, pack, pack_run, read, unpack_run
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.service.retention import Retention
 from otel_reliability.service.series_recording import SeriesRecording
-from otel_reliability.service.stored_parts import parts_of
-from otel_reliability.telemetry.registry import Registry
+from otel_reliability.service.stored_parts import Retention, parts_of
+from otel_reliability.telemetry.exposition import Registry
 
 REMEMBER_FINAL_S: Final = 15 * 60.0
 """Seconds for which ids of final runs are remembered, so that a record that comes again is known."""
@@ -38,14 +37,11 @@ class _Known(NamedTuple):
     since: float
 
 
-class _Runs:
-    """The stored final runs of an agent: their ends and numbers."""
+class _Runs(NamedTuple):
+    """The stored final runs of an agent: its number, and their ends by row."""
 
-    __slots__ = ("ends", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.ends: dict[int, int] = {}
+    number: int
+    ends: dict[int, int]
 
 
 class Readings:
@@ -54,7 +50,7 @@ class Readings:
     def __init__(self, settings: Settings, store: KeyValues, pinned: Mapping[AgentKey, Sequence[Observation]]) -> None:
         self.accounts: Counter[str] = Counter()
         self.now = 0.0
-        self.engine = Engine(settings, clock=self._clock, wall=self.wall, places_return=True, pinned=pinned)
+        self.engine = Engine(settings, clock=lambda: self.now, wall=self.wall, places_return=True, pinned=pinned)
         self.recording = SeriesRecording(self.engine, Registry(self.wall))
         self._values = PartitionValues(store)
         self._retention = Retention.of(settings)
@@ -164,9 +160,6 @@ class Readings:
 
     # --- State --------------------------------------------------------------------------------------------------------
 
-    def _clock(self) -> float:
-        return self.now
-
     def _open_data(self, run_id: str) -> Any:
         known = self._open.get(run_id)
         if known is None:
@@ -177,7 +170,7 @@ class Readings:
         """Store a final run, and delete those of its agent that nothing needs any longer."""
         runs = self._agents.get(run.key)
         if runs is None:
-            runs = self._agents[run.key] = _Runs(_number_of(run.key))
+            runs = self._agents[run.key] = _Runs(_number_of(run.key), {})
         self._row += 1
         self._values.put(_AGENT, run.key, self.engine.agents.seen(run.key) or self.now)
         self._values.put(_RUN, [runs.number, self._row], [run.end_ns, pack_run(run)])
@@ -213,8 +206,8 @@ class Readings:
         agents: dict[AgentKey, tuple[float, Callable[[], Iterable[Run]]]] = {}
         for plain, seen in found[_AGENT]:
             key = agent_key(plain)
-            runs = self._agents[key] = _Runs(_number_of(key))
-            runs.ends = dict(sorted(ends.get(runs.number, {}).items()))
+            number = _number_of(key)
+            runs = self._agents[key] = _Runs(number, dict(sorted(ends.get(number, {}).items())))
             agents[key] = seen, partial(self._runs_of, runs)
         self.engine.restore_agents(agents)
         for run_id, (revision, body, since) in sorted(found[_OPEN], key=lambda one: one[1][2]):
@@ -226,8 +219,7 @@ class Readings:
         self.recording.discard()
         for name, part in self._parts.items():
             part.restore((key, body) for key, (_, body) in sorted(found[name], key=lambda one: one[1][0]))
-            for _ in part.changes():
-                pass
+            deque(part.changes(), maxlen=0)
 
     def _runs_of(self, runs: _Runs) -> Iterator[Run]:
         for row in list(runs.ends):

@@ -111,31 +111,26 @@ class Runner:
         _logger.info("Stopped.")
 
     def _run(self) -> None:
+        """Run the stage until it is asked to end, and again after an error, whose reason is logged."""
         pause = PAUSE
         while not self._stopping.is_set():
             began = time.monotonic()
-            if self._ended():
+            try:
+                sizes = check_topics(self._stage, self._config.kafka)
+                self._account.starts["start"] += 1
+                self._work(sizes)
+            except NotYet as not_yet:
+                self._hold(not_yet.reason, str(not_yet))
+            except ConfigurationError:
+                raise
+            except Exception as error:  # whatever it is: what was not committed has not happened, and comes again
+                reason, what = explain(error)
+                self._hold(reason, f"The stage ended, and starts again from what is committed: {what}")
+                _logger.debug("Where it ended:", exc_info=True)
+            else:
                 return
             pause = PAUSE if time.monotonic() >= began + STEADY else min(2 * pause, LONGEST_PAUSE)
             self._stopping.wait(pause)
-
-    def _ended(self) -> bool:
-        """Run the stage. Return whether it was asked to end; otherwise the reason is logged."""
-        try:
-            sizes = check_topics(self._stage, self._config.kafka)
-            self._account.starts["start"] += 1
-            self._work(sizes)
-        except NotYet as not_yet:
-            self._hold(not_yet.reason, str(not_yet))
-        except ConfigurationError:
-            raise
-        except Exception as error:  # whatever it is: what was not committed has not happened, and comes again
-            reason, what = explain(error)
-            self._hold(reason, f"The stage ended, and starts again from what is committed: {what}")
-            _logger.debug("Where it ended:", exc_info=True)
-        else:
-            return True
-        return False
 
     def _work(self, sizes: dict[str, int]) -> None:
         worker = Worker(self._stage, self._config.kafka, self._state, self._account)

@@ -10,11 +10,10 @@ from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account
 from otel_reliability.service.health import Readiness
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.exposition import AgentGauges, Exposition, agent_slices
+from otel_reliability.telemetry.exposition import AgentGauges, Exposition, Labels, Series, Written, agent_slices
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.names import Instrument
-from otel_reliability.telemetry.registry import Labels, Series, Written
 
 
 class WorkerTelemetry:

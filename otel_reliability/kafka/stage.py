@@ -1,14 +1,56 @@
-"""The interface between worker and stage."""
+"""The interface between worker and stage: messages, partitions and stages.
+
+Messages of the stages are run records under their agent's key, and ticks, which hold nothing but their time.
+"""
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from otel_reliability.kafka.messages import Message, Outgoing
 from otel_reliability.kafka.partition_values import KeyValues
 from otel_reliability.kafka.readings import Readings
+from otel_reliability.model import record
+from otel_reliability.model.record import RunRecord
+from otel_reliability.model.run import AgentKey
 from otel_reliability.telemetry.instruments import Point
+
+TICK: Final = b""
+"""Value of a message that holds its time only. As OTLP it is an empty request: other readers of the topic may read it."""
+_MAX_KEYS: Final = 10_000
+
+
+class Message(NamedTuple):
+    """One message as it was read: `time_ms` is its timestamp (Unix milliseconds)."""
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    time_ms: int
+
+
+class Outgoing(NamedTuple):
+    """One message to be sent."""
+
+    key: bytes
+    value: bytes
+
+
+@functools.lru_cache(_MAX_KEYS)
+def key_of(key: AgentKey) -> bytes:
+    """Return the key of messages about an agent.
+
+    >>> key_of(AgentKey("", "shop", "prod", "support", (("service.version", "2"),)))
+    b'["","shop","prod","support",[["service.version","2"]]]'
+    """
+    return json.dumps([*key[:4], [list(pair) for pair in key.extra]], separators=(",", ":")).encode()
+
+
+def write(one: RunRecord) -> Outgoing:
+    """Return a run record as a message."""
+    return Outgoing(key_of(one.run.key), record.write(one))
 
 
 class Unusable(Exception):
@@ -39,7 +81,7 @@ class Publication(NamedTuple):
     value: bytes
 
 
-class Stage(Protocol):
+class Stage:
     """One stage. It is called from the worker's thread, but for `readings` and `numbers`.
 
     `name` is its word in commands, group and messages; `inputs` are the topics it reads, all with as many partitions, and those
@@ -49,28 +91,28 @@ class Stage(Protocol):
     name: str
     inputs: Sequence[str]
     output: str
-    others: Sequence[str]
+    others: Sequence[str] = ()
 
     def open(self, number: int, store: KeyValues) -> Partition:
         """Take a partition over, from what is stored."""
-        ...
+        raise NotImplementedError
 
     def close(self, number: int) -> None:
         """Give a partition up."""
-        ...
-
-    def load(self, seconds: float) -> bool:
-        """Go on with loading what can wait, for about so long. Return whether all is there: before, nothing is published."""
-        ...
-
-    def publish(self, seconds: float) -> Iterator[Publication] | None:
-        """Return what is to be sent now, all being committed; None: nothing is due. `seconds` is any steady clock."""
-        ...
-
-    def readings(self) -> Iterable[Readings]:
-        """Return the partitions whose agents this worker shows. From any thread."""
-        ...
+        raise NotImplementedError
 
     def numbers(self) -> Iterable[Point]:
         """Return the stage's self-telemetry."""
-        ...
+        raise NotImplementedError
+
+    def load(self, seconds: float) -> bool:
+        """Go on with loading what can wait, for about so long. Return whether all is there: before, nothing is published."""
+        return True
+
+    def publish(self, seconds: float) -> Iterator[Publication] | None:
+        """Return what is to be sent now, all being committed; None: nothing is due. `seconds` is any steady clock."""
+        return None
+
+    def readings(self) -> Iterable[Readings]:
+        """Return the partitions whose agents this worker shows. From any thread."""
+        return ()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from otel_reliability.kafka.messages import TICK
+from otel_reliability.kafka.stage import TICK
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
@@ -23,24 +23,20 @@ class Ticker:
         self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
 
     def start(self) -> None:
-        """From now on."""
+        """Start sending."""
         self._thread.start()
 
     def stop(self) -> None:
-        """No more."""
+        """End sending."""
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join(5.0)
 
-    def tick(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """One to each of these, now. From any thread."""
-        for topic, number in partitions:
-            try:
-                self._producer.produce(topic, value=TICK, partition=number, buffer_error_max_tries=1)
-            except Exception as error:  # noqa: BLE001 (brokers that are away are told of elsewhere)
-                _logger.debug("A tick was not sent: %s", error)
-        self._producer.poll(0)
-
     def _run(self) -> None:
         while not self._ending.wait(self._interval):
-            self.tick(self.partitions)
+            for topic, number in self.partitions:
+                try:
+                    self._producer.produce(topic, value=TICK, partition=number, buffer_error_max_tries=1)
+                except Exception as error:  # noqa: BLE001 (brokers that are away are reported elsewhere)
+                    _logger.debug("A tick was not sent: %s", error)
+            self._producer.poll(0)

@@ -6,18 +6,17 @@ spans again, goes on with what the one before it would have sent.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.config import Settings
-from otel_reliability.kafka.messages import Outgoing, write
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
-from otel_reliability.model.crossing import alone, crossing
+from otel_reliability.kafka.stage import Outgoing, write
 from otel_reliability.model.record import RunRecord, pack_spans, unpack_spans
 from otel_reliability.model.run import RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, TraceId, alone, crossing
 from otel_reliability.service.stored_parts import ClosedTraceRecords, OpenTraces
 
 _FINAL: Final = frozenset({RunChange.FINAL, RunChange.WITHDRAWN})
@@ -131,10 +130,8 @@ class Traces:
                 now, self._revision, self._row = body
         self._closed.restore(sorted(closed, key=lambda one: one[1][0]))
         for row, (at, trace_id, body, judged) in sorted(spans, key=lambda one: one[0]):
-            for _ in self._events(self._assembler.tick(at)):
-                pass
+            deque(self._events(self._assembler.tick(at)), maxlen=0)
             self.now, self._row = at, max(self._row, row)
             self._add(row, trace_id, unpack_spans(body), [Evaluation(*one) for one in judged])
         self.now = max(self.now, now)
-        for _ in self._events(self._assembler.tick(self.now)):
-            pass
+        deque(self._events(self._assembler.tick(self.now)), maxlen=0)

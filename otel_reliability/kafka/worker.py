@@ -14,6 +14,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -23,9 +24,7 @@ from quixstreams.kafka.configuration import ConnectionConfig
 from quixstreams.models import TopicAdmin, TopicManager
 
 from otel_reliability.kafka.brokers import KafkaException, TopicPartition
-from otel_reliability.kafka.messages import TICK, Message, Outgoing, dead_letter_headers
-from otel_reliability.kafka.partition_values import KeyValues
-from otel_reliability.kafka.stage import Partition, Stage, Unusable
+from otel_reliability.kafka.stage import TICK, Message, Outgoing, Partition, Stage, Unusable
 from otel_reliability.kafka.ticker import Ticker
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.telemetry.guard import Guard
@@ -111,10 +110,9 @@ class Worker:
             ),
         )
         topics = [self._app.topic(name, value_deserializer="bytes", key_deserializer="bytes") for name in stage.inputs]
-        self._frames: list[Any] = [self._app.dataframe(topic) for topic in topics]
-        self._main = self._frames[0]
-        self._context: Any = self._main.processing_context
-        self._store_of: str = self._main.stream_id
+        frames: list[Any] = [self._app.dataframe(topic) for topic in topics]
+        self._context: Any = frames[0].processing_context
+        self._store_of: str = frames[0].stream_id
         self._end: Callable[..., None] = self._app.stop
         self._app.stop = self._stopped
         self._ending = threading.Timer(ENDING, _leave)
@@ -122,7 +120,7 @@ class Worker:
         self.asked = False
         """Whether the worker was asked to end."""
         self._broke: BaseException | None = None
-        self._join()
+        self._join(topics, frames)
         self._commit: Callable[..., None] = self._context.commit_checkpoint
         self._context.commit_checkpoint = self._committed
         self._producer: Any = self._app.get_producer()
@@ -168,22 +166,19 @@ class Worker:
 
     # --- The topology -------------------------------------------------------------------------------------------------
 
-    def _join(self) -> None:
+    def _join(self, topics: list[Any], frames: list[Any]) -> None:
         """All inputs share the store of the first: partitions of one number go to one worker, and are read by time. Otherwise
         the shorter backlog would bring the present, and the runs of the longer one would close before their spans are read.
         """
-        self._main.register_store()
+        frames[0].register_store()
         registry = self._context.dataframe_registry
-        registry.register_stream_id(self._store_of, [topic.name for topic in self._topics()])
-        TopicManager.ensure_topics_copartitioned(*self._topics())
-        for frame in self._frames:
+        registry.register_stream_id(self._store_of, [topic.name for topic in topics])
+        TopicManager.ensure_topics_copartitioned(*topics)
+        for frame in frames:
             frame.update(self._take, metadata=True)
         registry.register_periodic_task(self._between)
-        if len(self._frames) > 1:
+        if len(frames) > 1:
             registry.require_time_alignment()
-
-    def _topics(self) -> list[Any]:
-        return [topic for frame in self._frames for topic in frame.topics]
 
     # --- One message --------------------------------------------------------------------------------------------------
 
@@ -216,7 +211,8 @@ class Worker:
         _logger.warning("%s[%d]@%d cannot be used: %s: %s", message.topic, number, offset, reason, detail)
         if self._kafka.dead_letters is not None:
             where = {"topic": message.topic, "partition": number, "offset": offset, "stage": self._stage.name}
-            headers: Any = dead_letter_headers(reason, detail, where)
+            about = {"reason": reason, "detail": detail, **where}
+            headers: Any = {name: str(value).encode() for name, value in about.items()}
             self._context.producer.produce(
                 topic=self._kafka.dead_letters, key=message.key, value=message.value, headers=headers
             )
@@ -238,6 +234,9 @@ class Worker:
             found = self._open[number]
         return found[1]
 
+    def _transaction(self, number: int) -> Any:
+        return self._context.checkpoint.get_store_transaction(self._store_of, number)
+
     def _stores(self) -> dict[int, Any]:
         return self._context.state_manager.get_store(self._store_of).partitions
 
@@ -250,17 +249,12 @@ class Worker:
                 self._stage.close(number)
         given = [(number, store) for number, store in stores.items() if number not in self._open]
         for number, store in given:
-            self._open[number] = (store, self._stage.open(number, self._values(number, store)))
+            values = StreamValues(store, partial(self._transaction, number))
+            self._open[number] = (store, self._stage.open(number, values))
         self._ticker.partitions = [(topic, number) for topic in self._stage.inputs for number in self._open]
         self.account.partitions = sorted(self._open)
         if given:
             self._given, self._is_loaded = self.account.beat, False
-
-    def _values(self, number: int, store: Any) -> KeyValues:
-        def transaction() -> Any:
-            return self._context.checkpoint.get_store_transaction(self._store_of, number)
-
-        return StreamValues(store, transaction)
 
     # --- Between messages ---------------------------------------------------------------------------------------------
 

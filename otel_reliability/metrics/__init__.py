@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from functools import cache
 from typing import Final, TypeAlias
 
 from otel_reliability.errors import UnknownMetric
@@ -49,14 +50,21 @@ SPECS: Final[tuple[MetricSpec, ...]] = tuple(spec for row in TABLE for spec in s
 """The specifications of all of them, in the order of the table."""
 
 ALL_SPECS: Final[tuple[MetricSpec, ...]] = (*SPECS, *sessions.SPECS)
-"""What all there is to emit as a gauge is: the numbers of windows, then those of an agent's recent sessions."""
+"""Everything that can be a gauge: the numbers of windows, then those of an agent's recent sessions."""
 
 OWNERS: Final[Mapping[str, int]] = {spec.name: at for at, row in enumerate(TABLE) for spec in specs_of(row)}
 """Metric name → the index of its row in the table."""
 
 
+@cache
+def metrics_for(data: int) -> tuple[int, ...]:
+    """Return the indices of the metrics that a row with this data (`base.data_of`) reaches."""
+    required = {at: row.requires for at, row in enumerate(TABLE) if issubclass(row, Metric)}
+    return tuple([at for at, needed in required.items() if needed & data == needed])
+
+
 def spec_of(name: str) -> MetricSpec:
-    """The spec of that name.
+    """Return the spec of that name.
 
     >>> spec_of("path_entropy").unit
     '{ratio}'
@@ -71,5 +79,5 @@ def spec_of(name: str) -> MetricSpec:
 
 
 def nearest(name: str) -> tuple[str, ...]:
-    """The names most like a wrong one."""
+    """Return the names most like a wrong one."""
     return tuple(difflib.get_close_matches(name, [spec.name for spec in ALL_SPECS], n=3))

@@ -1,33 +1,90 @@
-"""The protocol of a metric: `add(row)`, `evict(row)`, `value()`.
+"""The protocol of a metric: `count(row, sign)`, `value()`; and the data that a row must have to reach it.
 
-A window owns the rows. It passes each row that enters to `add` and each that leaves to `evict`, and asks for `value` when
-it is read. `evict` undoes `add` exactly (integers, or the exact sums of `_support.exact`), so a value never depends on
-the rows that have passed through, nor on their order.
+A window owns the rows. It passes each row that enters or leaves to `count`, with the sign 1 or -1, and asks for `value` when it
+is read. A sign of -1 undoes 1 exactly (integers, or the exact sums of `_support.sums`), so a value never depends on the rows
+that have passed through, nor on their order.
 
 A class declares what the metric is (`spec`), which further numbers come from the same sums (`companions`, with
-`companion_values`), and which data a row must have to reach it (`requires`). A metric made of sums derives from `SumMetric`
-and writes one method, `count`. To add a metric: one file with one class, one row in `metrics.TABLE`, one fixture
-(docs/contributing/add-a-metric.md).
+`companion_values`), and which data a row must have to reach it (`requires`). To add a metric: one file with one class, one row
+in `metrics.TABLE`, one fixture (docs/contributing/add-a-metric.md).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.model.reading import MetricSpec, Reading
-from otel_reliability.model.row import Row
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import BASELINE, Row
+from otel_reliability.model.run import Outcome
 
 DEFAULTS: Final = Settings()
 """The default settings."""
+
+Profile: TypeAlias = Literal["published", "hal-harness"]
+"""`published`: as the evaluation methodology's page defines its metrics. `hal-harness`: as its authors' code computes them today.
+
+They differ in `outcome_consistency`, `trajectory_distribution`, `risk_coverage` and the aggregates of these.
+"""
 
 Rows: TypeAlias = Callable[[], Sequence[Row]]
 """Returns the rows that are in the window now, in order; a row that enters is among them already, one that leaves still."""
 
 Series: TypeAlias = tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]
 """(attributes, reading) of each series of a metric."""
+
+UNDISTURBED: Final = 1
+"""It has no perturbation."""
+PATH: Final = 2
+"""Its path is known."""
+CALLS: Final = 4
+"""Its tool calls are known."""
+TASK: Final = 8
+"""It is an attempt at a known task, perhaps at one beyond the limit of tasks."""
+LIKENESS: Final = 16
+"""It names a branch, or an input that other runs may have."""
+OUTCOME: Final = 32
+"""It is known to be a success or a failure."""
+CONFIDENCE: Final = 64
+"""The agent's confidence is known."""
+PRESSURE: Final = 128
+"""It is known how full the context window was."""
+EVALUATED: Final = 256
+"""It was evaluated for violations."""
+
+_SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
+
+
+def data_of(row: Row) -> int:
+    """Return the sum of the flags of the data that a row has.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> data_of(row("search", task="refund")) & (TASK | OUTCOME) == TASK
+    True
+    """
+    found = 0
+    if row.condition == BASELINE:
+        found = UNDISTURBED
+    if row.path is not None:
+        found += PATH
+    if row.retries is not None:
+        found += CALLS
+    if row.task is not None:
+        found += TASK + LIKENESS
+    elif row.input_class is not None or row.branches:
+        found += LIKENESS
+    outcome = row.outcome
+    if outcome is _SUCCESS or outcome is _FAILURE:
+        found += OUTCOME
+    if row.confidence is not None:
+        found += CONFIDENCE
+    if row.pressure is not None:
+        found += PRESSURE
+    if row.violations is not None:
+        found += EVALUATED
+    return found
 
 
 class Metric(ABC):
@@ -39,7 +96,7 @@ class Metric(ABC):
     companions: ClassVar[tuple[MetricSpec, ...]] = ()
     """Further numbers from the same sums (a share next to a yes or no), emitted and listed like metrics."""
     requires: ClassVar[int] = 0
-    """The data that a row must have to reach the metric, as a sum of the flags of `metrics.data`."""
+    """The data that a row must have to reach `count`, as a sum of the flags above."""
     of_outcomes: ClassVar[bool] = False
     """Whether it measures how often runs succeed. It has no value in a window in which only failures are known (`one_sided`)."""
 
@@ -48,15 +105,25 @@ class Metric(ABC):
         super().__init__()
 
     def bind(self, rows: Rows) -> None:  # noqa: B027 (most metrics do not need it)
-        """Receive the window's rows, before the first of them is added. A metric that needs them need not keep them itself."""
+        """Receive the window's rows, before the first of them is counted. A metric that needs them need not keep them itself."""
 
-    @abstractmethod
     def add(self, row: Row) -> None:
-        """A row enters the window."""
+        """Count a row that enters, if it has the required data. (A window asks that once for all metrics.)"""
+        if self.concerns(row):
+            self.count(row, 1)
+
+    def evict(self, row: Row) -> None:
+        """Count a row that leaves; undoes `add` exactly."""
+        if self.concerns(row):
+            self.count(row, -1)
+
+    def concerns(self, row: Row) -> bool:
+        """Return whether a row has the required data."""
+        return data_of(row) & self.requires == self.requires
 
     @abstractmethod
-    def evict(self, row: Row) -> None:
-        """A row that was added leaves the window. Undoes `add` exactly."""
+    def count(self, row: Row, sign: int) -> None:
+        """Count a row with the required data that enters (1) or leaves (-1)."""
 
     @abstractmethod
     def value(self) -> Reading:
@@ -69,22 +136,6 @@ class Metric(ABC):
     def series(self) -> Series:
         """Return the readings as emitted: one without attributes, unless a metric has several (pass^k by k)."""
         return (((), self.value()),)
-
-
-class SumMetric(Metric):
-    """A metric made of sums, for which a row that leaves is a row that enters with the sign changed."""
-
-    __slots__ = ()
-
-    def add(self, row: Row) -> None:
-        self.count(row, 1)
-
-    def evict(self, row: Row) -> None:
-        self.count(row, -1)
-
-    @abstractmethod
-    def count(self, row: Row, sign: int) -> None:
-        """Count a row that enters (1) or leaves (-1)."""
 
 
 class WindowMetric(Metric):
@@ -100,19 +151,18 @@ class WindowMetric(Metric):
     def bind(self, rows: Rows) -> None:
         self._window = rows
 
-    def add(self, row: Row) -> None:
+    def count(self, row: Row, sign: int) -> None:
         if self._window is None:
-            self._own[row.run_id] = row
-
-    def evict(self, row: Row) -> None:
-        if self._window is None:
-            del self._own[row.run_id]
+            if sign > 0:
+                self._own[row.run_id] = row
+            else:
+                del self._own[row.run_id]
 
     def rows(self) -> list[Row]:
         """Return the undisturbed runs of the window, in the order of their ends."""
         if self._window is not None:
             return [row for row in self._window() if row.baseline]
-        return sorted([row for row in self._own.values() if row.baseline], key=lambda row: (row.end_ns, row.run_id))
+        return sorted(self._own.values(), key=lambda row: (row.end_ns, row.run_id))
 
     def value(self) -> Reading:
         return self.measure(self.rows())
@@ -142,6 +192,42 @@ class Derived(ABC):
     def series(self, readings: Mapping[str, Reading]) -> Series:
         """Return what is emitted, from the readings of `needs`: one series without attributes, unless it has several (a tier)."""
         return (((), self.derive(readings)),)
+
+
+class Composite(Derived):
+    """A number that a formula makes of the values of `needs`, in their order; None where a part has no value.
+
+    Its runs are those of the part with most runs behind it, for parts are about the same window; its `parts` are those that
+    had a value. Where a part counts ends without error as success, so does the composite, and its note says so.
+    """
+
+    __slots__ = ()
+
+    formula: ClassVar[Callable[..., float | None]]
+
+    def derive(self, readings: Mapping[str, Reading]) -> Reading:
+        found = {name: readings.get(name, NO_EVIDENCE) for name in self.needs}
+        value = self.formula(*(reading.value for reading in found.values()))
+        if value is None:
+            return NO_EVIDENCE
+        present = tuple(name for name, reading in found.items() if reading.value is not None)
+        by_status = sum(ENDS_COUNT in found[name].note for name in present)
+        return noted(Reading(value, max(found[name].runs for name in present), present), by_status)
+
+
+ENDS_COUNT: Final = "counts ends without error as success"
+"""The note of a reading that rests on `outcome.fallback: status`."""
+
+
+def noted(reading: Reading, by_status: int) -> Reading:
+    """Return the reading, with that note where any of its successes is no more than an end without error.
+
+    >>> noted(Reading(0.5, 4, note="k = 2"), by_status=1).note
+    'k = 2; counts ends without error as success'
+    """
+    if not by_status or reading.value is None:
+        return reading
+    return reading._replace(note=f"{reading.note}; {ENDS_COUNT}" if reading.note else ENDS_COUNT)
 
 
 def one_sided(runs: int, known: int, passed: int) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics._support.aggregates import Composite
-from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.metrics._support.sums import mean_of_present
+from otel_reliability.metrics.base import Composite
 from otel_reliability.model.reading import MetricSpec
 
 
@@ -24,8 +24,6 @@ class Reliability(Composite):
     >>> from otel_reliability.model.reading import Reading
     >>> Reliability().derive({"consistency": Reading(0.5, 8), "robustness": Reading(1.0, 6)})
     Reading(value=0.75, runs=8, parts=('consistency', 'robustness'), note='')
-
-    References: HAL Reliability, *Methodology*, "Overall Reliability".
     """
 
     __slots__ = ()

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.aggregates import Composite
-from otel_reliability.metrics._support.means import mean_of_present
-from otel_reliability.metrics._support.outcomes import noted, passes
-from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.data import OUTCOME
+from otel_reliability.metrics._support.outcomes import passes
+from otel_reliability.metrics._support.sums import mean_of_present
+from otel_reliability.metrics.base import DEFAULTS, OUTCOME, Composite, Metric, noted
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
@@ -41,7 +39,7 @@ def kept_accuracy(perturbed: Sequence[float], baseline: Sequence[float]) -> floa
     return kept_share(passes(perturbed), len(perturbed), passes(baseline), len(baseline))
 
 
-class KeptAccuracy(SumMetric):
+class KeptAccuracy(Metric):
     """min(accuracy of the runs under `condition` / baseline accuracy, 1). State: four integers.
 
     Accuracies are over the runs of all tasks together; no value without runs of both sides, or where no baseline run
@@ -55,8 +53,6 @@ class KeptAccuracy(SumMetric):
     ...     metric.add(row(condition=condition, outcome=Outcome(outcome)))
     >>> metric.value()
     Reading(value=0.5, runs=3, parts=(), note='2 fault, 1 baseline')
-
-    References: HAL Reliability, *Methodology*, "Robustness".
     """
 
     __slots__ = ("_by_status", "_passed", "_runs")
@@ -74,11 +70,10 @@ class KeptAccuracy(SumMetric):
         self._passed = {self.condition: 0, BASELINE: 0}
 
     def count(self, row: Row, sign: int) -> None:
-        success = row.success
-        if success is not None and row.condition in self._runs:
+        if row.condition in self._runs:
             self._by_status += sign * row.by_status
             self._runs[row.condition] += sign
-            self._passed[row.condition] += sign * success
+            self._passed[row.condition] += sign * (row.success is True)
 
     def value(self) -> Reading:
         runs, baseline = self._runs[self.condition], self._runs[BASELINE]
@@ -166,8 +161,6 @@ class Robustness(Composite):
 
     >>> Robustness().derive({"fault_robustness": Reading(0.5, 8), "prompt_robustness": Reading(1.0, 6)})
     Reading(value=0.75, runs=8, parts=('fault_robustness', 'prompt_robustness'), note='')
-
-    References: HAL Reliability, *Methodology*, "Robustness".
     """
 
     __slots__ = ()

@@ -12,8 +12,8 @@ from math import log2
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics import OWNERS, SPECS, TABLE
-from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
+from otel_reliability.metrics import OWNERS, SPECS, TABLE, metrics_for
+from otel_reliability.metrics.base import DEFAULTS, Derived, Metric, data_of
 from otel_reliability.model.reading import IntervalMethod, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.statistics.intervals import MIN_RUNS, Bounds, Interval, jackknife, wilson
@@ -59,29 +59,31 @@ def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, I
 
 
 class Numbers:
-    """All metrics and derived numbers about some rows, or those of some names (and what stands beside them)."""
+    """All metrics and derived numbers about some rows, or those of some names (and their companions)."""
 
     def __init__(self, settings: Settings, names: AbstractSet[str] = OWNERS.keys()) -> None:
-        measures = [TABLE[at](settings) for at in sorted({OWNERS[name] for name in _with_needs(names)})]
-        self._metrics = [measure for measure in measures if isinstance(measure, Metric)]
-        self._derived = {measure.spec.name: measure for measure in measures if isinstance(measure, Derived)}
+        made = {at: TABLE[at](settings) for at in sorted({OWNERS[name] for name in _with_needs(names)})}
+        self._metrics = {at: one for at, one in made.items() if isinstance(one, Metric)}
+        self._derived = {one.spec.name: one for one in made.values() if isinstance(one, Derived)}
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Rows enter."""
-        for metric in self._metrics:
-            for row in rows:
-                metric.add(row)
+        """Count rows that enter."""
+        self._count(rows, 1)
 
     def evict(self, rows: Sequence[Row]) -> None:
-        """Rows leave."""
-        for metric in self._metrics:
-            for row in rows:
-                metric.evict(row)
+        """Count rows that leave."""
+        self._count(rows, -1)
+
+    def _count(self, rows: Sequence[Row], sign: int) -> None:
+        for row in rows:
+            for at in metrics_for(data_of(row)):
+                if at in self._metrics:
+                    self._metrics[at].count(row, sign)
 
     def read(self) -> dict[str, Reading]:
         """Return all readings."""
         readings: dict[str, Reading] = {}
-        for metric in self._metrics:
+        for metric in self._metrics.values():
             readings[metric.spec.name] = metric.value()
             readings.update(zip((spec.name for spec in metric.companions), metric.companion_values(), strict=True))
         for name in self._derived:
@@ -89,7 +91,6 @@ class Numbers:
         return readings
 
     def _derive(self, name: str, readings: dict[str, Reading]) -> None:
-        """A derived number, after those it is made of."""
         if name not in readings:
             for needed in self._derived[name].needs:
                 self._derive(needed, readings)
@@ -110,7 +111,7 @@ _SPECS: Final = {spec.name: spec for spec in SPECS}
 
 
 def bounds_of(name: str, runs: int) -> Bounds:
-    """Between which bounds a number about so many runs lies: an entropy in bits cannot exceed log2 of them."""
+    """Return the bounds of a number about so many runs: an entropy in bits cannot exceed log2 of them."""
     spec = _SPECS[name]
     return Bounds(spec.low, log2(runs) if spec.unit == "{bit}" else spec.high)
 
@@ -124,7 +125,7 @@ def _share(value: float | None, runs: int) -> Interval | None:
 
 
 def _by_task(rows: Sequence[Row]) -> list[list[Row]]:
-    """The runs of each task; a run without one stands alone. Nothing where there are fewer than 5 tasks."""
+    """Return the runs of each task; a run without one stands alone. Nothing where there are fewer than 5 tasks."""
     tasks: dict[str, list[Row]] = {}
     alone: list[list[Row]] = []
     for row in rows:
@@ -136,17 +137,17 @@ def _by_task(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def _means(names: AbstractSet[str], units: Sequence[Sequence[Row]], of: str, settings: Settings) -> dict[str, Interval]:
-    """Intervals of means from the metrics' own values of each unit. Means over runs weigh a unit by its runs."""
+    """Return intervals of means from the metrics' own values of each unit. Means over runs weigh a unit by its runs."""
     numbers = Numbers(settings, names)
-    told: dict[str, list[Reading]] = {name: [] for name in names}
+    of_units: dict[str, list[Reading]] = {name: [] for name in names}
     for unit in units:
         numbers.add(unit)
         readings = numbers.read()
         numbers.evict(unit)
-        for name, found in told.items():
+        for name, found in of_units.items():
             if readings[name].value is not None:
                 found.append(readings[name])
-    return _known((name, _mean(name, found, of)) for name, found in told.items())
+    return _known((name, _mean(name, found, of)) for name, found in of_units.items())
 
 
 def _mean(name: str, readings: Sequence[Reading], of: str) -> Interval | None:
@@ -160,7 +161,7 @@ def _mean(name: str, readings: Sequence[Reading], of: str) -> Interval | None:
 def _jackknifed(
     names: AbstractSet[str], readings: Mapping[str, Reading], rows: Sequence[Row], settings: Settings
 ) -> dict[str, Interval]:
-    """Intervals from the values without each block of runs."""
+    """Return intervals from the values without each block of runs."""
     known = {name: readings[name] for name in names if readings[name].runs >= MIN_RUNS}
     whole = Numbers(settings, known.keys())
     whole.add(rows)
@@ -181,7 +182,7 @@ def _jackknifed(
 
 
 def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
-    """Single runs, or a hundred blocks of as many; dealt by lot, so that no block is a stretch of time."""
+    """Return single runs, or a hundred blocks of as many; dealt at random, so that no block is a stretch of time."""
     order = [rows[at] for at in shuffled(len(rows))]
     count = min(len(rows), BLOCKS)
     return [order[at::count] for at in range(count)]

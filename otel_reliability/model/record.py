@@ -8,18 +8,19 @@ of a type, at its end and with a default, needs no change here, and bytes writte
 
 from __future__ import annotations
 
-import re
+import math
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
-from typing import Any, Final, NamedTuple, TypeVar, cast, get_type_hints
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast, get_type_hints
 
 import msgspec
 
-from otel_reliability.model.attributes import LONGEST
-from otel_reliability.model.run import AgentKey, ModelCall, Run, RunChange, ToolCall
+from otel_reliability.model.run import AgentKey, Run, RunChange
 from otel_reliability.model.span import (
+    LONGEST,
     AgentSpan,
+    CompressionFacts,
     HandoffFacts,
     InvocationFacts,
     ModelFacts,
@@ -35,10 +36,11 @@ MAX_INTEGER: Final = 2**63 - 1
 T = TypeVar("T")
 _CHECKSUM_BYTES: Final = 4
 _ID_BYTES: Final = {"trace_id": 16, "root_span_id": 8}
-_FACTS: Final[tuple[Any, ...]] = (None, InvocationFacts, ToolFacts, ModelFacts, HandoffFacts, RejectionFacts)
+_FACTS: Final[tuple[Any, ...]] = (
+    None, InvocationFacts, ToolFacts, ModelFacts, HandoffFacts, RejectionFacts, CompressionFacts,
+)  # fmt: skip
 _RESOURCE_AT: Final = AgentSpan._fields.index("resource")
 _FACTS_AT: Final = AgentSpan._fields.index("facts")
-_INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 class BadRecord(ValueError):
@@ -73,7 +75,14 @@ def write(record: RunRecord) -> bytes:
 
 def read(raw: object) -> RunRecord:
     """Return the record that JSON text or bytes, or the parsed object, holds. Raise `BadRecord` for anything else."""
-    found = _parsed(raw)
+    if isinstance(raw, str | bytes):
+        try:
+            raw = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            raise BadRecord("a run record is a JSON object") from None
+    if not isinstance(raw, dict):
+        raise BadRecord("a run record is a JSON object")
+    found = cast("dict[str, Any]", raw)
     version = found.get("version")
     if version != VERSION:
         raise BadRecord(f"a record of version {version!s:.20}; this service reads version {VERSION}")
@@ -87,18 +96,14 @@ def read(raw: object) -> RunRecord:
 
 def read_run(raw: object) -> Run:
     """Return the run that an object of its fields by name holds. Raise `BadRecord` for anything else."""
-    if not isinstance(raw, dict):
-        raise BadRecord("record.run is no object")
-    given = cast("dict[str, Any]", raw)
-    missing = [name for name in Run._fields if name not in given and name not in Run._field_defaults]
-    if missing:
-        raise BadRecord(f"run.{missing[0]} is missing")
-    fields = {**Run._field_defaults, **given}
     try:
-        run = _run_of(msgspec.convert([fields[name] for name in Run._fields], _run_type()))
+        run = Run(*msgspec.structs.astuple(msgspec.convert(raw, _run_object())))
     except msgspec.ValidationError as error:
-        raise BadRecord(_named(str(error))) from None
-    _check(run)
+        raise BadRecord(f"record.run: {error}".replace("$.", "run.")) from None
+    if run.end_ns < run.start_ns:
+        raise BadRecord("run.end_ns is before run.start_ns")
+    for name, field in zip(Run._fields, run, strict=True):
+        _check_sizes(f"run.{name}", field)
     return run
 
 
@@ -110,39 +115,24 @@ def write_run(run: Run) -> dict[str, Any]:
     calls = run.tool_calls
     if calls is not None:
         run = run._replace(tool_calls=tuple([call._replace(arguments=None, result=None) for call in calls]))
-    plain: list[Any] = _clean(partial(msgspec.to_builtins, enc_hook=tuple), tuple(run))
+    plain: tuple[Any, ...] = _clean(msgspec.to_builtins, run)
     return dict(zip(Run._fields, plain, strict=True))
 
 
-def _parsed(raw: object) -> dict[str, Any]:
-    if isinstance(raw, str | bytes):
-        try:
-            raw = msgspec.json.decode(raw)
-        except (msgspec.DecodeError, RecursionError, UnicodeError):
-            raise BadRecord("a run record is a JSON object") from None
-    if not isinstance(raw, dict):
-        raise BadRecord("a run record is a JSON object")
-    return cast("dict[str, Any]", raw)
-
-
-def _named(message: str) -> str:
-    """Return an error of msgspec with the name of the field in place of its index."""
-    at = _INDEX.search(message)
-    return message if at is None else message.replace(f"$[{at[1]}]", f"run.{Run._fields[int(at[1])]}", 1)
-
-
-def _check(run: Run) -> None:
-    """Check lengths and ranges of a record from outside. Types are right already."""
-    for name, size in _ID_BYTES.items():
-        given = getattr(run, name)
-        if given is not None and len(given) != size:
-            raise BadRecord(f"run.{name} has {len(given)} bytes, not {size}")
-    if not 0 <= run.start_ns <= run.end_ns:
-        raise BadRecord("run.end_ns is before run.start_ns, or before 1970")
-    if run.weight < 1 or run.span_count < 0:
-        raise BadRecord("run.weight or run.span_count is out of range")
-    for name, field in zip(Run._fields, run, strict=True):
-        _check_sizes(f"run.{name}", field)
+@cache
+def _run_object() -> type[msgspec.Struct]:
+    """Return the type of a run as an object, with the ranges that a record from outside must keep."""
+    span_id: Any = Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
+    hints: Mapping[str, Any] = get_type_hints(Run) | {
+        "trace_id": Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)],
+        "root_span_id": span_id | None,
+        "start_ns": Annotated[int, msgspec.Meta(ge=0)],
+        "weight": Annotated[int, msgspec.Meta(ge=1)],
+        "span_count": Annotated[int, msgspec.Meta(ge=0)],
+    }
+    defaults = Run._field_defaults
+    fields = [(name, hint, defaults[name]) if name in defaults else (name, hint) for name, hint in hints.items()]
+    return msgspec.defstruct("RunObject", fields)
 
 
 def _check_sizes(place: str, value: Any) -> None:
@@ -153,16 +143,13 @@ def _check_sizes(place: str, value: Any) -> None:
             raise BadRecord(f"{place} has more than {LONGEST} characters")
         case int() if not -MAX_INTEGER <= value <= MAX_INTEGER:
             raise BadRecord(f"{place} is out of range")
-        case float() if not abs(value) <= _GREATEST:
+        case float() if not math.isfinite(value):
             raise BadRecord(f"{place} is no finite number")
         case tuple():
             for item in cast("tuple[Any, ...]", value):
                 _check_sizes(place, item)
         case _:
             return
-
-
-_GREATEST: Final = 1.7976931348623157e308
 
 
 # --- State: MessagePack with a checksum, which only this service writes -------------------------------------------------
@@ -201,7 +188,7 @@ def pack_run(run: Run) -> bytes:
 
 def unpack_run(data: bytes) -> Run:
     """Return the run that `pack_run` was given. Raise `Damaged`."""
-    return _run_of(_decoded(_run_decoder(), data))
+    return _decoded(_run_decoder(), data)
 
 
 def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
@@ -245,41 +232,26 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes) -> Any:
 
 # --- How types are written ----------------------------------------------------------------------------------------------
 
-_to_msgpack: Final = msgspec.msgpack.Encoder(enc_hook=tuple).encode
-_to_json: Final = msgspec.json.Encoder(enc_hook=tuple).encode
+_to_msgpack: Final = msgspec.msgpack.Encoder().encode
+_to_json: Final = msgspec.json.Encoder().encode
 _plain_decoder: Final = msgspec.msgpack.Decoder()
 
 
 @cache
-def _run_type() -> Any:
-    """Return the type of a run as it is decoded: calls as tuples, whatever sequence they are in the process."""
-    hints = get_type_hints(Run)
-    hints["tool_calls"], hints["model_calls"] = tuple[ToolCall, ...] | None, tuple[ModelCall, ...]
-    return _row_type("RunRow", Run, hints)
-
-
-@cache
-def _run_decoder() -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(_run_type())
+def _run_decoder() -> msgspec.msgpack.Decoder[Run]:
+    return msgspec.msgpack.Decoder(Run)
 
 
 @cache
 def _spans_decoder() -> msgspec.msgpack.Decoder[Any]:
-    hints = get_type_hints(AgentSpan)
-    hints["facts"], hints["resource"] = tuple[int, Any], int
-    return msgspec.msgpack.Decoder(tuple[list[list[str]], list[_row_type("SpanRow", AgentSpan, hints)]])
-
-
-def _row_type(name: str, of: Any, hints: dict[str, Any]) -> Any:
-    """Return a named tuple like `of` with other annotations. Fields that have a default may be absent at the end."""
-    row: Any = NamedTuple(name, [(field, hints[field]) for field in of._fields])  # type: ignore[misc]
-    row.__new__.__defaults__ = tuple(of._field_defaults.values())
-    row._field_defaults = of._field_defaults
-    return row
-
-
-def _run_of(row: Any) -> Run:
-    return Run(*row)
+    """Spans as `pack_spans` wrote them: facts with their kind, resources by their position. Fields that have a default may be
+    absent at the end.
+    """
+    hints = get_type_hints(AgentSpan) | {"facts": tuple[int, Any], "resource": int}
+    row: Any = NamedTuple("SpanRow", list(hints.items()))
+    row.__new__.__defaults__ = tuple(AgentSpan._field_defaults.values())
+    row._field_defaults = AgentSpan._field_defaults
+    return msgspec.msgpack.Decoder(tuple[list[list[str]], list[row]])
 
 
 def _clean(encode: Callable[[Any], T], value: Any) -> T:
@@ -300,7 +272,7 @@ def _valid(value: Any) -> Any:
             return max(-MAX_INTEGER, min(MAX_INTEGER, value))
         case dict():
             return {_valid(key): _valid(item) for key, item in cast("dict[Any, Any]", value).items()}
-        case list() | tuple() | Sequence() if not isinstance(value, bytes):
+        case list() | tuple():
             return tuple([_valid(item) for item in cast("Iterable[Any]", value)])
         case _:
             return value

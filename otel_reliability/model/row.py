@@ -5,16 +5,13 @@ Rows are compact and self-contained: adding one and evicting it later see exactl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from otel_reliability.model.run import Outcome
 
 BASELINE: Final = "baseline"
 """The condition of an undisturbed run."""
-
-SHARED_CODE: Final = "\U0010ffff"
-"""The character of all tools that have none of their own."""
 
 _SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
 
@@ -26,9 +23,9 @@ class Path:
     """The ordered tool names of a run, made once a distinct path and shared.
 
     `code` spells the path with one character a tool, so that edit distances run on plain strings; codes are comparable only
-    between paths of one `windows.paths.PathTable`. What the characters stand for is looked up in what many paths have in
-    common; of a path with tools that share one, the names are kept. `held` is the number of rows that have it. Two
-    paths are the same if they are one object: hashing them by their names would cost more than most of what is done with them.
+    between paths of one `windows.rows.PathTable`, which keeps what the characters stand for. `held` is the number of rows that
+    have it. Two paths are the same if they are one object: hashing them by their names would cost more than most of what is
+    done with them.
 
     >>> Path('!"!', {"!": "search", '"': "read"}).counts
     (('read', 1), ('search', 2))
@@ -36,7 +33,7 @@ class Path:
 
     __slots__ = ("_spelled", "code", "held")
 
-    def __init__(self, code: str, spelled: Mapping[str, str] | tuple[str, ...]) -> None:
+    def __init__(self, code: str, spelled: Mapping[str, str]) -> None:
         self.code = code
         self._spelled = spelled
         self.held = 0
@@ -45,22 +42,11 @@ class Path:
     def names(self) -> tuple[str, ...]:
         """Its steps."""
         spelled = self._spelled
-        return spelled if isinstance(spelled, tuple) else tuple([spelled[symbol] for symbol in self.code])
-
-    @property
-    def steps(self) -> Sequence[str]:
-        """The same, shortened, and comparable as `code` is: a tool's character, and where others have it too its name."""
-        spelled = self._spelled
-        if not isinstance(spelled, tuple):
-            return self.code
-        return [
-            symbol if symbol != SHARED_CODE else symbol + name for symbol, name in zip(self.code, spelled, strict=True)
-        ]
+        return tuple([spelled[symbol] for symbol in self.code])
 
     def spell_by(self, spelled: Mapping[str, str]) -> None:
-        """From now on its characters are looked up there, unless its names are kept."""
-        if not isinstance(self._spelled, tuple):
-            self._spelled = spelled
+        """Look up its characters there from now on."""
+        self._spelled = spelled
 
     def __repr__(self) -> str:
         return f"Path(code={self.code!r}, names={self.names!r})"
@@ -90,6 +76,29 @@ class Retries(NamedTuple):
     repeat_ns: int = 0
 
 
+class CallTotals(NamedTuple):
+    """The tool calls of a part of a run: how many, how many failed, were retries, were repeats."""
+
+    calls: int
+    failed: int
+    retries: int
+    repeats: int
+
+
+class Compressions(NamedTuple):
+    """The compressions of the context in one run: those that succeeded, those that failed, and the calls around the first.
+
+    `tokens_before` and `tokens_after` are sums over those that succeeded and report both.
+    """
+
+    number: int
+    failed: int
+    tokens_before: int
+    tokens_after: int
+    before: CallTotals
+    after: CallTotals
+
+
 class Row(NamedTuple):
     """One run as a window keeps it. None means: no evidence.
 
@@ -100,6 +109,7 @@ class Row(NamedTuple):
     - `latency_ns`: mean duration of its model calls.
     - `models`: the names of the models that it called, sorted.
     - `step_growth`: the rise of the share of the context window from one model call of its agent to the next.
+    - `compressions`: those of the context; None where there is none.
     - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).
     """
 
@@ -130,6 +140,7 @@ class Row(NamedTuple):
     by_status: bool = False
     models: tuple[str, ...] = ()
     step_growth: float | None = None
+    compressions: Compressions | None = None
 
     @property
     def success(self) -> bool | None:

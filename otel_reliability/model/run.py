@@ -87,6 +87,21 @@ class ModelCall(NamedTuple):
     end_ns: int
 
 
+class Compression(NamedTuple):
+    """One compression of the context during a run: a step, but no call. `ok`: the agent went on with the compressed context.
+
+    Tokens are those of the context; None, like `trigger` (`auto`, `manual`), where not reported. `agent` is whose context it was.
+    """
+
+    ok: bool
+    agent: str
+    start_ns: int
+    end_ns: int
+    tokens_before: int | None
+    tokens_after: int | None
+    trigger: str | None
+
+
 class Run(NamedTuple):
     """One agent invocation, first span to last. `otel-reliability runs` prints it, and windows make their rows of it.
 
@@ -129,6 +144,7 @@ class Run(NamedTuple):
     span_count: int
     closed_by: CloseReason = CloseReason.ROOT
     fingerprints: tuple[tuple[str, str], ...] = ()
+    compressions: tuple[Compression, ...] = ()
 
     @property
     def success(self) -> bool | None:

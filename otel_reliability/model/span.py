@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping
-from hashlib import blake2b
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from otel_reliability.model.attributes import bounded
+from otel_reliability.model.blake2 import blake2b
 
 TraceId: TypeAlias = bytes
 SpanId: TypeAlias = bytes
@@ -28,6 +27,27 @@ KIND_SERVER: Final = 2
 KIND_CLIENT: Final = 3
 KIND_PRODUCER: Final = 4
 KIND_CONSUMER: Final = 5
+
+
+LONGEST: Final = 256
+"""Characters of a name or an identifier."""
+_DIGEST: Final = 8
+
+
+def bounded(text: str) -> str:
+    """The text, or as much of it as there is room for, and a digest of all of it: two that differ stay two.
+
+    A member of an enumeration of strings, which a host may give, is its value: what is kept for long is plain.
+
+    >>> bounded("support"), len(bounded("x" * 1_000_000))
+    ('support', 256)
+    >>> bounded("x" * 1_000) == bounded("x" * 1_001)
+    False
+    """
+    if len(text) <= LONGEST:
+        return text if type(text) is str else str.__str__(text)
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
+    return f"{text[: LONGEST - len(digest) - 1]}…{digest}"
 
 
 class Resource(NamedTuple):
@@ -67,6 +87,40 @@ class Resource(NamedTuple):
     def sender(self, scope_version: str) -> Resource:
         """Return what is kept of it for the spans of one scope: no attributes, as spans wait long and these may be large."""
         return Resource(*self[:4], bounded(scope_version))
+
+
+class LazyAttributes(Mapping[str, Any]):
+    """The attributes of one span or event: `raw` holds undecoded values by key, `value` decodes one.
+
+    They keep the whole request they came in alive, so a holder of one must copy what it needs. Code that knows its keys takes
+    them from `raw`.
+    """
+
+    __slots__ = ("raw", "value")
+
+    def __init__(self, raw: Mapping[str, bytes], value: Callable[[bytes], Any]) -> None:
+        self.raw, self.value = raw, value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value, or the default where the key is absent."""
+        return self.value(self.raw[key]) if key in self.raw else default
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self.raw:
+            raise KeyError(key)
+        return self.value(self.raw[key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.raw
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __repr__(self) -> str:
+        return f"LazyAttributes({sorted(self.raw)})"
 
 
 class RawEvent(NamedTuple):
@@ -125,6 +179,7 @@ class Kind(enum.Enum):
     TOOL = "tool"
     HANDOFF = "handoff"
     RETRIEVAL = "retrieval"
+    COMPRESSION = "compression"
     EVALUATION = "evaluation"
     OTHER = "other"
 
@@ -151,6 +206,20 @@ class Tokens(NamedTuple):
     output: int | None = None
 
 
+class CompressionFacts(NamedTuple):
+    """A compression of the context: tokens before and after it, and what triggered it; None where not reported.
+
+    `failed`, `start_ns` and `end_ns` are set where it is an event of another span; a span of its own has them itself.
+    """
+
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    trigger: str | None = None
+    failed: bool = False
+    start_ns: int = 0
+    end_ns: int = 0
+
+
 class InvocationFacts(NamedTuple):
     """The facts of an agent, workflow or chain span beyond its times.
 
@@ -167,6 +236,7 @@ class InvocationFacts(NamedTuple):
     - `hides_failure`: its scope ends agent spans OK although the run failed.
     - `manages`: names of the agents it can call; `called_as`: the name under which it was called, where its own is only a class.
     - `version`: the agent's version. `prompt`, `tools`: keyed hashes of its system prompt and of the definitions of its tools.
+    - `compressions`: those of the context that are events of its span.
     """
 
     name: str | None = None
@@ -184,6 +254,7 @@ class InvocationFacts(NamedTuple):
     version: str | None = None
     prompt: str | None = None
     tools: str | None = None
+    compressions: tuple[CompressionFacts, ...] = ()
 
 
 class ToolFacts(NamedTuple):
@@ -202,7 +273,8 @@ class RejectionFacts(NamedTuple):
 class ModelFacts(NamedTuple):
     """The facts of a model call. `calls` are the tool calls its messages asked for, where they are captured (`messages`).
 
-    `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools.
+    `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools. `compressions` of the context
+    are events of its span.
     """
 
     model: str | None = None
@@ -217,6 +289,7 @@ class ModelFacts(NamedTuple):
     emits_no_tools: bool = False
     prompt: str | None = None
     tools: str | None = None
+    compressions: tuple[CompressionFacts, ...] = ()
 
 
 class HandoffFacts(NamedTuple):
@@ -225,7 +298,7 @@ class HandoffFacts(NamedTuple):
     target: str | None = None
 
 
-Facts: TypeAlias = InvocationFacts | ToolFacts | ModelFacts | HandoffFacts | RejectionFacts
+Facts: TypeAlias = InvocationFacts | ToolFacts | ModelFacts | HandoffFacts | RejectionFacts | CompressionFacts
 
 
 EVALUATION: Final = "gen_ai.evaluation.result"
@@ -332,6 +405,37 @@ class AgentSpan(NamedTuple):
     link: SpanRef | None = None
     threshold: int | None = None
     extra: tuple[tuple[str, str], ...] = ()
+
+
+# --- Data that belong to two traces -------------------------------------------------------------------------------------
+
+
+LINK: Final = "link"
+RUN_KEY: Final = "run_key"
+_NOT_KEYED: Final = frozenset({Kind.AGENT, Kind.WORKFLOW, Kind.OTHER})
+"""Kinds whose runs go by their own spans, whatever the user's key says."""
+
+
+def crossing(span: AgentSpan) -> tuple[str, ...]:
+    """By what a span may belong to a run of another trace: the link of a messaging hop, or the user's own key.
+
+    >>> from otel_reliability.testing import agent
+    >>> crossing(agent(1)), crossing(agent(1, link=(b"another trace...", b"its span")))
+    ((), ('link',))
+    """
+    link = span.link is not None and span.link[0] != span.trace_id
+    keyed = span.notes is not None and span.notes.run_key is not None and span.kind not in _NOT_KEYED
+    return (LINK,) * link + (RUN_KEY,) * keyed
+
+
+def alone(span: AgentSpan) -> AgentSpan:
+    """The span without what would join it to other traces."""
+    found = crossing(span)
+    if LINK in found:
+        span = span._replace(link=None)
+    if RUN_KEY in found and span.notes is not None:
+        span = span._replace(notes=span.notes._replace(run_key=None))
+    return span
 
 
 # --- Conversations with coding agents: a trace stands for one -----------------------------------------------------------

@@ -18,8 +18,7 @@ from otel_reliability.report.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report.target import parse
 from otel_reliability.report.view import ReportView
 from otel_reliability.sources.sdk import Collector
-from otel_reliability.windows.measure import measure
-from otel_reliability.windows.window import AgentWindow
+from otel_reliability.windows.window import AgentWindow, measure
 
 
 class AgentRuns:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 from xml.sax.saxutils import escape
 
 from rich.cells import cell_len
@@ -13,7 +14,6 @@ from otel_reliability.report.junit import allowed
 
 COLOURS: Final = {Tier.STABLE: "#2e7d32", Tier.VARIABLE: "#b58900", Tier.UNSTABLE: "#c75300", Tier.CRITICAL: "#c62828"}
 """Dark enough for white text."""
-SECURED, MODERATE, CRITICAL = COLOURS[Tier.STABLE], COLOURS[Tier.VARIABLE], COLOURS[Tier.CRITICAL]
 LABEL: Final = "#555"
 HEIGHT: Final = 20
 PADDING: Final = 6
@@ -28,25 +28,19 @@ def text(score: float, trust: float | None = None, coverage: str = "") -> str:
     return ", ".join(filter(None, (badge_text(score, trust), coverage)))
 
 
-class BadgePart(NamedTuple):
-    """One coloured field of the picture."""
-
-    text: str
-    colour: str
-
-
 def svg(score: float, trust: float | None = None, label: str = "reliability", coverage: str = "") -> str:
     """Return the badge as a self-contained SVG: no font, script or image is fetched. `label` names the agent.
 
     >>> svg(87, trust=94).partition("><title>")[0]
     '<svg xmlns="http://www.w3.org/2000/svg" width="..." height="20" role="img" aria-label="reliability: ✅ SECURED ...'
     """
-    parts = [BadgePart(allowed(label), LABEL)]
+    parts = [(allowed(label), LABEL)]
     if trust is not None:
-        parts.append(BadgePart(trust_text(trust), _trust_colour(trust)))
-    parts.append(BadgePart(badge_text(score), COLOURS[tier_of(score)]))
+        grade = Tier.STABLE if trust > SECURED_ABOVE else Tier.VARIABLE if trust >= CRITICAL_BELOW else Tier.CRITICAL
+        parts.append((trust_text(trust), COLOURS[grade]))
+    parts.append((badge_text(score), COLOURS[tier_of(score)]))
     if coverage:
-        parts.append(BadgePart(coverage, LABEL))
+        parts.append((coverage, LABEL))
     return _drawn(parts, f"{allowed(label)}: {text(score, trust, coverage)}")
 
 
@@ -65,34 +59,21 @@ def endpoint(score: float, trust: float | None = None, label: str = "reliability
     return json.dumps(answer, ensure_ascii=False)
 
 
-def _trust_colour(trust: float) -> str:
-    if trust > SECURED_ABOVE:
-        return SECURED
-    return MODERATE if trust >= CRITICAL_BELOW else CRITICAL
-
-
-def _drawn(parts: list[BadgePart], title: str) -> str:
-    widths = [_width(part.text) for part in parts]
+def _drawn(parts: Sequence[tuple[str, str]], title: str) -> str:
+    """Return the picture of these texts, each on its colour. Widths are those of Verdana; `textLength` makes them exact."""
+    widths = [7 * cell_len(words) + 2 * PADDING for words, _ in parts]
     starts = [sum(widths[:at]) for at in range(len(parts))]
     total = sum(widths)
-    fields = "".join(
-        f'<rect x="{x}" width="{width}" height="{HEIGHT}" fill="{part.colour}"/>'
-        for part, x, width in zip(parts, starts, widths, strict=True)
-    )
-    words = "".join(
-        f'<text x="{x + width / 2:g}" y="14" textLength="{width - 2 * PADDING}">{escape(part.text)}</text>'
-        for part, x, width in zip(parts, starts, widths, strict=True)
-    )
+    fields = texts = ""
+    for (words, colour), x, width in zip(parts, starts, widths, strict=True):
+        fields += f'<rect x="{x}" width="{width}" height="{HEIGHT}" fill="{colour}"/>'
+        middle, length = f"{x + width / 2:g}", width - 2 * PADDING
+        texts += f'<text x="{middle}" y="14" textLength="{length}">{escape(words)}</text>'
     name = escape(title, {'"': "&quot;"})
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{total}" height="{HEIGHT}" role="img" aria-label="{name}">'
         f'<title>{name}</title><clipPath id="r"><rect width="{total}" height="{HEIGHT}" rx="3"/></clipPath>'
         f'<g clip-path="url(#r)">{fields}</g>'
-        f'<g fill="#fff" text-anchor="middle" font-family="Verdana,Geneva,DejaVu Sans,sans-serif" font-size="11">{words}</g>'
+        f'<g fill="#fff" text-anchor="middle" font-family="Verdana,Geneva,DejaVu Sans,sans-serif" font-size="11">{texts}</g>'
         "</svg>\n"
     )
-
-
-def _width(words: str) -> int:
-    """Return the approximate width of a text of 11 px in Verdana; `textLength` makes it exact."""
-    return 7 * cell_len(words) + 2 * PADDING

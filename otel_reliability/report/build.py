@@ -13,9 +13,9 @@ from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.metrics.base import one_sided
 from otel_reliability.metrics.differences import LEVEL, differences
-from otel_reliability.metrics.passes import PassAtK, PassHatK, summaries
 from otel_reliability.metrics.passes.attempts import attempts_of
-from otel_reliability.metrics.sessions import SessionScore
+from otel_reliability.metrics.passes.series import PassAtK, PassHatK
+from otel_reliability.metrics.passes.summary import summaries
 from otel_reliability.metrics.stability.notable_runs import oddest
 from otel_reliability.metrics.stability.tables import task_table
 from otel_reliability.metrics.stability.tier import badge_text, tier_of
@@ -23,7 +23,7 @@ from otel_reliability.metrics.uncertainty import intervals
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Outcome, Run
-from otel_reliability.report.caveats import caveats_of
+from otel_reliability.report.compression import compression_of
 from otel_reliability.report.findings import findings_of
 from otel_reliability.report.groups import ALL_SPECS, EVALUATION_FAMILIES
 from otel_reliability.report.history import recorded_history
@@ -42,15 +42,13 @@ from otel_reliability.report.view import (
     Passes,
     ReadingView,
     ReportView,
-    RetriedTool,
     ScorePoint,
     SessionDetail,
     SessionView,
     TaskAttempts,
-    TokenPressure,
 )
-from otel_reliability.statistics.intervals import Interval
-from otel_reliability.windows.session import LAST, RecentSessions, SessionScores
+from otel_reliability.report.words import caveats_of
+from otel_reliability.windows.sessions import LAST, RecentSessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
 DISPOSITIONS: Final = ("received", "used", "other", "late", "duplicate", "malformed", "refused")
@@ -132,15 +130,7 @@ def report_of(
 
 
 def chosen(keys: Sequence[AgentKey], names: Iterable[str]) -> list[AgentKey]:
-    """Return the agents with these names; all without any. Raises `ConfigurationError` for a name that no agent has.
-
-    >>> keys = [AgentKey("", "shop", "", "support"), AgentKey("", "shop", "", "refunds")]
-    >>> [key.agent for key in chosen(keys, ["refund*"])]
-    ['refunds']
-    >>> chosen(keys, ["suport"])
-    Traceback (most recent call last):
-    otel_reliability.errors.ConfigurationError: --agent: 'suport' is not an agent with runs here; the nearest is support.
-    """
+    """Return the agents with these names; all without any. Raises `ConfigurationError` for a name that no agent has."""
     wanted = list(names)
     for name in wanted:
         if not any(is_named(key, name) for key in keys):
@@ -193,7 +183,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     baseline = [row for row in source.rows if row.baseline]
     readings = {**source.readings, **_session_readings(source.sessions)}
     bounds = intervals(sample, settings) if len(sample) <= max_runs_for_intervals else {}
-    metrics = {name: _reading(readings[name], bounds.get(name)) for name in ALL_SPECS}
+    metrics = {name: ReadingView(*readings[name], *bounds.get(name, (None, None, ""))) for name in ALL_SPECS}
     pressure = metrics["token_budget_pressure"]
     if pressure.value is None and any(row.tokens is not None for row in baseline):
         models = listed(models_without_limit(baseline)) or "the models"
@@ -201,6 +191,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     score, outcomes = metrics["score"].value, Counter(row.outcome for row in baseline)
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
     tasks = task_table(sample, settings)
+    compression = compression_of([row for row in sample if row.baseline])
     distances = oddest(sample, source.window.path_distance, len(sample))
     view = AgentView(
         key=source.key,
@@ -222,16 +213,17 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         passes=_passes(source.window, sample),
         sessions=Lazy(source.sessions, _session),
         tasks=tasks,
-        findings=findings_of(sample, metrics, distances, settings, has_tasks=bool(tasks)),
+        findings=findings_of(sample, metrics, distances, settings, compression, has_tasks=bool(tasks)),
         missing=missing_of(source.rows),
         caveats=(),
         change=source.change,
+        compression=compression,
         task_count=len({row.task for row in source.rows if row.task is not None}),
         one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
         task_outcomes=_task_outcomes(baseline),
         paths=Counter((row.task, row.path.names) for row in baseline if row.path is not None),
         distances={run.run_id: run.value for run in distances},
-        pressures=[TokenPressure(row.run_id, row.pressure) for row in baseline if row.pressure is not None],
+        pressures={row.run_id: row.pressure for row in baseline if row.pressure is not None},
         retried=_retried(baseline),
         history=source.history,
         exceeding=source.exceeding,
@@ -241,26 +233,18 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
 
 
 def _session(scores: SessionScores) -> SessionView:
+    reliability, consistency = scores.reliability, scores.consistency
     return SessionView(
         id=scores.session_id,
         runs=scores.runs,
         start=Instant(scores.start_ns),
         end=Instant(scores.end_ns),
-        reliability=None if scores.reliability is None else scores.reliability.score,
-        consistency=None if scores.consistency is None else scores.consistency.score,
-        reliability_detail=_detail(scores.reliability),
-        consistency_detail=_detail(scores.consistency),
+        reliability=None if reliability is None else reliability.score,
+        consistency=None if consistency is None else consistency.score,
+        reliability_detail=None if reliability is None else SessionDetail(reliability.reason, reliability.metadata),
+        consistency_detail=None if consistency is None else SessionDetail(consistency.reason, consistency.metadata),
         derived=scores.derived,
     )
-
-
-def _detail(score: SessionScore | None) -> SessionDetail | None:
-    return None if score is None else SessionDetail(score.reason, score.metadata)
-
-
-def _reading(reading: Reading, interval: Interval | None) -> ReadingView:
-    low, high, method = (None, None, "") if interval is None else interval
-    return ReadingView(reading.value, reading.runs, reading.parts, reading.note, low, high, method)
 
 
 def _session_readings(sessions: Sequence[SessionScores]) -> dict[str, Reading]:
@@ -280,27 +264,23 @@ def _evaluation(metrics: Mapping[str, ReadingView], profile: str) -> dict[str, A
 def _passes(window: AgentWindow, rows: Sequence[Row]) -> Passes:
     if window.one_sided:
         return Passes({}, {}, 0, ())
-    hat, at = _series(window, "pass_hat_k"), _series(window, "pass_at_k")
+    hat, at = (
+        metric.by_k() if isinstance(metric := window.metric(name), PassAtK | PassHatK) else {}
+        for name in ("pass_hat_k", "pass_at_k")
+    )
     outcomes = attempts_of(rows)
-    tasks = [
-        TaskAttempts(task, *summary, passed=sum(outcomes[task]))
-        for task, summary in sorted(summaries(rows).items(), key=lambda item: item[0] or "")
-    ]
     return Passes(
         {str(k): reading.value for k, reading in hat.items()},
         {str(k): reading.value for k, reading in at.items()},
         next((reading.runs for reading in hat.values()), 0),
-        tasks,
+        [
+            TaskAttempts(task, *summary, passed=sum(outcomes[task]))
+            for task, summary in sorted(summaries(rows).items(), key=lambda item: item[0] or "")
+        ],
     )
 
 
-def _series(window: AgentWindow, name: str) -> Mapping[int, Reading]:
-    metric = window.metric(name)
-    return metric.by_k() if isinstance(metric, PassAtK | PassHatK) else {}
-
-
 def _task_outcomes(baseline: Iterable[Row]) -> dict[str | None, tuple[int, int]]:
-    """Return (passed, known) of each task."""
     found: dict[str | None, tuple[int, int]] = {}
     for row in baseline:
         passed, known = found.get(row.task, (0, 0))
@@ -308,14 +288,13 @@ def _task_outcomes(baseline: Iterable[Row]) -> dict[str | None, tuple[int, int]]
     return found
 
 
-def _retried(baseline: Iterable[Row]) -> list[RetriedTool]:
-    """Return the tools of the longest retry chains, the most retried first."""
+def _retried(baseline: Iterable[Row]) -> dict[str, tuple[int, int]]:
     retries, runs = Counter[str](), Counter[str]()
     for row in baseline:
         if row.retries is not None and row.retries.number and row.retries.tool is not None:
             retries[row.retries.tool] += row.retries.number
             runs[row.retries.tool] += 1
-    return [RetriedTool(tool, number, runs[tool]) for tool, number in retries.most_common()]
+    return {tool: (number, runs[tool]) for tool, number in retries.most_common()}
 
 
 # --- Two recordings ---------------------------------------------------------------------------------------------------
@@ -358,7 +337,7 @@ def compared(
 ) -> AgentComparison:
     """Compare the runs of two sources of one agent, whose views are `old` and `new`."""
     clear: dict[str, bool | None] = {}
-    if _has_intervals(old) and _has_intervals(new):
+    if all(any(reading.method for reading in view.metrics.values()) for view in (old, new)):
         tested = differences(before.rows, after.rows, settings)
         clear = {one.name: one.clear for one in tested if one.p is not None}
     metrics = {
@@ -370,10 +349,6 @@ def compared(
     return AgentComparison(
         key=after.key, metrics=metrics, chance=Chance(LEVEL, CORRECTION, tested_numbers), old=old, new=new
     )
-
-
-def _has_intervals(view: AgentView) -> bool:
-    return any(reading.method for reading in view.metrics.values())
 
 
 def _change(spec: MetricSpec, before: ReadingView, after: ReadingView, clear: bool | None) -> Compared:

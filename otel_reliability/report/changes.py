@@ -12,11 +12,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from otel_reliability.change.alarm import Alarm, Summary
-from otel_reliability.change.compare import LEVEL, Comparison, compare
+from otel_reliability.change.compare import LEVEL, compare
 from otel_reliability.change.detector import BLIND
 from otel_reliability.change.observation import Observation
 from otel_reliability.change.points import ChangePoint
-from otel_reliability.change.recording import RecordingResult, evaluate
+from otel_reliability.change.recording import evaluate
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import moment, of_alarm, of_comparison, of_point, of_recording
 from otel_reliability.config import ChangeSettings
@@ -35,6 +35,7 @@ SEVERAL: Final = (
     "several agents of that name are in the reference recording, none of its service and environment, so its own first units "
     "were the reference"
 )
+NO_AGENT: Final = "there is no complete run of an agent here"
 STATES: Final = {Result.CHANGED: "changed", Result.NO_CHANGE: "watching", Result.NO_RESULT: "none"}
 SYMBOLS: Final = {Result.CHANGED: ("●", "yellow"), Result.NO_CHANGE: ("✓", "green"), Result.NO_RESULT: ("?", "dim")}
 UNITS: Final = (
@@ -65,7 +66,7 @@ class Finding(NamedTuple):
 def detected(units: UnitsOf, settings: ChangeSettings, pinned: UnitsOf, names: Iterable[str] = ()) -> list[Finding]:
     """Return, for one recording, whether each agent changed in it; with a pinned reference, whether it differs from that."""
     keys = chosen(sorted(units), names)
-    return [_detected(key, units[key], settings, pinned) for key in keys] or [_no_agent()]
+    return [_detected(key, units[key], settings, pinned) for key in keys] or [_without_result(None, NO_AGENT)]
 
 
 def compared(before: UnitsOf, after: UnitsOf, settings: ChangeSettings, names: Iterable[str] = ()) -> list[Finding]:
@@ -76,7 +77,9 @@ def compared(before: UnitsOf, after: UnitsOf, settings: ChangeSettings, names: I
     """
     earlier = pairs(before, after)
     keys = chosen(sorted({*after, *(before.keys() - earlier.values())}), names)
-    return [_compared(key, earlier.get(key), before, after, settings) for key in keys] or [_no_agent()]
+    return [_compared(key, earlier.get(key), before, after, settings) for key in keys] or [
+        _without_result(None, NO_AGENT)
+    ]
 
 
 def since(units: UnitsOf, since_ns: int) -> UnitsOf:
@@ -99,14 +102,7 @@ def summary(findings: Sequence[Finding]) -> str:
 
 
 def pairs(before: Iterable[AgentKey], after: Iterable[AgentKey]) -> dict[AgentKey, AgentKey]:
-    """Return the agents of the later recording, each with its key in the earlier.
-
-    >>> old, new, other = (
-    ...     AgentKey("", "shop", where, name) for where, name in [("test", "a"), ("prod", "a"), ("prod", "b")]
-    ... )
-    >>> pairs([old], [new, other]) == {new: old}
-    True
-    """
+    """Return the agents of the later recording, each with its key in the earlier."""
     earlier, later = list(before), list(after)
     if len(earlier) == len(later) == 1:
         return {later[0]: earlier[0]}
@@ -119,18 +115,18 @@ def pairs(before: Iterable[AgentKey], after: Iterable[AgentKey]) -> dict[AgentKe
 def marks(alarms: Sequence[Alarm], points: Iterable[ChangePoint]) -> tuple[ChangeMark, ...]:
     """Return alarms and change points as marks on a chart, in the order of time."""
     found = [
-        ChangeMark(Instant(first.since_ns), Instant(alarm.noticed_ns), f"{moment(first.since_ns)}: {_sentence(alarm)}")
+        ChangeMark(Instant(first.since_ns), _at(first.since_ns, of_alarm(alarm)))
         for alarm in alarms
         for first in alarm.signals[:1]
     ]
-    for point in points:
-        sentence = f"{moment(point.at_ns)}: {clean(of_point(point, alarms), MAX_SENTENCE)}"
-        found.append(ChangeMark(Instant(point.at_ns), Instant(point.at_ns), sentence, point.kind))
+    found += [
+        ChangeMark(Instant(point.at_ns), _at(point.at_ns, of_point(point, alarms)), point.kind) for point in points
+    ]
     return tuple(sorted(found, key=lambda mark: mark.since))
 
 
-def _sentence(alarm: Alarm) -> str:
-    return clean(of_alarm(alarm), MAX_SENTENCE)
+def _at(ns: int, sentence: str) -> str:
+    return f"{moment(ns)}: {clean(sentence, MAX_SENTENCE)}"
 
 
 def _by_name(keys: Iterable[AgentKey]) -> dict[str, AgentKey]:
@@ -140,7 +136,10 @@ def _by_name(keys: Iterable[AgentKey]) -> dict[str, AgentKey]:
 
 
 def _detected(key: AgentKey, units: Sequence[Observation], settings: ChangeSettings, pinned: UnitsOf) -> Finding:
-    found = evaluate(units, settings, pinned.get(key, ()))
+    found, since_command = evaluate(units, settings, pinned.get(key, ())), ""
+    if found.alarms:
+        since_time = instant(found.alarms[-1].signals[0].since_ns)[:19]
+        since_command = f"report --agent {shlex.quote(clean(key.agent))} --since {since_time}Z"
     view = ChangeView(
         verdict=found.result,
         sentence=clean(of_recording(found), MAX_SENTENCE),
@@ -152,17 +151,9 @@ def _detected(key: AgentKey, units: Sequence[Observation], settings: ChangeSetti
             "change_points": [_point(point) for point in found.points],
         },
         marks=marks(found.alarms, found.points),
-        since=_since_command(key, found),
+        since=since_command,
     )
     return Finding(key, view)
-
-
-def _since_command(key: AgentKey, found: RecordingResult) -> str:
-    """Return the command that shows the agent since its last change; empty where it did not change."""
-    if not found.alarms:
-        return ""
-    since_time = instant(found.alarms[-1].signals[0].since_ns)[:19]
-    return f"report --agent {shlex.quote(clean(key.agent))} --since {since_time}Z"
 
 
 def _measured_against(key: AgentKey, pinned: UnitsOf) -> str:
@@ -178,24 +169,25 @@ def _compared(
     key: AgentKey, earlier: AgentKey | None, before: UnitsOf, after: UnitsOf, settings: ChangeSettings
 ) -> Finding:
     if earlier is None:
-        where = "earlier" if key in after else "later"
-        sentence = f"no result: it has no unit in the {where} recording"
-        return Finding(key, ChangeView(Result.NO_RESULT, sentence, STATES[Result.NO_RESULT]))
+        return _without_result(key, f"it has no unit in the {'earlier' if key in after else 'later'} recording")
     old, new = before[earlier], after[key]
     found = compare(old, new, settings.signals)
+    tests = [
+        {"signal": test.signal, "p": test.p, "differs": test.differs, **_sides(test.before, test.after)}
+        for test in found.tests
+    ]
     view = ChangeView(
         verdict=found.result,
         sentence=clean(of_comparison(found), MAX_SENTENCE),
         state=STATES[found.result],
         note=f"{count(len(old), 'unit')} before, {len(new):,} after",
-        evidence=_tests(found),
+        evidence={"tests": tests, "tools": found.tools, "shared_tasks": found.shared_tasks},
     )
     return Finding(key, view, None if earlier == key else earlier)
 
 
-def _no_agent() -> Finding:
-    sentence = "no result: there is no complete run of an agent here"
-    return Finding(None, ChangeView(Result.NO_RESULT, sentence, STATES[Result.NO_RESULT]))
+def _without_result(key: AgentKey | None, why: str) -> Finding:
+    return Finding(key, ChangeView(Result.NO_RESULT, f"no result: {why}", STATES[Result.NO_RESULT]))
 
 
 # --- The data behind a sentence ---------------------------------------------------------------------------------------
@@ -226,22 +218,12 @@ def _point(point: ChangePoint) -> dict[str, Any]:
     return {"kind": point.kind, "before": point.before, "after": point.after, **names}
 
 
-def _tests(found: Comparison) -> dict[str, Any]:
-    tests = [
-        {"signal": test.signal, "p": test.p, "differs": test.differs, **_sides(test.before, test.after)}
-        for test in found.tests
+def _sides(*sides: Summary | None) -> dict[str, dict[str, float] | None]:
+    found = [
+        None if side is None else {"units": side.observations, "mean": side.mean, "median": side.median}
+        for side in sides
     ]
-    return {"tests": tests, "tools": found.tools, "shared_tasks": found.shared_tasks}
-
-
-def _sides(before: Summary | None, after: Summary | None) -> dict[str, dict[str, float] | None]:
-    return {"before": _summary(before), "after": _summary(after)}
-
-
-def _summary(summary: Summary | None) -> dict[str, float] | None:
-    if summary is None:
-        return None
-    return {"units": summary.observations, "mean": summary.mean, "median": summary.median}
+    return dict(zip(("before", "after"), found, strict=True))
 
 
 # --- JSON and terminal ------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -13,7 +12,7 @@ from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.model.reading import MetricSpec
-from otel_reliability.report.groups import ALL_SPECS
+from otel_reliability.report.groups import ALL_SPECS, nearest_names
 from otel_reliability.telemetry.names import CHANGE_EVIDENCE, CHANGES, PREFIX
 
 OF_TARGETS: Final[Mapping[str, str]] = {
@@ -33,6 +32,30 @@ ABOUT_CHANGE: Final = (
 )
 
 
+ON_CHANGE: Final[Mapping[str, str]] = {
+    "Change": ABOUT_CHANGE,
+    "How": (
+        f"An agent's first {BLIND} units are its baseline; a unit is a run, or a whole session where runs have one. Each signal "
+        "of every unit is ranked among those before it, and a bet is made that ranks stay random; what all bets that began "
+        "after the baseline have made of 1 is the evidence."
+    ),
+    "Signals": "; ".join(f"{name}: {signal.words}" for name, signal in SIGNALS.items()),
+    "Range": "evidence from 0; an alarm is raised at change.runs_per_false_alarm (default 10,000)",
+    "Promise": (
+        "While the work stays the same mix in random order, a false alarm comes once in that many units or less often. Changed "
+        "is not worse, and a new mix of tasks is a change, too."
+    ),
+    "Needs": f"{BLIND} units as a baseline, and as many after each change; two recordings: {MIN_OBSERVATIONS} each",
+    "What to do": "check the signals it names and the tools whose use shifted; report --since shows the agent since then",
+    "Source": "Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World; Vovk, Testing randomness online, 2021",
+    "OpenTelemetry": f"{CHANGE_EVIDENCE.name} (log10, by signal), {CHANGES.name}, log event agent_reliability.change",
+    "In a gate": "gate FILE --no-change, or gate FILE --no-change --baseline OLD for two recordings",
+    "More": (
+        "docs/explanation/validation.md, docs/guides/alerts.md#agentbehaviourchanged, docs/reference/settings.md#change"
+    ),
+}
+
+
 def explain(name: str) -> list[tuple[str, str]]:
     """(what, text) about one number, by its own name or that of its OpenTelemetry metric. Raises `UnknownMetric`.
 
@@ -41,14 +64,12 @@ def explain(name: str) -> list[tuple[str, str]]:
     """
     bare = name.strip().removeprefix(PREFIX)
     if bare in CHANGE_NAMES:
-        return [*_change()]
+        return list(ON_CHANGE.items())
     if bare in OF_TARGETS:
-        return [*_target(bare)]
+        return list(_target(bare))
     if bare not in ALL_SPECS:
-        known = (*ALL_SPECS, *TARGETS, *CHANGE_NAMES)
-        near = difflib.get_close_matches(bare, known, n=3) or difflib.get_close_matches(bare, known, n=3, cutoff=0.0)
-        raise UnknownMetric(name, tuple(near))
-    return [*_metric(ALL_SPECS[bare])]
+        raise UnknownMetric(name, nearest_names(bare, (*ALL_SPECS, *TARGETS, *CHANGE_NAMES)))
+    return list(_metric(ALL_SPECS[bare]))
 
 
 def families() -> dict[str, list[MetricSpec]]:
@@ -62,7 +83,10 @@ def families() -> dict[str, list[MetricSpec]]:
 def _metric(spec: MetricSpec) -> Iterator[tuple[str, str]]:
     yield spec.title, spec.description
     yield "Formula", spec.formula
-    yield "Range", _range(spec)
+    low = "any number" if spec.low is None else f"from {spec.low:g}"
+    high = "" if spec.high is None else f" to {spec.high:g}"
+    good = {"lower": ", lower is better", "higher": ", higher is better", "neutral": ""}[spec.direction]
+    yield "Range", f"{low}{high}{good}"
     if spec.name in PENALTIES:
         yield "In the score", f"costs up to {PENALTIES[spec.name]:.0f} of the points assessed"
     yield "Needs", spec.evidence
@@ -71,53 +95,6 @@ def _metric(spec: MetricSpec) -> Iterator[tuple[str, str]]:
     if spec.emitted:
         yield "OpenTelemetry", f"{PREFIX}{spec.name}, unit {spec.unit}, {spec.stability}"
     yield "In a gate", f"--require '{spec.name}{'>=' if spec.direction == 'higher' else '<='}…'"
-
-
-def _change() -> Iterator[tuple[str, str]]:
-    yield "Change", ABOUT_CHANGE
-    yield "How", _HOW
-    yield "Signals", "; ".join(f"{name}: {signal.words}" for name, signal in SIGNALS.items())
-    yield "Range", "evidence from 0; an alarm is raised at change.runs_per_false_alarm (default 10,000)"
-    yield "Promise", _PROMISE
-    yield (
-        "Needs",
-        f"{BLIND} units as a baseline, and as many after each change; two recordings: {MIN_OBSERVATIONS} each",
-    )
-    yield (
-        "What to do",
-        "check the signals it names and the tools whose use shifted; report --since shows the agent since then",
-    )
-    yield (
-        "Source",
-        "Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World; Vovk, Testing randomness online, 2021",
-    )
-    yield (
-        "OpenTelemetry",
-        f"{CHANGE_EVIDENCE.name} (log10, by signal), {CHANGES.name}, log event agent_reliability.change",
-    )
-    yield "In a gate", "gate FILE --no-change, or gate FILE --no-change --baseline OLD for two recordings"
-    yield (
-        "More",
-        "docs/explanation/validation.md, docs/guides/alerts.md#agentbehaviourchanged, docs/reference/settings.md#change",
-    )
-
-
-_HOW: Final = (
-    f"An agent's first {BLIND} units are its baseline; a unit is a run, or a whole session where runs have one. Each signal of "
-    "every unit is ranked among those before it, and a bet is made that ranks stay random; what all bets that began after the "
-    "baseline have made of 1 is the evidence."
-)
-_PROMISE: Final = (
-    "While the work stays the same mix in random order, a false alarm comes once in that many units or less often. Changed is "
-    "not worse, and a new mix of tasks is a change, too."
-)
-
-
-def _range(spec: MetricSpec) -> str:
-    low = "any number" if spec.low is None else f"from {spec.low:g}"
-    high = "" if spec.high is None else f" to {spec.high:g}"
-    good = {"lower": ", lower is better", "higher": ", higher is better", "neutral": ""}[spec.direction]
-    return f"{low}{high}{good}"
 
 
 def _target(name: str) -> Iterator[tuple[str, str]]:

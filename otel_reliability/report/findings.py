@@ -1,30 +1,55 @@
-"""The findings of a window: which runs, tools and steps are behind its numbers, and what lowers the score most."""
+"""The findings of a window: which runs, tools and steps are behind its numbers, what lowers the score most, and this in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.stability.notable_runs import Notable, explosions, fullest
 from otel_reliability.metrics.stability.score import PENALTIES, Score
-from otel_reliability.metrics.stability.tables import decision_table, divergences, tasks_by_disagreement, tool_use
+from otel_reliability.metrics.stability.tables import (
+    Decision,
+    Divergence,
+    Parting,
+    TaskEffects,
+    decision_table,
+    divergences,
+    tasks_by_disagreement,
+    tool_use,
+)
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
-from otel_reliability.report.reasons import reasons_of
-from otel_reliability.report.text import trace_of
+from otel_reliability.report.compression import compression_reasons
+from otel_reliability.report.groups import ALL_SPECS
+from otel_reliability.report.text import clean, count, grouped, listed, number, percent, route, seconds, trace_of
 from otel_reliability.report.view import (
+    CompressionView,
     Cost,
     ExplodingRun,
     Findings,
     FullRun,
     ReadingView,
+    ScoreReason,
     UnusualRun,
 )
 
 UNUSUAL_RUNS: Final = 3
 """Runs unlike the others that are named."""
+MAX_DETAILS: Final = 3
+"""Details of one cause that are shown; the rest is counted."""
+MIN_POINTS: Final = 0.05
+"""Points from which a cost is shown: below, it rounds to none."""
+MAX_TOOLS: Final = 4
+
+UNUSUAL: Final = "Runs unlike the others"
+EFFECTS: Final = "Changes to the world"
+WASTE: Final = "Cost of retries and loops"
+
+Metrics: TypeAlias = Mapping[str, ReadingView]
+Cause: TypeAlias = tuple[str, Sequence[str]] | None
+"""A sentence and its details; None where there is nothing to report."""
 
 
 def findings_of(
@@ -32,6 +57,7 @@ def findings_of(
     metrics: Mapping[str, ReadingView],
     distances: Sequence[Notable],
     settings: Settings,
+    compression: CompressionView | None,
     *,
     has_tasks: bool,
 ) -> Findings:
@@ -47,10 +73,11 @@ def findings_of(
             for one in explosions(rows, settings.metrics.retry_threshold)
         ),
         runs_nearest_limit=tuple(FullRun(one.run_id, trace_of(one.run_id), one.value) for one in fullest(rows)),
-        runs_unlike_others=_unusual(rows, distances),
+        runs_unlike_others=tuple(_runs_unlike_others(rows, distances)),
         tasks_by_effects=tuple(tasks_by_disagreement(rows, settings)),
     )
-    return replace(found, reasons=tuple(reasons_of(found, metrics, has_tasks=has_tasks)))
+    reasons = [*reasons_of(found, metrics, has_tasks=has_tasks), *compression_reasons(compression)]
+    return replace(found, reasons=tuple(reasons))
 
 
 def ranked_costs(metrics: Mapping[str, ReadingView], settings: Settings) -> tuple[Cost, ...]:
@@ -69,12 +96,192 @@ def ranked_costs(metrics: Mapping[str, ReadingView], settings: Settings) -> tupl
     return tuple(sorted(costs, key=lambda cost: (cost.points is None, -(cost.points or 0.0))))
 
 
-def _unusual(rows: Sequence[Row], distances: Sequence[Notable]) -> tuple[UnusualRun, ...]:
+def _runs_unlike_others(rows: Sequence[Row], distances: Sequence[Notable]) -> Iterator[UnusualRun]:
     named = [one for one in distances[:UNUSUAL_RUNS] if one.value > 0]
     by_id = {row.run_id: row for row in rows} if named else {}
-    return tuple(_unusual_run(one, by_id[one.run_id]) for one in named)
+    for one in named:
+        row = by_id[one.run_id]
+        steps = 0 if row.path is None else len(row.path.names)
+        yield UnusualRun(one.run_id, trace_of(one.run_id), one.value, row.task, steps)
 
 
-def _unusual_run(one: Notable, row: Row) -> UnusualRun:
-    steps = 0 if row.path is None else len(row.path.names)
-    return UnusualRun(one.run_id, trace_of(one.run_id), one.value, row.task, steps)
+# --- In words ----------------------------------------------------------------------------------------------------------
+
+
+def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterator[ScoreReason]:
+    """Yield why the score is what it is, the largest penalty first; then what else is worth inspecting."""
+    for cost in found.costs:
+        if (cost.points or 0.0) >= MIN_POINTS:
+            cause = _CAUSES[cost.name](found, metrics, has_tasks)
+            if cause is not None:
+                yield ScoreReason(ALL_SPECS[cost.name].title, cost.points, cause[0], tuple(cause[1]))
+    wasted = [
+        *_wasted("retry", "retries_per_run", "retry", metrics),
+        *_wasted("repeated call", "loops", "loop", metrics),
+    ]
+    if wasted:
+        sentence = "What calls that did no work cost, with the model calls that asked for them:"
+        yield ScoreReason(WASTE, None, sentence, tuple(wasted))
+    if found.runs_unlike_others:
+        others = "the others of its task" if has_tasks else "the others"
+        sentence = f"How far a run's path is from {others} (1: no step in common), by trace:"
+        yield ScoreReason(UNUSUAL, None, sentence, tuple(map(_unusual, found.runs_unlike_others)))
+    effects = [one for one in found.tasks_by_effects if one.disagreement > 0]
+    if effects:
+        sentence = f"{count(len(effects), 'task')} whose attempts did not end in the same changes. Inspect these first:"
+        yield ScoreReason(EFFECTS, None, sentence, tuple(_some("task", map(_task_effects, effects))))
+
+
+def _paths(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
+    distinct, common = metrics["distinct_paths"], metrics["modal_path_share"]
+    if distinct.value is None or common.value is None:
+        return None
+    of_task = " of their task" if has_tasks else ""
+    sentence = (
+        f"{count(round(distinct.value), 'distinct path')} in {count(distinct.runs, 'run')}; "
+        f"{percent(common.value)} of the runs took the most common one{of_task}."
+    )
+    return sentence, _some("task", map(_divergence, found.divergences))
+
+
+def _divergence(one: Divergence) -> str:
+    where = "" if one.task_id is None else f"task {clean(one.task_id)}: "
+    after = f"after {route(one.shared)}, " if one.shared else "at the first step, "
+    turns = (
+        f"{percent(turn.share)} {'end there' if turn.step is None else clean(turn.step, 40)}" for turn in one.turns
+    )
+    return f"{where}{after}{listed(turns)}"
+
+
+def _tools(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
+    rare = [use for use in reversed(found.tools) if use.rare]
+    if not found.tools:
+        return None
+    if rare:
+        were = "was" if len(rare) == 1 else "were"
+        sentence = f"{len(rare)} of {count(len(found.tools), 'tool')} {were} used in fewer than one run in five."
+    else:
+        sentence = f"No tool is rare; the {count(len(found.tools), 'tool')} are combined differently from run to run."
+    uneven = sorted((use for use in found.tools if use.share < 1), key=lambda use: abs(use.share - 0.5))
+    runs = count(metrics["distinct_paths"].runs, "run")
+    return sentence, _some(
+        "tool", (f"{clean(use.tool)}: {percent(use.share)}, {use.runs} of {runs}" for use in rare or uneven)
+    )
+
+
+def _retries(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
+    if not found.exploding_runs:
+        return None
+    runs = count(metrics["retry_explosion"].runs, "run")
+    sentence = f"{len(found.exploding_runs)} of {runs} kept retrying a call that failed, by trace:"
+    return sentence, _some("run", map(_explosion, found.exploding_runs))
+
+
+def _explosion(one: ExplodingRun) -> str:
+    tool = "a tool" if one.tool is None else clean(one.tool, 40)
+    cost = f", {one.tokens:,} tokens" if one.tokens else ""
+    return f"{one.trace_id}  {tool} retried {one.retries}×, {seconds(one.seconds)}{cost}"
+
+
+def _branches(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
+    if not found.decisions:
+        return "No branch is named, so the whole path of a task counts as one decision (see path entropy).", ()
+    sentence = f"{count(len(found.decisions), 'named decision')} flipped although the input was the same."
+    return sentence, _some("decision", map(_decision, found.decisions))
+
+
+def _decision(one: Decision) -> str:
+    of = f" of {one.kind} {clean(one.name)}" if one.kind else ""
+    branches = listed(f"{clean(branch, 40)} {runs}" for branch, runs in one.branches.items())
+    return f"{clean(one.decision)}{of}: {branches}"
+
+
+def _pressure(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
+    value = metrics["token_budget_pressure"].value
+    if value is None:
+        return None
+    sentence = f"The context window is {percent(value)} full on average. Nearest their limit, by trace:"
+    return sentence, [f"{one.trace_id}  {percent(one.token_pressure)}" for one in found.runs_nearest_limit]
+
+
+_CAUSES: Final[Mapping[str, Callable[[Findings, Metrics, bool], Cause]]] = {
+    "path_entropy": _paths,
+    "tool_variance": _tools,
+    "retry_explosion": _retries,
+    "branch_instability": _branches,
+    "token_budget_pressure": _pressure,
+}
+
+
+def _wasted(noun: str, per_run: str, prefix: str, metrics: Metrics) -> Iterator[str]:
+    """Yield what all retries, or all repeats, of the window cost."""
+    amount = _total(metrics[per_run])
+    if amount:
+        tokens, spent, cost = (metrics[f"{prefix}_{unit}_per_run"] for unit in ("tokens", "seconds", "cost"))
+        parts = [f"{_total(tokens):,.0f} tokens"] if tokens.value else []
+        parts += [seconds(_total(spent))] if spent.value else []
+        known = f"in the {count(cost.runs, 'run')} whose cost is known"
+        parts += [f"${grouped(_total(cost))} {known}"] if cost.value else []
+        runs = count(metrics[per_run].runs, "run")
+        yield f"{count(round(amount), noun)} in {runs}: {', '.join(parts) or 'no tokens known'}"
+
+
+def _total(per_run: ReadingView) -> float:
+    return (per_run.value or 0.0) * per_run.runs
+
+
+def _unusual(one: UnusualRun) -> str:
+    task = "" if one.task is None else f"task {clean(one.task)}, "
+    steps = count(one.steps, "step") if one.steps else "no tool called"
+    return f"{one.trace_id}  {number(one.path_distance)}  {task}{steps}"
+
+
+def _task_effects(one: TaskEffects) -> str:
+    failed = f"; {one.failed} of {one.judged} failed" if one.judged else ""
+    return f"task {clean(one.task)}: {percent(one.disagreement)} apart: {differing(one, MAX_DETAILS)}{failed}"
+
+
+def _some(noun: str, details: Iterable[str]) -> list[str]:
+    every = list(details)
+    rest = len(every) - MAX_DETAILS
+    return [*every[:MAX_DETAILS], *([f"and {count(rest, f'more {noun}')}"] if rest > 0 else [])]
+
+
+def differing(effects: TaskEffects, most: int = MAX_TOOLS) -> str:
+    """Return the tools whose calls differ between the attempts at a task, and how many attempts made which.
+
+    >>> differing(TaskEffects("refund", 6, 0.5, (Parting("pay", 2), Parting("mail", 1), Parting("mail", 1)), 0, 0))
+    'pay by 2 of 6, mail: 2 different calls, each by 1 of 6'
+    """
+    found = (f"{tool} {how}" if how.startswith("by ") else f"{tool}: {how}" for tool, how in splits(effects, most))
+    more = len({parting.tool for parting in effects.partings}) - most
+    return ", ".join(found) + (f" and {more} more" if more > 0 else "")
+
+
+def splits(effects: TaskEffects, most: int = MAX_TOOLS) -> list[tuple[str, str]]:
+    """Return (tool, attempts that called it), the most evenly split tool first; arguments are never shown."""
+    tools: dict[str, list[Parting]] = {}
+    for parting in effects.partings:
+        tools.setdefault(parting.tool, []).append(parting)
+
+    def unevenness(tool: str) -> int:
+        return abs(2 * min(effects.runs, sum(call.attempts for call in tools[tool])) - effects.runs)
+
+    return [(clean(tool, 40), _split(tools[tool], effects.runs)) for tool in sorted(tools, key=unevenness)[:most]]
+
+
+def _split(calls: Sequence[Parting], runs: int) -> str:
+    """Return how many of the attempts made the calls.
+
+    >>> _split([Parting("pay", 2)], 6), _split([Parting("pay", 1)] * 5, 6)
+    ('by 2 of 6', '5 different calls, each by 1 of 6')
+    >>> _split([Parting("pay", n) for n in (3, 2, 1, 1)], 6)
+    '4 different calls, by 3, 2, 1, … of 6'
+    """
+    counts = [call.attempts for call in calls]
+    if len(counts) == 1:
+        return f"by {counts[0]} of {runs}"
+    if len(set(counts)) == 1:
+        return f"{len(counts)} different calls, each by {counts[0]} of {runs}"
+    shown = ", ".join(map(str, counts[:3])) + (", …" if len(counts) > 3 else "")
+    return f"{len(counts)} different calls, by {shown} of {runs}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from rich.console import Console
 from rich.padding import Padding
@@ -14,20 +14,26 @@ from rich.text import Text
 from otel_reliability.change.result import Result
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
+from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
 from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
 from otel_reliability.metrics.stability.tier import GRADES
+from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import Finding, finding_object
-from otel_reliability.report.doubt import doubt, few_runs
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.target import OF_SPANS, SERIES, GateTarget
-from otel_reliability.report.text import agent_name, clean, count, grouped
+from otel_reliability.report.text import agent_name, clean, count, grouped, measured, percent
 from otel_reliability.report.view import AgentView, ReadingView, ReportView
-from otel_reliability.report.words import coverage, warnings
+from otel_reliability.report.words import coverage, is_bounded, warnings
+from otel_reliability.statistics.intervals import wilson
 
 MAX_RESULTS: Final = 5
 """Results of one target that are shown; the others are counted."""
 NO_DATA: Final = ReadingView(None, 0)
+MIN_DIFFERENCE: Final = 0.005
+"""Rates nearer than half a point are the same to a reader: then the runs for ±5 points are named."""
+GATE_DIFFERENCE: Final = 0.15
+"""The difference between 0.8 and 0.95, which a gate should distinguish."""
 
 
 class TargetState(Enum):
@@ -87,13 +93,8 @@ class Unchanged(NamedTuple):
         return OF_CHANGE[self.finding.change.verdict]
 
 
-class Number(NamedTuple):
-    """A number that a target names."""
-
-    agent: AgentView | None
-    task: str | None
-    reading: ReadingView
-
+Number: TypeAlias = tuple[AgentView | None, str | None, ReadingView]
+"""A number that a target names: its agent, its task, its reading."""
 
 OF_CHANGE: Final = {
     Result.CHANGED: TargetState.FAILED,
@@ -115,9 +116,9 @@ def check(report: ReportView, targets: Sequence[GateTarget], min_runs: int) -> l
     Raises `ConfigurationError` for a target on an agent or a task that has no runs.
     """
     return [
-        _result(target, found, min_runs)
+        _result(target, *found, min_runs)
         for target in targets
-        for found in (_numbers(report, target) or [Number(None, None, NO_DATA)])
+        for found in (_numbers(report, target) or [(None, None, NO_DATA)])
     ]
 
 
@@ -157,11 +158,10 @@ def _numbers(report: ReportView, target: GateTarget) -> list[Number]:
     if target.name in OF_SPANS:
         received = report.spans["received"]
         amount = float(report.spans[target.name.partition(".")[2]])
-        return [Number(None, None, ReadingView(amount, received))]
+        return [(None, None, ReadingView(amount, received))]
     agents = [agent for agent in report.agents if target.agent in {None, agent.agent}]
     if report.agents and not agents:
-        keys = [agent.key for agent in report.agents]
-        remedy = nearest_agent(str(target.agent), keys)
+        remedy = nearest_agent(str(target.agent), (agent.key for agent in report.agents))
         raise ConfigurationError("--require", target.agent, "an agent with runs here", remedy)
     found = [each for agent in agents for each in _of_agent(agent, target)]
     if agents and not found and target.task is not None:
@@ -175,15 +175,15 @@ def _of_agent(agent: AgentView, target: GateTarget) -> Iterator[Number]:
         field = target.name.removeprefix(TARGET_PREFIX)
         for task in agent.passes.tasks:
             if target.task in {None, task.task_id}:
-                yield Number(agent, task.task_id, ReadingView(getattr(task, field), task.runs))
+                yield agent, task.task_id, ReadingView(getattr(task, field), task.runs)
         if not agent.passes.tasks and target.task is None:
-            yield Number(agent, None, NO_DATA)
+            yield agent, None, NO_DATA
     elif target.task is not None:
         for line in agent.tasks:
             if line.task_id == target.task:
-                yield Number(agent, target.task, ReadingView(line._asdict()[target.name], line.runs))
+                yield agent, target.task, ReadingView(getattr(line, target.name), line.runs)
     else:
-        yield Number(agent, None, _reading(agent, target.name))
+        yield agent, None, _reading(agent, target.name)
 
 
 def _reading(agent: AgentView, name: str) -> ReadingView:
@@ -194,25 +194,89 @@ def _reading(agent: AgentView, name: str) -> ReadingView:
     return agent.metrics[name]
 
 
-def _result(target: GateTarget, found: Number, min_runs: int) -> TargetResult:
-    agent, task, reading = found
+def _result(
+    target: GateTarget, agent: AgentView | None, task: str | None, reading: ReadingView, min_runs: int
+) -> TargetResult:
+    found = TargetResult(target, agent, task, reading, TargetState.MISSING)
     if reading.value is None:
-        return TargetResult(target, agent, task, reading, TargetState.MISSING, _missing(target, found))
+        return found._replace(why=_missing(target, agent, reading))
     if reading.runs < min_runs and target.name not in OF_SPANS:
-        why = f"{count(reading.runs, 'run')}, fewer than --min-runs {min_runs}"
-        return TargetResult(target, agent, task, reading, TargetState.MISSING, why)
+        return found._replace(why=f"{count(reading.runs, 'run')}, fewer than --min-runs {min_runs}")
     state = TargetState.HELD if target.holds(reading.value) else TargetState.FAILED
-    return TargetResult(target, agent, task, reading, state, "", "" if agent is None else doubt(target, agent, task))
+    return found._replace(state=state, doubt="" if agent is None else doubt(target, agent, task))
 
 
-def _missing(target: GateTarget, found: Number) -> str:
-    if found.agent is None:
+def _missing(target: GateTarget, agent: AgentView | None, reading: ReadingView) -> str:
+    if agent is None:
         return "no agent has a run here"
-    if found.reading.note:
-        return f"not enough data: {found.reading.note}"
-    spec = ALL_SPECS.get(target.name.partition(".")[0] if target.name not in ALL_SPECS else target.name)
-    outcomes = "1 run with a known outcome"
-    return f"not enough data; it needs {outcomes if target.name in TARGETS or spec is None else spec.evidence}"
+    if reading.note:
+        return f"not enough data: {reading.note}"
+    spec = ALL_SPECS.get(target.name) or ALL_SPECS.get(target.name.partition(".")[0])
+    needed = "1 run with a known outcome" if target.name in TARGETS or spec is None else spec.evidence
+    return f"not enough data; it needs {needed}"
+
+
+# --- Doubt: whether the runs behind a result are too few to support it ------------------------------------------------
+
+
+def doubt(target: GateTarget, agent: AgentView, task: str | None) -> str:
+    """Return why the runs do not decide this target; empty where they do, or where nothing is known of it."""
+    rate = _rate(target, agent, task)
+    if rate is not None:
+        return _doubt_of_rate(*rate)
+    reading = NO_DATA if target.task is not None else agent.metrics.get(target.name, NO_DATA)
+    if reading.low is None or reading.high is None or not reading.low < target.wanted < reading.high:
+        return ""
+    runs = f"{count(reading.runs, 'run')} do not decide this"
+    if not is_bounded(ALL_SPECS[target.name], reading):
+        return f"{runs}: they are too few to bound the value at 95 % confidence."
+    low, high = (measured(ALL_SPECS[target.name], bound) for bound in (reading.low, reading.high))
+    return f"{runs}: at 95 % confidence the value lies between {low} and {high}."
+
+
+def few_runs(runs: int) -> str:
+    """Return what so few runs can distinguish; empty where they are enough to distinguish 0.8 from 0.95."""
+    band = confidence_band(runs) if runs else 1.0
+    if band < GATE_DIFFERENCE / 2:
+        return ""
+    verb = "barely" if band < GATE_DIFFERENCE else "cannot"
+    needed = f"±10 points take {recommend_runs(0.1)} runs, ±5 points {recommend_runs(0.05)}"
+    pinned = f"they pin a rate to ±{band * 100:.0f} points. {needed}."
+    return f"{count(runs, 'run')} {verb} distinguish 0.8 from 0.95: {pinned}"
+
+
+def _rate(target: GateTarget, agent: AgentView, task: str | None) -> tuple[int, int, float] | None:
+    """Return (runs that have it, all runs, share at which the result turns), if the target is a bound on a share of runs."""
+    reading = agent.metrics.get(target.name)
+    if target.task is None and target.name in SHARES and reading is not None and reading.value is not None:
+        return round(reading.value * reading.runs), reading.runs, target.wanted
+    if target.name == "reliability.passhat_k":
+        attempts = next(each for each in agent.passes.tasks if each.task_id == task)
+        return attempts.passed, attempts.runs, _root(target.wanted / 100, attempts.runs)
+    series, _, k = target.name.partition(".")
+    if series not in {"pass_hat_k", "pass_at_k"} or not k or (k != "1" and len(agent.passes.tasks) > 1):
+        return None
+    missed = _root(1 - target.wanted, int(k))
+    turns = _root(target.wanted, int(k)) if series == "pass_hat_k" else 1 - missed
+    return agent.passed, agent.known, turns
+
+
+def _root(share: float, k: int) -> float:
+    return max(share, 0.0) ** (1 / k)
+
+
+def _doubt_of_rate(having: int, runs: int, turns: float) -> str:
+    low, high = wilson(having, runs)
+    if not low < turns < high:
+        return ""
+    share, many = having / runs, count(runs, "run")
+    pinned = f"(Wilson, 95 %); {many} pin a rate to ±{confidence_band(runs) * 100:.0f} points at worst"
+    found = f"{having} of {runs} is {percent(low)} to {percent(high)} {pinned}"
+    apart = abs(share - turns)
+    if apart < MIN_DIFFERENCE:
+        return f"{many} do not decide this: {found}. ±5 points take {recommend_runs(0.05)} runs."
+    needed = f"To distinguish them takes {recommend_runs(round(apart, 3)):,} runs"
+    return f"{many} cannot distinguish {share:.3g} from {turns:.3g}: {found}. {needed}."
 
 
 # --- Terminal and JSON ------------------------------------------------------------------------------------------------
@@ -223,14 +287,13 @@ def render(results: Sequence[TargetResult], unchanged: Sequence[Unchanged], cons
     for target in dict.fromkeys(result.target for result in results):
         ranked = sorted((each for each in results if each.target == target), key=_precedence)
         for result in ranked[:MAX_RESULTS]:
-            _print(result.sentence, result.state, console)
-            _print_more(result.doubt, console)
-        if len(ranked) > MAX_RESULTS:
-            more = count(len(ranked) - MAX_RESULTS, "more number")
-            _print_more(f"and {more} of {target.text}: {summary(ranked[MAX_RESULTS:])}", console)
+            _print(result.sentence, result.state, result.doubt, console)
+        rest = ranked[MAX_RESULTS:]
+        if rest:
+            more = f"and {count(len(rest), 'more number')} of {target.text}: {summary(rest)}"
+            console.print(Padding(Text(more, "dim"), (0, 0, 0, 2)))
     for one in sorted(unchanged, key=_precedence):
-        _print(f"{one.finding.name}: {one.finding.change.sentence}", one.state, console)
-        _print_more(one.finding.change.note, console)
+        _print(f"{one.finding.name}: {one.finding.change.sentence}", one.state, one.finding.change.note, console)
     console.print()
     console.print(Text(summary([*results, *unchanged]), "bold"))
     for sentence in (*(f"⚠ {one}" for one in flagged(results)), warning(results)):
@@ -238,14 +301,11 @@ def render(results: Sequence[TargetResult], unchanged: Sequence[Unchanged], cons
             console.print(Text(sentence, "yellow"))
 
 
-def _print(sentence: str, state: TargetState, console: Console) -> None:
+def _print(sentence: str, state: TargetState, more: str, console: Console) -> None:
     symbol, colour = SYMBOLS[state]
     console.print(Text.assemble((f"{symbol} ", colour), sentence))
-
-
-def _print_more(text: str, console: Console) -> None:
-    if text:
-        console.print(Padding(Text(text, "dim"), (0, 0, 0, 2)))
+    if more:
+        console.print(Padding(Text(more, "dim"), (0, 0, 0, 2)))
 
 
 def _precedence(result: TargetResult | Unchanged) -> int:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from otel_reliability.metrics import SPECS, TABLE
+from otel_reliability.metrics import SPECS, TABLE, sessions
 from otel_reliability.metrics.base import Derived
-from otel_reliability.metrics.sessions import gauges
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.report.view import ReadingView
 
-ALL_SPECS: Final[Mapping[str, MetricSpec]] = {spec.name: spec for spec in (*SPECS, *gauges.SPECS)}
+ALL_SPECS: Final[Mapping[str, MetricSpec]] = {spec.name: spec for spec in (*SPECS, *sessions.SPECS)}
 """Every number of an agent, by name, in the order of reports."""
 EVALUATION_FAMILIES: Final = frozenset({"consistency", "predictability", "robustness", "safety", "reliability"})
 """Families of the evaluation methodology."""
@@ -27,11 +27,17 @@ def _of(*families: str) -> tuple[str, ...]:
 STABILITY: Final = _of("stability")
 EVALUATION: Final = _of(*EVALUATION_FAMILIES)
 PASSES: Final = _of("passes")
-SESSION_GAUGES: Final = _of(gauges.FAMILY)
+SESSION_GAUGES: Final = _of(sessions.FAMILY)
 
 _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     row.spec.name: row.needs for row in TABLE if issubclass(row, Derived) and row.spec.family in EVALUATION_FAMILIES
 }
+
+
+def nearest_names(name: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the known names that are most like one that is not; there is always one."""
+    close = difflib.get_close_matches(name, known, n=3)
+    return tuple(close or difflib.get_close_matches(name, known, n=3, cutoff=0.0))
 
 
 def made_of(metrics: Mapping[str, ReadingView], names: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,8 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeVar
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -19,31 +20,34 @@ from rich.text import Text
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
 from otel_reliability.conventions.reader import Reader
-from otel_reliability.model.crossing import LINK, RUN_KEY, crossing
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run, Tools
-from otel_reliability.model.span import EVALUATION, Kind, RawLog
-from otel_reliability.model.tools import ToolEffect, ToolRules, classified
+from otel_reliability.model.span import EVALUATION, LINK, RUN_KEY, Kind, RawLog, crossing
+from otel_reliability.model.tools import ToolRules, classified
 from otel_reliability.report.missing import missing_of
-from otel_reliability.report.proposal import MAX_GROUPS, OTHERS, Proposal, Unknown
-from otel_reliability.report.terminal import INDENT, columns, dim, heading, missing_data
-from otel_reliability.report.text import agent_name, clean, count, percent
+from otel_reliability.report.proposal import MAX_GROUPS, OTHERS, Proposal, Unknown, settings_lines
+from otel_reliability.report.sections import Cell, Section, dim
+from otel_reliability.report.terminal import INDENT, drawn, heading, missing_data
+from otel_reliability.report.text import ABSENT, agent_name, clean, count, percent
+from otel_reliability.report.view import MERGED
 from otel_reliability.sources.batch import Batch
+
+K = TypeVar("K", bound=tuple[str, ...])
 
 MIN_ALIKE: Final = 3
 """Results of a tool that begin with one error word before it is shown."""
-
 MAX_LINES: Final = 20
 """Lines of each table on a terminal; the JSON has all."""
 CROSSING_WORDS: Final = {LINK: "the links", RUN_KEY: "the run_key"}
 
 
 class Recognised(NamedTuple):
-    """Spans of one scope that one convention read as one kind."""
+    """Spans of one scope that one convention read as one kind. Kind `other`: known, and no step of a run."""
 
     convention: str
     kind: str
     scope: str
+    spans: int
 
 
 class LogEvents(NamedTuple):
@@ -53,23 +57,26 @@ class LogEvents(NamedTuple):
     scope: str
     convention: str | None
     kind: str | None
+    events: int
 
 
-class AgentTelemetry(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AgentTelemetry:
     """The data that the runs of one agent carry: for how many runs each thing of `CARRIED` is known.
 
     `sessions` counts distinct conversation ids. Where each of several runs has one of its own, the instrumentation makes them
     up (`invented_sessions`).
     """
 
-    key: AgentKey
-    runs: Mapping[str, int]
+    key: Mapping[str, Any]
+    runs: Mapping[str, int] = field(metadata=MERGED)
     sessions: int
+    invented_sessions: bool
 
     @property
-    def invented_sessions(self) -> bool:
-        """True if every run has a conversation id of its own."""
-        return self.runs["with_session"] >= 3 and self.sessions == self.runs["with_session"]
+    def name(self) -> str:
+        """The agent's name."""
+        return agent_name(AgentKey(**self.key))
 
 
 CARRIED: Final[Mapping[str, Callable[[Run], bool]]] = {
@@ -92,11 +99,12 @@ CARRIED: Final[Mapping[str, Callable[[Run], bool]]] = {
 
 
 class ToolClass(NamedTuple):
-    """A tool that was called, and whether its calls count as effects."""
+    """A tool that was called, whether its calls count as effects, and why."""
 
     name: str
     calls: int
-    rule: ToolEffect
+    effect: bool
+    why: str
 
 
 class UncaughtErrors(NamedTuple):
@@ -108,51 +116,71 @@ class UncaughtErrors(NamedTuple):
     pattern: str
 
 
+@dataclass(frozen=True, slots=True)
+class InspectionView:
+    """Result of an inspection; its serialisation is the JSON. Each list begins with what is most frequent.
+
+    - `crossing`: spans that may belong to a run of another trace, by what: workers that each have some traces cannot join them.
+    - `events`: those that are read first. `unknown`: the scopes that look like agents' work first.
+    - `tools`: of equals, the one first that was called in the earliest run.
+    - `mapping`: rules of `mapping.spans` for the scopes that look like agents' work.
+    - `uncaught_errors`: tools of which at least `MIN_ALIKE` results begin alike with an error word, though no rule makes the
+      calls fail.
+    """
+
+    spans: int
+    crossing: Mapping[str, int]
+    recognised: Sequence[Recognised]
+    events: Sequence[LogEvents]
+    unknown: Sequence[Unknown]
+    agents: Sequence[AgentTelemetry]
+    tools: Sequence[ToolClass]
+    mapping: Mapping[str, Sequence[Mapping[str, Any]]]
+    uncaught_errors: Sequence[UncaughtErrors]
+
+
 class Inspection:
-    """Counts of a recording: `see` counts spans, `take` runs."""
+    """Counts of a recording: `see` counts spans, `take` runs, and `found` returns the result."""
 
     def __init__(self, settings: Settings) -> None:
         self._reader = Reader(settings, TABLE)
         tools = settings.tools
         self._rules = ToolRules(tuple(tools.helpers), tuple(tools.effects), tuple(tools.reads))
-        self.spans = 0
-        self._recognised: Counter[Recognised] = Counter()
-        self._events: Counter[LogEvents] = Counter()
+        self._spans = 0
+        self._recognised: Counter[tuple[str, str, str]] = Counter()
+        self._events: Counter[tuple[str, str, str | None, str | None]] = Counter()
         self._runs: dict[AgentKey, Counter[str]] = {}
         self._sessions: dict[AgentKey, set[str]] = {}
         self._unknown = Proposal()
         self._tools: Counter[str] = Counter()
         self._first: dict[str, tuple[int, str, int]] = {}
-        self.crossing: Counter[str] = Counter()
-        """Spans that may belong to a run of another trace, by what: workers that each have some traces cannot join them."""
+        self._crossing: Counter[str] = Counter()
 
     def see(self, batch: Batch) -> None:
         """Count the spans and log events of a batch."""
         for log in batch.logs:
             self._see_event(log)
         if batch.evaluations:
-            self._events[LogEvents(EVALUATION, "", "evaluations", Kind.EVALUATION.value)] += len(batch.evaluations)
+            self._events[EVALUATION, "", "evaluations", Kind.EVALUATION.value] += len(batch.evaluations)
+        self._spans += len(batch.spans)
         for span in batch.spans:
-            self.spans += 1
             convention = self._reader.convention_of(span)
             if convention is None:
                 self._unknown.add(span)
-            else:
+            if convention is not None or span.links:
                 found = self._reader.read(span)
-                self._recognised[Recognised(convention, found.kind.value, span.scope)] += 1
-                self.crossing.update(crossing(found))
-            if convention is None and span.links:
-                self.crossing.update(crossing(self._reader.read(span)))
+                self._crossing.update(crossing(found))
+                if convention is not None:
+                    self._recognised[convention, found.kind.value, span.scope] += 1
 
     def _see_event(self, log: RawLog) -> None:
-        read = self._reader.event_of(log)
-        found = LogEvents(log.name, log.scope, None, None)
+        read, found = self._reader.event_of(log), (log.name, log.scope, None, None)
         if read is not None:
             convention, event = read
             kind = Kind.MODEL if event.conversation is None else event.kind
-            found = LogEvents(log.name, log.scope, convention, kind.value)
+            found = (log.name, log.scope, convention, kind.value)
         if found not in self._events and len(self._events) >= MAX_GROUPS:
-            found = LogEvents(OTHERS, "", None, None)
+            found = (OTHERS, "", None, None)
         self._events[found] += 1
 
     def take(self, runs: Sequence[Run]) -> None:
@@ -160,85 +188,45 @@ class Inspection:
         for run in runs:
             known = self._runs.setdefault(run.key, Counter(dict.fromkeys(CARRIED, 0)))
             known.update(name for name, holds in CARRIED.items() if holds(run))
-            if run.session_id is not None and not run.nested:
-                self._sessions.setdefault(run.key, set()).add(run.session_id)
             if not run.nested:
+                if run.session_id is not None:
+                    self._sessions.setdefault(run.key, set()).add(run.session_id)
                 for at, call in enumerate(run.tool_calls or ()):
                     self._tools[call.name] += 1
                     here = (run.start_ns, run.run_id, at)
                     self._first[call.name] = min(here, self._first.get(call.name, here))
 
-    @property
-    def recognised(self) -> list[tuple[Recognised, int]]:
-        """Spans by convention, kind and scope, the most first. Kind `other`: known, and no step of a run."""
-        return sorted(self._recognised.items(), key=lambda item: (-item[1], item[0]))
-
-    @property
-    def events(self) -> list[tuple[LogEvents, int]]:
-        """Log events by name and scope: those that are read first, the most first."""
-        return sorted(
-            self._events.items(), key=lambda item: (item[0].kind is None, -item[1], item[0].scope, item[0].name)
+    def found(self) -> InspectionView:
+        """Return what was counted so far."""
+        return InspectionView(
+            spans=self._spans,
+            crossing=dict(self._crossing),
+            recognised=[Recognised(*key, number) for key, number in _ranked(self._recognised)],
+            events=sorted(
+                (LogEvents(*key, number) for key, number in self._events.items()),
+                key=lambda one: (one.kind is None, -one.events, one.scope, one.name),
+            ),
+            unknown=self._unknown.scopes(),
+            agents=sorted(map(self._agent, self._runs), key=lambda known: (-known.runs["runs"], *known.key.values())),
+            tools=[
+                ToolClass(name, number, *classified(name, self._rules))
+                for name, number in sorted(self._tools.items(), key=lambda item: (-item[1], self._first[item[0]]))
+            ],
+            mapping={"spans": self._unknown.rules()},
+            uncaught_errors=[
+                UncaughtErrors(tool, word, number, _pattern(word))
+                for (tool, word), number in _ranked(self._reader.hasher.uncaught_errors)
+                if number >= MIN_ALIKE
+            ],
         )
 
-    @property
-    def unknown(self) -> list[Unknown]:
-        """The scopes no convention knows, those that look like agents' work first."""
-        return self._unknown.scopes()
-
-    @property
-    def agents(self) -> list[AgentTelemetry]:
-        """The data of each agent, the most runs first."""
-        found = [AgentTelemetry(key, known, len(self._sessions.get(key, ()))) for key, known in self._runs.items()]
-        return sorted(found, key=lambda known: (-known.runs["runs"], known.key))
-
-    @property
-    def tools(self) -> list[ToolClass]:
-        """The tools that were called, the most called first, of equals the one that was called in the earliest run."""
-        ordered = sorted(self._tools.items(), key=lambda item: (-item[1], self._first[item[0]]))
-        return [ToolClass(name, number, classified(name, self._rules)) for name, number in ordered]
-
-    @property
-    def mapping(self) -> list[dict[str, Any]]:
-        """Rules of `mapping.spans` for the scopes that look like agents' work."""
-        return self._unknown.rules(found.scope for found in self.unknown if found.suspected)
-
-    @property
-    def uncaught_errors(self) -> list[UncaughtErrors]:
-        """Tools of which at least `MIN_ALIKE` results begin alike with an error word, though no rule makes the calls fail."""
-        found = self._reader.hasher.uncaught_errors
-        return [
-            UncaughtErrors(tool, word, number, _pattern(word))
-            for (tool, word), number in sorted(found.items(), key=lambda item: (-item[1], item[0]))
-            if number >= MIN_ALIKE
-        ]
+    def _agent(self, key: AgentKey) -> AgentTelemetry:
+        runs, sessions = self._runs[key], len(self._sessions.get(key, ()))
+        return AgentTelemetry(key._asdict(), runs, sessions, runs["with_session"] == sessions >= 3)
 
 
-def as_json(inspection: Inspection) -> dict[str, Any]:
-    """The inspection as plain values, for programs."""
-    return {
-        "spans": inspection.spans,
-        "crossing": dict(inspection.crossing),
-        "recognised": [{**found._asdict(), "spans": number} for found, number in inspection.recognised],
-        "events": [{**found._asdict(), "events": number} for found, number in inspection.events],
-        "unknown": [
-            {**found._asdict(), "names": dict(found.names), "keys": dict(found.keys)} for found in inspection.unknown
-        ],
-        "agents": [
-            {
-                "key": known.key._asdict(),
-                **known.runs,
-                "sessions": known.sessions,
-                "invented_sessions": known.invented_sessions,
-            }
-            for known in inspection.agents
-        ],
-        "tools": [
-            {"name": tool.name, "calls": tool.calls, "effect": tool.rule.effect, "why": tool.rule.why}
-            for tool in inspection.tools
-        ],
-        "mapping": {"spans": inspection.mapping},
-        "uncaught_errors": [found._asdict() for found in inspection.uncaught_errors],
-    }
+def _ranked(counts: Mapping[K, int]) -> list[tuple[K, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _pattern(word: str) -> str:
@@ -249,176 +237,149 @@ def _pattern(word: str) -> str:
 # --- Terminal ---------------------------------------------------------------------------------------------------------
 
 
-def render(inspection: Inspection, rows: Sequence[tuple[str, Sequence[Row]]], console: Console) -> None:
+def render(found: InspectionView, rows: Sequence[tuple[str, Sequence[Row]]], console: Console) -> None:
     """Print what was found. `rows`: each agent's name and the rows of its window."""
-    for part in _page(inspection, rows):
+    for part in _page(found, rows):
         console.print(part)
         console.print()
 
 
-def _page(inspection: Inspection, rows: Sequence[tuple[str, Sequence[Row]]]) -> Iterator[RenderableType]:
-    yield _spans(inspection)
-    if inspection.events:
-        yield _events(inspection.events)
-    if inspection.unknown:
-        yield _unknown(inspection.unknown)
-    if rules := inspection.mapping:
-        yield _mapping(rules)
-    yield _runs(inspection.agents)
-    if inspection.tools:
-        yield _tools(inspection)
-    if found := inspection.uncaught_errors:
-        yield _uncaught(found)
+def _page(found: InspectionView, rows: Sequence[tuple[str, Sequence[Row]]]) -> Iterator[RenderableType]:
+    yield _spans(found)
+    if found.events:
+        yield _events(found.events)
+    if found.unknown:
+        yield _unknown(found.unknown)
+    if rules := found.mapping["spans"]:
+        yield Group(
+            heading("A mapping for these spans, by their names and keys"),
+            dim("Correct what is wrong, put it into a settings file, and read the recording again with --config:"),
+            Padding(Text("\n".join(settings_lines(rules)), "cyan"), INDENT),
+        )
+    yield _runs(found.agents)
+    if found.tools:
+        yield _tools(found.tools)
+    if found.uncaught_errors:
+        yield _uncaught(found.uncaught_errors)
     yield _missing(rows)
 
 
-def _spans(inspection: Inspection) -> RenderableType:
-    table = columns("Spans recognized, by convention", "as", "scope", "spans", numbers=1)
-    for found, number in inspection.recognised[:MAX_LINES]:
-        table.add_row(found.convention, found.kind, clean(found.scope), f"{number:,}")
-    known = sum(number for _, number in inspection.recognised)
-    total = dim(f"{known:,} of {count(inspection.spans, 'span')} recognized; `other` is known, and no step of a run.")
-    return Group(table, *_more(len(inspection.recognised)), total, *_crossing(inspection))
+def _table(
+    titles: Sequence[str], align: str, rows: Sequence[Sequence[Cell]], notes: Sequence[Cell] = ()
+) -> RenderableType:
+    rest = len(rows) - MAX_LINES
+    more = [f"{rest:,} more; --format json has all."] if rest > 0 else []
+    return drawn(Section(titles, align, rows[:MAX_LINES], [*more, *notes]))
 
 
-def _events(found: Sequence[tuple[LogEvents, int]]) -> RenderableType:
-    table = columns("Log events, by name", "scope", "read by", "as", "events", numbers=1)
-    for one, number in found[:MAX_LINES]:
-        read_as = Text(one.kind) if one.kind is not None else dim("not read")
-        table.add_row(clean(one.name), clean(one.scope), one.convention or "", read_as, f"{number:,}")
-    read = sum(number for one, number in found if one.kind is not None)
-    return Group(table, *_more(len(found)), dim(f"{read:,} of {count(sum(n for _, n in found), 'event')} read."))
+def _warning(text: str) -> Text:
+    return Text(f"⚠ {text}", "yellow")
 
 
-def _crossing(inspection: Inspection) -> Iterator[RenderableType]:
-    """Yield what one process joins across traces, and workers on Kafka do not."""
-    if inspection.crossing:
-        known = " and ".join(
-            f"{CROSSING_WORDS[what]} of {count(number, 'span')}" for what, number in inspection.crossing.items()
-        )
-        yield Text(
-            f"⚠ Runs that cross traces, by {known}: workers on Kafka do not join them (docs/guides/scale.md).", "yellow"
-        )
+def _option(line: str) -> tuple[str, str]:
+    """Return an option to paste, and its style."""
+    return f"--set {shlex.quote(line)}", "cyan"
+
+
+def _spans(found: InspectionView) -> RenderableType:
+    rows = [(one.convention, one.kind, clean(one.scope), f"{one.spans:,}") for one in found.recognised]
+    known = f"{sum(one.spans for one in found.recognised):,} of {count(found.spans, 'span')} recognized"
+    notes: list[Cell] = [f"{known}; `other` is known, and no step of a run."]
+    if found.crossing:
+        crossing = " and ".join(f"{CROSSING_WORDS[what]} of {count(n, 'span')}" for what, n in found.crossing.items())
+        remedy = "workers on Kafka do not join them (docs/guides/scale.md)."
+        notes.append(_warning(f"Runs that cross traces, by {crossing}: {remedy}"))
+    return _table(("Spans recognized, by convention", "as", "scope", "spans"), "lllr", rows, notes)
+
+
+def _events(found: Sequence[LogEvents]) -> RenderableType:
+    rows = [
+        (clean(one.name), clean(one.scope), one.convention or "", one.kind or dim("not read"), f"{one.events:,}")
+        for one in found
+    ]
+    read, total = sum(one.events for one in found if one.kind is not None), sum(one.events for one in found)
+    notes = [f"{read:,} of {count(total, 'event')} read."]
+    return _table(("Log events, by name", "scope", "read by", "as", "events"), "llllr", rows, notes)
 
 
 def _unknown(unknown: Sequence[Unknown]) -> RenderableType:
-    table = columns("Not recognized, by scope", "spans", numbers=1)
-    for found in unknown[:MAX_LINES]:
-        mark = " ← looks like agents' work" if found.suspected else ""
-        table.add_row(Text.assemble(clean(found.scope), (mark, "yellow")), f"{found.spans:,}")
+    mark = " ← looks like agents' work"
+    rows = [
+        (Text.assemble(clean(found.scope), (mark if found.suspected else "", "yellow")), f"{found.spans:,}")
+        for found in unknown
+    ]
     offers = [Padding(_offer(found), INDENT) for found in unknown[:3] if found.suspected]
     closing = dim("A new convention takes one file: docs/contributing/add-a-convention.md.")
-    return Group(table, *_more(len(unknown)), *offers, *([closing] if offers else []))
+    return Group(_table(("Not recognized, by scope", "spans"), "lr", rows), *offers, *([closing] if offers else []))
 
 
 def _offer(found: Unknown) -> RenderableType:
     """Return the names of the spans of an unknown convention, and the keys of its attributes."""
-    names = ", ".join(f"{clean(name, 40)} ×{number:,}" for name, number in found.names)
-    keys = ", ".join(f"{clean(key, 60)} ×{number:,}" for key, number in found.keys)
+    names = ", ".join(f"{clean(name, 40)} ×{number:,}" for name, number in found.names.items())
+    keys = ", ".join(f"{clean(key, 60)} ×{number:,}" for key, number in found.keys.items())
     return Group(Text(clean(found.scope), "bold"), dim(f"spans: {names}"), dim(f"attributes: {keys or 'none'}"))
-
-
-def _mapping(rules: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Return rules for unknown spans as lines of a settings file, ready to paste."""
-    return Group(
-        heading("A mapping for these spans, by their names and keys"),
-        dim("Correct what is wrong, put it into a settings file, and read the recording again with --config:"),
-        Padding(Text("\n".join(settings_lines(rules)), "cyan"), INDENT),
-    )
-
-
-def settings_lines(rules: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield `mapping.spans` as YAML."""
-    yield from ("mapping:", "  spans:")
-    for rule in rules:
-        for number, (field, value) in enumerate(rule.items()):
-            yield f"    {' ' if number else '-'} {field}: {json.dumps(value)}"
 
 
 def _uncaught(found: Sequence[UncaughtErrors]) -> RenderableType:
     """Return the tools whose results look like errors that nothing catches, and the option that does."""
-    lines = [
-        Text(
-            f"⚠ {clean(one.tool)}: {count(one.results, 'result')} of successful calls with {one.word!r} at the start.",
-            "yellow",
-        )
-        for one in found[:MAX_LINES]
-    ]
     patterns = list(dict.fromkeys(one.pattern for one in found))
-    option = shlex.quote(f"tools.soft_errors={json.dumps(patterns)}")
     return Group(
         heading("Results that look like errors"),
-        *lines,
+        *(
+            _warning(
+                f"{clean(one.tool)}: {count(one.results, 'result')} of successful calls with {one.word!r} at the start."
+            )
+            for one in found[:MAX_LINES]
+        ),
         dim("If they are, make these calls failed ones:"),
-        Padding(Text(f"--set {option}", "cyan"), INDENT),
+        Padding(Text(*_option(f"tools.soft_errors={json.dumps(patterns)}")), INDENT),
     )
 
 
 def _runs(agents: Sequence[AgentTelemetry]) -> RenderableType:
     if not agents:
-        return Group(
-            heading("Runs"),
-            Text("No run was found: no span is an agent invocation, and there is no tool call without one."),
-        )
-    table = columns("Runs, by agent", "runs", "nested", "calls seen", "outcome", "tokens", "task", "session", numbers=7)
-    for known in agents[:MAX_LINES]:
-        table.add_row(agent_name(known.key), *_shares(known))
-    return Group(
-        table, *_more(len(agents)), *(Text(f"⚠ {note}", "yellow") for known in agents for note in _notes(known))
-    )
+        text = "No run was found: no span is an agent invocation, and there is no tool call without one."
+        return Group(heading("Runs"), Text(text))
+    titles = ("Runs, by agent", "runs", "nested", "calls seen", "outcome", "tokens", "task", "session")
+    notes = [_warning(f"{known.name}: {note}") for known in agents for note in _notes(known)]
+    return _table(titles, "lrrrrrrr", [(known.name, *_shares(known.runs)) for known in agents], notes)
 
 
-def _shares(known: AgentTelemetry) -> Iterator[str]:
-    runs = known.runs
+def _shares(runs: Mapping[str, int]) -> Iterator[str]:
     yield from (f"{runs['runs']:,}", f"{runs['nested']:,}")
-    of = runs["runs"] + runs["nested"]
     for number in (runs["observed"] + runs["from_messages"], runs["outcomes"], runs["tokens"], runs["tasks"]):
-        yield percent(number / of)
-    yield percent(runs["with_session"] / runs["runs"]) if runs["runs"] else "–"
+        yield percent(number / (runs["runs"] + runs["nested"]))
+    yield percent(runs["with_session"] / runs["runs"]) if runs["runs"] else ABSENT
 
 
 def _notes(known: AgentTelemetry) -> Iterator[str]:
     """Yield what limits the data of an agent's runs."""
-    name, runs = agent_name(known.key), known.runs
-    unknown = runs["calls"] - runs["arguments"]
+    runs = known.runs
     notes = (
         (runs["from_messages"], "the calls of {} were read from model messages, without their failures."),
         (runs["unobservable"], "the tools of {} cannot be observed; they do not count for paths."),
         (runs["incomplete"], "{} without a root span; they do not count for paths."),
-        (unknown, "arguments of calls are unknown in {}; retries are matched by tool alone."),
+        (runs["calls"] - runs["arguments"], "arguments of calls are unknown in {}; retries are matched by tool alone."),
     )
     if known.invented_sessions:
-        yield f"{name}: every run has a conversation id of its own; the instrumentation makes them up, so no session is real."
-    yield from (f"{name}: {note.format(count(number, 'run'))}" for number, note in notes if number)
+        yield "every run has a conversation id of its own; the instrumentation makes them up, so no session is real."
+    yield from (note.format(count(number, "run")) for number, note in notes if number)
 
 
-def _tools(inspection: Inspection) -> RenderableType:
-    table = columns("Tools called", "the world", "because", "calls", numbers=1)
-    for tool in inspection.tools[:MAX_LINES]:
-        effect = Text("changes it", "bold") if tool.rule.effect else Text("only reads", "dim")
-        table.add_row(clean(tool.name), effect, tool.rule.why, f"{tool.calls:,}")
-    return Group(
-        table, *_more(len(inspection.tools)), dim("To correct it, here or in a settings file:"), *_remedies(inspection)
-    )
-
-
-def _remedies(inspection: Inspection) -> Iterator[RenderableType]:
-    """Yield the options that correct a classification, with a tool of the recording, ready to paste."""
+def _tools(tools: Sequence[ToolClass]) -> RenderableType:
+    effects = {True: Text("changes it", "bold"), False: dim("only reads")}
+    rows = [(clean(one.name), effects[one.effect], one.why, f"{one.calls:,}") for one in tools]
+    notes: list[Cell] = ["To correct it, here or in a settings file:"]
     for effect, setting, means in ((True, "tools.reads", "only reads"), (False, "tools.effects", "changes it")):
-        name = next((tool.name for tool in inspection.tools if tool.rule.effect is effect), None)
+        name = next((clean(tool.name) for tool in tools if tool.effect is effect), None)
         if name is not None:
-            line = shlex.quote(f"{setting}={json.dumps([clean(name)], ensure_ascii=False)}")
-            yield Padding(Text.assemble((f"--set {line}", "cyan"), (f"  {clean(name)} {means}", "dim")), INDENT)
+            option = _option(f"{setting}={json.dumps([name], ensure_ascii=False)}")
+            notes.append(Text.assemble("  ", option, (f"  {name} {means}", "dim")))
+    return _table(("Tools called", "the world", "because", "calls"), "lllr", rows, notes)
 
 
 def _missing(rows: Sequence[tuple[str, Sequence[Row]]]) -> RenderableType:
     if not rows:
         return Group(heading("Missing data"), Text("Every number: without a run there is nothing to compute."))
-    gaps = list(missing_data([(name, missing_of(of_agent)) for name, of_agent in rows]))
-    if not gaps:
-        return Group(heading("Missing data"), Text("None: every number has the data it needs."))
-    return Group(heading("Missing data, and how to add it"), *gaps)
-
-
-def _more(number: int) -> list[RenderableType]:
-    return [dim(f"{number - MAX_LINES:,} more; --format json has all.")] if number > MAX_LINES else []
+    gaps = missing_data([(name, missing_of(of_agent)) for name, of_agent in rows])
+    return gaps or Group(heading("Missing data"), Text("None: every number has the data it needs."))

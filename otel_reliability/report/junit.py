@@ -35,7 +35,7 @@ def render(report: ReportView) -> str:
     """
     suites = Element("testsuites", name="otel-reliability report")
     for agent in report.agents:
-        suite = _suite(suites, f"{agent_name(agent.key)} ({place(agent.key)})")
+        suite = SubElement(suites, "testsuite", name=allowed(f"{agent_name(agent.key)} ({place(agent.key)})"))
         for name in ALL_SPECS:
             _number(suite, agent, name)
     return _written(suites)
@@ -44,16 +44,12 @@ def render(report: ReportView) -> str:
 def render_gate(results: Sequence[TargetResult], unchanged: Sequence[Unchanged] = ()) -> str:
     """Return a test for each result. A target without data is an error: neither passed nor failed."""
     suites = Element("testsuites", name="otel-reliability gate")
-    suite = _suite(suites, f"gate: {summary([*results, *unchanged])}")
+    suite = SubElement(suites, "testsuite", name=allowed(f"gate: {summary([*results, *unchanged])}"))
     for result in results:
         _case(suite, f"{result.target.text} [{result.subject}]", result.state, "target", result.sentence, result.doubt)
     for one in unchanged:
         _case(suite, f"no change [{one.finding.name}]", one.state, "change", one.finding.change.sentence)
     return _written(suites)
-
-
-def _suite(suites: Element, name: str) -> Element:
-    return SubElement(suites, "testsuite", name=allowed(name))
 
 
 def _number(suite: Element, agent: AgentView, name: str) -> None:

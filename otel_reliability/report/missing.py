@@ -142,16 +142,14 @@ def missing_of(rows: Sequence[Row]) -> list[Gap]:
     context limits: 1 of 2; outcomes: 2 of 2
     """
     found = (Gap(*data[:3], *data.lacking(rows)) for data in REQUIRED_DATA)
-    return [_with_models(gap, rows) if gap.missing == CONTEXT_LIMITS else gap for gap in found if gap.runs]
-
-
-def _with_models(gap: Gap, rows: Sequence[Row]) -> Gap:
-    """Return the gap with the models whose context limit is not known."""
-    models = models_without_limit(rows)
-    if not models:
-        return replace(gap, remedy=gap.remedy + OR_PRICES)
-    remedy = f"not known of {listed(models, 5)}: --set 'context_limits={models[0]}=128000'{OR_PRICES}"
-    return replace(gap, remedy=remedy)
+    gaps = {gap.missing: gap for gap in found if gap.runs}
+    if CONTEXT_LIMITS in gaps:
+        gap, models = gaps[CONTEXT_LIMITS], models_without_limit(rows)
+        if models:
+            remedy = f"not known of {listed(models, 5)}: --set 'context_limits={models[0]}=128000'"
+            gap = replace(gap, remedy=remedy)
+        gaps[CONTEXT_LIMITS] = replace(gap, remedy=gap.remedy + OR_PRICES)
+    return list(gaps.values())
 
 
 def models_without_limit(rows: Sequence[Row]) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.span import RawSpan
@@ -56,7 +57,7 @@ TOKEN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "output_tokens": frozenset({"output", "out", "completion"}),
 }
 OTHER_WORDS: Final = frozenset(
-    {
+    [
         "type",
         "kind",
         "version",
@@ -69,7 +70,7 @@ OTHER_WORDS: Final = frozenset(
         "seconds",
         "url",
         "description",
-    }
+    ]
 )
 """Words of keys that hold none of these fields."""
 FIELDS_OF: Final[Mapping[str, tuple[str, ...]]] = {
@@ -99,8 +100,8 @@ class Unknown(NamedTuple):
 
     scope: str
     spans: int
-    names: tuple[tuple[str, int], ...]
-    keys: tuple[tuple[str, int], ...]
+    names: Mapping[str, int]
+    keys: Mapping[str, int]
     suspected: bool
 
 
@@ -123,24 +124,27 @@ class Proposal:
 
     def scopes(self) -> list[Unknown]:
         """Return the scopes, those that look like agents' work first."""
-        found = [self._scope(scope) for scope in {group.scope for group in self._spans}]
+        names: dict[str, Counter[str]] = {}
+        keys: dict[str, Counter[str]] = {}
+        for group, number in self._spans.items():
+            names.setdefault(group.scope, Counter())[group.name] += number
+            keys.setdefault(group.scope, Counter()).update(self._keys[group])
+        found = [
+            Unknown(
+                scope,
+                spans=of_name.total(),
+                names=dict(of_name.most_common(MAX_SHOWN)),
+                keys=dict(keys[scope].most_common(MAX_SHOWN)),
+                suspected=any(AGENT_WORDS.search(text) for text in (*of_name, *keys[scope])),
+            )
+            for scope, of_name in names.items()
+        ]
         return sorted(found, key=lambda unknown: (not unknown.suspected, -unknown.spans, unknown.scope))
 
-    def _scope(self, scope: str) -> Unknown:
-        names, keys = Counter[str](), Counter[str]()
-        for group, number in self._spans.items():
-            if group.scope == scope:
-                names[group.name] += number
-                keys.update(self._keys[group])
-        suspected = any(AGENT_WORDS.search(text) for text in (*names, *keys))
-        return Unknown(
-            scope, names.total(), (*names.most_common(MAX_SHOWN),), (*keys.most_common(MAX_SHOWN),), suspected
-        )
-
-    def rules(self, scopes: Iterable[str]) -> list[Rule]:
-        """Return rules for the spans of these scopes, those of runs first; none where no kind can be recognized."""
+    def rules(self) -> list[Rule]:
+        """Return rules for the spans that look like agents' work, those of runs first; none where no kind can be recognized."""
         found: dict[tuple[str, str, Mark | None], list[Group]] = {}
-        for scope in sorted(set(scopes)):
+        for scope in sorted(unknown.scope for unknown in self.scopes() if unknown.suspected):
             groups = [group for group in self._spans if group.scope == scope and group.name != OTHERS]
             key = self._kind_key(groups)
             for group in sorted(groups):
@@ -171,15 +175,19 @@ class Proposal:
         fields = _fields(kind, list(keys))
         names = sorted({group.name for group in groups})
         if mark is not None:
-            where: Rule = (
-                {"name": _literal(names[0])}
-                if len(names) == 1
-                else {}
-                if scope == NO_SCOPE
-                else {"scope": _literal(scope)}
-            )
+            where: Rule = {} if scope == NO_SCOPE else {"scope": _literal(scope)}
+            if len(names) == 1:
+                where = {"name": _literal(names[0])}
             return [{"kind": kind, **where, "attributes": {mark[0]: mark[1]}, **fields}]
         return [{"kind": kind, "name": pattern, **fields} for pattern in _patterns(names)]
+
+
+def settings_lines(rules: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield `mapping.spans` as YAML, ready to paste."""
+    yield from ("mapping:", "  spans:")
+    for rule in rules:
+        for number, (key, value) in enumerate(rule.items()):
+            yield f"    {' ' if number else '-'} {key}: {json.dumps(value)}"
 
 
 def _kind_word(value: object) -> str | None:
@@ -224,18 +232,17 @@ def _token_key(sides: frozenset[str], keys: Sequence[str]) -> str | None:
 
 def _key(field: str, keys: Sequence[str]) -> str | None:
     """Return the key with the best word for a field, of equals the shortest; no key that speaks of another field."""
-    is_name = field in {"agent", "tool", "model"}
-    best: tuple[int, int, str] | None = None
-    for key in keys:
-        words = _words(key)
-        if not TOKENS.isdisjoint(words) or not OTHER_WORDS.isdisjoint(words):
-            continue
-        if is_name and not {*FIELDS["arguments"], *FIELDS["result"], *FIELDS["outcome"]}.isdisjoint(words):
-            continue
-        rank = next((rank for rank, word in enumerate(FIELDS[field]) if word in words), None)
-        if rank is not None and (best is None or (rank, len(key), key) < best):
-            best = rank, len(key), key
-    return None if best is None else best[2]
+    others = TOKENS | OTHER_WORDS
+    if field in {"agent", "tool", "model"}:
+        others = others.union(FIELDS["arguments"], FIELDS["result"], FIELDS["outcome"])
+    ranked = [
+        (rank, len(key), key)
+        for key in keys
+        if others.isdisjoint(words := _words(key))
+        for rank, word in enumerate(FIELDS[field])
+        if word in words
+    ]
+    return min(ranked)[2] if ranked else None
 
 
 def _patterns(names: Sequence[str]) -> list[str]:
@@ -244,10 +251,7 @@ def _patterns(names: Sequence[str]) -> list[str]:
     for name in names:
         start = re.match(r"[A-Za-z_]+[:./ ]", name)
         starts.setdefault(start[0] if start else name, []).append(name)
-    return [
-        _literal(start) + "*" if len(of) > 1 else _literal(of[0])
-        for start, of in sorted(starts.items())
-    ]  # fmt: skip
+    return [_literal(start) + "*" if len(of) > 1 else _literal(of[0]) for start, of in sorted(starts.items())]
 
 
 def _literal(text: str) -> str:

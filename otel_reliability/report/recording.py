@@ -7,6 +7,7 @@ and a recording of any size needs no more memory than its overlapping runs.
 
 from __future__ import annotations
 
+import heapq
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -17,14 +18,12 @@ from msgspec.structs import replace
 from otel_reliability.config import ChangeSettings, LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
-from otel_reliability.model.span import TraceId
-from otel_reliability.report.completion import Completion
+from otel_reliability.model.span import RawSpan, TraceId
 from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.chunks import Progress
-from otel_reliability.sources.mentions import mentions_in
+from otel_reliability.sources.mentions import Mentions, mentions_in
 from otel_reliability.sources.otlp_json import read_file, read_lines
-from otel_reliability.windows.session import SessionScores
-from otel_reliability.windows.sessions import SessionEvent
+from otel_reliability.windows.sessions import SessionEvent, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
 T = TypeVar("T")
@@ -35,6 +34,8 @@ SESSION_ID: Final = 1
 """Items of a closed session: when it ended, and its id."""
 MAX_RUNS: Final = 100_000
 """Runs of an agent that a report covers; beyond, the newest."""
+MOST_LINKED: Final = 100_000
+"""Traces with links between them that are remembered; beyond, no trace counts as complete any more."""
 SESSIONS_PER_BATCH: Final = 1_000
 """Sessions that close together at the end: the scores of all of them would take more memory than the whole reading."""
 
@@ -62,10 +63,6 @@ def for_report(settings: Settings, window: WindowSettings | None = None) -> Sett
     return replace(settings, windows=(whole,), change=replace(settings.change, enabled=False))
 
 
-def _no_progress(path: str | os.PathLike[str] | None) -> None:
-    """Report no progress."""
-
-
 class Recording:
     """The runs of one or more files.
 
@@ -84,7 +81,7 @@ class Recording:
         split_by: str | None = None,
     ) -> None:
         self.settings = settings
-        self.engine = Engine(settings, clock=_stopped, wall=None, split_by=split_by)
+        self.engine = Engine(settings, clock=lambda: 0.0, wall=None, split_by=split_by)  # time stands still
         self.problems: Counter[str] = Counter()
         """Lines and spans that could not be used, by reason."""
         self._scored: dict[AgentKey, dict[str, int | SessionEvent]] = {}
@@ -104,7 +101,7 @@ class Recording:
     def read_all(
         self,
         paths: Sequence[str | os.PathLike[str]],
-        progress: Callable[[str | os.PathLike[str] | None], Progress | None] = _no_progress,
+        progress: Callable[[str | os.PathLike[str] | None], Progress | None] = lambda _: None,
     ) -> None:
         """Read these files, after which none will follow. Where each can be read twice, it is scanned first.
 
@@ -119,7 +116,9 @@ class Recording:
         for path, file in zip(paths, mentions.files, strict=True):
             for number, batch in read_lines(path, progress=progress(path), size=file.size):
                 line = file.first_line + number - 1
-                self._complete(completion.before(line))
+                if complete := completion.before(line):
+                    self.engine.complete(complete)
+                    self._pass_on()
                 completion.see(line, batch.spans)
                 self._receive(batch)
 
@@ -169,11 +168,6 @@ class Recording:
 
         return Lazy([item for item in ended if item[0] >= since_ns], scores)
 
-    def _complete(self, traces: Sequence[TraceId]) -> None:
-        if traces:
-            self.engine.complete(traces)
-            self._pass_on()
-
     def _receive(self, batch: Batch) -> None:
         if self._batch_seen is not None:
             self._batch_seen(batch)
@@ -214,13 +208,47 @@ class Recording:
             del self._scored[key][first]
 
 
+class Completion:
+    """The traces that have begun, by the line that names them last.
+
+    A trace that a link may join to another is never complete: its linked spans can be on any line.
+    """
+
+    def __init__(self, mentions: Mentions) -> None:
+        self._mentions = mentions
+        self._ends: list[tuple[int, TraceId]] = []
+        self._begun: set[TraceId] = set()
+        self._linked: set[TraceId] = set()
+        self._is_sound = True
+
+    def before(self, line: int) -> list[TraceId]:
+        """Return the traces that are complete when this line begins, each once."""
+        found: list[TraceId] = []
+        while self._ends and self._ends[0][0] < line and self._is_sound:
+            trace_id = heapq.heappop(self._ends)[1]
+            self._begun.discard(trace_id)
+            if trace_id not in self._linked:
+                found.append(trace_id)
+        return found
+
+    def see(self, line: int, spans: Sequence[RawSpan]) -> None:
+        """Record the spans of this line."""
+        for span in spans:
+            if span.links and span.parent_id is None and len(span.links) == 1:
+                self._linked.update((span.trace_id, span.links[0][0]))
+        fresh = list({span.trace_id for span in spans} - self._begun)
+        ends = self._mentions.last(fresh) if fresh else ()
+        if min(ends, default=line) < line or len(self._linked) > MOST_LINKED:
+            self._is_sound = False  # the file has changed since it was scanned, or hangs together all over
+            self._ends, self._begun, self._linked = [], set(), set()
+        if self._is_sound:
+            self._begun.update(fresh)
+            for end, trace_id in zip(ends, fresh, strict=True):
+                heapq.heappush(self._ends, (end, trace_id))
+
+
 def _end(known: int | SessionEvent) -> int:
     return known if isinstance(known, int) else known.closed[END]
-
-
-def _stopped() -> float:
-    """Return the time of a recording's clock, which stands still."""
-    return 0.0
 
 
 class Lazy(Sequence[T], Generic[T]):

@@ -28,9 +28,18 @@ def history(scores: Sequence[float], width: int = 16) -> str:
         return ""
     last = len(scores) - 1
     shown = scores if last < width else [scores[round(at * last / (width - 1))] for at in range(width)]
-    span = max(max(shown) - min(shown), MIN_RANGE)
-    top = min(100.0, (max(shown) + min(shown) + span) / 2)
-    return "".join(_step(1 - (top - score) / span) for score in shown)
+    return "".join(_step(1 - depth) for depth in depths(shown))
+
+
+def depths(scores: Sequence[float]) -> list[float]:
+    """Return how far below the top of a chart each score lies, as a share of its height.
+
+    >>> depths([90, 80, 70]), depths([100, 98])
+    ([0.0, 0.5, 1.0], [0.0, 0.1])
+    """
+    span = max(max(scores) - min(scores), MIN_RANGE)
+    top = min(100.0, (max(scores) + min(scores) + span) / 2)
+    return [(top - score) / span for score in scores]
 
 
 def spread(values: Sequence[float], bins: int = 10) -> str:

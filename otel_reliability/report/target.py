@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from otel_reliability.errors import ConfigurationError, UnknownMetric
@@ -15,7 +14,7 @@ from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.tables import TaskRow
 from otel_reliability.metrics.stability.tier import GRADES
 from otel_reliability.report.build import DISPOSITIONS
-from otel_reliability.report.groups import ALL_SPECS
+from otel_reliability.report.groups import ALL_SPECS, nearest_names
 
 NOISE: Final = 1e-9
 """How far a number may miss its bound by what adding floats costs."""
@@ -76,7 +75,7 @@ def parse(text: str) -> GateTarget:
     name = f"{_bare(path)}.{index}" if index else _bare(path)
     known = OF_TASKS if task else (*ALL_SPECS, *OF_SERIES, *TARGETS, *OF_SPANS)
     if name not in known:
-        raise UnknownMetric(name, _nearest(name, known))
+        raise UnknownMetric(name, nearest_names(name, known))
     return GateTarget(text.strip(), _unquoted(agent), _unquoted(task), name, sign, _bound(text, name, wanted))
 
 
@@ -84,11 +83,6 @@ def _bare(path: str) -> str:
     """Return the name in a path of the JSON report."""
     head, dot, rest = path.partition(".")
     return rest if dot and head in SECTIONS else path
-
-
-def _nearest(name: str, known: Sequence[str]) -> tuple[str, ...]:
-    close = difflib.get_close_matches(name, known, n=3)
-    return tuple(close or difflib.get_close_matches(name, known, n=3, cutoff=0.0))
 
 
 def _unquoted(name: str | None) -> str | None:

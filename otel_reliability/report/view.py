@@ -176,6 +176,43 @@ class Gap:
     of: int
 
 
+# --- Compression of the context ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionEffect:
+    """Number of the calls before a compression, and of those after it, that failed, were retries or were repeats.
+
+    `p` is the probability of so large a difference by chance, adjusted for the number of differences (Holm).
+    """
+
+    name: str
+    before: int
+    calls_before: int
+    after: int
+    calls_after: int
+    p: float
+    more_than_chance: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionView:
+    """The compressions of an agent's context: those that succeeded, in how many `runs` of how many, and those that failed.
+
+    Tokens are sums over those that report both. `compared` runs have calls before and after their first compression; `effects`
+    compare these, and are absent for fewer than 5 runs.
+    """
+
+    compressions: int
+    failed: int
+    runs: int
+    of: int
+    tokens_before: int
+    tokens_after: int
+    compared: int
+    effects: tuple[CompressionEffect, ...]
+
+
 # --- Change of behaviour ----------------------------------------------------------------------------------------------
 
 
@@ -185,10 +222,9 @@ BEHAVIOUR: Final = "behaviour"
 
 @dataclass(frozen=True, slots=True)
 class ChangeMark:
-    """A change of behaviour: about when it began, when it was detected, and its sentence; or a change point, of this `kind`."""
+    """A change of behaviour: about when it began, and its sentence; or a change point, of this `kind`."""
 
     since: Instant
-    noticed: Instant
     sentence: str
     kind: str = BEHAVIOUR
 
@@ -223,31 +259,15 @@ class ScorePoint:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPressure:
-    """The share of the context window that a run filled."""
-
-    run_id: str
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class RetriedTool:
-    """A tool and its retries: in how many runs, in whose longest chains."""
-
-    tool: str
-    retries: int
-    runs: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
     """One agent: its score, every reading with the runs behind it, the findings, the missing data and the caveats.
 
     `runs` leaves perturbed runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs that
     did not fit into the window. Of the hidden fields, `history` is the score over time (oldest first), `recent` the last whole
-    runs (oldest first), `distances` path distances by run id, `exceeding` a line for each open run beyond a bound, `paths` the
-    number of baseline runs by (task, path).
+    runs (oldest first), `exceeding` a line for each open run beyond a bound, `task_outcomes` (passed, known) by task, `paths` the
+    number of baseline runs by (task, path); `distances` are path distances by run id, `pressures` the shares of the context
+    window that runs filled, `retried` (retries, runs) by tool of the longest chains, the most retried first.
     """
 
     key: AgentKey = field(metadata=MERGED)
@@ -272,14 +292,15 @@ class AgentView:
     missing: Sequence[Gap]
     caveats: Sequence[str]
     change: ChangeView | None = None
+    compression: CompressionView | None = None
 
     task_count: int = field(metadata=HIDDEN)
     one_sided: bool = field(metadata=HIDDEN)
     task_outcomes: Mapping[str | None, tuple[int, int]] = field(metadata=HIDDEN)
     paths: Mapping[tuple[str | None, tuple[str, ...]], int] = field(metadata=HIDDEN)
     distances: Mapping[str, float] = field(metadata=HIDDEN)
-    pressures: Sequence[TokenPressure] = field(metadata=HIDDEN)
-    retried: Sequence[RetriedTool] = field(metadata=HIDDEN)
+    pressures: Mapping[str, float] = field(metadata=HIDDEN)
+    retried: Mapping[str, tuple[int, int]] = field(metadata=HIDDEN)
     history: Sequence[ScorePoint] = field(default=(), metadata=HIDDEN)
     recent: Sequence[Run] = field(default=(), metadata=HIDDEN)
     exceeding: Sequence[str] = field(default=(), metadata=HIDDEN)

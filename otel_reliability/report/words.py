@@ -1,20 +1,47 @@
-"""Sentences about an agent that stand in every format."""
+"""Sentences about a recording and its agents, the same in every format; the caveats say what limits the numbers of an agent."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from otel_reliability.change.result import Result
+from otel_reliability.metrics.stability.context_growth import growths
+from otel_reliability.metrics.stability.flag import CONTEXT_GROWTH, RANDOM_STEPS, TOKEN_PRESSURE_HIGH
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.model.reading import MetricSpec
+from otel_reliability.model.row import Row
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import MINUS, clean, count, measured, percent, span_of_time
-from otel_reliability.report.view import AgentComparison, AgentView, Compared, ReadingView
+from otel_reliability.report.view import AgentComparison, AgentView, Compared, ReadingView, ReportView
 from otel_reliability.statistics.intervals import wilson
 
 FULL_COVERAGE: Final = 100.0
 MAX_INTERVAL: Final = 0.8
 """Share of a number's range from which an interval bounds nothing: that of a score then covers CRITICAL to STABLE."""
+
+LIMITING: Final = ("unknown", "left out")
+"""Words of notes that limit what a value means; other notes explain it."""
+
+
+def worst_first(agents: Sequence[AgentView]) -> list[AgentView]:
+    """Return the agents by score, the lowest first; those without one last."""
+    return sorted(agents, key=lambda agent: (agent.score is None, agent.score or 0.0, agent.key))
+
+
+def about_recording(report: ReportView) -> list[str]:
+    """Return how many spans were received and what became of them, then what could not be used, and the limits reached."""
+    fates = ", ".join(f"{amount:,} {name}" for name, amount in report.spans.items() if amount and name != "received")
+    found = [f"{count(report.spans['received'], 'span')} received: {fates}" if fates else "No spans received"]
+    if report.problems:
+        unread = ", ".join(f"{number:,} {reason}" for reason, number in sorted(report.problems.items()))
+        found.append(f"could not be read: {unread}")
+    for attribute, reasons in report.evidence_refused.items():
+        found += [f"{clean(attribute)}: refused {count(times, 'time')} ({why})" for why, times in reasons.items()]
+    return [*found, *report.notes]
+
+
+# --- An agent ---------------------------------------------------------------------------------------------------------
 
 
 def meaning(agent: AgentView) -> str:
@@ -107,6 +134,9 @@ def interval(name: str, reading: ReadingView) -> str:
     return f"{low}–{high}"
 
 
+# --- Two recordings ---------------------------------------------------------------------------------------------------
+
+
 def about_chance(each: AgentComparison) -> str:
     """Return what `more than chance` means here; empty where nothing was tested."""
     if not each.chance.compared:
@@ -134,3 +164,56 @@ def moved(each: AgentComparison) -> tuple[dict[str, Compared], list[str]]:
     """Return the numbers that got better or worse, appeared or vanished, and the names of those that stayed the same."""
     changed = {name: one for name, one in each.metrics.items() if one.verdict not in {"same", "changed"}}
     return changed, [name for name, one in each.metrics.items() if one.verdict == "same"]
+
+
+# --- Caveats ----------------------------------------------------------------------------------------------------------
+
+
+def caveats_of(agent: AgentView, rows: Sequence[Row]) -> list[str]:
+    """Return the caveats of an agent whose window holds these rows."""
+    return [*_of_flags(agent, rows), *_of_window(agent, rows), *_of_outcomes(agent), *_of_readings(agent)]
+
+
+def _of_flags(agent: AgentView, rows: Sequence[Row]) -> Iterator[str]:
+    pressure = agent.metrics["token_budget_pressure"].value
+    if TOKEN_PRESSURE_HIGH in agent.flags and pressure is not None:
+        yield f"UNSTABLE by token pressure: the context window is {percent(pressure)} full on average ({TOKEN_PRESSURE_HIGH})"
+    predictability = agent.metrics["step_predictability"].value
+    if RANDOM_STEPS in agent.flags and predictability is not None:
+        determined = f"the current step determines {percent(max(predictability, 0.0))} of the next"
+        yield f"chooses its tools as if at random: {determined} ({RANDOM_STEPS})"
+    if CONTEXT_GROWTH in agent.flags:
+        soonest = growths(rows)[0]
+        rate = f"{percent(soonest.filled)} full at turn {soonest.turns}, {percent(soonest.slope)} more each turn"
+        until = f"{'at this rate full' if soonest.turns_left else 'full'} at turn {soonest.full_at}"
+        yield f"the context window of session {clean(soonest.session_id)} is {rate}: {until} ({CONTEXT_GROWTH})"
+
+
+def _of_window(agent: AgentView, rows: Sequence[Row]) -> Iterator[str]:
+    if agent.runs_left_out:
+        yield f"{count(agent.runs_left_out, 'older run')} left out: the report covers the newest {len(rows):,}"
+    effective = agent.metrics["window.effective_runs"].value
+    if effective is not None and round(effective) < agent.runs:
+        yield f"the runs were sampled at different rates: they are worth {effective:.0f} equally sampled ones"
+    weighted = sum(row.weight for row in rows)
+    if weighted > len(rows):
+        yield f"the runs are a sample and stand for about {weighted:,}; the numbers are of the runs as they are"
+
+
+def _of_outcomes(agent: AgentView) -> Iterator[str]:
+    by_status = agent.outcomes["by_status"]
+    if by_status:
+        yield (
+            f"{by_status} of {count(agent.passed, 'success')} rest on no more than an end without error "
+            "(outcome.fallback: status): pass rates built on them are too high"
+        )
+
+
+def _of_readings(agent: AgentView) -> Iterator[str]:
+    """Yield each limiting note once, with the names of all numbers that have it."""
+    found: dict[str, list[str]] = {}
+    for name, reading in agent.metrics.items():
+        if reading.value is not None and any(word in reading.note for word in LIMITING):
+            found.setdefault(reading.note, []).append(name)
+    for note, names in found.items():
+        yield f"{note} ({', '.join(names)})"

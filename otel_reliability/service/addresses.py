@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Final, NamedTuple
 
 OFF: Final = "off"
@@ -50,12 +51,7 @@ def parse_address(address: str) -> HostPort | None:
     >>> parse_address("[::1]:4317"), parse_address("localhost:0"), parse_address("off")
     (HostPort(host='::1', port=4317), HostPort(host='localhost', port=0), None)
     """
-    if address == OFF:
-        return None
-    host, colon, port = address.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    if not colon or not bare or (":" in bare) != (host != bare):
-        raise ValueError
-    if not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise ValueError
-    return HostPort(bare, int(port))
+    found = re.fullmatch(LISTENS, address)
+    if found is None:
+        raise ValueError(address)
+    return None if address == OFF else HostPort(found[2].strip("[]"), int(found[3]))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import enum
+from datetime import timedelta
 from typing import Final, NamedTuple
 
-from google.protobuf import any_pb2, duration_pb2
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
 
 from otel_reliability.errors import ReliabilityError
 
@@ -57,12 +60,6 @@ class Refused(ReliabilityError):
         super().__init__(f"{reason}: {detail}")
 
 
-def bare(refusal: Refused) -> Refused:
-    """Return the refusal without its traceback: those frames hold the body, and the waiting handler would hold them."""
-    refusal.__context__ = None
-    return refusal.with_traceback(None)
-
-
 def overload(reason: str, detail: str, *, retry_after: float = RETRY) -> Refused:
     """Return a refusal for now; the client keeps the request and sends it again.
 
@@ -100,44 +97,34 @@ def accepted(signal: OtlpSignal, encoding: Encoding, rejected: int, message: str
     """
     if not rejected and not message:
         return _FULL[encoding]
-    return encoded(_traces(rejected, message) if signal is OtlpSignal.TRACES else _logs(rejected, message), encoding)
+    if signal is OtlpSignal.TRACES:
+        traces = ExportTracePartialSuccess(rejected_spans=rejected, error_message=message)
+        return _encoded(ExportTraceServiceResponse(partial_success=traces), encoding)
+    logs = ExportLogsPartialSuccess(rejected_log_records=rejected, error_message=message)
+    return _encoded(ExportLogsServiceResponse(partial_success=logs), encoding)
 
 
 def refused(refusal: Refused, encoding: Encoding) -> bytes:
     """Return the body of an answer that is no success: a `google.rpc.Status`."""
-    return encoded(status_of(refusal), encoding)
+    return _encoded(status_of(refusal), encoding)
 
 
 def status_of(refusal: Refused) -> Status:
     """Return the status with the reason, and the time after which to retry."""
     found = Status(code=refusal.problem.value.rpc, message=refusal.detail)
     if refusal.retry_after is not None:
-        packed = any_pb2.Any()
-        packed.Pack(retry_info(refusal.retry_after))
-        found.details.append(packed)
+        found.details.add().Pack(retry_info(refusal.retry_after))
     return found
 
 
 def retry_info(seconds: float) -> RetryInfo:
     """Return the detail that holds the time after which to retry."""
-    whole, rest = divmod(round(seconds * 1e9), 1_000_000_000)
-    return RetryInfo(retry_delay=duration_pb2.Duration(seconds=whole, nanos=rest))
+    found = RetryInfo()
+    found.retry_delay.FromTimedelta(timedelta(seconds=seconds))
+    return found
 
 
-def encoded(message: Message, encoding: Encoding) -> bytes:
-    """Return a message in the encoding of the request."""
+def _encoded(message: Message, encoding: Encoding) -> bytes:
     if encoding is Encoding.PROTOBUF:
         return message.SerializeToString()
     return MessageToJson(message, indent=None).encode()
-
-
-def _traces(rejected: int, message: str) -> ExportTraceServiceResponse:
-    found = ExportTraceServiceResponse()
-    found.partial_success.rejected_spans, found.partial_success.error_message = rejected, message
-    return found
-
-
-def _logs(rejected: int, message: str) -> ExportLogsServiceResponse:
-    found = ExportLogsServiceResponse()
-    found.partial_success.rejected_log_records, found.partial_success.error_message = rejected, message
-    return found

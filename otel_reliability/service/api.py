@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError, ReliabilityError
@@ -11,16 +11,14 @@ from otel_reliability.metrics.stability.tier import tier_of
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource
 from otel_reliability.report.gate import check, document
-from otel_reliability.report.json import key_object, plain
-from otel_reliability.report.run_record import record
+from otel_reliability.report.json import key_object, plain, record
 from otel_reliability.report.target import OF_SPANS, parse
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import ChangeView, ReportView
 from otel_reliability.ui.agent_list import UNNAMED, top_penalty
 from otel_reliability.ui.live import Histories, headed, live_view, snapshot, versions_compared
 from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
-from otel_reliability.windows.agent import AgentState
-from otel_reliability.windows.agents import AgentRegistry
+from otel_reliability.windows.agents import AgentRegistry, AgentState
 
 Object = dict[str, Any]
 
@@ -29,8 +27,20 @@ class UnknownAgent(ReliabilityError):
     """Error: no agent of that name has runs here."""
 
 
+class AgentName(NamedTuple):
+    """A service and an agent of it, as requests name them: several agents, unless a namespace and an environment are given."""
+
+    service: str
+    agent: str
+    namespace: str | None = None
+    environment: str | None = None
+
+
 class Agents:
-    """Reads agents of an engine, each as of one moment, and their whole runs. `histories` add scores over time."""
+    """Reads agents of an engine, each as of one moment, and their whole runs. `histories` add scores over time.
+
+    What is asked about a name is asked about all agents that have it. Raises `UnknownAgent` if there is none.
+    """
 
     def __init__(self, engine: Engine, runs: RunStore, histories: Histories | None = None) -> None:
         self._engine, self._runs, self._histories = engine, runs, histories
@@ -39,81 +49,46 @@ class Agents:
         """Return a line for each agent, in the order in which they were first seen."""
         return self._engine.read(lambda agents: self._page(agents, limit, offset)) or {"total": 0, "agents": []}
 
-    def details(
-        self, service: str, agent: str, *, namespace: str | None = None, environment: str | None = None
-    ) -> Object:
-        """Return all agents of that name: one, unless it is known in several namespaces or environments.
+    def details(self, name: AgentName) -> Object:
+        """Return everything about the agents of a name."""
+        return {"agents": list(map(self._details, self._found(name)))}
 
-        Raise `UnknownAgent` if there is none.
-        """
-        return {"agents": list(map(self._details, self._found(service, agent, namespace, environment)))}
+    def gate(self, name: AgentName, requirements: Sequence[str], min_runs: int = 0) -> Object:
+        """Return the results of targets. `min_runs` 0: those that a score needs.
 
-    def gate(
-        self,
-        service: str,
-        agent: str,
-        requirements: Sequence[str],
-        min_runs: int = 0,
-        *,
-        namespace: str | None = None,
-        environment: str | None = None,
-    ) -> Object:
-        """Return the results of targets for all agents of that name. `min_runs` 0: those that a score needs.
-
-        Raise `UnknownAgent` if there is none, `ReliabilityError` for a target that is none, or is not of an agent.
+        Raise `ReliabilityError` for a target that is none, or is not of an agent.
         """
         settings, targets = self._engine.settings, list(map(parse, requirements))
         for target in targets:
             if target.name in OF_SPANS:
-                raise ConfigurationError(
-                    "require", target.text, "a target on an agent", "see /metrics for its own numbers"
-                )
-        agents = [live_view(found, settings) for found in self._found(service, agent, namespace, environment)]
+                allowed = "a target on an agent"
+                raise ConfigurationError("require", target.text, allowed, "see /metrics for its own numbers")
+        agents = [live_view(found, settings) for found in self._found(name)]
         report = ReportView(agents=agents, spans={}, span_reasons={}, problems={}, evidence_refused={}, notes=())
         return document(check(report, targets, min_runs or settings.metrics.min_runs), [])
 
-    def _found(self, service: str, agent: str, namespace: str | None, environment: str | None) -> list[AgentSource]:
-        keys = self._meant(service, agent, namespace, environment)
-        found = [self._engine.read(lambda agents, key=key: snapshot(self._engine, agents, key)) for key in keys]
-        return [one for one in found if one is not None]
+    def runs(self, name: AgentName, choice: RunChoice) -> Object:
+        """Return the last whole runs that are chosen."""
+        return {"runs": [record(run) for key in self._keys(name) for run in self._runs.last(key, choice)]}
 
-    def runs(
-        self,
-        service: str,
-        agent: str,
-        choice: RunChoice,
-        *,
-        namespace: str | None = None,
-        environment: str | None = None,
-    ) -> Object:
-        """Return the last whole runs of all agents of that name that are chosen. Raise `UnknownAgent` if there is none."""
-        keys = self._meant(service, agent, namespace, environment)
-        return {"runs": [record(run) for key in keys for run in self._runs.last(key, choice)]}
-
-    def compare(
-        self,
-        service: str,
-        agent: str,
-        before: str,
-        after: str,
-        *,
-        namespace: str | None = None,
-        environment: str | None = None,
-    ) -> Object:
-        """Return how two versions differ, for all agents of that name. Raise `UnknownAgent` if there is none, and
-        `ReliabilityError` for a version without runs.
-        """
-        keys, settings = self._meant(service, agent, namespace, environment), self._engine.settings
+    def compare(self, name: AgentName, before: str, after: str) -> Object:
+        """Return how two versions differ. Raise `ReliabilityError` for a version without runs."""
+        keys, settings = self._keys(name), self._engine.settings
         runs = ((key, self._runs.last(key, most=MAX_COMPARED)) for key in keys)
         return {"agents": [plain(versions_compared(key, each, before, after, settings)) for key, each in runs]}
 
-    def _meant(self, service: str, agent: str, namespace: str | None, environment: str | None) -> list[AgentKey]:
+    def _found(self, name: AgentName) -> list[AgentSource]:
+        engine = self._engine
+        found = [engine.read(lambda agents, key=key: snapshot(engine, agents, key)) for key in self._keys(name)]
+        return [one for one in found if one is not None]
+
+    def _keys(self, name: AgentName) -> list[AgentKey]:
         found = [
             key
             for key in self._engine.read(lambda agents: agents.keys()) or ()
-            if (key.service_name or UNNAMED, key.agent or UNNAMED) == (service, agent)
-            and namespace in {None, key.service_namespace}
-            and environment in {None, key.environment}
+            if (key.service_name or UNNAMED, key.agent or UNNAMED) == name[:2]
+            and name.namespace in {None, key.service_namespace}
+            and name.environment in {None, key.environment}
         ]
         if not found:
             raise UnknownAgent("no agent of that service and name has runs here")

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import binascii
 import hmac
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from otel_reliability.service.answers import Problem, Refused
-
-BEARER: Final = "bearer"
-BASIC: Final = "basic"
-"""Scheme by which a browser sends the token: as the password of any user."""
 
 
 class AccessTokens:
@@ -43,10 +39,9 @@ class AccessTokens:
         """Return whether a client that sends this header is accepted. The time does not depend on how wrong the token is."""
         if not self.asked:
             return True
-        sent, found = _sent(authorization or ""), False
-        for token in (*self._given, *self._from_file()):
-            found |= hmac.compare_digest(sent, token)
-        return found and bool(sent)
+        sent = _sent(authorization or "")
+        found = [hmac.compare_digest(sent, token) for token in (*self._given, *self._from_file())]
+        return any(found) and bool(sent)
 
     def check(self, authorization: str | None) -> None:
         """Raise `Refused` for a client without a valid token."""
@@ -54,32 +49,24 @@ class AccessTokens:
             raise Refused(Problem.UNAUTHENTICATED, "unauthenticated", "send a valid bearer token")
 
     def _from_file(self) -> tuple[bytes, ...]:
-        if self._file is None:
-            return ()
-        try:
-            found = self._file.stat()
-            stamp = (found.st_mtime_ns, found.st_size)
-            if stamp != self._stamp:
-                self._read = tuple(line for line in self._file.read_bytes().split() if line)
-                self._stamp = stamp
-        except OSError:
-            return self._read
+        with suppress(OSError):
+            if self._file is not None:
+                found = self._file.stat()
+                stamp = (found.st_mtime_ns, found.st_size)
+                if stamp != self._stamp:
+                    self._read, self._stamp = tuple(self._file.read_bytes().split()), stamp
         return self._read
 
 
 def _sent(authorization: str) -> bytes:
-    """Return the token in a header; empty, which is never valid, if there is none.
+    """Return the token in a header; empty, which is never valid, if there is none. A browser sends it as a password.
 
     >>> _sent("Bearer secret"), _sent("Basic bWU6c2VjcmV0"), _sent("Digest secret"), _sent("Basic ?")
     (b'secret', b'secret', b'', b'')
     """
     scheme, _, given = authorization.partition(" ")
     sent = given.strip().encode("utf-8", "surrogateescape")
-    if scheme.lower() == BEARER:
-        return sent
-    if scheme.lower() != BASIC:
-        return b""
-    try:
-        return binascii.a2b_base64(sent, strict_mode=True).partition(b":")[2]
-    except binascii.Error:
-        return b""
+    with suppress(binascii.Error):
+        if scheme.lower() == "basic":
+            return binascii.a2b_base64(sent, strict_mode=True).partition(b":")[2]
+    return sent if scheme.lower() == "bearer" else b""

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.addresses import parse_address
 from otel_reliability.service.kafka_settings import KafkaSettings
-from otel_reliability.service.settings import ENDPOINTS, ServiceSettings
+from otel_reliability.service.settings import ENDPOINTS, ServiceSettings, TLSSettings
 
 
 def check(service: ServiceSettings) -> None:
     """Check everything about these settings that can be known before the service starts."""
     _check_endpoints(service)
-    for pair in _pairs(service):
-        _check_pair(pair)
-    for field, file in _files(service):
-        _check_file(field, file)
-    _check_certificate(service)
+    _check_files(service)
+    http_context(service.tls)
 
 
 def check_workers(engine: Settings, kafka: KafkaSettings) -> None:
@@ -31,12 +26,8 @@ def check_workers(engine: Settings, kafka: KafkaSettings) -> None:
             "kafka.brokers", kafka.brokers, "a list of brokers", "give host:port, several with commas (--brokers)"
         )
     if engine.hash_key is None:
-        raise ConfigurationError(
-            "hash_key",
-            None,
-            "a key that all workers share: they compare hashes",
-            "give all of them the same, as a secret",
-        )
+        allowed = "a key that all workers share: they compare hashes"
+        raise ConfigurationError("hash_key", None, allowed, "give all of them the same, as a secret")
 
 
 def _check_endpoints(service: ServiceSettings) -> None:
@@ -45,75 +36,50 @@ def _check_endpoints(service: ServiceSettings) -> None:
         address: str = getattr(service, endpoint)
         place = parse_address(address)
         if place is not None and place.public and not service.guarded and not service.allow_public:
-            raise _wrong(
-                endpoint,
-                address,
-                "safe without encryption and without a token",
-                "set tls.certificate and tls.key, or token_file; or allow_public, if something else guards it",
-            )
+            remedy = "set tls.certificate and tls.key, or token_file; or allow_public, if something else guards it"
+            raise _wrong(endpoint, address, "safe without encryption and without a token", remedy)
 
 
-class _Pair(NamedTuple):
-    """Two settings of which the first is of no use without the second."""
-
-    field: str
-    value: str | None
-    needs: str
-    given: str | None
-
-
-def _pairs(service: ServiceSettings) -> Iterator[_Pair]:
+def _check_files(service: ServiceSettings) -> None:
+    """Files of TLS are of use together only; each that is named must be readable, and hold something."""
     tls = service.tls
-    yield _Pair("tls.certificate", tls.certificate, "tls.key", tls.key)
-    yield _Pair("tls.key", tls.key, "tls.certificate", tls.certificate)
-    yield _Pair("tls.client_ca", tls.client_ca, "tls.certificate", tls.certificate)
-
-
-def _check_pair(pair: _Pair) -> None:
-    if pair.value is not None and pair.given is None:
-        raise _wrong(pair.field, pair.value, f"usable without {pair.needs}", f"give {pair.needs} too")
-
-
-def _files(service: ServiceSettings) -> Iterator[tuple[str, str]]:
-    found = {
-        "token_file": service.token_file,
-        "tls.certificate": service.tls.certificate,
-        "tls.key": service.tls.key,
-        "tls.client_ca": service.tls.client_ca,
+    files = {
+        "tls.certificate": (tls.certificate, "tls.key", tls.key),
+        "tls.key": (tls.key, "tls.certificate", tls.certificate),
+        "tls.client_ca": (tls.client_ca, "tls.certificate", tls.certificate),
+        "token_file": (service.token_file, "", service.token_file),
     }
-    yield from ((field, file) for field, file in found.items() if file is not None)
+    given = [(field, file, other, need) for field, (file, other, need) in files.items() if file is not None]
+    for field, file, other, need in given:
+        if need is None:
+            raise _wrong(field, file, f"usable without {other}", f"give {other} too")
+    for field, file, *_ in given:
+        try:
+            content = Path(file).read_bytes()
+        except OSError as error:
+            raise _wrong(field, file, f"a file that can be read ({error.strerror})", "give its path") from None
+        if not content.strip():
+            raise _wrong(field, file, "a file with anything in it", "fill it")
 
 
-def _check_file(field: str, file: str) -> None:
-    try:
-        content = Path(file).read_bytes()
-    except OSError as error:
-        raise _wrong(field, file, f"a file that can be read ({error.strerror})", "give its path") from None
-    if not content.strip():
-        raise _wrong(field, file, "a file with anything in it", "fill it")
-
-
-def _check_certificate(service: ServiceSettings) -> None:
-    tls = service.tls
+def http_context(tls: TLSSettings) -> ssl.SSLContext | None:
+    """Return the context of HTTP endpoints; None without encryption. With `client_ca` clients need a certificate signed by it."""
     if tls.certificate is None:
-        return
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(tls.certificate, tls.key)
     except ssl.SSLError as error:
-        raise _wrong(
-            "tls.certificate",
-            tls.certificate,
-            f"a PEM certificate that goes with tls.key ({error.reason})",
-            "give both",
-        ) from None
+        allowed = f"a PEM certificate that goes with tls.key ({error.reason})"
+        raise _wrong("tls.certificate", tls.certificate, allowed, "give both") from None
     try:
         if tls.client_ca is not None:
             context.load_verify_locations(tls.client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
     except ssl.SSLError as error:
-        raise _wrong(
-            "tls.client_ca", tls.client_ca, f"certificates in PEM ({error.reason})", "give the signers' own"
-        ) from None
+        allowed = f"certificates in PEM ({error.reason})"
+        raise _wrong("tls.client_ca", tls.client_ca, allowed, "give the signers' own") from None
+    return context
 
 
 def _wrong(field: str, value: object, allowed: str, remedy: str) -> ConfigurationError:

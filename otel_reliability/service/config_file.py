@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-import yaml
 from msgspec import Struct
 
 from otel_reliability.config import KAFKA_PREFIX, SERVICE_PREFIX, Settings
@@ -76,8 +75,8 @@ def read_file(path: Path) -> Mapping[str, object]:
     except OSError as error:
         allowed = f"a file that can be read ({error.strerror})"
         raise ConfigurationError("--config", str(path), allowed, "give its path") from error
-    except (yaml.YAMLError, ValueError) as error:
-        allowed = f"what its ending says ({_where(error)})"
+    except ValueError as error:
+        allowed = f"what its ending says ({_where(error.__cause__ or error)})"
         raise ConfigurationError(
             "--config", path.name, allowed, "correct it there; often it is the indentation"
         ) from error
@@ -89,15 +88,24 @@ def read_file(path: Path) -> Mapping[str, object]:
     return cast("Mapping[str, object]", found)
 
 
+def _yaml(text: str) -> Any:
+    import yaml  # noqa: PLC0415  reports read settings too, and do not need it for other files
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError from error
+
+
 READERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    ".yaml": yaml.safe_load,
-    ".yml": yaml.safe_load,
+    ".yaml": _yaml,
+    ".yml": _yaml,
     ".toml": tomllib.loads,
     ".json": json.loads,
 }
 
 
-def _where(error: Exception) -> str:
+def _where(error: BaseException) -> str:
     """The place of a mistake; never what stands there."""
     mark = getattr(error, "problem_mark", None)
     if mark is not None:

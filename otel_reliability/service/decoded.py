@@ -15,7 +15,6 @@ from otel_reliability.model.span import AgentSpan, Evaluation
 from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused
 from otel_reliability.sources import otlp_json, otlp_protobuf
 from otel_reliability.sources.batch import Batch, Malformed
-from otel_reliability.sources.json_request import decode_request
 from otel_reliability.sources.native_decoder import native_decoder
 
 _MAX_REASONS: Final = 5
@@ -50,11 +49,11 @@ class Decoder:
     def __call__(self, signal: OtlpSignal, encoding: Encoding, body: bytes) -> Decoded:
         """Return what a body holds. Raises `Refused` where it cannot be read at all."""
         try:
-            if self._native is not None and signal is OtlpSignal.TRACES and encoding is Encoding.PROTOBUF:
-                found = self._native(body)
-                if found is not None:
-                    return _decoded(found[0], Batch(malformed=found[1]))
-            batch = _batch(signal, encoding, body)
+            if signal is OtlpSignal.TRACES and encoding is Encoding.PROTOBUF:
+                found = None if self._native is None else self._native(body)
+                spans, malformed = found or otlp_protobuf.read_traces(body, self._read)
+                return _decoded(spans, Batch(malformed=malformed))
+            batch = _json(signal, body) if encoding is Encoding.JSON else otlp_protobuf.decode_logs(body)
         except UndecodableBody as error:
             raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
         if batch.logs:
@@ -71,12 +70,6 @@ def _decoded(spans: Iterable[AgentSpan], batch: Batch) -> Decoded:
     return Decoded(tuple(spans), tuple(batch.evaluations), counts, message, batch.other_logs)
 
 
-def _batch(signal: OtlpSignal, encoding: Encoding, body: bytes) -> Batch:
-    if encoding is Encoding.JSON:
-        return _json(signal, body)
-    return otlp_protobuf.decode_traces(body) if signal is OtlpSignal.TRACES else otlp_protobuf.decode_logs(body)
-
-
 def _json(signal: OtlpSignal, body: bytes) -> Batch:
     """A request of one signal in OTLP-JSON. Whatever else stands in the object is unknown, and ignored."""
     request = otlp_json.parse(body)
@@ -84,7 +77,7 @@ def _json(signal: OtlpSignal, body: bytes) -> Batch:
         raise UndecodableBody("a request in OTLP-JSON is an object")
     key = _KEYS[signal]
     found: object = cast("dict[str, Any]", request).get(key)
-    return decode_request({} if found is None else {key: found})
+    return otlp_json.decode_request({} if found is None else {key: found})
 
 
 def _message(malformed: list[Malformed], counts: Mapping[str, int]) -> str:

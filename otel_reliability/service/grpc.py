@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as TookTooLong
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -73,13 +72,17 @@ class OtlpGrpc:
 
     def open(self, place: HostPort, tls: TLSSettings) -> HostPort:
         """Listen, and return the address. Raise `ConfigurationError` if it cannot be bound."""
+        server, credentials = self._server, _credentials(tls)
         try:
-            port: int = self._bound(str(place), tls)
+            port: int = (
+                server.add_insecure_port(str(place))
+                if credentials is None
+                else server.add_secure_port(str(place), credentials)
+            )
         except RuntimeError:
-            raise ConfigurationError(
-                "service.grpc", str(place), "an address to be had here", "take another, or end what has it"
-            ) from None
-        self._server.start()
+            remedy = "take another, or end what has it"
+            raise ConfigurationError("service.grpc", str(place), "an address to be had here", remedy) from None
+        server.start()
         return HostPort(place.host, port)
 
     def close(self, patience: float) -> None:
@@ -87,12 +90,13 @@ class OtlpGrpc:
         self._server.stop(patience).wait()
         self._pool.shutdown(wait=True)
 
-    def _bound(self, address: str, tls: TLSSettings) -> int:
-        if tls.certificate is None or tls.key is None:
-            return self._server.add_insecure_port(address)
-        pair = (Path(tls.key).read_bytes(), Path(tls.certificate).read_bytes())
-        ca = None if tls.client_ca is None else Path(tls.client_ca).read_bytes()
-        return self._server.add_secure_port(address, _untyped.ssl_server_credentials((pair,), ca, ca is not None))
+
+def _credentials(tls: TLSSettings) -> Any:
+    if tls.certificate is None or tls.key is None:
+        return None
+    pair = (Path(tls.key).read_bytes(), Path(tls.certificate).read_bytes())
+    ca = None if tls.client_ca is None else Path(tls.client_ca).read_bytes()
+    return _untyped.ssl_server_credentials((pair,), ca, ca is not None)
 
 
 class _Router(grpc.GenericRpcHandler):
@@ -143,7 +147,7 @@ class _Router(grpc.GenericRpcHandler):
             committed = self._intake.submit(signal, Encoding.PROTOBUF, body, reservation, gzip=gzip)
             try:
                 ack = committed.result(self._intake.patience)
-            except TookTooLong:
+            except TimeoutError:
                 raise self._intake.late(committed) from None
             finally:
                 del committed  # an error holds this frame, and it holds the error and the body

@@ -72,19 +72,17 @@ class Memory:
         self.crossings = 0
         """Number of times the limit was crossed."""
         self._readiness = readiness
-        self._above = False
 
     def __call__(self) -> None:
         """Read the resident memory, and hold or release readiness."""
         self.used = resident()
+        is_above = REASON in self._readiness.reasons
         if self.limit is None:
             return
-        if not self._above and self.used > self.limit:
-            self._above = True
+        if not is_above and self.used > self.limit:
             self.crossings += 1
             self._readiness.hold(REASON, f"the process uses more than {self.limit} bytes of memory")
-        elif self._above and self.used < self.limit * _BELOW:
-            self._above = False
+        elif is_above and self.used < self.limit * _BELOW:
             self._readiness.release(REASON)
 
 

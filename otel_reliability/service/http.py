@@ -6,16 +6,15 @@ Source: OTLP specification 1.11, "OTLP/HTTP".
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, accepted, bare, refused
+from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, accepted, refused
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.intake import Intake, Reservation
 from otel_reliability.service.writer import Ack
@@ -46,33 +45,27 @@ class OtlpHttp:
 
     async def _export(self, signal: OtlpSignal, request: web.Request) -> web.Response:
         try:
-            response = await self._take(signal, request)
+            encoding, gzip = _form_of(request)
+            ack, outcome = Ack(0, ""), "discarded"
+            if signal is OtlpSignal.METRICS:  # accepted without reading it
+                async for _ in request.content.iter_any():
+                    pass
+            else:
+                ack = await self._accept(signal, encoding, request, gzip=gzip)
+                outcome = "partial" if ack.rejected else "accepted"
         except Refused as refusal:
             self._intake.count(signal, TRANSPORT, refusal.reason)
             return answer(request, refusal)
-        return response
+        self._intake.count(signal, TRANSPORT, outcome)
+        return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
 
-    async def _take(self, signal: OtlpSignal, request: web.Request) -> web.Response:
-        encoding = encoding_of(request)
-        if encoding is None:
-            raise Refused(Problem.TYPE, "content_type", f"send {' or '.join(one.value for one in Encoding)}")
-        gzip = _is_gzip(request)
-        if signal is OtlpSignal.METRICS:
-            return await self._discard(encoding, request)
+    async def _accept(self, signal: OtlpSignal, encoding: Encoding, request: web.Request, *, gzip: bool) -> Ack:
+        """Read a request, have it decoded, and wait for the writer."""
         self._intake.admit(request.content_length)
         with self._intake.budget.reserve() as reservation:
             body = await self._body(request, reservation)
             submit = partial(self._intake.submit, signal, encoding, body, reservation, gzip=gzip)
-            ack = await self._acknowledged(self._begun(submit, at_once=not gzip and len(body) <= SMALL))
-        self._intake.count(signal, TRANSPORT, "partial" if ack.rejected else "accepted")
-        return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
-
-    async def _discard(self, encoding: Encoding, request: web.Request) -> web.Response:
-        """Accept a request without reading it."""
-        async for _ in request.content.iter_any():
-            pass
-        self._intake.count(OtlpSignal.METRICS, TRANSPORT, "discarded")
-        return web.Response(body=accepted(OtlpSignal.METRICS, encoding, 0, ""), content_type=encoding.value)
+            return await self._committed(submit, at_once=not gzip and len(body) <= SMALL)
 
     async def _body(self, request: web.Request, reservation: Reservation) -> bytes:
         parts: list[bytes] = []
@@ -89,84 +82,39 @@ class OtlpHttp:
             raise Refused(Problem.UNDECODABLE, "cut_off", "the body did not arrive as its headers say") from None
         return b"".join(parts)
 
-    def _begun(self, submit: _Submit, *, at_once: bool) -> _Submission:
-        """Submit a body at once, or on a thread."""
-        begun = _Submission(submit)
-        if at_once:
-            begun()
-        else:
-            self._threads.submit(begun)
-        return begun
+    async def _committed(self, submit: Callable[[], Future[Ack]], *, at_once: bool) -> Ack:
+        """Decode a body, at once or on a thread, and wait for the writer: so long from when it has the request.
 
-    async def _acknowledged(self, begun: _Submission) -> Ack:
-        """Return the writer's answer, for which this waits once, not also for the body to be read.
-
-        So the time that the writer has had the request is checked when the timeout may have passed.
+        An error holds this frame, so no variable may hold a future that holds the error: the body would stay with both.
         """
-        patience = wait = self._intake.patience
-        answered = asyncio.wrap_future(begun.answer)
-        while not (await asyncio.wait((answered,), timeout=wait))[0]:
-            wait = patience if begun.handed is None else begun.handed + patience - time.monotonic()
-            if wait <= 0:
-                answered.add_done_callback(_unheard)
-                raise self._intake.late(begun.answer)
+        loop = asyncio.get_running_loop()
+        committed = submit() if at_once else await loop.run_in_executor(self._threads, submit)
         try:
-            return answered.result()
+            async with asyncio.timeout(self._intake.patience):
+                return await asyncio.wrap_future(committed)
+        except TimeoutError:
+            raise self._intake.late(committed) from None
         finally:
-            del answered, begun  # an error holds this frame, and they hold the error and the body
-
-
-class _Submit(Protocol):
-    """Reads a body and hands it to the writer, who will answer."""
-
-    def __call__(self, *, answer: Future[Ack]) -> object: ...
-
-
-class _Submission:
-    """A body that is read somewhere, and then waits for the writer. `handed` is when the writer got it, by the clock."""
-
-    __slots__ = ("_submit", "answer", "handed")
-
-    def __init__(self, submit: _Submit) -> None:
-        self._submit = submit
-        self.answer: Future[Ack] = Future()
-        self.handed: float | None = None
-
-    def __call__(self) -> None:
-        """Read it and hand it on. An error becomes the answer."""
-        try:
-            self._submit(answer=self.answer)
-        except Refused as refusal:
-            self.answer.set_exception(bare(refusal))
-        except BaseException as error:  # noqa: BLE001 (who waits is told, and raises it)
-            self.answer.set_exception(error)
-        self.handed = time.monotonic()
-
-
-def _unheard(answered: asyncio.Future[Ack]) -> None:
-    """Read the error of an answer that comes too late: asyncio logs errors that are not read."""
-    if not answered.cancelled():
-        answered.exception()
-
-
-def encoding_of(request: web.Request) -> Encoding | None:
-    """Return the encoding of a request by its media type; None for one that OTLP does not have."""
-    return _ENCODINGS.get(request.content_type)
+            del committed
 
 
 _ENCODINGS: Final = {one.value: one for one in Encoding}
 
 
-def _is_gzip(request: web.Request) -> bool:
+def _form_of(request: web.Request) -> tuple[Encoding, bool]:
+    """Return the encoding of a body, and whether it is compressed with gzip. Raise `Refused` for anything else."""
+    encoding = _ENCODINGS.get(request.content_type)
+    if encoding is None:
+        raise Refused(Problem.TYPE, "content_type", f"send {' or '.join(_ENCODINGS)}")
     packed = request.headers.get("Content-Encoding", "identity").strip().lower()
     if packed not in {"gzip", "identity", ""}:
-        raise Refused(Problem.TYPE, "content_encoding", "pack the body with gzip, or not at all")
-    return packed == "gzip"
+        raise Refused(Problem.TYPE, "content_encoding", "compress the body with gzip, or not at all")
+    return encoding, packed == "gzip"
 
 
 def answer(request: web.Request, refusal: Refused) -> web.Response:
     """Return a refusal as a `google.rpc.Status` in the encoding of the request; in JSON if that is unknown."""
-    encoding = encoding_of(request) or Encoding.JSON
+    encoding = _ENCODINGS.get(request.content_type, Encoding.JSON)
     headers: dict[str, str] = {}
     if refusal.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(refusal.retry_after)))

@@ -104,7 +104,7 @@ class Reservation:
 
 MAGIC: Final = b"\x1f\x8b"
 """First bytes of gzip; no OTLP message in protobuf does (it would be a field of an unknown wire type)."""
-MOST_MEMBERS: Final = 64
+MAX_MEMBERS: Final = 64
 """Members that one body may have. Encoders write one; a million empty ones would only cost time."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _IN: Final = 64 * 1024
@@ -122,49 +122,32 @@ def inflate(packed: bytes, limit: int, grow: Callable[[int], None] = lambda size
     """
     parts: list[bytes] = []
     left = limit
-    for part in _parts(packed):
-        left -= len(part)
-        if left < 0:
-            raise Refused(Problem.TOO_LARGE, "too_large", f"the body decompresses to more than {limit} bytes")
-        grow(len(part))
-        parts.append(part)
+    try:
+        for part in _parts(packed):
+            left -= len(part)
+            if left < 0:
+                raise Refused(Problem.TOO_LARGE, "too_large", f"the body decompresses to more than {limit} bytes")
+            grow(len(part))
+            parts.append(part)
+    except zlib.error as error:
+        raise Refused(Problem.UNDECODABLE, "gzip", f"the body is not valid gzip: {error}") from None
     return b"".join(parts)
 
 
 def _parts(packed: bytes) -> Iterator[bytes]:
-    """Yield the decompressed data in parts of a bounded size, each decompressed when it is asked for."""
-    members, member = 0, None
+    """Yield the decompressed data in parts of a bounded size, each decompressed when it is asked for. Raise `zlib.error`."""
+    member, members = zlib.decompressobj(_GZIP), 1
     for start in range(0, len(packed), _IN):
         rest = packed[start : start + _IN]
         while rest:
-            if member is None:
-                members += 1
-                member = _member(members)
-            part = _part(member, rest)
-            if part:
-                yield part
-            rest = member.unused_data if member.eof else member.unconsumed_tail
             if member.eof:
-                member = None
-    if member is not None:
-        raise _damaged("it is cut off")
-
-
-def _member(number: int) -> zlib._Decompress:
-    if number > MOST_MEMBERS:
-        raise _damaged(f"it has more than {MOST_MEMBERS} members")
-    return zlib.decompressobj(_GZIP)
-
-
-def _part(member: zlib._Decompress, rest: bytes) -> bytes:
-    try:
-        return member.decompress(rest, _OUT)
-    except zlib.error:
-        raise _damaged("it is damaged") from None
-
-
-def _damaged(how: str) -> Refused:
-    return Refused(Problem.UNDECODABLE, "gzip", f"the body is said to be gzip, but {how}")
+                member, members = zlib.decompressobj(_GZIP), members + 1
+            if members > MAX_MEMBERS:
+                raise zlib.error(f"it has more than {MAX_MEMBERS} members")
+            yield member.decompress(rest, _OUT)
+            rest = member.unused_data if member.eof else member.unconsumed_tail
+    if packed and not member.eof:
+        raise zlib.error("it is cut off")
 
 
 JSON_WEIGHT: Final = 3
@@ -213,17 +196,13 @@ class Intake:
         reservation: Reservation,
         *,
         gzip: bool,
-        answer: Future[Ack] | None = None,
     ) -> Future[Ack]:
-        """Decompress and decode a body whose bytes `reservation` has reserved, and hand it to the writer. Raise `Refused`.
-
-        `answer` is the future to be completed, if the caller waits for it already.
-        """
+        """Decompress and decode a body whose bytes `reservation` has reserved, and hand it to the writer. Raise `Refused`."""
         if gzip:
             body = inflate(body, self.limit, reservation.grow)
         if encoding is Encoding.JSON:
             reservation.grow(min(JSON_WEIGHT * len(body), self.budget.capacity - reservation.size))
-        return self._writer.commit(self._decode(signal, encoding, body), answer)
+        return self._writer.commit(self._decode(signal, encoding, body))
 
     def late(self, answer: Future[Ack]) -> Refused:
         """The writer did not answer in time: the request is taken back where it can be, and is to be sent again."""

@@ -7,7 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from otel_reliability.loading import Seconds, Text, contradiction
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.loading import Seconds, Text
 
 
 class KafkaSettings(Struct, frozen=True):
@@ -47,7 +48,8 @@ class KafkaSettings(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Check that a transaction is longer than what one commit holds."""
         if self.transaction_timeout <= self.commit:
-            raise contradiction("transaction_timeout", f"longer than commit ({self.commit:g} s)", "raise it")
+            allowed = f"longer than commit ({self.commit:g} s)"
+            raise ConfigurationError("transaction_timeout", self.transaction_timeout, allowed, "raise it")
 
     def __repr__(self) -> str:
         """Return the settings without the client's options, which hold passwords."""

@@ -16,10 +16,10 @@ import logging
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from otel_reliability.assembly.evaluations import MAX_RUNS
 from otel_reliability.engine import MAX_UNREAD
@@ -38,7 +38,7 @@ from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.retention import Retention
+from otel_reliability.service.series_recording import SWEEP_INTERVAL_S
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.store import (
@@ -54,7 +54,7 @@ from otel_reliability.service.store import (
     Unreadable,
     copy_of,
 )
-from otel_reliability.service.stored_parts import ClosedTraceRecords, Item, OpenTraces, StoredPart, parts_of
+from otel_reliability.service.stored_parts import ClosedTraceRecords, Item, OpenTraces, Retention, StoredPart, parts_of
 from otel_reliability.telemetry.guard import Guard
 
 T = TypeVar("T")
@@ -67,8 +67,9 @@ RETRY_INTERVAL_S: Final = 1.0
 """Seconds between two attempts to open the database."""
 LOAD_S: Final = 0.1
 """Seconds that the writer spends, each time it meets deadlines, on loading agents after a restart."""
+URGENT_LOAD_S: Final = 1.0
+"""The same while more than `MAX_WAITING` final runs wait for their agents. Requests wait for so long: less than a client does."""
 MAX_WAITING: Final = MAX_UNREAD // 2
-"""Final runs that wait for their agents to be loaded; with more, all of these agents are loaded at once."""
 MAX_TICKS: Final = 10_000
 """Moments stored; of more, every other one is deleted, and runs are closed a moment later when they are assembled again."""
 
@@ -124,14 +125,6 @@ class Volatile:
         self._state.recording.record()
 
 
-class _Changed(NamedTuple):
-    """Runs that changed since the last transaction: final ones, revised ones, ids of those that were withdrawn."""
-
-    final: dict[str, Run]
-    revised: dict[str, Run]
-    withdrawn: dict[str, None]
-
-
 class Persistent(Volatile):
     """Keeps state in a directory. `limit` bounds the bytes of the database.
 
@@ -146,7 +139,7 @@ class Persistent(Volatile):
         super().__init__(state)
         settings = state.engine.settings
         self.pause = settings.assembly.linger
-        self.lost = self.refused = self.used = self.restored = 0
+        self.lost = self.refused = self.used = 0
         self._clock, self._directory, self._limit = clock, directory, limit
         self._sync: Sync = sync
         self._wait = settings.assembly.idle_timeout + settings.assembly.reopen
@@ -161,7 +154,7 @@ class Persistent(Volatile):
         self._ticks: list[int] = []
         self._evaluations: list[tuple[float, int]] = []
         self._counts: list[int] = []
-        self._changed = _Changed({}, {}, {})
+        self._changed: dict[str, tuple[RunChange, Run]] = {}
         self._agents: dict[AgentKey, int] = {}
         self._last_agent = 0
         self._pending: list[Statement] = []
@@ -198,7 +191,8 @@ class Persistent(Volatile):
         arrivals = list(_arrivals(group, moment, self._seq + 1))
         self._check_limit()
         self._write([_insert(arrivals)])
-        self._note(arrivals, group)
+        for arrival in arrivals:
+            self._note(arrival)
         self._clock.hold(moment)
 
     def applied(self) -> None:
@@ -208,27 +202,26 @@ class Persistent(Volatile):
     def advancing(self) -> None:
         """Store the moment at which deadlines are met. One at which nothing happened gives way to the next."""
         moment = self._clock.moment()
-        seq = self._seq if self._is_quiet else self._seq + 1
-        self._write([_insert([Arrival(seq, TICK, *moment, None, b"")])])
+        tick = Arrival(self._seq + (not self._is_quiet), TICK, *moment, None, b"")
+        self._write([_insert([tick])])
         if not self._is_quiet:
-            self._ticks.append(seq)
-        self._seq, self._moment, self._is_quiet = seq, moment, True
+            self._ticks.append(tick.seq)
+        self._seq, self._moment, self._is_quiet = tick.seq, moment, True
         self._clock.hold(moment)
 
     def advanced(self, now: float) -> None:
         """Load some of the agents that nothing has asked for yet, and save what became final.
 
-        What is final is recorded with readings of its agent, so saving waits until these agents are loaded.
+        What is final is recorded with readings of its agent, so saving waits until these agents are loaded, but for a backlog of
+        which runs would soon be dropped. Sessions close, and agents expire, without a request.
         """
         self._clock.release()
-        engine = self._state.engine
+        engine, waiting = self._state.engine, self._state.engine.waiting
         with _LOAD:
-            engine.load_agents(LOAD_S)
-        if (
-            now >= self._save_at
-            and self._has_changed
-            and not (engine.agents.is_behind and engine.waiting < MAX_WAITING)
-        ):
+            engine.load_agents(LOAD_S if waiting < MAX_WAITING else URGENT_LOAD_S)
+        has_news = self._has_changed or waiting or now >= self._save_at + SWEEP_INTERVAL_S
+        is_behind = engine.agents.is_behind and waiting < MAX_UNREAD * 9 // 10
+        if now >= self._save_at and has_news and not is_behind:
             self._save(now)
             self._save_at = now + SAVE_INTERVAL_S
 
@@ -243,30 +236,31 @@ class Persistent(Volatile):
             self._store = None
         self._directory.release()
 
-    def _note(self, arrivals: Sequence[Arrival], group: Sequence[Decoded]) -> None:
-        for one in arrivals:
-            if one.trace is not None:
-                self._open.add(one.trace, one.seq, one.now)
-            elif one.kind == EVALUATIONS:
-                self._evaluations.append((one.now, one.seq))
-            else:
-                self._counts.append(one.seq)
-        self._seq = arrivals[-1].seq if arrivals else self._seq
+    def _note(self, arrival: Arrival) -> None:
+        """Note a stored arrival: its row is deleted when nothing needs it."""
+        if arrival.trace is not None:
+            self._open.add(arrival.trace, arrival.seq, arrival.now)
+        elif arrival.kind == TICK:
+            self._ticks.append(arrival.seq)
+        elif arrival.kind == EVALUATIONS:
+            self._evaluations.append((arrival.now, arrival.seq))
+        else:
+            self._counts.append(arrival.seq)
+        if arrival.seq >= self._seq:
+            self._seq, self._moment = arrival.seq, arrival.moment
         self._is_quiet, self._has_changed = False, True
 
     def _observe(self, event: RunEvent, now: float) -> None:
+        """Note what the next transaction changes of a run: the last change of each counts."""
         change, run, _ = event
         self._has_changed, self._is_quiet = True, False
-        final, revised, withdrawn = self._changed
-        if change is RunChange.FINAL:
-            final[run.run_id] = self._in_time(run)
+        if change is RunChange.CLOSED:
+            return
+        if change is not RunChange.REVISED:
             self._open.due[run.trace_id] = None
-        elif change is RunChange.WITHDRAWN:
-            final.pop(run.run_id, None)
-            withdrawn[run.run_id] = None
-            self._open.due[run.trace_id] = None
-        elif change is RunChange.REVISED:
-            (final if run.run_id in final else revised)[run.run_id] = self._in_time(run)
+        elif self._changed.get(run.run_id, (change,))[0] is RunChange.FINAL:
+            change = RunChange.FINAL  # its row is not written yet
+        self._changed[run.run_id] = change, self._in_time(run)
 
     def _in_time(self, run: Run) -> Run:
         """Return the run with the end that windows have of it: one from the future was clamped when it closed."""
@@ -299,18 +293,20 @@ class Persistent(Volatile):
 
     def _statements(self, now: float) -> Iterator[Statement]:
         """Yield what is to be written. What it covers is not noted any longer once this is consumed."""
-        final, revised, withdrawn = self._changed
-        self._changed = _Changed({}, {}, {})
-        runs = [*final.values(), *revised.values()]
-        yield from self._write_agents({run.key for run in runs})
-        rows = ((run.run_id, self._agents[run.key], run.end_ns, pack_run(run)) for run in final.values())
+        changed, self._changed = self._changed.values(), {}
+        final, revised, withdrawn = (
+            [run for change, run in changed if change is kind]
+            for kind in (RunChange.FINAL, RunChange.REVISED, RunChange.WITHDRAWN)
+        )
+        yield from self._write_agents({run.key for run in (*final, *revised)})
+        rows = ((run.run_id, self._agents[run.key], run.end_ns, pack_run(run)) for run in final)
         yield "INSERT OR REPLACE INTO run (run_id, agent, end_ns, body) VALUES (?, ?, ?, ?)", list(rows)
         yield (
             "UPDATE run SET agent = ?, end_ns = ?, body = ? WHERE run_id = ?",
-            [(self._agents[run.key], run.end_ns, pack_run(run), run.run_id) for run in revised.values()],
+            [(self._agents[run.key], run.end_ns, pack_run(run), run.run_id) for run in revised],
         )
-        yield "DELETE FROM run WHERE run_id = ?", [(run_id,) for run_id in withdrawn]
-        surplus = self._surplus(dict.fromkeys(self._agents[run.key] for run in final.values()))
+        yield "DELETE FROM run WHERE run_id = ?", [(run.run_id,) for run in withdrawn]
+        surplus = self._surplus(dict.fromkeys(self._agents[run.key] for run in final))
         yield "DELETE FROM run WHERE agent = ? AND end_ns < ?", surplus
         yield "DELETE FROM arrival WHERE seq = ?", [(seq,) for seq in self._over(now)]
         for name, part in (("closed", self._closed), *self._parts.items()):
@@ -379,34 +375,40 @@ class Persistent(Volatile):
         """Go on where the last process stopped. A damaged database is set aside, and what can be read of it is kept."""
         began = time.monotonic()
         self._moment = self._clock.moment()
-        with _no_collections():
+        gc.disable()  # what is loaded stays, and to look through it for cycles again and again costs most
+        try:
             store = self._store = self._opened()
-            for self._seq, *moment in store.rows("SELECT seq, now, wall FROM saved"):
-                self._moment = Moment(*moment)
-                self._clock.resume(self._moment.now)
-            saved = self._seq
-            for (self._position,) in store.rows("SELECT ifnull(max(position), 0) FROM part"):
-                pass
-            self._load_agents(store)
-            self._load_part(store, "closed", self._closed)
-            self._state.engine.restore_final(self._latest_runs(store))
-            after = list[Arrival]()
-            for arrival in map(Arrival._make, store.rows("SELECT * FROM arrival ORDER BY seq")):
-                if arrival.seq > saved:
-                    after.append(arrival)
-                else:
-                    self._repeat(arrival, counting=False)
-            self._state.recording.discard()
-            for name, part in self._parts.items():
-                self._load_part(store, name, part)
-            self._forget_noted()
-            for arrival in after:
-                self._repeat(arrival, counting=True)
+            self._load(store)
+        finally:
+            gc.enable()
         self._clock.resume(self._moment.now)
         if self.lost:
             _logger.error("%d entries of the state are damaged, and lost.", self.lost)
         self.used = store.size
-        _logger.info("State is back: %d requests read again, %.1f s.", self.restored, time.monotonic() - began)
+        _logger.info("State is back: %d open traces, %.1f s.", len(self._open), time.monotonic() - began)
+
+    def _load(self, store: Store) -> None:
+        """Load what was saved, assemble open traces again, and apply what came after it was saved."""
+        for self._seq, *moment in store.rows("SELECT seq, now, wall FROM saved"):
+            self._moment = Moment(*moment)
+            self._clock.resume(self._moment.now)
+        saved = self._seq
+        for (self._position,) in store.rows("SELECT ifnull(max(position), 0) FROM part"):
+            pass
+        self._load_agents(store)
+        self._load_part(store, "closed", self._closed)
+        latest = store.rows("SELECT body FROM run ORDER BY seq DESC LIMIT ?", MAX_RUNS)
+        self._state.engine.restore_final(list(self._intact(unpack_run, latest))[::-1])
+        for row in store.rows("SELECT * FROM arrival WHERE seq <= ? ORDER BY seq", saved):
+            self._repeat(Arrival(*row), counting=False)
+        self._state.recording.discard()
+        for name, part in self._parts.items():
+            self._load_part(store, name, part)
+        self._changed = {}  # what was noted meanwhile is stored already
+        for part in (self._closed, *self._parts.values()):
+            deque(part.changes(), maxlen=0)
+        for row in store.rows("SELECT * FROM arrival WHERE seq > ? ORDER BY seq", saved):
+            self._repeat(Arrival(*row), counting=True)
 
     def _opened(self) -> Store:
         """Open the database, as soon as it can be opened; set one aside that cannot be read."""
@@ -450,10 +452,6 @@ class Persistent(Volatile):
                 unpack_run, self._store.rows("SELECT body FROM run WHERE agent = ? ORDER BY seq", agent)
             )
 
-    def _latest_runs(self, store: Store) -> list[Run]:
-        rows = store.rows("SELECT body FROM run ORDER BY seq DESC LIMIT ?", MAX_RUNS)
-        return list(self._intact(unpack_run, rows))[::-1]
-
     def _load_part(self, store: Store, name: str, part: StoredPart) -> None:
         def item(key: bytes, body: bytes) -> Item:
             return unpack(key), unpack(body)
@@ -465,38 +463,13 @@ class Persistent(Volatile):
 
     def _repeat(self, arrival: Arrival, *, counting: bool) -> None:
         """Apply an arrival again, at its moment."""
-        self._is_quiet = False
-        if arrival.seq >= self._seq:
-            self._seq, self._moment = arrival.seq, arrival.moment
+        self._note(arrival)
         with self._clock.at(arrival.moment), _RESTORE:
-            try:
-                self._apply(arrival, counting=counting)
-            except Damaged:
-                self.lost += 1
-
-    def _apply(self, arrival: Arrival, *, counting: bool) -> None:
-        match arrival.kind:
-            case _ if arrival.kind == TICK:
-                self._ticks.append(arrival.seq)
+            if arrival.kind == TICK:
                 self._state.engine.tick()
-            case _ if arrival.kind == SPANS and arrival.trace is not None:
-                self._open.add(arrival.trace, arrival.seq, arrival.now)
-                self._state.apply(Decoded(unpack_spans(arrival.body)))
-                self.restored += 1
-            case _ if arrival.kind == EVALUATIONS:
-                self._evaluations.append((arrival.now, arrival.seq))
-                self._state.apply(Decoded(evaluations=tuple(_evaluation(one) for one in unpack(arrival.body))))
-            case _:
-                self._counts.append(arrival.seq)
-                if counting:
-                    malformed, other_logs = unpack(arrival.body)
-                    self._state.apply(Decoded(malformed=malformed, other_logs=other_logs))
-
-    def _forget_noted(self) -> None:
-        """Forget changes that the stored parts include already."""
-        self._changed = _Changed({}, {}, {})
-        for part in (self._closed, *self._parts.values()):
-            deque(part.changes(), maxlen=0)
+            elif counting or arrival.kind != COUNTS:
+                for request in self._intact(_request, [(arrival.kind, arrival.body)]):
+                    self._state.apply(request)
 
     def _intact(self, read: Callable[..., T], rows: Iterable[tuple[Any, ...]]) -> Iterator[T]:
         """Yield what `read` makes of each row; those that are damaged are counted and left out."""
@@ -510,17 +483,21 @@ class Persistent(Volatile):
 
     # --- Writing ------------------------------------------------------------------------------------------------------
 
-    def _write(self, statements: Iterable[Statement]) -> None:
+    def _write(self, statements: Sequence[Statement]) -> None:
         """Write to the database. One that turns out to be damaged is set aside, and its rows are copied to a new one."""
         store = self._store
         if store is None:
             raise Unavailable("state_unwritable", "the state is closed")
-        statements = list(statements)
         try:
             store.transact(statements)
             self.used = store.size
         except Unreadable as error:
-            self._replace(store, str(error)).transact(statements)
+            store.damage = str(error)
+            try:
+                self._store = self._salvaged(store)
+            except (OSError, Unreadable) as worse:
+                raise Unavailable("state_unwritable", f"no state can be written ({worse})") from None
+            self._store.transact(statements)
         except Unavailable:
             self.refused += 1
             raise
@@ -530,14 +507,6 @@ class Persistent(Volatile):
         if self._limit is not None and self.used >= self._limit:
             self.refused += 1
             raise Unavailable("state_full", f"the state has reached its limit of {self._limit} bytes")
-
-    def _replace(self, damaged: Store, why: str) -> Store:
-        damaged.damage = why
-        try:
-            store = self._store = self._salvaged(damaged)
-        except (OSError, Unreadable) as error:
-            raise Unavailable("state_unwritable", f"no state can be written ({error})") from None
-        return store
 
 
 def _arrivals(group: Sequence[Decoded], moment: Moment, seq: int) -> Iterator[Arrival]:
@@ -557,21 +526,15 @@ def _arrivals(group: Sequence[Decoded], moment: Moment, seq: int) -> Iterator[Ar
             seq += 1
 
 
-def _evaluation(plain: Sequence[Any]) -> Evaluation:
-    return Evaluation(*plain)
+def _request(kind: int, body: bytes) -> Decoded:
+    """Return what a row holds. Raise `Damaged`."""
+    if kind == SPANS:
+        return Decoded(unpack_spans(body))
+    if kind == EVALUATIONS:
+        return Decoded(evaluations=tuple([Evaluation(*one) for one in unpack(body)]))
+    malformed, other_logs = unpack(body)
+    return Decoded(malformed=malformed, other_logs=other_logs)
 
 
 def _insert(arrivals: Sequence[Arrival]) -> Statement:
     return "INSERT OR REPLACE INTO arrival VALUES (?, ?, ?, ?, ?, ?)", arrivals
-
-
-@contextmanager
-def _no_collections() -> Generator[None]:
-    """Switch the collector of cycles off: what is made at a start stays, and to look through it again and again costs most."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()

@@ -9,10 +9,9 @@ from typing import Any, Final
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.telemetry import log_events, names
-from otel_reliability.telemetry.attributes import of_agent
+from otel_reliability.telemetry.exposition import Labels, Registry, of_agent, owner_of
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder, readings_of
-from otel_reliability.telemetry.registry import Labels, Registry, owner_of
 from otel_reliability.windows.agents import OTHER_AGENT
 
 MAX_TOOLS: Final = 200_000
@@ -96,7 +95,7 @@ class SeriesRecording:
         spec = names.TOOL_CALLS
         found = ((agents.get(owner_of(spec, labels)), dict(labels)[names.TOOL]) for labels in self.book.labels(spec))
         places = {(key, str(tool)) for key, tool in found if key is not None and tool != names.OTHER}
-        self.ledger.restore((list(places), 0))
+        self.ledger.restore(places)
 
     def _observe(self, event: RunEvent, now: float) -> None:
         change = event.change

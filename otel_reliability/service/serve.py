@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from otel_reliability.service.config_file import Config
@@ -48,16 +48,11 @@ async def _serve(service: Service) -> None:
     await service.start()
     if load(MODULE) is not None:
         _logger.info("Requests are decoded by the native extension (%s).", MODULE)
-    _logger.info("Ready. %s", "; ".join(_where(service)) or "Neither the UI nor /metrics is served.")
+    scheme = "https" if service.settings.tls.certificate is not None else "http"
+    texts = {"ui": "UI: {}/", "metrics": "Metrics: {}/metrics"}
+    where = [texts[name].format(f"{scheme}://{place}") for name, place in service.addresses.items() if name in texts]
+    _logger.info("Ready. %s", "; ".join(where) or "Neither the UI nor /metrics is served.")
     await asked.wait()
     _logger.info("Shutting down: draining the queue and exporting metrics.")
     await service.stop()
     _logger.info("Stopped.")
-
-
-def _where(service: Service) -> Iterator[str]:
-    """Yield the addresses of UI and metrics."""
-    scheme = "https" if service.settings.tls.certificate is not None else "http"
-    for endpoint, text in (("ui", "UI: {}/"), ("metrics", "Metrics: {}/metrics")):
-        if endpoint in service.addresses:
-            yield text.format(f"{scheme}://{service.addresses[endpoint]}")

@@ -20,7 +20,7 @@ from otel_reliability.reference import pinned_by
 from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.api import Agents
 from otel_reliability.service.auth import AccessTokens
-from otel_reliability.service.checks import check
+from otel_reliability.service.checks import check, http_context
 from otel_reliability.service.clock import Clock
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.decoded import Decoder
@@ -35,12 +35,11 @@ from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.service.web import Api, Metrics, Probes, Web, http_context
+from otel_reliability.service.web import Api, Metrics, Probes, Web
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
-from otel_reliability.telemetry.exposition import Exposition
+from otel_reliability.telemetry.exposition import Exposition, Registry
 from otel_reliability.telemetry.otlp import OtlpPush, is_push_configured, protocol_of, resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
-from otel_reliability.telemetry.registry import Registry
 from otel_reliability.ui.live import Histories
 from otel_reliability.ui.rendering import Endpoints
 from otel_reliability.ui.runs import RunStore
@@ -141,7 +140,10 @@ class Service:
         """Open the endpoints, and accept requests once state is loaded. Raise `ConfigurationError` if one cannot be opened."""
         self.writer.start()
         try:
-            await self._open()
+            self.addresses = await self._web.open(self._endpoints())
+            place = parse_address(self.settings.grpc)
+            if place is not None:
+                self.addresses["grpc"] = self._grpc.open(place, self.settings.tls)
         except BaseException:
             await self.stop()
             raise
@@ -175,12 +177,6 @@ class Service:
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
             self.progress.check()
-
-    async def _open(self) -> None:
-        self.addresses = await self._web.open(self._endpoints())
-        place = parse_address(self.settings.grpc)
-        if place is not None:
-            self.addresses["grpc"] = self._grpc.open(place, self.settings.tls)
 
     def _endpoints(self) -> Mapping[str, tuple[HostPort, list[web.RouteDef]]]:
         """Return the HTTP endpoints that are open, each with its routes."""

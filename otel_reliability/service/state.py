@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 
 from otel_reliability.engine import Engine
-from otel_reliability.model.run import CloseReason
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.stored_parts import StoredPart
@@ -31,7 +30,13 @@ class State:
             self.engine.receive(request.spans)
         if request.evaluations:
             self.engine.receive_evaluations(request.evaluations)
-        self._count(request)
+        for reason, number in request.malformed.items():
+            if reason == Reason.EVALUATION:
+                self.logs["malformed", reason] += number
+            else:
+                self.engine.count("malformed", reason, number)
+        self.logs["evaluation", ""] += len(request.evaluations)
+        self.logs["other", ""] += request.other_logs
         self.steps += 1
 
     def advance(self) -> None:
@@ -42,16 +47,3 @@ class State:
         for watcher in self.watchers:
             watcher()
         self.steps += 1
-
-    def close_all(self) -> None:
-        """Close every run and make it final: nothing will come."""
-        self.engine.flush(CloseReason.SHUTDOWN)
-
-    def _count(self, request: Decoded) -> None:
-        for reason, number in request.malformed.items():
-            if reason == Reason.EVALUATION:
-                self.logs["malformed", reason] += number
-            else:
-                self.engine.count("malformed", reason, number)
-        self.logs["evaluation", ""] += len(request.evaluations)
-        self.logs["other", ""] += request.other_logs

@@ -134,18 +134,13 @@ class Store:
 
     def transact(self, statements: Iterable[Statement]) -> None:
         """Run each statement for each of its rows, all or none."""
-        db = self.db
         try:
-            db.execute("BEGIN IMMEDIATE")
-            for text, rows in statements:
-                db.executemany(text, rows)
-            db.execute("COMMIT")
+            with self.db as db:
+                db.execute("BEGIN IMMEDIATE")
+                for text, rows in statements:
+                    db.executemany(text, rows)
         except _ERRORS as error:
-            self._roll_back()
             raise meaning(error) from None
-        except BaseException:
-            self._roll_back()
-            raise
 
     def rows(self, question: str, *given: object) -> Iterator[tuple[Any, ...]]:
         """Yield the rows that a query finds. Raise `Unreadable`."""
@@ -157,13 +152,6 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self.db.close()
-
-    def _roll_back(self) -> None:
-        try:
-            if self.db.in_transaction:
-                self.db.execute("ROLLBACK")
-        except _ERRORS as error:
-            raise meaning(error) from None
 
 
 def meaning(error: Exception) -> Unreadable | Unavailable:

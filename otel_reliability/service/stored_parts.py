@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from otel_reliability.assembly.closed_traces import Record
 from otel_reliability.config import Settings
@@ -49,9 +49,10 @@ def parts_of(
     return {name: part for name, part in found.items() if part is not None}
 
 
-class Remembers(Protocol):
-    """The engine, or an assembler, as far as closed traces go."""
+class HoldsTraces(Protocol):
+    """The engine, or an assembler, as far as stored traces go."""
 
+    def holds(self, trace_id: TraceId) -> bool: ...
     def closed_record(self, trace_id: TraceId, now: float) -> Record | None: ...
     def restore_closed(self, records: Iterable[tuple[TraceId, Record]]) -> None: ...
 
@@ -59,7 +60,7 @@ class Remembers(Protocol):
 class ClosedTraceRecords:
     """Memory of final runs, so that a span that is sent again, or late, is known after a restart too."""
 
-    def __init__(self, engine: Remembers, now: Callable[[], float], remember: float) -> None:
+    def __init__(self, engine: HoldsTraces, now: Callable[[], float], remember: float) -> None:
         """`now` gives the engine's time, `remember` the seconds for which closed traces are remembered."""
         self._engine, self._now, self._remember = engine, now, remember
         self._changed: dict[TraceId, None] = {}
@@ -147,14 +148,8 @@ def _key(plain: Plain) -> Any:
     return tuple(cast("list[Plain]", plain)) if isinstance(plain, list) else plain
 
 
-MARGIN_S = 1.0
+MARGIN_S: Final = 1.0
 """Seconds after `linger` when a trace without runs is certainly put aside."""
-
-
-class Holds(Protocol):
-    """The engine, or an assembler, as far as open traces go."""
-
-    def holds(self, trace_id: TraceId) -> bool: ...
 
 
 class _Stored:
@@ -174,7 +169,7 @@ class OpenTraces:
     they are final, or it has none, and its spans go.
     """
 
-    def __init__(self, engine: Holds, closed: ClosedTraceRecords, settings: Settings) -> None:
+    def __init__(self, engine: HoldsTraces, closed: ClosedTraceRecords, settings: Settings) -> None:
         self.due: dict[TraceId, None] = {}
         self._engine, self._closed = engine, closed
         self._linger = settings.assembly.linger + MARGIN_S
@@ -220,3 +215,26 @@ class OpenTraces:
                 if stored is not None:
                     del self._firsts[stored.rows[0]]
                     yield from stored.rows
+
+
+MIN_RECENT_RUNS: Final = 200
+"""Runs stored an agent, whatever its windows hold: the user interface lists them."""
+
+
+class Retention(NamedTuple):
+    """Which final runs of an agent are stored: the last `last`, and those that ended in the last `period_ns` nanoseconds."""
+
+    last: int
+    period_ns: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> Retention:
+        """Return what the widest windows, and the list of recent runs, need."""
+        lasts = [window.last for window in settings.windows if window.last is not None]
+        periods = [window.period for window in settings.windows if window.period is not None and window.last is None]
+        last = max(MIN_RECENT_RUNS, settings.limits.recent_runs, *lasts)
+        return cls(min(last, settings.limits.rows), round(max(periods, default=0.0) * 1e9))
+
+    def oldest_end(self, newest: int, last: int) -> int:
+        """Return the end (ns) before which no run is stored, from the ends of the newest run and of the one at rank `last`."""
+        return min(last, newest - self.period_ns)

@@ -18,26 +18,12 @@ from aiohttp import web
 from otel_reliability.errors import ConfigurationError, ReliabilityError
 from otel_reliability.service.addresses import HostPort
 from otel_reliability.service.answers import RETRY_LATER, overload
-from otel_reliability.service.api import Agents, UnknownAgent
+from otel_reliability.service.api import AgentName, Agents, UnknownAgent
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.http import guarding
-from otel_reliability.service.settings import TLSSettings
 from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
 from otel_reliability.ui.runs import RunChoice
-
-
-def http_context(tls: TLSSettings) -> ssl.SSLContext | None:
-    """Return the context of HTTP endpoints; None without encryption. With `client_ca` clients need a certificate signed by it."""
-    if tls.certificate is None:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(tls.certificate, tls.key)
-    if tls.client_ca is not None:
-        context.load_verify_locations(tls.client_ca)
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
-
 
 KEEP_ALIVE: Final = 75.0
 """Seconds that an idle connection stays open."""
@@ -82,11 +68,9 @@ class Web:
         try:
             await site.start()
         except OSError as error:
+            allowed = f"an address to be had here ({error.strerror})"
             raise ConfigurationError(
-                f"service.{name}",
-                str(place),
-                f"an address to be had here ({error.strerror})",
-                "take another, or end what has it",
+                f"service.{name}", str(place), allowed, "take another, or end what has it"
             ) from error
         port: int = runner.addresses[0][1]
         return HostPort(place.host, port)
@@ -151,11 +135,11 @@ class Probes:
 
     async def _health(self, request: web.Request) -> web.Response:
         healthy = self._healthy()
-        return _json({"healthy": healthy}, 200 if healthy else 503)
+        return _json({"healthy": healthy}, status=200 if healthy else 503)
 
     async def _ready(self, request: web.Request) -> web.Response:
         reasons = self._readiness.reasons
-        return _json({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
+        return _json({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
 
 
 AGENT: Final = "/api/v1/agents/{service}/{agent}"
@@ -203,10 +187,10 @@ class Api:
 
     async def _about_one(self, request: web.Request, ask: Callable[..., Any]) -> Any:
         self._check()
-        named = {name: request.query[name] for name in ("namespace", "environment") if name in request.query}
-        service, agent = request.match_info["service"], request.match_info["agent"]
+        found, query = request.match_info, request.query
+        name = AgentName(found["service"], found["agent"], query.get("namespace"), query.get("environment"))
         try:
-            return await self._ask(partial(ask, service=service, agent=agent, **named))
+            return await self._ask(partial(ask, name))
         except UnknownAgent as error:
             raise web.HTTPNotFound(reason=str(error)) from None
         except ReliabilityError as error:
@@ -255,7 +239,4 @@ def _whole(request: web.Request, name: str, default: int) -> int:
     return int(text)
 
 
-def _json(found: Any, status: int = 200) -> web.Response:
-    return web.Response(
-        text=json.dumps(found, ensure_ascii=False, allow_nan=False), status=status, content_type="application/json"
-    )
+_json: Final = partial(web.json_response, dumps=partial(json.dumps, ensure_ascii=False, allow_nan=False))

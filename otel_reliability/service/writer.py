@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from otel_reliability.model.run import CloseReason
 from otel_reliability.service.answers import RETRY_LATER, Problem, Refused, overload
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.health import RECOVERING, Readiness
@@ -74,12 +75,9 @@ class Writer:
         self._readiness.hold(RECOVERING, "state is being loaded; retry later")
         self._thread.start()
 
-    def commit(self, request: Decoded, answer: Future[Ack] | None = None) -> Future[Ack]:
-        """Have a request committed; gives `answer`, where there is one already.
-
-        The future fails with `Refused` where it cannot be; cancelled in time, it never is.
-        """
-        answer = Future() if answer is None else answer
+    def commit(self, request: Decoded) -> Future[Ack]:
+        """Have a request committed. The future fails with `Refused` where it cannot be; cancelled in time, it never is."""
+        answer: Future[Ack] = Future()
         if self._stopping:
             answer.set_exception(overload("stopping", "the service is stopping", retry_after=RETRY_LATER))
         else:
@@ -156,22 +154,20 @@ class Writer:
         """Store the moment first, as requests are stored before they are applied."""
         try:
             self._persistence.advancing()
-        except Unavailable as reason:
-            self._readiness.hold("state", reason.detail)
-            return
-        self._readiness.release("state")
-        with _ADVANCE:
-            self._state.advance()
-        try:
+            self._readiness.release("state")
             with _ADVANCE:
-                self._persistence.advanced(now)
+                self._state.advance()
+            self._persistence.advanced(now)
         except Unavailable as reason:
             self._readiness.hold("state", reason.detail)
+        except Exception as error:
+            if not _ADVANCE.stops(error):
+                raise
 
     def _end(self) -> None:
         with _ADVANCE:
             if not self._persistence.keeps_open_runs:
-                self._state.close_all()
+                self._state.engine.flush(CloseReason.SHUTDOWN)
             self._persistence.close()
 
 

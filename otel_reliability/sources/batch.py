@@ -23,6 +23,8 @@ TRACE_ID_BYTES: Final = 16
 SPAN_ID_BYTES: Final = 8
 NO_TRACE: Final = bytes(TRACE_ID_BYTES)
 NO_SPAN: Final = bytes(SPAN_ID_BYTES)
+MAX_DEPTH: Final = 32
+"""Lists and maps in attributes nested deeper than this are None. Protobuf itself refuses a request from about 45 on."""
 LATEST_NS: Final = 2**63 - 1
 """The last nanosecond of a signed 64-bit clock (the year 2262); OTLP's unsigned field could say more, no clock does."""
 

@@ -12,13 +12,11 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from otel_reliability.model.attributes import LazyAttributes
-from otel_reliability.model.span import AgentSpan, Call, RawSpan, Resource, Session, ToolFacts
-from otel_reliability.sources.any_value import Memo, decoded
+from otel_reliability.model.span import AgentSpan, Call, LazyAttributes, RawSpan, Resource, Session, ToolFacts
 from otel_reliability.sources.batch import Malformed, fault, ordered, parent, parent_remote
-from otel_reliability.sources.otlp_protobuf import resource_of, scope_of, unusual
+from otel_reliability.sources.otlp_protobuf import decoded, resource_of, scope_of, unusual
 
-FITS: Final = 11
+FITS: Final = 12
 """The version of what is passed to compiled modules and what comes back. They say it too, and are used where it is the same: one
 that was built for another would take objects for what they are not.
 """
@@ -91,11 +89,10 @@ def _raw(
     resource: Resource,
 ) -> RawSpan:
     """The span as the decoder in Python gives it."""
-    memo = Memo()
-    given, state, events, links = unusual(fields, pairs, memo)
+    given, state, events, links = unusual(fields, pairs)
     return RawSpan(
         trace_id, span_id, parent(parent_id), name, kind, start_ns, ordered(start_ns, end_ns), status, parent_remote(flags),
-        LazyAttributes(given, memo), events, links, scope, version, resource, state,
+        LazyAttributes(given, decoded), events, links, scope, version, resource, state,
     )  # fmt: skip
 
 

@@ -6,12 +6,12 @@ Four differences from the published schema, all allowed by the wire format:
   key happens in C, and a value stays undecoded until it is asked for.
 - `resource` and `scope` are repeated `bytes`: they repeat from request to request, so their bytes are a cache key. Where an
   encoder split one into parts, the parts joined are the whole: that is how protobuf merges messages.
-- A span's trace state, events and links are left undeclared, so that they land among its unknown fields: most spans have none,
-  and one test of an empty set says so.
+- A span's trace state and links are left undeclared, so that they land among its unknown fields: most spans have none, and one
+  test of an empty set says so.
 - A span's status is `bytes`, of which there are three; text that is not read is `bytes` too, enums are `int32`.
 
-Every other field is declared. So the unknown fields of a span are its trace state, its events, its links, and one case more:
-the runtime moves a map entry that holds a third field (`key_strindex`, of the profiles signal) there, as a whole.
+Every other field is declared. So the unknown fields of a span are its trace state, its links, and one case more: the runtime
+moves a map entry that holds a third field (`key_strindex`, of the profiles signal) there, as a whole.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ _SCALARS: Final[dict[str, dict[str, tuple[int, Any]]]] = {
 }
 _REPEATED_BYTES: Final = (("ScopeSpans", "scope", 1), ("ResourceSpans", "resource", 1))
 _REPEATED_MESSAGES: Final = (
+    ("Span", "events", SPAN_EVENTS, "Event"),
     ("ScopeSpans", "spans", 2, "Span"),
     ("ResourceSpans", "scope_spans", 2, "ScopeSpans"),
     ("Request", "resource_spans", 1, "ResourceSpans"),

@@ -1,21 +1,38 @@
 """OTLP-JSON → `Batch`: one request, or a file of them, one a line, as the Collector's file exporter writes.
 
+OTLP-JSON is the JSON of protobuf with two exceptions: ids are hexadecimal, enums are integers. 64-bit numbers may be strings.
+Values of the wrong type are absent; a span is malformed only for its ids and times. Unknown keys are ignored.
+
 Files may be packed with gzip or zstd, and a document may also be written over several lines (`lines.documents`). They are
 read in bounded memory: one line at a time, and none longer than a bound.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.sources.batch import Batch, Malformed, Reason
+from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
+from otel_reliability.sources.batch import (
+    MAX_DEPTH,
+    Batch,
+    Log,
+    Malformed,
+    Reason,
+    fault,
+    link_ref,
+    ordered,
+    parent,
+    parent_remote,
+    take_log,
+)
 from otel_reliability.sources.chunks import STDIN, Chunks, Progress
-from otel_reliability.sources.json_request import decode_request
 from otel_reliability.sources.lines import LONGEST, Line, documents, split
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -123,3 +140,279 @@ def _mended(value: Any) -> Any:
     if isinstance(value, dict):
         return {_mended(key): _mended(item) for key, item in cast("dict[str, Any]", value).items()}
     return value
+
+
+# --- Values -------------------------------------------------------------------------------------------------------------
+
+
+LEAST_INT64: Final = -(2**63)
+GREATEST_INT64: Final = 2**63 - 1
+_DIGITS: Final = re.compile(r"-?[0-9]{1,20}")
+_URL_SAFE: Final = str.maketrans("-_", "+/")
+
+
+def text(value: object) -> str:
+    """A string, else the empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def items(value: object) -> list[Any]:
+    """A list, else the empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def record(value: object) -> dict[str, Any]:
+    """An object, else the empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def whole(value: object) -> int | None:
+    """A whole number, written as a number or as a string; None where it is none.
+
+    >>> whole("1795228530895715839"), whole(3), whole(2.0), whole("3.5"), whole(True)
+    (1795228530895715839, 3, 2, None, None)
+    """
+    if type(value) is int:
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else None
+
+
+def enum(value: object, names: Mapping[str, int]) -> int:
+    """An enum's number. The specification allows integers only, but some senders write names; anything else is 0.
+
+    >>> enum("STATUS_CODE_ERROR", {"STATUS_CODE_ERROR": 2}), enum(2, {}), enum([], {})
+    (2, 2, 0)
+    """
+    return names[value] if isinstance(value, str) and value in names else whole(value) or 0
+
+
+def hexadecimal(value: object) -> bytes | None:
+    """The bytes of an id, in either case; empty where it is absent, None where it is not hexadecimal.
+
+    >>> hexadecimal("00F067aa0ba902b7").hex(), hexadecimal(None), hexadecimal("APBnqgupArc=")
+    ('00f067aa0ba902b7', b'', None)
+    """
+    if value is None:
+        return b""
+    try:
+        return binascii.unhexlify(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def attributes(pairs: object, depth: int = MAX_DEPTH) -> dict[str, Any]:
+    """Pairs as a dict. Of pairs with the same key the last one counts; what is no pair with a key is passed over.
+
+    >>> attributes([{"key": "a", "value": {"intValue": "1"}}, {"key": "b", "value": {"stringValue": "two"}}, 3])
+    {'a': 1, 'b': 'two'}
+    """
+    found: dict[str, Any] = {}
+    for pair in map(record, items(pairs)):
+        if isinstance(key := pair.get("key"), str):
+            value: dict[str, Any] | None = pair.get("value")
+            usual = value.get("stringValue") if type(value) is dict and len(value) == 1 else None
+            found[key] = usual if type(usual) is str else plain(value, depth)
+    return found
+
+
+def plain(value: object, depth: int = MAX_DEPTH) -> Any:
+    r"""A value as str, bool, int, float, bytes, tuple or dict; None where it holds nothing that we can know.
+
+    >>> plain({"arrayValue": {"values": [{"boolValue": True}, {"doubleValue": "NaN"}, {"bytesValue": "AAE="}]}})
+    (True, nan, b'\x00\x01')
+    """
+    for kind, content in record(value).items():
+        match kind:
+            case "stringValue":
+                return content if isinstance(content, str) else None
+            case "intValue":
+                number = whole(content)
+                return number if number is not None and LEAST_INT64 <= number <= GREATEST_INT64 else None
+            case "boolValue":
+                return content if isinstance(content, bool) else None
+            case "doubleValue":
+                return _double(content)
+            case "bytesValue":
+                return _bytes(content)
+            case "arrayValue":
+                return (
+                    tuple([plain(item, depth - 1) for item in items(record(content).get("values"))]) if depth else None
+                )
+            case "kvlistValue":
+                return attributes(record(content).get("values"), depth - 1) if depth else None
+            case _:
+                pass
+    return None
+
+
+def _double(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _bytes(value: object) -> bytes | None:
+    try:
+        return base64.b64decode(value.translate(_URL_SAFE) + "==") if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+# --- Requests -----------------------------------------------------------------------------------------------------------
+
+
+_SIGNALS: Final = ("resourceSpans", "resourceLogs", "resourceMetrics", "resourceProfiles")
+_TYPES: Final[Mapping[type, str]] = {
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+}
+_IDS: Final = (
+    (Reason.TRACE_ID, "traceId", 32),
+    (Reason.SPAN_ID, "spanId", 16),
+    (Reason.PARENT_ID, "parentSpanId", 16),
+)
+_KINDS: Final = {
+    f"SPAN_KIND_{name}": number
+    for number, name in enumerate(("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"))
+}
+_STATUSES: Final = {f"STATUS_CODE_{name}": number for number, name in enumerate(("UNSET", "OK", "ERROR"))}
+
+
+def decode_request(request: object) -> Batch:
+    """The spans and evaluations of a parsed request, or of a list of requests. `{}` is an empty request.
+
+    >>> decode_request({"hello": "world"}).malformed[0].detail
+    'an object without resourceSpans or resourceLogs is no OTLP request'
+    """
+    batch = Batch()
+    for part in cast("list[Any]", request) if isinstance(request, list) else [request]:
+        _take_request(batch, part)
+    return batch
+
+
+def _take_request(batch: Batch, request: object) -> None:
+    signals = record(request)
+    if not isinstance(request, dict):
+        _refuse(batch, f"{_kind(request)} is no OTLP request")
+    elif signals and not any(signal in signals for signal in _SIGNALS):
+        _refuse(batch, "an object without resourceSpans or resourceLogs is no OTLP request")
+    else:
+        _take_traces(batch, signals.get("resourceSpans"))
+        _take_logs(batch, signals.get("resourceLogs"))
+
+
+def _take_traces(batch: Batch, groups: object) -> None:
+    for group in _records(batch, groups, "resourceSpans"):
+        resource = Resource.of(attributes(record(group.get("resource")).get("attributes")))
+        for scope_spans in _records(batch, group.get("scopeSpans"), "scopeSpans"):
+            scope = record(scope_spans.get("scope"))
+            for span in _records(batch, scope_spans.get("spans"), "spans"):
+                _take_span(batch, span, (text(scope.get("name")), text(scope.get("version"))), resource)
+
+
+def _take_logs(batch: Batch, groups: object) -> None:
+    for group in _records(batch, groups, "resourceLogs"):
+        resource = Resource.of(attributes(record(group.get("resource")).get("attributes")))
+        for scope_logs in _records(batch, group.get("scopeLogs"), "scopeLogs"):
+            scope = text(record(scope_logs.get("scope")).get("name"))
+            for log in _records(batch, scope_logs.get("logRecords"), "logRecords"):
+                take_log(batch, _log(log, scope, resource))
+
+
+def _take_span(batch: Batch, span: Mapping[str, Any], scope: tuple[str, str], resource: Resource) -> None:
+    ids = _ids(span)
+    if isinstance(ids, Malformed):
+        batch.malformed.append(ids)
+        return
+    trace_id, span_id, parent_id = ids
+    start_ns, end_ns = _time(span.get("startTimeUnixNano")), _time(span.get("endTimeUnixNano"))
+    if problem := fault(trace_id, span_id, parent_id, start_ns, end_ns):
+        batch.malformed.append(problem)
+        return
+    batch.spans.append(
+        RawSpan(
+            trace_id=trace_id,
+            span_id=span_id,
+            parent_id=parent(parent_id),
+            name=text(span.get("name")),
+            span_kind=enum(span.get("kind"), _KINDS),
+            start_ns=start_ns,
+            end_ns=ordered(start_ns, end_ns),
+            status=enum(record(span.get("status")).get("code"), _STATUSES),
+            parent_remote=parent_remote(whole(span.get("flags")) or 0),
+            attributes=attributes(span.get("attributes")),
+            events=tuple(_event(record(event)) for event in items(span.get("events"))),
+            links=tuple(ref for link in items(span.get("links")) if (ref := _link(record(link)))),
+            scope=scope[0],
+            scope_version=scope[1],
+            resource=resource,
+            trace_state=text(span.get("traceState")),
+        )
+    )
+
+
+def _ids(span: Mapping[str, Any]) -> tuple[bytes, bytes, bytes] | Malformed:
+    """The ids of a span, of whatever length, or the first that is not hexadecimal (base64, often)."""
+    trace_id, span_id = hexadecimal(span.get("traceId")), hexadecimal(span.get("spanId"))
+    parent_id = hexadecimal(span.get("parentSpanId"))
+    if trace_id is not None and span_id is not None and parent_id is not None:
+        return trace_id, span_id, parent_id
+    reason, key, digits = next(one for one in _IDS if hexadecimal(span.get(one[1])) is None)
+    value = span.get(key)
+    found = f"has {len(value)} characters" if isinstance(value, str) else f"is {_kind(value)}"
+    return Malformed(reason, f"the {key} {found}, not {digits} hexadecimal digits")
+
+
+def _event(event: Mapping[str, Any]) -> RawEvent:
+    return RawEvent(
+        text(event.get("name")), max(_time(event.get("timeUnixNano")), 0), attributes(event.get("attributes"))
+    )
+
+
+def _link(link: Mapping[str, Any]) -> SpanRef | None:
+    return link_ref(hexadecimal(link.get("traceId")) or b"", hexadecimal(link.get("spanId")) or b"")
+
+
+def _log(log: Mapping[str, Any], scope: str, resource: Resource) -> Log:
+    return Log(
+        log.get("eventName"),
+        plain(log.get("body")),
+        attributes(log.get("attributes")),
+        max(_time(log.get("timeUnixNano")) or _time(log.get("observedTimeUnixNano")), 0),
+        hexadecimal(log.get("traceId")) or b"",
+        hexadecimal(log.get("spanId")) or b"",
+        scope,
+        resource,
+    )
+
+
+def _time(value: object) -> int:
+    return whole(value) or 0
+
+
+def _records(batch: Batch, value: object, name: str) -> list[dict[str, Any]]:
+    """The objects of a list; what else stands in their place is malformed, null apart, which is absent."""
+    entries = items(value)
+    if value is not None and entries is not value:
+        _refuse(batch, f"{name} is {_kind(value)}, not a list")
+    for entry in entries:
+        if not isinstance(entry, dict):
+            _refuse(batch, f"{_kind(entry)} stands among the {name}")
+    return [entry for entry in entries if isinstance(entry, dict)]
+
+
+def _refuse(batch: Batch, detail: str) -> None:
+    batch.malformed.append(Malformed(Reason.SHAPE, detail))
+
+
+def _kind(value: object) -> str:
+    """Return what JSON calls the type of a value."""
+    return "null" if value is None else _TYPES.get(type(value), "an object")

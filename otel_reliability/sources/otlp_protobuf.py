@@ -7,34 +7,35 @@ cannot be decoded reads as None and costs the rest of the request nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.attributes import LazyAttributes
-from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
-from otel_reliability.sources.any_value import Memo, attributes, plain
+from otel_reliability.model.span import LazyAttributes, RawEvent, RawSpan, Resource, SpanRef
 from otel_reliability.sources.batch import (
     FLAG_REMOTE,
     FLAG_REMOTE_KNOWN,
     LATEST_NS,
+    MAX_DEPTH,
     NO_SPAN,
     NO_TRACE,
     SPAN_ID_BYTES,
     TRACE_ID_BYTES,
     Batch,
     Log,
+    Malformed,
     fault,
     link_ref,
+    parent_remote,
     take_log,
 )
 from otel_reliability.sources.otlp_descriptor import (
@@ -50,16 +51,20 @@ from otel_reliability.sources.otlp_descriptor import (
     Status,
 )
 
+T = TypeVar("T")
+
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
 """Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 _STATUSES: Final = {b"": 0, b"\x18\x01": 1, b"\x18\x02": 2}
 """Status codes by the bytes of a status that says nothing else."""
+_REMOTE_FLAGS: Final = FLAG_REMOTE_KNOWN | FLAG_REMOTE
+_REMOTE: Final = {flags: parent_remote(flags) for flags in (0, FLAG_REMOTE_KNOWN, FLAG_REMOTE, _REMOTE_FLAGS)}
 _CACHED: Final = 1024
 _CACHED_BYTES: Final = 16 * 1024
 
 _fields: Final = attrgetter(
     "trace_id", "span_id", "parent_span_id", "name", "kind", "start_time_unix_nano", "end_time_unix_nano", "status", "flags",
-    "attributes",
+    "attributes", "events",
 )  # fmt: skip
 """What every span has, in one call made in C."""
 
@@ -73,16 +78,25 @@ def decode_traces(body: bytes) -> Batch:
     >>> decode_traces(b"").spans
     []
     """
+    return Batch(*read_traces(body, _itself))
+
+
+def read_traces(body: bytes, read: Callable[[RawSpan], T]) -> tuple[list[T], list[Malformed]]:
+    """Return the same, each span as `read` returns it: read at once, none is kept until the request is decoded."""
     check(body)
-    batch, memo = Batch(), Memo()
+    found: tuple[list[T], list[Malformed]] = [], []
     try:
         for resource_spans in Request.FromString(body).resource_spans:
             resource = resource_of(b"".join(resource_spans.resource))
             for scope_spans in resource_spans.scope_spans:
-                _take(batch, scope_spans.spans, scope_of(b"".join(scope_spans.scope)), resource, memo)
+                _take(found, scope_spans.spans, scope_of(b"".join(scope_spans.scope)), resource, read)
     except DecodeError as error:
         raise UndecodableBody(f"not an OTLP trace request in protobuf ({len(body)} bytes)") from error
-    return batch
+    return found
+
+
+def _itself(span: RawSpan) -> RawSpan:
+    return span
 
 
 def decode_logs(body: bytes) -> Batch:
@@ -119,11 +133,17 @@ def _log(record: LogRecord, scope: str, resource: Resource) -> Log:
     )
 
 
-def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource, memo: Memo) -> None:
+def _take(
+    found: tuple[list[T], list[Malformed]],
+    spans: Any,
+    scope: tuple[str, str],
+    resource: Resource,
+    read: Callable[[RawSpan], T],
+) -> None:
     """The hot loop. What every span needs is written out here; what is unusual costs a call."""
-    good, scope_name, scope_version = batch.spans.append, *scope
+    good, scope_name, scope_version = found[0].append, *scope
     for span in spans:
-        trace_id, span_id, parent_id, name, kind, start_ns, end_ns, status, flags, pairs = _fields(span)
+        trace_id, span_id, parent_id, name, kind, start_ns, end_ns, status, flags, pairs, happened = _fields(span)
         sound = (
             len(trace_id) == TRACE_ID_BYTES
             and len(span_id) == SPAN_ID_BYTES
@@ -133,42 +153,47 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource, 
             and 0 < end_ns <= LATEST_NS
         )
         if not sound and (problem := fault(trace_id, span_id, parent_id, start_ns, end_ns)):
-            batch.malformed.append(problem)
+            found[1].append(problem)
             continue
         unknown = UnknownFieldSet(span)
-        state, events, links = "", (), ()
+        state, events, links = "", tuple(map(_event, happened)) if happened else (), ()
         if len(unknown):
             fields = [(field.field_number, field.wire_type, field.data) for field in unknown]
-            pairs, state, events, links = unusual(fields, pairs, memo)
+            pairs, state, _, links = unusual(fields, pairs)
         good(
-            _tuple(
-                RawSpan,
-                (
-                    trace_id,
-                    span_id,
-                    parent_id if parent_id and parent_id != NO_SPAN else None,
-                    name,
-                    kind,
-                    start_ns,
-                    end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
-                    _STATUSES[status] if status in _STATUSES else Status.FromString(status).code,
-                    bool(flags & FLAG_REMOTE) if flags & FLAG_REMOTE_KNOWN else None,
-                    LazyAttributes(pairs, memo),
-                    events,
-                    links,
-                    scope_name,
-                    scope_version,
-                    resource,
-                    state,
-                ),
+            read(
+                _tuple(
+                    RawSpan,
+                    (
+                        trace_id,
+                        span_id,
+                        parent_id if parent_id and parent_id != NO_SPAN else None,
+                        name,
+                        kind,
+                        start_ns,
+                        end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
+                        _STATUSES[status] if status in _STATUSES else Status.FromString(status).code,
+                        _REMOTE[flags & _REMOTE_FLAGS],
+                        LazyAttributes(pairs, decoded),
+                        events,
+                        links,
+                        scope_name,
+                        scope_version,
+                        resource,
+                        state,
+                    ),
+                )
             )
         )
 
 
 def unusual(
-    fields: Iterable[tuple[int, int, Any]], pairs: Any, memo: Memo
+    fields: Iterable[tuple[int, int, Any]], pairs: Any
 ) -> tuple[Any, str, tuple[RawEvent, ...], tuple[SpanRef, ...]]:
-    """The attributes, the trace state, the events and the links of a span that has fields which the descriptor leaves out."""
+    """The attributes, trace state, events and links of a span with fields that the descriptor leaves out.
+
+    (Events are among them only where the native extension hands them over.)
+    """
     state = ""
     events: list[RawEvent] = []
     links: list[SpanRef | None] = []
@@ -178,7 +203,7 @@ def unusual(
         if number == SPAN_STATE:
             state = _text(data)
         elif number == SPAN_EVENTS:
-            events.append(_event(data, memo))
+            events.append(_event(Event.FromString(data)))
         elif number == SPAN_LINKS:
             link = Link.FromString(data)
             links.append(link_ref(link.trace_id, link.span_id))
@@ -187,13 +212,12 @@ def unusual(
     return pairs, state, tuple(events), tuple(filter(None, links))
 
 
-def _event(data: bytes, memo: Memo) -> RawEvent:
-    event = Event.FromString(data)
+def _event(event: Any) -> RawEvent:
     pairs = event.attributes
     for field in UnknownFieldSet(event):
         if field.field_number == EVENT_ATTRIBUTES and field.wire_type == LENGTH_DELIMITED:
             pairs = _with_pair(pairs, field.data)
-    return RawEvent(event.name, event.time_unix_nano, LazyAttributes(pairs, memo))
+    return _tuple(RawEvent, (event.name, event.time_unix_nano, LazyAttributes(pairs, decoded)))
 
 
 def _with_pair(pairs: Any, data: bytes) -> dict[str, bytes]:
@@ -230,6 +254,86 @@ def _read_scope(message: bytes) -> tuple[str, str]:
     return scope.name, scope.version
 
 
+# --- Values -------------------------------------------------------------------------------------------------------------
+#
+# Nearly every value is one text or one number, written the one way every encoder writes it; those are read here byte by byte,
+# at a quarter of what a message object costs. All else is left to protobuf, which this agrees with on every value.
+
+
+LARGEST_LIST: Final = 8 * 1024 * 1024
+"""Bytes of a list or map beyond which it is None: an element of two bytes takes a hundred in memory. Text has no limit."""
+
+_TEXT_TAG, _INTEGER_TAG, _BYTES_TAG = 0x0A, 0x18, 0x3A
+"""The tags of text, integers and bytes."""
+
+
+def plain(value: AnyValue, depth: int = MAX_DEPTH) -> Any:
+    """A value as str, bool, int, float, bytes, tuple or dict; None where it holds nothing we can know.
+
+    >>> plain(AnyValue(int_value=3))
+    3
+    >>> plain(AnyValue())
+    """
+    match value.WhichOneof("value"):
+        case "string_value":
+            return value.string_value
+        case "int_value":
+            return value.int_value
+        case "bool_value":
+            return value.bool_value
+        case "double_value":
+            return value.double_value
+        case "bytes_value":
+            return value.bytes_value
+        case "array_value" if depth:
+            return tuple([plain(item, depth - 1) for item in value.array_value.values])
+        case "kvlist_value" if depth:
+            return attributes(value.kvlist_value.values, depth - 1)
+        case _:
+            return None
+
+
+def attributes(pairs: Iterable[KeyValue], depth: int = MAX_DEPTH) -> dict[str, Any]:
+    """Pairs as a dict. Of pairs with the same key the last one counts."""
+    return {pair.key: plain(pair.value, depth) for pair in pairs}
+
+
+def decoded(raw: bytes) -> Any:
+    """The value that these bytes are; None where they cannot be decoded: it never fails.
+
+    >>> decoded(AnyValue(int_value=300).SerializeToString()), decoded(b"")
+    (300, None)
+    >>> decoded(b"broken")
+    """
+    size = len(raw)
+    if size < 2:
+        return None if not size else _by_protobuf(raw)
+    tag, first = raw[0], raw[1]
+    try:
+        if tag == _TEXT_TAG:
+            if first == size - 2 < 128:
+                return raw[2:].decode()
+            if first > 127 and size > 2 and raw[2] < 128 and (first & 127 | raw[2] << 7) == size - 3 > 127:
+                return raw[3:].decode()
+        elif tag == _INTEGER_TAG:
+            if size == 2 and first < 128:
+                return first
+            if size == 3 and first > 127 > raw[2] > 0:
+                return first & 127 | raw[2] << 7
+    except UnicodeDecodeError:
+        return None
+    return _by_protobuf(raw)
+
+
+def _by_protobuf(raw: bytes) -> Any:
+    if len(raw) > LARGEST_LIST and raw[0] not in {_TEXT_TAG, _BYTES_TAG}:
+        return None
+    try:
+        return plain(AnyValue.FromString(raw))
+    except DecodeError:
+        return None
+
+
 # --- Limits of large requests -------------------------------------------------------------------------------------------
 
 
@@ -241,7 +345,7 @@ MOST_FIELDS: Final = 100_000
 """Attributes, events and links that one large span may have."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_SIZES: Final = {_VARINT: 0, _FIXED64: 8, _FIXED32: 4}
+_SIZES: Final = {_FIXED64: 8, _FIXED32: 4}
 _INSIDE: Final = {"request": (1, "resource"), "resource": (2, "scope"), "scope": (2, "span")}
 """Which field of a message holds the messages of the next level."""
 
@@ -262,39 +366,44 @@ def _parts(body: bytes, at: int, end: int, level: str) -> int:
     """Return how many messages there are at this level and below, spans the last. A large one that is none of them is refused."""
     wanted, below = _INSIDE[level]
     parts = 0
-    for number, start, stop in _each_field(body, at, end):
+    while at < end:
+        number, start, at = _field(body, at, end)
         parts += 1
         if number == wanted and below != "span":
-            parts += _parts(body, start, stop, below)
-        elif stop - start > LARGE:
-            _check_large(body, start, stop, below if number == wanted else "")
+            parts += _parts(body, start, at, below)
+        elif at - start > LARGE:
+            _check_large(body, start, at, below if number == wanted else "")
     return parts
 
 
-def _check_large(body: bytes, start: int, end: int, level: str) -> None:
+def _check_large(body: bytes, at: int, end: int, level: str) -> None:
     if level != "span":
-        raise UndecodableBody(f"a resource or scope of {end - start} bytes")
-    if any(count >= MOST_FIELDS for count, _ in enumerate(_each_field(body, start, end))):
-        raise UndecodableBody(f"a span of more than {MOST_FIELDS} attributes, events and links")
+        raise UndecodableBody(f"a resource or scope of {end - at} bytes")
+    for _ in range(MOST_FIELDS):
+        if at >= end:
+            return
+        _, _, at = _field(body, at, end)
+    raise UndecodableBody(f"a span of more than {MOST_FIELDS} attributes, events and links")
 
 
-def _each_field(body: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Number, start and end of each field between two places, as far as they can be made out."""
-    while at < end:
-        tag, at = (body[at], at + 1) if body[at] < 128 else _varint(body, at)
-        kind, size = tag & 7, 0
-        if kind in (_VARINT, _BYTES) and at < end:
-            size, at = (body[at], at + 1) if body[at] < 128 else _varint(body, at)
-        stop = at + (size if kind == _BYTES else _SIZES.get(kind, end))
-        yield tag >> 3, at, min(stop, end)
-        at = stop
+def _field(body: bytes, at: int, end: int) -> tuple[int, int, int]:
+    """Return the number of the field at a place, and where its content starts and ends, as far as that can be made out."""
+    tag, at = (body[at], at + 1) if body[at] < 128 else _varint(body, at)
+    kind = tag & 7
+    if kind == _BYTES:
+        size, at = _varint(body, at)
+    elif kind == _VARINT:
+        size, at = 0, _varint(body, at)[1]
+    else:
+        size = _SIZES.get(kind, end)
+    return tag >> 3, at, min(end, at + size)
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:
     """A number and where it ends: after ten bytes at most, since longer ones are no protobuf."""
+    head = body[at : at + 10]
     value = shift = 0
-    while at < len(body) and shift < 70:
-        byte = body[at]
+    for byte in head:
         at += 1
         value |= (byte & 127) << shift
         if byte < 128:

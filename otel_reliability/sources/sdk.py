@@ -35,33 +35,19 @@ def read(span: ReadableSpan) -> RawSpan:
     Raises `MalformedSpan`, and nothing else, for one without proper ids or times, or made by hand of something else.
     """
     try:
-        return _read(span)
+        context = span.context
+        if context is None:
+            raise _malformed(0, 0, span.start_time, span.end_time)  # noqa: TRY301
+        events = tuple(map(_event, span.events)) if getattr(span, "_events", True) else ()
+        return raw(
+            context.trace_id, context.span_id, span.parent, span.name, span.kind, span.start_time, span.end_time,
+            span.status.status_code, _attributes(span.attributes), events, span.links if getattr(span, "_links", True) else (),
+            span.instrumentation_scope, span.resource, context.trace_state,
+        )  # fmt: skip
     except MalformedSpan:
         raise
     except Exception as error:  # what is no span can fail in any way, and must not in the host's thread
         raise _odd(error) from error
-
-
-def _read(span: ReadableSpan) -> RawSpan:
-    context = span.context
-    if context is None:
-        raise _malformed(0, 0, span.start_time, span.end_time)
-    return raw(
-        context.trace_id,
-        context.span_id,
-        span.parent,
-        span.name,
-        span.kind,
-        span.start_time,
-        span.end_time,
-        span.status.status_code,
-        _attributes(span.attributes),
-        tuple(map(_event, span.events)) if getattr(span, "_events", True) else (),
-        span.links if getattr(span, "_links", True) else (),
-        span.instrumentation_scope,
-        span.resource,
-        context.trace_state,
-    )
 
 
 def raw(

@@ -6,7 +6,7 @@ admitted once, for the life of the process, first come, first served. Agents are
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -24,12 +24,6 @@ WIDEST: Final = 4
 """Attribute sets of one agent and window in the widest instrument: four tiers, four outcomes, pass^k for four k."""
 
 
-def widest(settings: Settings) -> int:
-    """Return the attribute sets of one agent in the widest instrument: one per tier and window, or one per signal of change."""
-    signals = len(settings.change.signals) if settings.change.enabled else 0
-    return max(WIDEST * len(settings.windows), signals)
-
-
 def fitting(settings: Settings) -> Settings:
     """Return the settings with the limit of agents lowered to what the widest instrument can hold.
 
@@ -38,7 +32,9 @@ def fitting(settings: Settings) -> Settings:
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
     (236, 236)
     """
-    room = max(1, BUDGET // widest(settings) - 1)  # one is for `__other__`
+    signals = len(settings.change.signals) if settings.change.enabled else 0
+    widest = max(WIDEST * len(settings.windows), signals)
+    room = max(1, BUDGET // widest - 1)  # one is for `__other__`
     return replace(settings, limits=replace(settings.limits, agents=min(settings.limits.agents, MAX_AGENTS, room)))
 
 
@@ -72,17 +68,12 @@ class ToolLedger:
         self._tools = {key: tools for key, tools in self._tools.items() if key in keys}
         self._size = sum(map(len, self._tools.values()))
 
-    def to_state(self) -> tuple[list[tuple[AgentKey, str]], int]:
-        """Return the tools, and how often one was refused."""
-        return [(key, tool) for key, tools in self._tools.items() for tool in tools], self._refused
-
-    def restore(self, state: tuple[list[tuple[AgentKey, str]], int]) -> None:
-        """Continue from what `to_state` returned."""
-        known, self._refused = state
+    def restore(self, tools: Iterable[tuple[AgentKey, str]]) -> None:
+        """Replace all tools by these."""
         self._tools = {}
-        for key, tool in known:
+        for key, tool in tools:
             self._tools.setdefault(key, set()).add(tool)
-        self._size = len(known)
+        self._size, self._refused = sum(map(len, self._tools.values())), 0
 
     def limits(self) -> tuple[Limit, ...]:
         """Return the limit of tools, and its use."""

@@ -13,9 +13,9 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from opentelemetry import context, metrics, trace
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # the SDK's own way to say it
@@ -55,21 +55,20 @@ _WATCH: Final = Guard("watching open runs")
 _CALLBACK: Final = Guard("calling on_excess")
 
 
-class SpanSource(Protocol):
-    """A processor or exporter that hands spans to the engine."""
+class SpanSource:
+    """A processor or exporter that hands spans to the engine. One without a queue has nothing to add to this."""
 
     @property
     def queued(self) -> tuple[int, int]:
         """Length and capacity of its queue."""
-        ...
+        return 0, 0
 
     def drain(self, wait: float) -> bool:
         """Hand the engine all spans that wait; False when it stayed busy for `wait` seconds."""
-        ...
+        return True
 
     def restart(self) -> None:
         """Drop everything: a forked child starts empty."""
-        ...
 
 
 class Live:
@@ -317,6 +316,33 @@ def live_of(
         live = Live(asked, settings or Settings(), follows_global=follows_global, make_engine=make_engine)
         _lives.add(live)
         return live
+
+
+def settings_from(options: Mapping[str, object]) -> Settings | None:
+    """Return the settings; None where none are given, so that those of an earlier processor apply.
+
+    `window` is short for one window of so many runs. Invalid options raise `ConfigurationError`. Invalid variables are logged and
+    ignored: a misspelt variable must not keep a program from starting.
+
+    >>> settings_from({"window": 50}).windows
+    (WindowSettings(name='recent', last=50, period=None),)
+    """
+    given = dict(options)
+    if "window" in given:
+        given["windows"] = [{"name": "recent", "last": given.pop("window")}]
+    base = _from_environment()
+    if not given:
+        return base
+    return Settings.from_mapping(given, base=base)
+
+
+def _from_environment() -> Settings | None:
+    try:
+        found = Settings.from_environment(os.environ)
+    except ConfigurationError as error:
+        _logger.error("%s No setting is taken from the environment.", error)  # noqa: TRY400  the message says it all
+        return None
+    return None if found == Settings() else found
 
 
 def _engine(settings: Settings) -> Engine:

@@ -19,7 +19,7 @@ from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.sentences import of_alarm, of_point
 from otel_reliability.model.run import AgentKey
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.attributes import of_agent
+from otel_reliability.telemetry.exposition import of_agent
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.watch import Excess, sentence_of
 from otel_reliability.windows.agents import OTHER_AGENT

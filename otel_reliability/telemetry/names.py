@@ -64,6 +64,7 @@ def _own(name: str, kind: InstrumentKind, unit: str, description: str, *attribut
 
 _SHARES: Final = tuple(step / 20 for step in range(1, 21))
 _SECONDS: Final = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600)
+_DOUBLING: Final = tuple(2**power / 100 for power in range(14))
 _POWERS: Final = tuple(2**power for power in range(8))
 
 # fmt: off
@@ -111,13 +112,11 @@ SESSION_RELIABILITY: Final = _histogram("session.reliability", "{ratio}",
 SESSION_CONSISTENCY: Final = _histogram("session.consistency", "{ratio}",
     "Consistency of a session, 0 to 1, recorded when it closes.", _SHARES)
 
-STANDARD_DURATION: Final = _standard("invoke_agent.duration", "s", "Duration of an agent invocation.",
-    (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92))
+STANDARD_DURATION: Final = _standard("invoke_agent.duration", "s", "Duration of an agent invocation.", _DOUBLING)
 STANDARD_TOOL_CALLS: Final = _standard("invoke_agent.tool_calls", "{tool_call}", "Tool calls of an agent invocation.", _POWERS)
 STANDARD_INFERENCE_CALLS: Final = _standard("invoke_agent.inference_calls", "{inference_call}",
     "Model calls of an agent invocation.", _POWERS)
-STANDARD_TOOL_DURATION: Final = _standard("execute_tool.duration", "s", "Duration of a tool call.",
-    (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92), TOOL)
+STANDARD_TOOL_DURATION: Final = _standard("execute_tool.duration", "s", "Duration of a tool call.", _DOUBLING, TOOL)
 
 COUNTERS: Final = (RUN_EXCESS, RUNS, REVISIONS, TOOL_CALLS, RETRIES, RETRY_EXPLOSIONS, CHANGES)
 HISTOGRAMS: Final = (

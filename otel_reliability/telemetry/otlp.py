@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -21,11 +22,10 @@ from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry import registry as ours
-from otel_reliability.telemetry.exposition import GAUGES, OWN, Exposition
-from otel_reliability.telemetry.instruments import Observed, Point, snapshot
+from otel_reliability.telemetry.exposition import GAUGES, OWN, SPECS, CounterSeries, Exposition, Labels, Series
+from otel_reliability.telemetry.exposition import Exemplar as RunExemplar
+from otel_reliability.telemetry.instruments import Observed, snapshot
 from otel_reliability.telemetry.names import Instrument
-from otel_reliability.telemetry.registry import CounterSeries, HistogramSeries, Labels, Series
 
 MAX_POINTS: Final = 2_000
 """Data points of one request: with long names and exemplars below the 4 MB that gRPC receivers accept by default."""
@@ -61,7 +61,7 @@ class AgentMetrics:
             points.setdefault(spec.name, []).extend(point for point in some if point is not None)
         for name, series in points.items():
             if series:
-                spec = ours.SPECS[name]
+                spec = SPECS[name]
                 temporality = self._temporality_of(spec)
                 data = (
                     sdk.Histogram(series, temporality)
@@ -107,35 +107,23 @@ class AgentMetrics:
                 counts = [count - known for count, known in zip(counts, old, strict=True)]
             if not any(counts):
                 return None
-        exemplars = [series.exemplar] if counter else series.exemplars
-        new = [_exemplar(one) for one in exemplars if one is not None and one.time_ns > self._last_ns]
         if isinstance(series, CounterSeries):
-            return sdk.NumberDataPoint(dict(labels), start_ns, now_ns, counts[0], new)
-        return _histogram_point(spec, labels, series, start_ns, now_ns, counts, total, new, delta=delta)
+            return sdk.NumberDataPoint(dict(labels), start_ns, now_ns, counts[0], self._new(series.exemplar))
+        # The extremes are those since the series' start, so a point of what is new has none.
+        lowest: Any = None if delta else series.lowest
+        highest: Any = None if delta else series.highest
+        return sdk.HistogramDataPoint(
+            dict(labels), start_ns, now_ns, sum(counts), total, counts, spec.boundaries, lowest, highest,
+            self._new(*series.exemplars),
+        )  # fmt: skip
 
-
-def _histogram_point(
-    spec: Instrument,
-    labels: Labels,
-    series: HistogramSeries,
-    start_ns: int,
-    now_ns: int,
-    counts: list[int],
-    total: float,
-    exemplars: list[Exemplar],
-    *,
-    delta: bool,
-) -> sdk.HistogramDataPoint:
-    """Return a point. The extremes are those since the series' start, so a point of what is new has none."""
-    lowest: Any = None if delta else series.lowest
-    highest: Any = None if delta else series.highest
-    return sdk.HistogramDataPoint(
-        dict(labels), start_ns, now_ns, sum(counts), total, counts, spec.boundaries, lowest, highest, exemplars
-    )
-
-
-def _exemplar(one: ours.Exemplar) -> Exemplar:
-    return Exemplar({}, one.value, one.time_ns, int.from_bytes(one.span_id), int.from_bytes(one.trace_id))
+    def _new(self, *exemplars: RunExemplar | None) -> list[Exemplar]:
+        """Return the exemplars that were recorded since the last collection."""
+        return [
+            Exemplar({}, one.value, one.time_ns, int.from_bytes(one.span_id), int.from_bytes(one.trace_id))
+            for one in exemplars
+            if one is not None and one.time_ns > self._last_ns
+        ]
 
 
 def _metric(spec: Instrument, data: Any) -> sdk.Metric:
@@ -244,7 +232,7 @@ class OtlpPush:
             [_Reader(self._exporter, agents, interval)], Resource(dict(resource)), shutdown_on_exit=False
         )
         meter: api.Meter = self._provider.get_meter(names.SCOPE)
-        self._observed = Observed(meter, tuple(OWN.values()), lambda: snapshot(_points(exposition)))
+        self._observed = Observed(meter, tuple(OWN.values()), lambda: snapshot(chain(*exposition.own().values())))
 
     @property
     def outcomes(self) -> Tally[str]:
@@ -263,10 +251,6 @@ class OtlpPush:
     def stop(self, timeout: float) -> None:
         """Export once more and end, within so many seconds."""
         self._provider.shutdown(timeout * 1e3)
-
-
-def _points(exposition: Exposition) -> Iterable[Point]:
-    return (point for points in exposition.own().values() for point in points)
 
 
 def _exporter(endpoint: str | None, protocol: Protocol) -> MetricExporter:

@@ -15,9 +15,18 @@ from itertools import accumulate
 from typing import Final
 
 from otel_reliability.model.run import AgentKey
-from otel_reliability.telemetry.exposition import GAUGES, OWN, AgentGauges, Exposition
+from otel_reliability.telemetry.exposition import (
+    GAUGES,
+    OWN,
+    SPECS,
+    AgentGauges,
+    Exemplar,
+    Exposition,
+    HistogramSeries,
+    Labels,
+    Series,
+)
 from otel_reliability.telemetry.names import Instrument, InstrumentKind
-from otel_reliability.telemetry.registry import SPECS, Exemplar, HistogramSeries, Labels, Series
 
 TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"

@@ -36,7 +36,7 @@ def points(engine: Engine, ledger: ToolLedger, health: Health) -> Iterator[Point
 
 def _spans(engine: Engine) -> Iterator[Point]:
     for (disposition, reason), number in engine.rising_accounts.items():
-        yield names.SPANS.name, number, _labels(disposition=disposition, reason=reason)
+        yield names.SPANS.name, number, {"disposition": disposition} | ({"reason": reason} if reason else {})
     for (attribute, reason), number in engine.refused_evidence.items():
         yield names.EVIDENCE_REFUSED.name, number, {"attribute": attribute, "reason": reason}
     for reason, number in engine.refused_evaluations.items():
@@ -70,7 +70,3 @@ def of_limits(limits: Iterable[Limit]) -> Iterator[Point]:
             yield names.LIMIT_USED.name, limit.used, labels
         yield names.LIMIT_VALUE.name, limit.limit, labels
         yield names.LIMIT_HITS.name, limit.hits, labels
-
-
-def _labels(**labels: str) -> dict[str, str | bool]:
-    return {name: value for name, value in labels.items() if value}

@@ -23,7 +23,6 @@ from otel_reliability.sources import sdk
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
 from otel_reliability.telemetry.attribute_plans import AttributePlan, AttributePlans, Attributes
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.open_spans import MAX_OPEN, OpenSpans
 
 SMALL_TEXT: Final = 128
 """Maximum characters of arguments that are held without a slot: a full queue of them takes a few MiB."""
@@ -37,6 +36,8 @@ MAX_NON_AGENT: Final = 4_096
 """Keys, names and scopes of non-agent spans that are remembered, of each so many."""
 MAX_NON_AGENT_CHARACTERS: Final = 256
 """Maximum length of one that is remembered."""
+MAX_OPEN: Final = 100_000
+"""Started spans that are remembered. Beyond, the oldest are forgotten, and their runs close by time."""
 NEVER: Final = 2**63
 """A time in nanoseconds that no span starts at."""
 
@@ -48,6 +49,49 @@ _READ: Final = Guard("reading a span")
 _NUMBERS: Final = frozenset({bool, int, float})
 _LAST_TRACE: Final = 2 ** (8 * TRACE_ID_BYTES) - 1
 _LAST_SPAN: Final = 2 ** (8 * SPAN_ID_BYTES) - 1
+
+
+class OpenSpans:
+    """Spans that have started and not ended, by id: their runs must not be closed.
+
+    Each has its parent's context, or its own where it has no parent. Any thread may extend `started` by an id and a context, in
+    one call. Everything else is for one thread at a time: the hooks look nothing up and remove nothing.
+    """
+
+    def __init__(self) -> None:
+        self.started: deque[int | SpanContext] = deque(maxlen=2 * MAX_OPEN)
+        self._new: dict[int, SpanContext] = {}
+        self._reported: dict[int, SpanContext] = {}
+
+    def __len__(self) -> int:
+        return len(self.started) // 2 + len(self._new) + len(self._reported)
+
+    def update(self) -> None:
+        """Read `started`. Every span that ended before this call is known to have started after it."""
+        new, pop = self._new, self.started.popleft
+        try:
+            while True:
+                span_id = pop()
+                if isinstance(span_id, int):  # else the exception of a signal handler came between the two pops
+                    new[span_id] = pop()  # pyright: ignore[reportArgumentType]
+        except IndexError:
+            pass
+        for spans in (new, self._reported):
+            while len(spans) > MAX_OPEN:
+                del spans[next(iter(spans))]
+
+    def end(self, span_id: int) -> SpanContext | None:
+        """Remove an ended span and return the context that was noted at its start; None if it was forgotten."""
+        return self._new.pop(span_id, None) or self._reported.pop(span_id, None)
+
+    def report(self) -> Iterator[Opened]:
+        """Yield the spans that have started since the last call and have not ended."""
+        new, reported = self._new, self._reported
+        while new:
+            span_id, above = new.popitem()
+            reported[span_id] = above
+            parent_id = None if above[1] == span_id else above[1].to_bytes(SPAN_ID_BYTES)
+            yield above[0].to_bytes(TRACE_ID_BYTES), span_id.to_bytes(SPAN_ID_BYTES), parent_id
 
 
 class SpanQueue:
@@ -113,12 +157,11 @@ class SpanQueue:
             return len(waiting)
         if not plan.keys and self.started and scope is not None and name.__class__ is str:
             self._learn(scope.name, name, keys)
-        waiting.append(
-            (
-                plan, slots, () if parent is not None else [Link(link.context) for link in span.links],
-                context[0], context[1], context[4], parent, name, kind, start, end, status, resource, scope, plan.get(attributes),
-            )
+        fields = (
+            plan, slots, () if parent is not None else [Link(link.context) for link in span.links],
+            context[0], context[1], context[4], parent, name, kind, start, end, status, resource, scope,
         )  # fmt: skip
+        waiting.append(fields + plan.get(attributes))  # a nested tuple would keep one object more from being used again
         return len(waiting)
 
     def refuse(self, span: ReadableSpan) -> None:
@@ -212,7 +255,7 @@ class SpanQueue:
             self._open.end(int.from_bytes(kept.span_id))
             return kept
         (
-            plan, slots, links, trace_id, span_id, state, parent, name, kind, start, end, status, resource, scope, values,
+            plan, slots, links, trace_id, span_id, state, parent, name, kind, start, end, status, resource, scope, *values,
         ) = kept  # fmt: skip
         attributes = dict(zip(plan.keys, values, strict=True))
         if slots:

@@ -14,8 +14,7 @@ from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.text import agent_name, clean, count, listed, percent, place
 from otel_reliability.report.view import AgentView, ReadingView, ScorePoint
-from otel_reliability.ui.charts import Curve, curve
-from otel_reliability.windows.agent import AgentState
+from otel_reliability.windows.agents import AgentState
 
 PER_PAGE: Final = 50
 MAX_SERVICES: Final = 200
@@ -38,20 +37,17 @@ class Penalty(NamedTuple):
 
 
 class AgentLine(NamedTuple):
-    """One agent in the table. `id` distinguishes agents of one service and name; `last_ns` is when its last run ended."""
+    """One agent in the table. `note` says why there is no score; `last_ns` is when its last run ended."""
 
     key: AgentKey
-    id: str
-    name: str
-    place: str
-    score: float | None
-    coverage: float | None
-    note: str
     runs: int
-    penalty: Penalty
     last_ns: int
     history: Sequence[ScorePoint]
     changed: bool
+    score: float | None
+    coverage: float | None
+    note: str
+    penalty: Penalty
     flags: Sequence[str] = ()
 
     @property
@@ -60,19 +56,9 @@ class AgentLine(NamedTuple):
         return None if self.score is None else tier_of(self.score)
 
     @property
-    def curve(self) -> Curve | None:
-        """Its score over time."""
-        return curve(self.history)
-
-    @property
     def trend(self) -> float:
         """The last score of its curve less the first."""
         return self.history[-1].score - self.history[0].score if self.history else 0.0
-
-    @property
-    def path(self) -> str:
-        """The address of its page."""
-        return address(self.key)
 
 
 def address(key: AgentKey, page: str = "", **query: str) -> str:
@@ -95,41 +81,26 @@ def line_of(state: AgentState, history: Sequence[ScorePoint], *, changed: bool =
     """Return the line of an agent, within the engine's turn."""
     window = state.first_window
     costs = {name: cost.points for name, cost in window.penalties().items()}
-    return _line(state.key, window.reading, costs, window.runs, state.last_run_ns or 0, history, changed=changed)
+    scored = _scored(window.reading, costs)
+    return AgentLine(state.key, window.runs, state.last_run_ns or 0, history, changed, **scored)
 
 
 def line_of_view(agent: AgentView) -> AgentLine:
     """Return the line of an agent of a report."""
     changed = agent.change is not None and agent.change.verdict is Result.CHANGED
     costs = {cost.name: cost.points for cost in agent.findings.costs if cost.points is not None}
-    return _line(agent.key, agent.metrics.__getitem__, costs, agent.runs, agent.end, agent.history, changed=changed)
+    scored = _scored(agent.metrics.__getitem__, costs)
+    return AgentLine(agent.key, agent.runs, agent.end, agent.history, changed, **scored)
 
 
-def _line(
-    key: AgentKey,
-    ask: Ask,
-    costs: Mapping[str, float],
-    runs: int,
-    last_ns: int,
-    history: Sequence[ScorePoint],
-    *,
-    changed: bool,
-) -> AgentLine:
-    return AgentLine(
-        key=key,
-        id=id_of(key),
-        name=agent_name(key),
-        place=place(key),
-        score=ask("score").value,
-        coverage=ask("score_coverage").value,
-        note=short(ask("score").note),
-        runs=runs,
-        penalty=top_penalty(ask, costs),
-        last_ns=last_ns,
-        history=history,
-        changed=changed,
-        flags=[flag.replace("_", " ") for flag in ask("flag").parts],
-    )
+def _scored(ask: Ask, costs: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "score": ask("score").value,
+        "coverage": ask("score_coverage").value,
+        "note": short(ask("score").note),
+        "penalty": top_penalty(ask, costs),
+        "flags": [flag.replace("_", " ") for flag in ask("flag").parts],
+    }
 
 
 def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
@@ -242,15 +213,15 @@ class TableChoice(NamedTuple):
 
 TIERS: Final = (*(tier.name for tier in Tier), UNSCORED)
 
-SORTS: Final[Mapping[str, Callable[[AgentLine], Any]]] = {
-    "score": lambda line: (line.score is None, line.score or 0.0),
-    "best": lambda line: (line.score is None, -(line.score or 0.0)),
-    "name": lambda line: line.name.casefold(),
-    "trend": lambda line: line.trend,
-    "runs": lambda line: -line.runs,
-    "last": lambda line: -line.last_ns,
+SORTS: Final[Mapping[str, tuple[str, Callable[[AgentLine], Any]]]] = {
+    "score": ("lowest score", lambda line: (line.score is None, line.score or 0.0)),
+    "best": ("highest score", lambda line: (line.score is None, -(line.score or 0.0))),
+    "trend": ("largest fall", lambda line: line.trend),
+    "name": ("name", lambda line: agent_name(line.key).casefold()),
+    "runs": ("most runs", lambda line: -line.runs),
+    "last": ("latest run", lambda line: -line.last_ns),
 }
-"""Sort keys of the table; equal agents are sorted by key."""
+"""The orders of the table: name in words, sort key. Equal agents are sorted by key."""
 
 
 class TierCount(NamedTuple):
@@ -277,7 +248,7 @@ class AgentList(NamedTuple):
 def list_of(lines: Sequence[AgentLine], choice: TableChoice, per_page: int = PER_PAGE) -> AgentList:
     """Return the chosen page of the table; the last one, where there are fewer."""
     found = [line for line in lines if _is_chosen(line, choice)]
-    found.sort(key=lambda line: (SORTS[choice.sort](line), line.key))
+    found.sort(key=lambda line: (SORTS[choice.sort][1](line), line.key))
     pages = max(1, -(-len(found) // per_page))
     page = min(choice.page, pages)
     return AgentList(
@@ -304,12 +275,7 @@ def tier_counts(lines: Iterable[AgentLine]) -> list[TierCount]:
 
 def _is_chosen(line: AgentLine, choice: TableChoice) -> bool:
     tier = UNSCORED if line.tier is None else line.tier.name
+    text = f"{line.key.agent}\n{place(line.key)}\n{clean(line.key.service_name)}".casefold()
     return (
-        choice.service in {"", line.key.service_name}
-        and choice.tier in {"", tier}
-        and choice.text.casefold() in _text(line)
+        choice.service in {"", line.key.service_name} and choice.tier in {"", tier} and choice.text.casefold() in text
     )
-
-
-def _text(line: AgentLine) -> str:
-    return f"{line.key.agent}\n{line.place}\n{clean(line.key.service_name)}".casefold()

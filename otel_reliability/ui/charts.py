@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from otel_reliability.report.text import MINUS, count, percent, seconds, trace_of
-from otel_reliability.report.view import ScorePoint, TokenPressure
+from otel_reliability.report.spark import depths
+from otel_reliability.report.text import MINUS, count, percent, seconds
+from otel_reliability.report.view import ScorePoint
 
 WIDTH: Final = 120.0
 HEIGHT: Final = 32.0
 MARGIN: Final = 3.0
-MIN_RANGE: Final = 20.0
-"""Points of score that a curve spans at least: otherwise the noise of a steady agent would fill the chart."""
 MIN_CHANGE: Final = 2.5
 """Points of change below which a curve is level."""
 
@@ -21,9 +20,7 @@ MIN_BARS: Final = 24
 """Bars that a chart has space for at least: few runs should not look like walls."""
 HIGH: Final = 0.8
 """Pressure above which answers are at risk of being cut."""
-BAR_WIDTH: Final = 10.0
-BAR_HEIGHT: Final = 100.0
-MIN_HEIGHT: Final = 1.0
+BAR_WIDTH: Final = 10
 
 
 class Curve(NamedTuple):
@@ -50,7 +47,11 @@ def curve(points: Sequence[ScorePoint]) -> Curve | None:
     if len(points) < 2:
         return None
     first, last = points[0], points[-1]
-    drawn = _drawn(points)
+    length, width, height = max(1, last.ns - first.ns), WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
+    drawn = [
+        (round(MARGIN + width * (one.ns - first.ns) / length, 1), round(MARGIN + height * depth, 1))
+        for one, depth in zip(points, depths([point.score for point in points]), strict=True)
+    ]
     line = "M" + "L".join(f"{x:g} {y:g}" for x, y in drawn)
     change = last.score - first.score
     return Curve(
@@ -63,56 +64,26 @@ def curve(points: Sequence[ScorePoint]) -> Curve | None:
     )
 
 
-def _drawn(points: Sequence[ScorePoint]) -> list[tuple[float, float]]:
-    scores = [point.score for point in points]
-    middle, span = (max(scores) + min(scores)) / 2, max(max(scores) - min(scores), MIN_RANGE)
-    top = min(100.0, middle + span / 2)
-    start, length = points[0].ns, max(1, points[-1].ns - points[0].ns)
-    width, height = WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
-    return [
-        (round(MARGIN + width * (one.ns - start) / length, 1), round(MARGIN + height * (top - one.score) / span, 1))
-        for one in points
-    ]
-
-
-class Bar(NamedTuple):
-    """One run: the position and height of its bar, and whether it is above 80 %."""
-
-    x: float
-    y: float
-    height: float
-    high: bool
-    title: str
-
-
 class PressureChart(NamedTuple):
-    """The bars of the latest runs, the newest on the right. `limit` is the height of 80 %, `summary` the same in words."""
+    """The latest runs by id, each with the share of its context window that it filled, and the same in words."""
 
-    bars: tuple[Bar, ...]
+    runs: Mapping[str, float]
     width: float
-    limit: float
     summary: str
 
 
-def pressure_chart(pressures: Sequence[TokenPressure]) -> PressureChart | None:
+def pressure_chart(pressures: Mapping[str, float]) -> PressureChart | None:
     """Return the chart of the latest runs that report how full the context was; None without any.
 
-    >>> pressure_chart([TokenPressure("a", 0.5), TokenPressure("b", 0.9)]).summary
+    >>> pressure_chart({"a": 0.5, "b": 0.9}).summary
     '2 runs: 70 % on average, 90 % at most; 1 of them above 80 %.'
     """
-    latest = pressures[-MAX_BARS:]
+    latest = dict(list(pressures.items())[-MAX_BARS:])
     if not latest:
         return None
-    values = [one.share for one in latest]
+    values = latest.values()
     high = sum(value > HIGH for value in values)
     above = f"{high} of them above {percent(HIGH)}" if high else f"none above {percent(HIGH)}"
     mean, most = percent(sum(values) / len(values)), percent(max(values))
     summary = f"{count(len(values), 'run')}: {mean} on average, {most} at most; {above}."
-    bars = tuple(_bar(at, one) for at, one in enumerate(latest))
-    return PressureChart(bars, BAR_WIDTH * max(len(bars), MIN_BARS), BAR_HEIGHT * (1 - HIGH), summary)
-
-
-def _bar(at: int, one: TokenPressure) -> Bar:
-    height = round(max(MIN_HEIGHT, BAR_HEIGHT * min(one.share, 1.0)), 1)
-    title = f"{percent(one.share)} of the context window, trace {trace_of(one.run_id)[:16]}"
-    return Bar(BAR_WIDTH * at, round(BAR_HEIGHT - height, 1), height, one.share > HIGH, title)
+    return PressureChart(latest, BAR_WIDTH * max(len(latest), MIN_BARS), summary)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise, takewhile
 from typing import Final, NamedTuple, TypeAlias
 
@@ -27,7 +27,8 @@ EDGE: Final = 2
 
 Steps: TypeAlias = tuple[str, ...]
 Cell: TypeAlias = tuple[int, str]
-"""A column, and the step there."""
+"""A column, and the step there: behind a `=`, so that a tool may be called start or end."""
+Transition: TypeAlias = tuple[Cell, Cell]
 
 START: Final = "start"
 END: Final = "end"
@@ -77,20 +78,31 @@ def flow_of(taken: Mapping[Steps, int], task: str | None = None) -> Flow | None:
     """
     if not taken:
         return None
-    common = common_path(taken)
-    hidden = _alike_at_first(taken)
-    routes = {_shown(path, hidden): 0 for path in taken}
-    for path, runs in taken.items():
-        routes[_shown(path, hidden)] += runs
-    return _drawn(routes, _shown(common, hidden), _Whole(common, taken, task))
-
-
-class _Whole(NamedTuple):
-    """The numbers of a flow."""
-
-    common: Steps
-    taken: Mapping[Steps, int]
-    task: str | None
+    runs, common, hidden = sum(taken.values()), common_path(taken), _alike_at_first(taken)
+    line = frozenset(_shown(common, hidden))
+    passing: Counter[Cell] = Counter()
+    for path, number in taken.items():
+        passing.update(dict.fromkeys(_shown(path, hidden), number))
+    rows = _rows_by_cell(passing, line)
+    cells: Counter[Cell] = Counter()
+    steps: Counter[Transition] = Counter()
+    for path, number in taken.items():
+        shown = [cell if cell in rows else (cell[0], OTHERS) for cell in _shown(path, hidden)]
+        cells.update(dict.fromkeys(shown, number))
+        steps.update(dict.fromkeys(pairwise(shown), number))
+    # Rare transitions come first, so that the common path is drawn over them.
+    ordered = sorted(steps, key=lambda step: (line.issuperset(step), steps[step], step))
+    return Flow(
+        width=max(column for column, _ in rows) * COLUMN + BOX_WIDTH + 2 * EDGE,
+        height=max(rows.values()) * ROW + BOX_HEIGHT + 2 * EDGE,
+        boxes=tuple(_box(cell, rows[cell], cells[cell], runs, cell in line) for cell in sorted(cells)),
+        edges=tuple(_edge(step, rows, line.issuperset(step), steps[step], runs) for step in ordered),
+        common=common,
+        common_share=taken[common] / runs,
+        paths=len(taken),
+        runs=runs,
+        task=task,
+    )
 
 
 def common_path(taken: Mapping[Steps, int]) -> Steps:
@@ -104,12 +116,13 @@ def common_path(taken: Mapping[Steps, int]) -> Steps:
 
 def _alike_at_first(taken: Mapping[Steps, int]) -> int:
     """Return how many steps at the start share one box, because all runs have them: all but the last of them."""
-    shared = _common(min(taken), max(taken))
+    shared = same_at_first(min(taken), max(taken))
     longest = max(map(len, taken))
     return max(0, shared - 1) if longest + 2 > MAX_COLUMNS and shared > 2 else 0
 
 
-def _common(left: Steps, right: Steps) -> int:
+def same_at_first(left: Steps, right: Steps) -> int:
+    """Return how many steps two paths have in common before they part."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 
@@ -122,103 +135,40 @@ def _shown(path: Steps, hidden: int) -> tuple[Cell, ...]:
     return tuple(enumerate(kept))
 
 
-def _drawn(routes: Mapping[tuple[Cell, ...], int], common: tuple[Cell, ...], whole: _Whole) -> Flow:
-    runs = sum(routes.values())
-    passing: Counter[Cell] = Counter()
-    for route, number in routes.items():
-        passing.update(dict.fromkeys(route, number))
-    cells = _rows_by_cell(passing, frozenset(common))
-    steps: Counter[tuple[Cell, Cell]] = Counter()
-    joined: Counter[Cell] = Counter()
-    for route, number in routes.items():
-        shown = [_merged(cell, cells) for cell in route]
-        joined.update(dict.fromkeys(shown, number))
-        steps.update(dict.fromkeys(pairwise(shown), number))
-    rows = max(cells.values(), default=0) + 1
-    columns = max(column for column, _ in cells) + 1
-    return Flow(
-        width=(columns - 1) * COLUMN + BOX_WIDTH + 2 * EDGE,
-        height=(rows - 1) * ROW + BOX_HEIGHT + 2 * EDGE,
-        boxes=tuple(_box(cell, cells[cell], joined[cell], runs, cell in common) for cell in sorted(joined)),
-        edges=tuple(_edges(steps, cells, frozenset(common), runs)),
-        common=whole.common,
-        common_share=whole.taken[whole.common] / runs,
-        paths=len(whole.taken),
-        runs=runs,
-        task=whole.task,
-    )
-
-
 def _rows_by_cell(passing: Mapping[Cell, int], common: frozenset[Cell]) -> dict[Cell, int]:
     """Return the row of every box: the common path is a straight line on top, below it the others, the most frequent first."""
     rows: dict[Cell, int] = {}
     for column in {column for column, _ in passing}:
-        here = sorted(
-            (cell for cell in passing if cell[0] == column),
-            key=lambda cell: (cell not in common, -passing[cell], cell),
-        )
-        free = 0 if here[0] in common else 1
-        for at, cell in enumerate(here[:MAX_ROWS] if len(here) <= MAX_ROWS else here[: MAX_ROWS - 1]):
-            rows[cell] = at + free
+        here = [cell for cell in passing if cell[0] == column]
+        here.sort(key=lambda cell: (cell not in common, -passing[cell], cell))
         if len(here) > MAX_ROWS:
-            rows[column, OTHERS] = MAX_ROWS - 1 + free
+            here[MAX_ROWS - 1 :] = [(column, OTHERS)]
+        rows.update((cell, row) for row, cell in enumerate(here, start=0 if here[0] in common else 1))
     return rows
-
-
-def _merged(cell: Cell, cells: Mapping[Cell, int]) -> Cell:
-    return cell if cell in cells else (cell[0], OTHERS)
 
 
 def _box(cell: Cell, row: int, runs: int, of: int, common: bool) -> Box:
     column, name = cell
-    step = name.removeprefix("=") if name.startswith("=") else None
-    kind = (
-        "others"
-        if name == OTHERS
-        else "common"
-        if common and step is not None
-        else "off"
-        if step is not None
-        else "end"
-    )
     share = percent(runs / of)
-    label = clean(step, MAX_NAME) if step is not None else {END: "end", OTHERS: "other steps"}.get(name, name)
-    full = clean(step, 200) if step is not None else label
-    return Box(
-        x=EDGE + column * COLUMN,
-        y=EDGE + row * ROW,
-        label=label,
-        title=f"{full}: {runs:,} of {of:,} runs, {share}",
-        share=share,
-        kind=kind,
-    )
+    if name.startswith("="):
+        step, kind = name.removeprefix("="), "common" if common else "off"
+        label, full = clean(step, MAX_NAME), clean(step, 200)
+    else:
+        kind = "others" if name == OTHERS else "end"
+        label = full = {END: "end", OTHERS: "other steps"}.get(name, name)
+    title = f"{full}: {runs:,} of {of:,} runs, {share}"
+    return Box(EDGE + column * COLUMN, EDGE + row * ROW, label, title, share, kind)
 
 
-def _edges(
-    steps: Mapping[tuple[Cell, Cell], int], cells: Mapping[Cell, int], common: frozenset[Cell], runs: int
-) -> Sequence[Edge]:
-    """Return the rare ones first, so that the common path is drawn over them."""
-    ordered = sorted(steps, key=lambda step: (_is_common(step, common), steps[step], step))
-    return [_edge(step, cells, _is_common(step, common), steps[step], runs) for step in ordered]
-
-
-def _is_common(step: tuple[Cell, Cell], common: frozenset[Cell]) -> bool:
-    return step[0] in common and step[1] in common
-
-
-def _edge(step: tuple[Cell, Cell], cells: Mapping[Cell, int], common: bool, runs: int, of: int) -> Edge:
-    (column, _), _ = step
+def _edge(step: Transition, rows: Mapping[Cell, int], common: bool, runs: int, of: int) -> Edge:
+    column = step[0][0]
     x1, x2 = EDGE + column * COLUMN + BOX_WIDTH, EDGE + (column + 1) * COLUMN
-    y1, y2 = (EDGE + cells[cell] * ROW + BOX_HEIGHT // 2 for cell in step)
+    y1, y2 = (EDGE + rows[cell] * ROW + BOX_HEIGHT // 2 for cell in step)
     middle = (x1 + x2) // 2
-    names = [_name(cell) for cell in step]
+    names = " → ".join(clean(name.removeprefix("="), MAX_NAME) for _, name in step)
     return Edge(
         path=f"M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}",
         width=round(1.5 + 10 * runs / of, 1),
         common=common,
-        title=f"{names[0]} → {names[1]}: {runs:,} of {of:,} runs, {percent(runs / of)}",
+        title=f"{names}: {runs:,} of {of:,} runs, {percent(runs / of)}",
     )
-
-
-def _name(cell: Cell) -> str:
-    return clean(cell[1].removeprefix("="), MAX_NAME)

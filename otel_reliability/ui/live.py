@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from otel_reliability.change.detector import Evidence, Status
+from otel_reliability.change.detector import Status
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_alarm, of_evidence
 from otel_reliability.config import Settings, WindowSettings
@@ -22,8 +22,7 @@ from otel_reliability.report.text import clean, count, seconds
 from otel_reliability.report.view import AgentComparison, AgentView, ChangeView, ScorePoint
 from otel_reliability.ui.runs import made_of, versions_of
 from otel_reliability.windows.agents import AgentRegistry
-from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.rows import row_of
+from otel_reliability.windows.rows import PathTable, row_of
 from otel_reliability.windows.window import AgentWindow
 
 MAX_EXAMINED: Final = 500
@@ -57,9 +56,6 @@ class Histories:
         self._changed: dict[AgentKey, None] = {}
         self._budget, self._checked = float(BURST_POINTS), engine.now()
         engine.observers.append(self._observe)
-
-    def __len__(self) -> int:
-        return len(self._histories)
 
     def of(self, key: AgentKey) -> tuple[ScorePoint, ...]:
         """Return the points of an agent, oldest first."""
@@ -218,7 +214,9 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
         sentence = f"{clean(of_alarm(alarms[-1]), MAX_SENTENCE)}. {more}"
         return ChangeView(Result.CHANGED, sentence, "changed", marks=marked)
     if evidence.status is Status.WATCHING:
-        sentence = _so_far(evidence, engine.settings.change.runs_per_false_alarm)
+        found = f"the evidence for one is {10 ** (evidence.log10 or 0.0):,.3g}"
+        needed = f"an alarm needs {engine.settings.change.runs_per_false_alarm:,.0f}"
+        sentence = f"No change in {count(evidence.observations, 'unit')}: {found}, {needed}"
         return ChangeView(Result.NO_CHANGE, sentence, "watching", marks=marked)
     if evidence.status is Status.LEARNING:
         return ChangeView(Result.NO_RESULT, of_evidence(evidence).capitalize(), "learning", marks=marked)
@@ -233,12 +231,6 @@ def line_of_open_run(run_id: str, shares: Mapping[str, float]) -> str:
     """
     beyond = ", ".join(f"{kind.replace('_', ' ')} {share:.2g} times" for kind, share in shares.items() if share > 1)
     return f"Open run {run_id} exceeds its bound: {beyond}"
-
-
-def _so_far(evidence: Evidence, alarm_at: float) -> str:
-    """Return how near an alarm is."""
-    found = f"{10 ** (evidence.log10 or 0.0):,.3g}"
-    return f"No change in {count(evidence.observations, 'unit')}: the evidence for one is {found}, an alarm needs {alarm_at:,.0f}"
 
 
 def headed(sentence: str) -> tuple[str, str]:

@@ -25,12 +25,12 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.sessions import reliability_band
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.stability.tier import rounded
-from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report import groups, words
+from otel_reliability.report.compression import COMPRESSION
+from otel_reliability.report.findings import UNUSUAL, WASTE, splits
 from otel_reliability.report.history import MIN_RUNS
-from otel_reliability.report.reasons import UNUSUAL, WASTE, splits
-from otel_reliability.report.terminal import ordered_tasks
+from otel_reliability.report.sections import ordered_tasks
 from otel_reliability.report.text import (
     ABSENT,
     agent_name,
@@ -44,10 +44,11 @@ from otel_reliability.report.text import (
     place,
     route,
     seconds,
+    trace_of,
 )
-from otel_reliability.report.view import AgentComparison, AgentView, Compared, Cost, ScoreReason, SessionView
-from otel_reliability.ui.agent_list import AgentLine, AgentList, address, id_of
-from otel_reliability.ui.charts import curve, pressure_chart
+from otel_reliability.report.view import AgentView, ScoreReason, SessionView
+from otel_reliability.ui.agent_list import SORTS, AgentList, address, id_of
+from otel_reliability.ui.charts import HIGH, curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
 from otel_reliability.ui.live import comparison, headed
 from otel_reliability.ui.runs import (
@@ -58,6 +59,7 @@ from otel_reliability.ui.runs import (
     RunStore,
     call_lines,
     default_sides,
+    flags_of,
     made_of,
     run_lines,
     steps_of,
@@ -76,15 +78,6 @@ TYPES: Final[Mapping[str, str]] = {
 """Media types of the static files, by ending."""
 SYMBOLS: Final[Mapping[str, str]] = {"STABLE": "●", "VARIABLE": "◆", "UNSTABLE": "▲", "CRITICAL": "■", "none": "○"}
 """A shape for each tier: colour alone is not enough for readers who cannot see it."""
-SORTS: Final[Mapping[str, str]] = {
-    "score": "lowest score",
-    "best": "highest score",
-    "trend": "largest fall",
-    "name": "name",
-    "runs": "most runs",
-    "last": "latest run",
-}
-"""Names of the orders of the table."""
 SIDES: Final = ("before.", "after.")
 """Prefixes of the two sides of a comparison in an address."""
 _TRACE: Final = re.compile(r"\b([0-9a-f]{32})\b")
@@ -125,19 +118,19 @@ class Asset(NamedTuple):
 @cache
 def assets() -> Mapping[str, Asset]:
     """Return the static files by their path below `static`."""
-    files = (file for file in sorted(STATIC.rglob("*")) if file.suffix in TYPES)
-    return {file.relative_to(STATIC).as_posix(): _asset(file) for file in files}
-
-
-def _asset(file: Path) -> Asset:
-    body = file.read_bytes()
-    return Asset(body, TYPES[file.suffix], hashlib.blake2b(body, digest_size=6).hexdigest())
+    bodies = {file: file.read_bytes() for file in sorted(STATIC.rglob("*")) if file.suffix in TYPES}
+    return {
+        file.relative_to(STATIC).as_posix(): Asset(
+            body, TYPES[file.suffix], hashlib.blake2b(body, digest_size=6).hexdigest()
+        )
+        for file, body in bodies.items()
+    }
 
 
 def agents_page(agents: AgentList, endpoints: Endpoints, *, window: str, unknown: UnknownLines | None = None) -> str:
     """Return the page of all agents."""
-    facts = endpoints._asdict()
-    return _page("agents.html", agents=agents, link=_link, sorts=SORTS, window=window, unknown=unknown, **facts)
+    facts = {**endpoints._asdict(), "agents": agents, "window": window, "unknown": unknown}
+    return _page("agents.html", link=address, sorts=SORTS, **facts)
 
 
 def agent_page(agent: AgentView, *, window: str, trace_url: str | None = None) -> str:
@@ -166,22 +159,9 @@ def runs_page(agent: AgentView, runs: Sequence[Run], choice: RunChoice, *, trace
 
 def run_page(agent: AgentView, run: Run, *, trace_url: str | None = None) -> str:
     """Return the page of one run: its facts and its steps."""
-    facts = (
-        ("Outcome", run.outcome.value if run.outcome is not Outcome.UNKNOWN else ""),
-        ("Duration", seconds(run.duration_s)),
-        ("Tokens", tokens(run.input_tokens, run.output_tokens)),
-        ("Context used", "" if run.token_pressure is None else percent(run.token_pressure)),
-        ("Cost", "" if run.cost is None else f"{run.cost:,.4g}"),
-        ("Tool calls", "" if run.tool_calls is None else f"{len(run.tool_calls):,}"),
-        ("Retries", "" if run.retries is None else f"{run.retries:,}"),
-        ("Model calls", f"{len(run.model_calls):,}"),
-        ("Task", clean(run.task_id or "")),
-        ("Session", clean(run.session_id or "")),
-        ("Made of", ", ".join(clean(name) for name in made_of(run))),
-        ("Condition", "" if run.condition == BASELINE else clean(run.condition)),
-    )
     [line] = run_lines(agent, [run])
-    return _agent_page("run.html", agent, trace_url, here="Run", run=run, line=line, facts=facts, steps=steps_of(run))
+    facts = {"run": run, "line": line, "steps": steps_of(run), "versions": made_of(run)}
+    return _agent_page("run.html", agent, trace_url, here="Run", **facts)
 
 
 def compare_page(agent: AgentView, store: RunStore, query: Mapping[str, str], settings: Settings) -> str:
@@ -202,12 +182,8 @@ def alerts_page() -> str:
     """Return the runbook of the alerts that the package ships, each with an id that alerts link to."""
     text = files(dashboards).joinpath(dashboards.RUNBOOK).read_text(encoding="utf-8")
     made = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
-    runbook = re.sub("<h2>(.*?)</h2>", lambda title: f'<h2 id="{_anchor(title[1])}">{title[1]}</h2>', made)
+    runbook = re.sub("<h2>(.*?)</h2>", lambda title: f'<h2 id="{title[1].lower()}">{title[1]}</h2>', made)
     return _page("alerts.html", poll=0, runbook=Markup(runbook))  # noqa: S704  a file of ours, not data of spans
-
-
-def _anchor(title: str) -> str:
-    return re.sub(r"[^a-z0-9-]", "", title.lower().replace(" ", "-"))
 
 
 def message_page(title: str, text: str, *, poll: int = 0) -> str:
@@ -235,10 +211,6 @@ def _page(name: str, **facts: Any) -> str:
     return templates().get_template(name).render(static=_static, **{"poll": POLL, "trace_url": None, **facts})
 
 
-def _link(line: AgentLine) -> str:
-    return line.path
-
-
 def _static(name: str) -> str:
     return f"/static/{name}?{assets()[name].digest}"
 
@@ -257,24 +229,22 @@ def templates() -> Environment:
     found.filters.update(_FILTERS)
     known: dict[str, Any] = found.globals
     known.update(
-        about=words.about,
         common_from=COMMON,
-        coverage=words.coverage,
+        compression=COMPRESSION,
         curve=curve,
         degrees=DEGREES,
         dimensions=DIMENSIONS,
         groups=GROUPS,
-        heavy=_heavy,
-        interval=words.interval,
+        high=HIGH,
         made_of=groups.made_of,
-        meaning=words.meaning,
         measured=measured,
         min_runs=MIN_RUNS,
-        missing=words.missing,
         specs=groups.ALL_SPECS,
+        tokens=tokens,
         unusual=UNUSUAL,
         version=version("otel-reliability"),
         waste=WASTE,
+        words=words,
     )
     return found
 
@@ -306,29 +276,11 @@ def _reason(agent: AgentView, title: str) -> ScoreReason | None:
     return next((reason for reason in agent.findings.reasons if reason.title == title), None)
 
 
-def _heavy(cost: Cost) -> bool:
-    return (cost.points or 0.0) >= cost.most / 4
-
-
 def _worst_sessions(agent: AgentView) -> list[SessionView]:
     def order(one: SessionView) -> tuple[bool, float, str]:
         return (one.reliability is None, one.reliability or 0.0, one.id)
 
     return nsmallest(MAX_SESSIONS, agent.sessions, key=order)
-
-
-def _moved(each: AgentComparison, whole: bool = False) -> tuple[list[tuple[str, Compared, str, str]], int]:
-    """Return (name, number, how it changed, its style) of each number that moved, and how many stayed the same.
-
-    `whole` adds those that changed without a direction.
-    """
-    moved, same = words.moved(each)
-    shown = {name: one for name, one in each.metrics.items() if one.verdict != "same"} if whole else moved
-    return [(name, one, words.compared(name, one), _style(one)) for name, one in shown.items()], len(same)
-
-
-def _style(one: Compared) -> str:
-    return one.verdict if one.more_than_chance is not False and one.verdict in {"better", "worse"} else "chance"
 
 
 def _breakable(name: str) -> Markup:
@@ -363,28 +315,12 @@ def _known(agent: AgentView, names: Sequence[str]) -> list[str]:
     return [name for name in names if agent.metrics[name].value is not None]
 
 
-def _known_first(agent: AgentView, names: Sequence[str]) -> list[str]:
-    return sorted(names, key=lambda name: agent.metrics[name].value is None)
-
-
 def _tasks(agent: AgentView) -> list[Any]:
     return [pair for pair in ordered_tasks(agent) if pair[0].task_id is not None][:MAX_TASKS]
 
 
-def _calls(agent: AgentView) -> list[Any]:
-    return list(call_lines(agent.recent))
-
-
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', ':', '!', '?')) else '.'}"
-
-
-def _zero(amount: int) -> str:
-    return f"{amount:,}" if amount else ABSENT
-
-
-def _route(steps: Sequence[str]) -> str:
-    return route(steps, most=12)
 
 
 def _score(value: float | None) -> str:
@@ -394,19 +330,18 @@ def _score(value: float | None) -> str:
 _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "agent_name": agent_name,
     "breakable": _breakable,
-    "chance": words.about_chance,
-    "moved": _moved,
+    "trace": trace_of,
     "traces": _traces,
     "band": reliability_band,
-    "calls": _calls,
+    "calls": call_lines,
     "chart": _chart,
+    "flags": flags_of,
     "flow": _flow,
     "grouped": grouped,
     "headed": headed,
     "id": id_of,
     "iso": instant,
     "known": _known,
-    "known_first": _known_first,
     "many": count,
     "moment": moment,
     "name": clean,
@@ -415,14 +350,14 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "place": place,
     "pressure": pressure_chart,
     "reason": _reason,
-    "route": _route,
+    "route": partial(route, most=12),
     "runs": run_lines,
     "score": _score,
+    "seconds": seconds,
     "sentence": _sentence,
     "splits": splits,
     "task_flows": _task_flows,
     "tasks": _tasks,
     "tier_symbol": SYMBOLS.__getitem__,
     "worst_sessions": _worst_sessions,
-    "zero": _zero,
 }

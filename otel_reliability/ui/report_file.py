@@ -8,11 +8,11 @@ from typing import Final
 
 from markupsafe import Markup
 
-from otel_reliability.report.markdown import fates
-from otel_reliability.report.terminal import worst_first
+from otel_reliability.model.run import AgentKey
 from otel_reliability.report.text import count, span_of_time
 from otel_reliability.report.view import ReportView
-from otel_reliability.ui.agent_list import AgentLine, line_of_view, tier_counts
+from otel_reliability.report.words import about_recording, worst_first
+from otel_reliability.ui.agent_list import id_of, line_of_view, tier_counts
 from otel_reliability.ui.rendering import assets, report_page
 
 MAX_AGENTS: Final = 100
@@ -32,12 +32,12 @@ def render(report: ReportView, trace_url: str | None = None) -> str:
         script=script,
         policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
         agents=agents[:MAX_AGENTS],
-        linked=frozenset(line.id for line in lines[:MAX_AGENTS]),
+        linked=frozenset(agent.key for agent in agents[:MAX_AGENTS]),
         lines=lines,
         tiers=tier_counts(lines),
         link=_link,
         about_report=_about(report),
-        compared=() if report.baseline is None else report.baseline.agents,
+        comparisons=() if report.baseline is None else report.baseline.agents,
         trace_url=trace_url,
     )
 
@@ -52,8 +52,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _link(line: AgentLine) -> str:
-    return f"#agent-{line.id}"
+def _link(key: AgentKey) -> str:
+    return f"#agent-{id_of(key)}"
 
 
 def _about(report: ReportView) -> list[str]:
@@ -61,8 +61,4 @@ def _about(report: ReportView) -> list[str]:
     found = [f"{count(len(agents), 'agent')}, {count(sum(agent.runs for agent in agents), 'run')}"]
     if agents:
         found[0] += f"; {span_of_time(min(agent.start for agent in agents), max(agent.end for agent in agents))}"
-    found.append(f"{count(report.spans['received'], 'span')} received: {fates(report.spans) or 'nothing'}")
-    if report.problems:
-        unread = ", ".join(f"{number:,} {reason}" for reason, number in sorted(report.problems.items()))
-        found.append(f"could not be read: {unread}")
-    return [*found, *report.notes]
+    return [*found, *about_recording(report)]

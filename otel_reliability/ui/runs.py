@@ -5,105 +5,52 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import MetricSettings
 from otel_reliability.engine import Engine
-from otel_reliability.model.run import FINGERPRINTS, AgentKey, ModelCall, Outcome, Run, ToolCall
-from otel_reliability.report.text import clean, instant, number, percent, seconds, trace_of
+from otel_reliability.model.run import FINGERPRINTS, AgentKey, Compression, ModelCall, Outcome, Run, ToolCall
+from otel_reliability.report.text import clean, instant, seconds
 from otel_reliability.report.view import AgentView
-from otel_reliability.ui.flow import COMMON, Steps, common_path
+from otel_reliability.ui.flow import COMMON, Steps, common_path, same_at_first
 from otel_reliability.windows.agents import AgentRegistry
 
-MAX_STEPS: Final = 14
-"""Steps of a path that are shown."""
 MAX_TOOLS: Final = 12
-MAX_NAME: Final = 40
 DEGREE_FROM: Final = (0.001, 0.15, 0.35, 0.6)
 """Distances from which a path is a little, somewhat, rather, very unusual."""
 DEGREES: Final = ("common", "a little unusual", "somewhat unusual", "rather unusual", "very unusual")
 
-CommonPaths: TypeAlias = Mapping[str | None, Steps | None]
-"""The common path of each task, and under None of all runs; None where no path is common."""
-
-
-class Step(NamedTuple):
-    """One step; `differs`: here the run leaves the common path. `title` is the name in full."""
-
-    name: str
-    title: str
-    differs: bool
-
 
 class RunLine(NamedTuple):
-    """One run. `degree` is how unusual its path is, from 0 to 4; None: the window has no other to compare it with."""
+    """A run, its path distance, how unusual that is, from 0 to 4 (None: the window has no other to compare it with), and the
+    first step at which it leaves the common path.
+    """
 
-    trace: str
-    end_ns: int
-    task: str
-    outcome: str
-    duration: str
-    distance: str
+    run: Run
+    distance: float | None
     degree: int | None
-    words: str
-    steps: tuple[Step, ...]
-    more: int
-    no_path: str
-    retries: int
-    pressure: str
-    id: str
-    flags: tuple[str, ...]
-    version: str
+    differs_at: int | None
 
 
 def run_lines(agent: AgentView, runs: Sequence[Run] | None = None) -> list[RunLine]:
     """Return these runs of an agent, or its last whole ones, the newest first."""
-    common = common_paths(agent)
+    taken: dict[str | None, Counter[Steps]] = {}
+    for (task, steps), number in agent.paths.items():
+        for each in {task, None}:
+            taken.setdefault(each, Counter())[steps] += number
+    frequent = {task: common_path(paths) for task, paths in taken.items()}
+    common = {task: path for task, path in frequent.items() if taken[task][path] >= COMMON * taken[task].total()}
     return [
-        _run_line(run, agent.distances.get(run.run_id), common)
+        _run_line(run, agent.distances.get(run.run_id), common.get(run.task_id if run.task_id in taken else None))
         for run in (agent.recent[::-1] if runs is None else runs)
     ]
 
 
-def common_paths(agent: AgentView) -> CommonPaths:
-    """Return the common path of each task, and of all runs."""
-    taken: dict[str | None, Counter[Steps]] = {}
-    for (task, steps), runs in agent.paths.items():
-        for each in {task, None}:
-            taken.setdefault(each, Counter())[steps] += runs
-    frequent = {task: common_path(paths) for task, paths in taken.items()}
-    return {
-        task: path if taken[task][path] >= COMMON * taken[task].total() else None for task, path in frequent.items()
-    }
-
-
-def _run_line(run: Run, distance: float | None, common: CommonPaths) -> RunLine:
+def _run_line(run: Run, distance: float | None, common: Steps | None) -> RunLine:
     """Compare a run with the common path of its task (of all runs, where it has no task), which is never unusual itself."""
-    path = run.path or ()
-    expected = common.get(run.task_id, common.get(None))
-    differs_at = None if expected is None else _first_difference(path, expected)
-    degree = None if distance is None else 0 if run.path == expected else sum(distance >= cut for cut in DEGREE_FROM)
-    return RunLine(
-        trace=trace_of(run.run_id),
-        end_ns=run.end_ns,
-        task="" if run.task_id is None else clean(run.task_id, MAX_NAME),
-        outcome=run.outcome.value if run.outcome is not Outcome.UNKNOWN else "",
-        duration=seconds(run.duration_s),
-        distance=number(distance),
-        degree=degree,
-        words="not compared" if degree is None else DEGREES[degree],
-        steps=tuple(
-            Step(clean(name, MAX_NAME), clean(name, 200), at == differs_at) for at, name in enumerate(path[:MAX_STEPS])
-        ),
-        more=max(0, len(path) - MAX_STEPS),
-        no_path="tools not observable" if run.path is None else "no tool called" if not path else "",
-        retries=run.retries or 0,
-        pressure="" if run.token_pressure is None else percent(run.token_pressure),
-        id=run.run_id,
-        flags=flags_of(run),
-        version=", ".join(clean(value, MAX_NAME) for kind, value in run.fingerprints if kind == "version"),
-    )
+    differs_at = None if common is None else _first_difference(run.path or (), common)
+    degree = None if distance is None else 0 if run.path == common else sum(distance >= cut for cut in DEGREE_FROM)
+    return RunLine(run, distance, degree, differs_at)
 
 
 def _first_difference(path: Steps, common: Steps) -> int | None:
@@ -112,12 +59,12 @@ def _first_difference(path: Steps, common: Steps) -> int | None:
     >>> _first_difference(("a", "b"), ("a", "c")), _first_difference(("a",), ("a", "c"))
     (1, None)
     """
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(path, common, strict=False)))
+    same = same_at_first(path, common)
     return same if same < len(path) else None
 
 
 class CallLine(NamedTuple):
-    """One tool. `chain` is the longest chain of retries; `repeats` are calls that had succeeded; `share` is in percent."""
+    """One tool. `chain` is the longest chain of retries; `repeats` are calls that had succeeded."""
 
     tool: str
     calls: int
@@ -125,11 +72,10 @@ class CallLine(NamedTuple):
     retries: int
     chain: int
     repeats: int
-    share: float
 
 
 def call_lines(runs: Iterable[Run]) -> list[CallLine]:
-    """Return the tools of these runs, the most retried first. `share` compares the retries with those of the first.
+    """Return the tools of these runs, the most retried first.
 
     >>> from otel_reliability.testing import call, run
     >>> calls = (call("pay", ok=False), call("pay", retry=True, chain=1), call("look"))
@@ -140,22 +86,19 @@ def call_lines(runs: Iterable[Run]) -> list[CallLine]:
     for run in runs:
         for call in run.tool_calls or ():
             tools.setdefault(call.name, []).append(call)
-    lines = [_call_line(tool, calls) for tool, calls in tools.items()]
+    lines = [
+        CallLine(
+            tool=clean(tool),
+            calls=len(calls),
+            failed=sum(not call.ok for call in calls),
+            retries=sum(call.retry for call in calls),
+            chain=max(call.chain for call in calls),
+            repeats=sum(call.repeat for call in calls),
+        )
+        for tool, calls in tools.items()
+    ]
     lines.sort(key=lambda line: (-line.retries, -line.repeats, -line.failed, -line.calls, line.tool))
-    most = max((line.retries for line in lines), default=0) or 1
-    return [line._replace(share=round(100 * line.retries / most, 1)) for line in lines[:MAX_TOOLS]]
-
-
-def _call_line(tool: str, calls: list[ToolCall]) -> CallLine:
-    return CallLine(
-        tool=clean(tool),
-        calls=len(calls),
-        failed=sum(not call.ok for call in calls),
-        retries=sum(call.retry for call in calls),
-        chain=max(call.chain for call in calls),
-        repeats=sum(call.repeat for call in calls),
-        share=0.0,
-    )
+    return lines[:MAX_TOOLS]
 
 
 # --- Choosing runs ------------------------------------------------------------------------------------------------------
@@ -208,8 +151,8 @@ class RunChoice(NamedTuple):
     @property
     def between(self) -> tuple[int, int]:
         """The first and the last end of a run, in nanoseconds."""
-        since, until = _ns(self.since), _ns(self.until)
-        return _storable(since or 0), MAX_NS if until is None else _storable(until)
+        until = _ns(self.until)
+        return _ns(self.since) or 0, MAX_NS if until is None else until
 
     def holds(self, run: Run) -> bool:
         """Return whether a run is chosen."""
@@ -232,20 +175,13 @@ def path_text(run: Run) -> str:
 
 
 def _ns(moment: str) -> int | None:
+    """Return the nearest time that a database can compare; None for what is no time."""
     try:
         found = datetime.fromisoformat(moment)
     except ValueError:
         return None
-    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()) * 10**9
-
-
-def _storable(ns: int) -> int:
-    """Return the nearest time that a database can compare."""
-    return min(max(ns, 0), MAX_NS)
-
-
-def _is_time(text: str) -> bool:
-    return _ns(text) is not None
+    seconds = round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    return min(max(seconds * 10**9, 0), MAX_NS)
 
 
 VALID: Final[Mapping[str, Callable[[str], bool]]] = {
@@ -253,8 +189,8 @@ VALID: Final[Mapping[str, Callable[[str], bool]]] = {
     "flag": FLAGS.__contains__,
     "path": bool,
     "version": bool,
-    "since": _is_time,
-    "until": _is_time,
+    "since": lambda text: _ns(text) is not None,
+    "until": lambda text: _ns(text) is not None,
 }
 
 Stored: TypeAlias = Callable[[AgentKey, int, int, int], list[Run]]
@@ -309,7 +245,7 @@ def _recent(agents: AgentRegistry, key: AgentKey) -> list[Run]:
 
 
 class StepLine(NamedTuple):
-    """A call of a run: when it began after the run did, how long it took, what it was, and how it went."""
+    """A step of a run: when it began after the run did, how long it took, what it was, and how it went."""
 
     after: str
     lasted: str
@@ -321,7 +257,7 @@ class StepLine(NamedTuple):
 
 
 def steps_of(run: Run) -> list[StepLine]:
-    """Return every tool call and model call of a run, in the order in which they began.
+    """Return every tool call, model call and compression of a run, in the order in which they began.
 
     >>> from otel_reliability.testing import call, run
     >>> [(step.name, step.result) for step in steps_of(run(["pay"], tool_calls=(call("pay", ok=False),)))]
@@ -342,10 +278,19 @@ def steps_of(run: Run) -> list[StepLine]:
         )
         for call in run.model_calls
     ]
+    found += [(one.start_ns, _compressed(run, one)) for one in run.compressions]
     return [step for _, step in sorted(found, key=lambda pair: pair[0])]
 
 
-def _step(run: Run, call: ToolCall | ModelCall, kind: str, name: str, result: str, tokens: str) -> StepLine:
+def _compressed(run: Run, one: Compression) -> StepLine:
+    sizes = (f"{size:,}" for size in (one.tokens_before, one.tokens_after) if size is not None)
+    name = "context compression" + (f" ({one.trigger})" if one.trigger else "")
+    return _step(run, one, "compression", name, "ok" if one.ok else "failed", " → ".join(sizes))
+
+
+def _step(
+    run: Run, call: ToolCall | ModelCall | Compression, kind: str, name: str, result: str, tokens: str
+) -> StepLine:
     after, lasted = (call.start_ns - run.start_ns) / 1e9, (call.end_ns - call.start_ns) / 1e9
     agent = "" if call.agent == run.key.agent else clean(call.agent)
     return StepLine(f"+{seconds(after)}", seconds(lasted), kind, clean(name), agent, result, tokens)

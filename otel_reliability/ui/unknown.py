@@ -7,8 +7,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from otel_reliability.model.span import RawSpan
-from otel_reliability.report.inspection import settings_lines
-from otel_reliability.report.proposal import Proposal, Unknown
+from otel_reliability.report.proposal import Proposal, Unknown, settings_lines
 
 SAMPLES: Final = 50
 """Spans of one scope and one set of keys that are examined."""
@@ -45,5 +44,5 @@ class UnknownSpans:
         """Return what was found; None where nothing looks like agents' work."""
         with self._lock:
             scopes = [found for found in self._proposal.scopes() if found.suspected]
-            rules = self._proposal.rules(found.scope for found in scopes)
+            rules = self._proposal.rules()
         return UnknownLines(scopes, "\n".join(settings_lines(rules)) if rules else "") if scopes else None

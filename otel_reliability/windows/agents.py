@@ -1,16 +1,242 @@
-"""All agents: which are known, which of their runs count, and which are idle."""
+"""All agents: which are known, which of their runs count, and which are idle; and the windows, recent runs and tasks of each."""
 
 from __future__ import annotations
 
+import zlib
+from bisect import bisect_left
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import nlargest
+from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.windows.agent import AgentState
+from otel_reliability.model.record import pack_run, unpack_run
+from otel_reliability.model.row import OTHER_TASK, Row
+from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
+from otel_reliability.windows.row_store import end_in, order_of, run_id_in
+from otel_reliability.windows.rows import PathTable, row_of
+from otel_reliability.windows.window import AgentWindow
+
+HASHES: Final = ToolCall._fields.index("arguments")
+"""Index of the first of the hashes of a tool call, of its arguments, result and effect."""
+_RAW: Final = -15
+"""Deflate without a header (`wbits` of zlib)."""
+
+
+class RecentRuns:
+    """The `limit` runs with the greatest (end time, run id), the newest last, for the UI.
+
+    Final runs are packed, without the hashes of their tool calls. One that may still change is kept as it is: assembly holds it
+    anyway, and in a busy agent newer runs replace it before it is final, so that it is never packed (22 µs).
+    """
+
+    __slots__ = ("_dictionary", "_records", "_runs", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._records: list[bytes] = []
+        """The order of each run (`row_store.order_of`), and behind it the run if it is packed."""
+        self._runs: list[Run | None] = []
+        """Each run that is not packed."""
+        self._dictionary = b""
+        """One run of the agent, whose words others need not repeat (a dictionary of zlib)."""
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Run]:
+        records = zip(self._records, self._runs, strict=True)
+        return iter([self._unpack(record) if run is None else run for record, run in records])
+
+    def add(self, run: Run, order: bytes) -> None:
+        """Add a run of this order; it replaces one of the same."""
+        self.remove(order)
+        at = bisect_left(self._records, order)
+        self._records.insert(at, order)
+        self._runs.insert(at, run)
+        if len(self._records) > self.limit:
+            del self._records[0], self._runs[0]
+
+    def remove(self, order: bytes) -> None:
+        """Remove the run of this order; do nothing if it is not here."""
+        at = self._index(order)
+        if at is not None:
+            del self._records[at], self._runs[at]
+
+    def finalize(self, order: bytes) -> None:
+        """Note that the run of this order is final; do nothing if it is not here."""
+        at = self._index(order)
+        run = None if at is None else self._runs[at]
+        if at is not None and run is not None:
+            self._records[at] = order + self._pack(run)
+            self._runs[at] = None
+
+    def _index(self, order: bytes) -> int | None:
+        at = bisect_left(self._records, order)
+        return at if at < len(self._records) and self._records[at].startswith(order) else None
+
+    def _pack(self, run: Run) -> bytes:
+        calls = run.tool_calls
+        if calls is not None:
+            calls = tuple([ToolCall._make((*call[:HASHES], None, None, None, call.has_effect)) for call in calls])
+        plain = pack_run(run._replace(run_id="", end_ns=0, tool_calls=calls))
+        self._dictionary = self._dictionary or plain
+        press = zlib.compressobj(wbits=_RAW, zdict=self._dictionary)
+        return press.compress(plain) + press.flush()
+
+    def _unpack(self, record: bytes) -> Run:
+        run_id, begin = run_id_in(record)
+        run = unpack_run(zlib.decompressobj(_RAW, self._dictionary).decompress(record[begin:]))
+        return run._replace(run_id=run_id, end_ns=end_in(record))
+
+
+class AgentState:
+    """One agent's runs, each kept once, as a row that all its windows share.
+
+    `recent` are its last whole runs, the newest last. Runs that hit a limit are counted in `accounts`.
+    """
+
+    __slots__ = (
+        "_accounts",
+        "_dropped",
+        "_max_tasks",
+        "_paths",
+        "_reopenable",
+        "_tasks",
+        "key",
+        "recent",
+        "windows",
+    )
+
+    def __init__(self, key: AgentKey, settings: Settings, accounts: Counter[tuple[str, str]]) -> None:
+        self.key = key
+        self.recent = RecentRuns(settings.limits.recent_runs)
+        self._accounts = accounts
+        self._max_tasks = settings.limits.tasks
+        self._paths = PathTable()
+        self._tasks: Counter[str] = Counter()
+        self._reopenable: dict[str, bytes] = {}
+        """Orders of the runs that may still change, by their ids."""
+        self._dropped: list[Row] = []
+        self.windows: Mapping[str, AgentWindow] = {
+            window.name: AgentWindow(window, settings, self._reopenable, self._dropped) for window in settings.windows
+        }
+
+    @property
+    def first_window(self) -> AgentWindow:
+        """The window that settings name first: the one of the UI, of histograms and of the API's list."""
+        return next(iter(self.windows.values()))
+
+    @property
+    def empty(self) -> bool:
+        """True if no run is left."""
+        return not any(window.runs or window.spares for window in self.windows.values())
+
+    @property
+    def last_run_ns(self) -> int | None:
+        """End of its last run; None while it has none."""
+        return max((end for window in self.windows.values() if (end := window.newest_ns) is not None), default=None)
+
+    def row(self, run_id: str, end_ns: int | None = None) -> Row | None:
+        """Return the row of a run that a window still keeps. A final run is found sooner by its end (ns).
+
+        The row of a run that ended in the future has an earlier end than the run: it is searched.
+        """
+        order = self._reopenable.get(run_id) or (None if end_ns is None else order_of(end_ns, run_id))
+        for window in self.windows.values():
+            is_clamped = order is not None and end_in(order) > (window.newest_ns or 0)
+            row = window.find(run_id, None if is_clamped else order)
+            if row is not None:
+                return row
+        return None
+
+    def close(self, run: Run) -> None:
+        """Add a run that was closed; it replaces an earlier version of the same run."""
+        order = order_of(run.end_ns, run.run_id)
+        earlier = self._reopenable.get(run.run_id, order)
+        if any(window.keeps(earlier) for window in self.windows.values()):
+            self._remove(earlier)
+        self.recent.add(run, order)
+        self._enter(self._row_of(run), order)
+
+    def withdraw(self, run: Run) -> None:
+        """Remove a run; do nothing if it is not here."""
+        order = self._reopenable.get(run.run_id)
+        if order is None:
+            row = self.row(run.run_id)
+            order = order_of((run if row is None else row).end_ns, run.run_id)
+        self._remove(order)
+
+    def finalize(self, run: Run) -> None:
+        """Note that a run is final; do nothing if it is not here."""
+        order = self._reopenable.pop(run.run_id, None)
+        if order is not None:
+            self.recent.finalize(order)
+            for window in self.windows.values():
+                window.finalize(order)
+            self._forget_dropped()
+
+    def load(self, runs: Iterable[Run]) -> None:
+        """Add final runs that were stored, in any order, each once; they were counted before the restart."""
+        accounts, self._accounts = self._accounts, Counter[tuple[str, str]]()
+        stored = list(runs)
+        for run in nlargest(self.recent.limit, stored, key=attrgetter("end_ns", "run_id")):
+            self.recent.add(run, order_of(run.end_ns, run.run_id))
+        for run in stored:
+            self._enter(self._row_of(run), order_of(run.end_ns, run.run_id))
+            self.finalize(run)
+        self._accounts = accounts
+
+    def _enter(self, row: Row, order: bytes) -> None:
+        """Add the row of a run that may still change to all windows."""
+        self._reopenable[row.run_id] = order
+        for name, window in self.windows.items():
+            if not window.insert(row, order):
+                self._accounts["refused", name] += 1
+        self._forget_dropped()
+
+    def _remove(self, order: bytes) -> None:
+        self.recent.remove(order)
+        for window in self.windows.values():
+            window.remove(order)
+        self._forget_dropped()
+
+    def _row_of(self, run: Run) -> Row:
+        row, task = row_of(run, self._paths), self._task_of(run)
+        return row if task == run.task_id else row._replace(task=task)
+
+    def _task_of(self, run: Run) -> str | None:
+        """Count a task of one more row, and return it: `__other__` beyond the limit."""
+        task = run.task_id
+        if task is None:
+            return None
+        if task not in self._tasks and len(self._tasks) >= self._max_tasks:
+            self._accounts["tasks", "limit"] += 1
+            return OTHER_TASK
+        self._tasks[task] += 1
+        return task
+
+    def _forget_dropped(self) -> None:
+        """Forget the rows that the windows dropped, unless another window keeps them."""
+        dropped = self._dropped
+        if len(self.windows) > 1:
+            rows, windows = {order_of(row.end_ns, row.run_id): row for row in dropped}, self.windows.values()
+            dropped = [row for order, row in rows.items() if not any(window.keeps(order) for window in windows)]
+        for row in dropped:
+            self._forget(row)
+        self._dropped.clear()
+
+    def _forget(self, row: Row) -> None:
+        self._reopenable.pop(row.run_id, None)
+        if row.path is not None:
+            self._paths.release(row.path)
+        if row.task is not None and row.task in self._tasks:
+            self._tasks[row.task] -= 1
+            if not self._tasks[row.task]:
+                del self._tasks[row.task]
+
 
 AHEAD_NS: Final = 300 * 10**9
 """Limit for a run's end ahead of the clock in live modes: clocks differ, but not by more than five minutes."""

@@ -1,4 +1,4 @@
-"""From a run to the row that windows keep of it."""
+"""From a run to the row that windows keep of it, and to its path, which is made once and shared by its runs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from otel_reliability.metrics.stability.context_growth import slope_of
-from otel_reliability.model.row import Retries, Row
+from otel_reliability.model.row import CallTotals, Compressions, Path, Retries, Row
 from otel_reliability.model.run import ModelCall, Run, ToolCall
 from otel_reliability.model.span import Evaluation
 from otel_reliability.model.tools import Effect, effects_of
-from otel_reliability.windows.paths import PathTable
 
 CONSTRAINT: Final = "constraint."
 SEVERITIES: Final = frozenset({"low", "medium", "high"})
@@ -59,6 +58,7 @@ def row_of(run: Run, paths: PathTable) -> Row:
         by_status=run.outcome_source == BY_STATUS,
         models=tuple(sorted({call.model for call in models if call.model is not None})),
         step_growth=None if run.token_pressure is None else step_growth_of(run),
+        compressions=compressions_of(run) if run.compressions else None,
     )
 
 
@@ -99,6 +99,35 @@ def retries_of(calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> R
         repeats=len(repeats),
         repeat_tokens=_tokens_of(repeats, model_calls),
         repeat_ns=sum([call.end_ns - call.start_ns for call in repeats]),
+    )
+
+
+def compressions_of(run: Run) -> Compressions:
+    """Return the compressions of a run that has any.
+
+    The calls are those of the agent whose context was compressed first. A call that began before the end of that compression is
+    one before it.
+    """
+    done = [one for one in run.compressions if one.ok]
+    sizes = [(one.tokens_before, one.tokens_after) for one in done]
+    known = [(before, after) for before, after in sizes if before is not None and after is not None]
+    calls = [call for call in run.tool_calls or () if call.agent == done[0].agent] if done else []
+    return Compressions(
+        number=len(done),
+        failed=len(run.compressions) - len(done),
+        tokens_before=sum(before for before, _ in known),
+        tokens_after=sum(after for _, after in known),
+        before=_totals_of([call for call in calls if call.start_ns < done[0].end_ns]),
+        after=_totals_of([call for call in calls if call.start_ns >= done[0].end_ns]),
+    )
+
+
+def _totals_of(calls: Sequence[ToolCall]) -> CallTotals:
+    return CallTotals(
+        len(calls),
+        sum(not call.ok for call in calls),
+        sum(call.retry for call in calls),
+        sum(call.repeat for call in calls),
     )
 
 
@@ -145,3 +174,99 @@ def _tokens_of(retries: Sequence[ToolCall], model_calls: Sequence[ModelCall]) ->
 
 def _sum(left: int | None, right: int | None) -> int | None:
     return None if left is None and right is None else (left or 0) + (right or 0)
+
+
+# --- Paths ----------------------------------------------------------------------------------------------------------------
+
+FIRST_CODE: Final = 0x21
+SURROGATES: Final = range(0xD800, 0xE000)
+CODES: Final = 1_000_000
+"""Distinct step names alive at once that have a character of their own: nearly as many as Unicode has."""
+OTHER_CODE: Final = "\U0010ffff"
+OTHER_STEP: Final = "__other__"
+"""The name of all steps beyond that, which share a character."""
+
+
+class PathTable:
+    """Distinct paths, counted by the rows that hold them: what no row holds is forgotten, and its characters used again.
+
+    A path's names are its steps as the run has them: tool names in order, hand-offs as `→agent`. A hand-off is a step like
+    any other, since some frameworks report it as a tool call and some do not.
+
+    Names are not counted: when a new one comes, and as many paths have been forgotten as there are, those of no path are
+    forgotten. Paths that are still in use then keep what their characters stood for.
+
+    >>> table = PathTable()
+    >>> path = table.intern(("search", "read", "search"))
+    >>> path.code, path.counts
+    ('!"!', (('read', 1), ('search', 2)))
+    >>> table.intern(("search", "read", "search")) is path
+    True
+    """
+
+    __slots__ = ("_codes", "_forgotten", "_free", "_limit", "_made", "_names", "_paths")
+
+    def __init__(self, limit: int = CODES) -> None:
+        self._limit = limit
+        self._paths: dict[str, Path] = {}
+        """By their codes."""
+        self._codes: dict[str, str] = {}
+        """The character of each name."""
+        self._names = {OTHER_CODE: OTHER_STEP}
+        """The name of each character."""
+        self._free: list[str] = []
+        self._made = 0
+        self._forgotten = 0
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def intern(self, names: tuple[str, ...]) -> Path:
+        """Return the path of these names, held once more; `release` gives it back."""
+        codes = self._codes
+        try:
+            code = "".join([codes[name] for name in names])
+        except KeyError:
+            code = self._spell(names)
+        path = self._paths.get(code)
+        if path is None:
+            path = self._paths[code] = Path(code, self._names)
+        path.held += 1
+        return path
+
+    def release(self, path: Path) -> None:
+        """Count one holder less."""
+        path.held -= 1
+        if not path.held:
+            del self._paths[path.code]
+            self._forgotten += 1
+
+    def _spell(self, names: tuple[str, ...]) -> str:
+        """Return the code of names of which one is new."""
+        if self._forgotten > len(self._paths):
+            self._forget_names()
+        return "".join([self._code(name) for name in names])
+
+    def _forget_names(self) -> None:
+        """Free the characters of names that no path has."""
+        used = set[str]().union(*self._paths)
+        self._free += [code for code in self._names if code not in used and code != OTHER_CODE]
+        self._codes = {name: code for name, code in self._codes.items() if code in used}
+        self._names = {OTHER_CODE: OTHER_STEP} | {code: name for code, name in self._names.items() if code in used}
+        for path in self._paths.values():
+            path.spell_by(self._names)
+        self._forgotten = 0
+
+    def _code(self, name: str) -> str:
+        code = self._codes.get(name)
+        if code is None:
+            code = self._codes[name] = self._free.pop() if self._free else self._next_code()
+            self._names.setdefault(code, name)
+        return code
+
+    def _next_code(self) -> str:
+        if self._made >= self._limit:
+            return OTHER_CODE
+        point = FIRST_CODE + self._made
+        self._made += 1
+        return chr(point if point < SURROGATES.start else point + len(SURROGATES))

@@ -1,27 +1,210 @@
-"""All sessions: which are open, when they close, and which closed ones are scored again."""
+"""Sessions: the signals of their traces, when they close, which are scored again, and the gauges of an agent's last ones."""
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.model.row import BASELINE
-from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.windows.session import (
-    ClosedSession,
-    RecentSessions,
-    SessionKey,
-    SessionScores,
-    Trace,
-    closed_session,
-    scores_of,
-    trace_of,
+from otel_reliability.metrics.sessions import (
+    LOOP_DETECTION,
+    SIGNALS,
+    SPECS,
+    TOOL_CORRECTNESS,
+    Bare,
+    Four,
+    SessionScore,
+    agent_consistency,
+    agent_reliability,
+    bare_consistency,
+    bare_reliability,
+    mean_and_worst,
     weights_of,
 )
+from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.row import BASELINE
+from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
+from otel_reliability.windows.rows import signals_of
+
+DERIVABLE: Final = (LOOP_DETECTION, TOOL_CORRECTNESS)
+
+
+class Trace(NamedTuple):
+    """A run as its session keeps it, sorted by start: the score of each of `SIGNALS` or None, and which are derived."""
+
+    start_ns: int
+    run_id: str
+    end_ns: int
+    confidence: float | None
+    loop_detection: float | None
+    tool_correctness: float | None
+    coherence: float | None
+    derived: tuple[str, ...]
+
+    @property
+    def scores(self) -> Four:
+        """The score of each of `SIGNALS`."""
+        return self[3:7]
+
+    @property
+    def signals(self) -> dict[str, float]:
+        """The signals that it has.
+
+        >>> Trace(0, "run", 1, 0.5, None, None, 1.0, ()).signals
+        {'confidence': 0.5, 'coherence': 1.0}
+        """
+        return {name: score for name, score in zip(SIGNALS, self.scores, strict=True) if score is not None}
+
+
+def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
+    """Return the signals of a run, and the names of the evaluations refused because their score was not from 0 to 1.
+
+    With `derive`, loop_detection and tool_correctness are derived from the tool calls where no evaluation gives them.
+    """
+    evaluated = {name: score for name, score in signals_of(run.evaluations) if name in SIGNALS}
+    found = {name: score for name, score in evaluated.items() if 0.0 <= score <= 1.0}
+    refused = tuple([name for name in evaluated if name not in found])
+    derived = derived_signals(run.tool_calls) if derive else None
+    added = () if derived is None else tuple([name for name in DERIVABLE if name not in found])
+    if derived is not None:
+        found = {**dict(zip(DERIVABLE, derived, strict=True)), **found}
+    confidence, loops, tools, coherence = [found.get(name) for name in SIGNALS]
+    return Trace(run.start_ns, run.run_id, run.end_ns, confidence, loops, tools, coherence, added), refused
+
+
+def derived_signals(calls: Sequence[ToolCall] | None) -> tuple[float, float] | None:
+    """Return loop_detection = 1 − share of repeats and tool_correctness = 1 − share of failed calls; None without calls.
+
+    >>> derived_signals(())
+    """
+    if not calls:
+        return None
+    repeats, failed = sum([call.repeat for call in calls]), sum([not call.ok for call in calls])
+    return 1.0 - repeats / len(calls), 1.0 - failed / len(calls)
+
+
+SessionKey: TypeAlias = tuple[AgentKey, str]
+"""Agent and id of a session."""
+
+
+class ClosedSession(NamedTuple):
+    """The part of a closed session that gauges need: its scores, and the signals that no evaluation gave.
+
+    Sorted by the end of its last run.
+    """
+
+    end_ns: int
+    session_id: str
+    reliability: Bare
+    consistency: Bare
+    derived: tuple[str, ...]
+
+
+class SessionScores(NamedTuple):
+    """A session with its scores; None: it had no signal for that score, so there is no reading of it.
+
+    `runs` are its run ids in the order of their starts, `derived` the signals that no evaluation gave.
+    """
+
+    key: AgentKey
+    session_id: str
+    runs: tuple[str, ...]
+    start_ns: int
+    end_ns: int
+    reliability: SessionScore | None
+    consistency: SessionScore | None
+    derived: tuple[str, ...]
+
+
+def closed_session(session_id: str, traces: Sequence[Trace], weights: tuple[float, ...]) -> ClosedSession:
+    """Return the scores of a session of at least one trace. `weights`: of the signals, in their order."""
+    scores = [trace.scores for trace in traces]
+    bare = bare_reliability(scores, weights), bare_consistency(scores, weights)
+    return ClosedSession(max([trace.end_ns for trace in traces]), session_id, *bare, _derived(traces))
+
+
+def scores_of(key: AgentKey, session_id: str, traces: Sequence[Trace], weights: Mapping[str, float]) -> SessionScores:
+    """Return the same with all that explains it; `traces` are sorted."""
+    ids = tuple([trace.run_id for trace in traces])
+    signals = {trace.run_id: found for trace in traces if (found := trace.signals)}
+    scores = [metric(ids, signals, weights) for metric in (agent_reliability, agent_consistency)]
+    return SessionScores(
+        key,
+        session_id,
+        runs=ids,
+        start_ns=traces[0].start_ns,
+        end_ns=max([trace.end_ns for trace in traces]),
+        reliability=scores[0] if scores[0].evaluated else None,
+        consistency=scores[1] if scores[1].evaluated else None,
+        derived=_derived(traces),
+    )
+
+
+def _derived(traces: Iterable[Trace]) -> tuple[str, ...]:
+    return tuple(sorted({name for trace in traces for name in trace.derived}))
+
+
+LAST: Final = 100
+"""Closed sessions of an agent that its gauges are about."""
+
+
+class RecentSessions:
+    """The sessions of one agent whose last run ended latest, at most 100, by (end, session id): not by when they closed."""
+
+    __slots__ = ("_sessions",)
+
+    def __init__(self) -> None:
+        self._sessions: list[ClosedSession] = []
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def sessions(self) -> list[ClosedSession]:
+        """Return the sessions, the earliest first."""
+        return self._sessions[:]
+
+    def add(self, closed: ClosedSession) -> None:
+        """Add a session that was scored, for the first time or again."""
+        self.drop(closed.session_id)
+        insort(self._sessions, closed)
+        del self._sessions[:-LAST]
+
+    def put(self, scores: SessionScores) -> None:
+        """Add a session with its explained scores."""
+        bare = [
+            (None, 0) if one is None else (one.score, one.evaluated) for one in (scores.reliability, scores.consistency)
+        ]
+        self.add(ClosedSession(scores.end_ns, scores.session_id, bare[0], bare[1], scores.derived))
+
+    def drop(self, session_id: str) -> None:
+        """Remove a session whose runs turned out to be another's; do nothing without such a session."""
+        self._sessions = [one for one in self._sessions if one.session_id != session_id]
+
+    def readings(self) -> dict[str, Reading]:
+        """Return the gauges by name; the runs of a reading are the traces that were evaluated."""
+        found = (
+            *_gauges([(*one.reliability, one.derived) for one in self._sessions]),
+            *_gauges([(*one.consistency, one.derived) for one in self._sessions]),
+        )
+        return {spec.name: reading for spec, reading in zip(SPECS, found, strict=True)}
+
+    def series(self) -> list[tuple[MetricSpec, tuple[tuple[str, str], ...], Reading]]:
+        """Return what is emitted: (spec, attributes, reading) of all that has a value."""
+        found = self.readings()
+        return [(spec, (), found[spec.name]) for spec in SPECS if found[spec.name].value is not None]
+
+
+def _gauges(sessions: Iterable[tuple[float | None, int, tuple[str, ...]]]) -> tuple[Reading, Reading]:
+    """Return the mean and the worst of (score, evaluated traces, derived signals) of sessions."""
+    scored = [(score, traces, names) for score, traces, names in sessions if score is not None]
+    derived = sorted({name for _, _, names in scored for name in names})
+    note = f"last {len(scored)} sessions" + (f"; derived: {', '.join(derived)}" if derived else "")
+    return mean_and_worst([score for score, _, _ in scored], sum([traces for _, traces, _ in scored]), note)
+
 
 MAX_RUNS: Final = 10_000
 """Runs of one session; the newest count."""
@@ -58,12 +241,12 @@ class SessionEvent(NamedTuple):
     @property
     def reliability(self) -> float | None:
         """Its score; None: it had no signal for that."""
-        return self.closed.reliability
+        return self.closed.reliability[0]
 
     @property
     def consistency(self) -> float | None:
         """Its score; None: it had no signal for that."""
-        return self.closed.consistency
+        return self.closed.consistency[0]
 
     @property
     def scores(self) -> SessionScores:
@@ -120,9 +303,8 @@ class Sessions:
     def closed(self, key: AgentKey, session_id: str) -> SessionScores | None:
         """Return a session of an agent that has closed and is still remembered, with metadata."""
         session = self._closed.get((key, session_id))
-        return (
-            None if session is None else scores_of(key, session_id, session.sorted(), self._settings.sessions.weights)
-        )
+        weights = self._settings.sessions.weights
+        return None if session is None else scores_of(key, session_id, session.sorted(), weights)
 
     def remembers_closed(self, key: AgentKey, session_id: str) -> bool:
         """Return whether such a session is remembered."""
@@ -196,7 +378,8 @@ class Sessions:
             self.traces += len(session.traces)
             (self._closed if closed else self._open)[key, session_id] = session
             if closed:
-                self._keep_recent(key, closed_session(session_id, session.sorted(), self._weights))
+                found = closed_session(session_id, session.sorted(), self._weights)
+                self._recent.setdefault(key, RecentSessions()).add(found)
 
     # --- Runs in and out ----------------------------------------------------------------------------------------------
 
@@ -264,13 +447,8 @@ class Sessions:
         self._touched.add(key)
         traces = tuple(session.sorted())
         closed = closed_session(session_id, traces, self._weights)
-        self._keep_recent(agent, closed)
+        self._recent.setdefault(agent, RecentSessions()).add(closed)
         return SessionEvent(agent, closed, first, traces, self._settings.sessions.weights)
-
-    def _keep_recent(self, agent: AgentKey, closed: ClosedSession) -> None:
-        if agent not in self._recent:
-            self._recent[agent] = RecentSessions()
-        self._recent[agent].add(closed)
 
     # --- Limits -------------------------------------------------------------------------------------------------------
 

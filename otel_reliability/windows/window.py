@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Mapping, MutableSequence
-from functools import cache
 from typing import Final, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import UnknownMetric
-from otel_reliability.metrics import OWNERS, SPECS, TABLE, nearest, specs_of
-from otel_reliability.metrics.base import Derived, Metric, one_sided
-from otel_reliability.metrics.data import OUTCOME, UNDISTURBED, data_of
+from otel_reliability.metrics import OWNERS, SPECS, TABLE, metrics_for, nearest, specs_of
+from otel_reliability.metrics.base import DEFAULTS, OUTCOME, UNDISTURBED, Derived, Metric, data_of, one_sided
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.score import PartCost, Score
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
-from otel_reliability.model.run import Outcome
-from otel_reliability.windows.row_range import RowRange, rule_of
+from otel_reliability.model.run import Outcome, Run
+from otel_reliability.windows.row_store import RowRange
+from otel_reliability.windows.rows import PathTable, row_of
 
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
 Series: TypeAlias = list[tuple[MetricSpec, Attributes, Reading]]
@@ -58,9 +57,7 @@ class AgentWindow(RowRange):
         reopenable: Container[str] = (),
         dropped: MutableSequence[Row] | None = None,
     ) -> None:
-        super().__init__(
-            rule_of(window, settings.limits.rows), reopenable, deque(maxlen=0) if dropped is None else dropped
-        )
+        super().__init__(window, settings.limits.rows, reopenable, deque(maxlen=0) if dropped is None else dropped)
         self.name = window.name
         self._settings = settings
         self._made: dict[int, Metric] = {}
@@ -108,13 +105,13 @@ class AgentWindow(RowRange):
         """Let a row enter."""
         made = self._made
         for at in self._count(row, 1):
-            (made.get(at) or self._make(at)).add(row)
+            (made.get(at) or self._make(at)).count(row, 1)
 
     def evict(self, row: Row) -> None:
         """Let a row leave."""
         made = self._made
         for at in self._count(row, -1):
-            made[at].evict(row)
+            made[at].count(row, -1)
 
     def _count(self, row: Row, step: int) -> tuple[int, ...]:
         """Count a row in (1) or out (-1), and return the indices of the metrics for which it has data."""
@@ -178,13 +175,6 @@ def owner_of(name: str) -> int:
     return found
 
 
-@cache
-def metrics_for(data: int) -> tuple[int, ...]:
-    """Return the indices of the metrics for which a row with this data counts."""
-    required = {at: entry.requires for at, entry in enumerate(TABLE) if issubclass(entry, Metric)}
-    return tuple([at for at, needed in required.items() if needed & data == needed])
-
-
 def empty_metrics(settings: Settings) -> tuple[Metric | Derived, ...]:
     """Return every metric of the table without rows, shared by all windows with these settings."""
     known = _empty.get(id(settings))
@@ -193,3 +183,21 @@ def empty_metrics(settings: Settings) -> tuple[Metric | Derived, ...]:
             _empty.clear()
         known = _empty[id(settings)] = (settings, tuple(entry(settings) for entry in TABLE))
     return known[1]
+
+
+def measure(runs: Iterable[Run], settings: Settings = DEFAULTS) -> AgentWindow:
+    """Return a window over plain runs, as one agent's; at most `limits.rows`, the newest. Nested runs count like others.
+
+    For notebooks and test suites, without an engine.
+
+    >>> from otel_reliability.testing import run
+    >>> outcomes = (Outcome.SUCCESS, Outcome.SUCCESS, Outcome.FAILURE)
+    >>> window = measure(run(["search"], n, task_id="refund", outcome=outcome) for n, outcome in enumerate(outcomes))
+    >>> window.reading("outcome_agreement").value, window.reading("pass_hat_k").note
+    (0.1111, 'k = 3')
+    """
+    paths = PathTable()
+    window = AgentWindow(WindowSettings("all", last=settings.limits.rows), settings)
+    for run in runs:
+        window.insert(row_of(run, paths))
+    return window

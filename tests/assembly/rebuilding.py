@@ -57,7 +57,7 @@ def take(assembler: Assembler, one: Told, now: float) -> None:
     if isinstance(one, Evaluation):
         assembler.evaluate(one, now)
     else:
-        assembler.add(one, now)
+        assembler.add_all((one,), now)
 
 
 def used(assembler: Assembler) -> dict[str, int]:

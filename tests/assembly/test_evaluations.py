@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from otel_reliability.assembly import evaluations
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.evaluations import WAIT
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.model.span import Evaluation
-from otel_reliability.testing import agent, trace_id
-from tests.assembly.rebuilding import used
+from otel_reliability.testing import agent, tool, trace_id
+from tests.assembly.rebuilding import Watched, used
 
 GOOD = Evaluation("success", 1.0, None, 1)
 OF_A_TRACE = [GOOD._replace(trace_id=trace_id(number)) for number in (1, 2)]
@@ -36,7 +37,46 @@ def test_one_that_was_refused_is_taken_once_there_is_room() -> None:
     assembler = Assembler(Settings(limits=LimitSettings(evaluations=1)))
     for one in OF_A_TRACE:
         assembler.evaluate(one, 0.0)
-    assembler.add(agent(1, trace=2), 0.0)
+    assembler.add_all((agent(1, trace=2),), 0.0)
     assembler.evaluate(OF_A_TRACE[1], 0.0)
     (told,) = assembler.tick(3.0)
     assert told.run.evaluations == (OF_A_TRACE[1],)
+
+
+# --- Evaluations of final runs ------------------------------------------------------------------------------------------
+
+FINAL = GOOD._replace(name="quality", score=0.75, time_ns=5, trace_id=trace_id(1))
+
+
+def final(traces: int) -> Watched:
+    """Return an assembler with final runs: one agent in each trace, and one nested in it."""
+    assembler = Watched()
+    for trace in range(1, traces + 1):
+        assembler.add(agent(1, trace=trace), agent(2, 1, "nested", trace=trace), tool(3, 2, trace=trace))
+        assembler.wait(100)
+    return assembler
+
+
+def test_an_evaluation_makes_a_new_version_of_the_top_level_run() -> None:
+    """The next one is of that version; one that adds nothing changes nothing."""
+    assembler = final(1)
+    for one in (FINAL, FINAL, FINAL._replace(score=0.5, time_ns=6)):
+        assembler.add(one)
+    assembler.wait(1)
+
+    assert [(event.run.nested, event.run.evaluations[0].score) for event in assembler.events] == [
+        (False, 0.75),
+        (False, 0.5),
+    ]
+    assert assembler.events[1].previous == assembler.events[0].run
+
+
+def test_the_first_final_runs_are_dropped_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An evaluation of one is late."""
+    monkeypatch.setattr(evaluations, "MAX_RUNS", 2)
+    assembler = final(2)
+    for trace in (1, 2):
+        assembler.add(FINAL._replace(trace_id=trace_id(trace)))
+
+    assert [run.trace_id for _, run in assembler.wait(1)] == [trace_id(2)]
+    assert assembler.assembler.accounts["evaluation_late", ""] == 1

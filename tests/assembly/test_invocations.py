@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from otel_reliability.model.span import (
@@ -17,6 +19,141 @@ from tests.assembly.rebuilding import chain, invocation, names_of, rebuilt, run_
 # --- What is an invocation, and what is a run -------------------------------------------------------------------------
 
 
+GRAPH = InvocationFacts("support", agent_if_root=True)
+"""LangGraph's root graph is the agent where nothing stands above it."""
+NAMELESS = RESOURCE._replace(service_name="unknown_service:python")
+WEAK = [
+    invocation(InvocationFacts(name, weak=True), n, n - 1 or None) for n, name in enumerate(["crew", "task", "role"], 1)
+]
+MANAGER = InvocationFacts(fallback_name="ToolCallingAgent", manages=("billing",))
+MANAGED = InvocationFacts(fallback_name="ToolCallingAgent", call=Call(None))
+FAILED = agent(1, called="one", end=2, failed=True)
+
+RUNS: Mapping[str, tuple[Sequence[AgentSpan], Sequence[tuple[str, bool]]]] = {
+    # what is a run
+    "a workflow in which nothing happened is none": ([workflow(1, called="crew")], []),
+    "a call of an agent is a step of a workflow": (
+        [workflow(1, called="crew"), agent(2, 1, "one", failed=True)],
+        [("one", False)],
+    ),
+    "a workflow with a step is one": ([workflow(1, called="crew"), model(2, 1)], [("crew", False)]),
+    "a chain at the top with work below is one, a chain below it is not": (
+        [chain(1), chain(2, 1), tool(3, 2, "search")],
+        [("shop", False)],
+    ),
+    "a chain without work is none": ([chain(1), other(2, 1)], []),
+    "a SERVER chain is no container": (
+        [chain(1, span_kind=KIND_SERVER, end=9), agent(2, 1, "one"), agent(3, 1, "two", start=2)],
+        [("one", False), ("two", False)],
+    ),
+    "a CONSUMER chain is no container": (
+        [chain(1, span_kind=KIND_CONSUMER, end=9), agent(2, 1, "one"), agent(3, 1, "two", start=2)],
+        [("one", False), ("two", False)],
+    ),
+    "a CLIENT chain is a container": (
+        [chain(1, span_kind=KIND_CLIENT, end=9), agent(2, 1, "one"), agent(3, 1, "two", start=2), tool(4, 3, start=2)],
+        [("one", False), ("two", True)],
+    ),
+    "a CLIENT agent is an agent": ([agent(1, span_kind=KIND_CLIENT)], [("agent", False)]),
+    "a SERVER agent is an agent": ([agent(1, span_kind=KIND_SERVER)], [("agent", False)]),
+    "an agent of the name of an agent two levels up is that agent": (
+        [agent(1, called="outer"), agent(2, 1, "inner"), agent(3, 2, "outer"), tool(4, 3, "search")],
+        [("outer", False), ("inner", True)],
+    ),
+    "a nested agent that did nothing is none": (
+        [agent(1, called="outer"), agent(2, 1, "inner")],
+        [("outer", False)],
+    ),
+    "a nested agent that failed is one": (
+        [agent(1, called="outer"), agent(2, 1, "inner", failed=True)],
+        [("outer", False), ("inner", True)],
+    ),
+    "a link next to a parent joins nothing": (
+        [agent(1, called="one"), agent(2, 9, "two", trace=2, link=(trace_id(1), span_id(1)), remote=True)],
+        [("one", False), ("two", False)],
+    ),
+    # its name
+    "the root agent names the run": (
+        [agent(1, called="root", end=9), agent(2, 1, "other"), tool(3, 2)],
+        [("root", False), ("other", True)],
+    ),
+    "a graph that is the agent names the run": (
+        [chain(1, None, GRAPH), agent(2, 1, "node"), tool(3, 2)],
+        [("support", False), ("node", True)],
+    ),
+    "a nested graph does not": ([agent(1, called="root"), chain(2, 1, GRAPH), tool(3, 2)], [("root", False)]),
+    "the first named agent by start, not below a tool, names a container": (
+        [
+            workflow(1, called="crew", end=9),
+            agent(2, 1, "later", start=5),
+            tool(6, 2, start=5),
+            tool(3, 1, "ask", start=0.5, end=3),
+            agent(4, 3, "called", start=1),
+            agent(5, 1, "earlier", start=4),
+            tool(7, 5, start=4),
+        ],
+        [("earlier", False), ("later", True)],
+    ),
+    "else the service": ([workflow(1), model(2, 1)], [("shop", False)]),
+    "but not the SDK's placeholder": ([workflow(1, resource=NAMELESS), model(2, 1)], [("unknown", False)]),
+    "without any name it is unknown": ([agent(1, called=None, resource=Resource())], [("unknown", False)]),
+    "of weak names the innermost": ([*WEAK, tool(9, 3)], [("role", False)]),
+    "a strong name before weak ones": ([*WEAK, agent(4, 3, "strong"), tool(9, 4)], [("strong", False)]),
+    "a class before the service": (
+        [invocation(InvocationFacts(fallback_name="ToolCallingAgent"), 1)],
+        [("ToolCallingAgent", False)],
+    ),
+    "an agent below before a class": (
+        [invocation(InvocationFacts(fallback_name="Agent"), 1), agent(2, 1, "inner"), tool(3, 2)],
+        [("inner", False)],
+    ),
+    "a managed agent has the name of its manager's only other agent": (
+        [invocation(MANAGER, 1), invocation(MANAGED, 2, 1), tool(3, 2)],
+        [("ToolCallingAgent", False), ("billing", True)],
+    ),
+    "of several the one that its task names": (
+        [
+            invocation(MANAGER._replace(manages=("billing", "refunds")), 1),
+            invocation(MANAGED._replace(called_as="refunds"), 2, 1),
+            tool(3, 2),
+        ],
+        [("ToolCallingAgent", False), ("refunds", True)],
+    ),
+    # leaked context
+    "where nothing failed, nothing leaked": (
+        [FAILED._replace(failed=False), agent(3, 1, "two", start=3, end=5), tool(4, 3, start=3)],
+        [("one", False), ("two", True)],
+    ),
+    "an agent that began before the failure is nested": (
+        [FAILED, agent(3, 1, "two", start=1, end=5), tool(4, 3, start=1)],
+        [("one", False), ("two", True)],
+    ),
+    "an agent that ended within the failed one is nested": (
+        [FAILED, agent(3, 1, "two", start=3, end=1.5), tool(4, 3, start=3)],
+        [("one", False), ("two", True)],
+    ),
+    "a context may leak through a container": (
+        [
+            workflow(1, called="crew", end=2),
+            agent(2, 1, "one", end=1.9, failed=True),
+            agent(3, 1, "two", start=3, end=5),
+            tool(4, 3, "book", start=3),
+        ],
+        [("one", False), ("two", False)],
+    ),
+    "below a tool nothing leaks": (
+        [FAILED, tool(2, 1, "ask", end=9), agent(3, 2, "two", start=3, end=5), tool(4, 3, "book", start=3)],
+        [("one", False), ("two", True)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("spans", "expected"), RUNS.values(), ids=RUNS)
+def test_a_trace_has_these_runs(spans: Sequence[AgentSpan], expected: Sequence[tuple[str, bool]]) -> None:
+    """The agents of its runs, and whether each is nested."""
+    assert names_of(*spans) == expected
+
+
 def test_an_agent_is_a_run_even_if_it_did_nothing() -> None:
     """An agent without steps is a run with an empty path; no tool was called."""
     run = run_of(agent(1, called="support"))
@@ -25,40 +162,10 @@ def test_an_agent_is_a_run_even_if_it_did_nothing() -> None:
     assert (run.run_id, run.root_span_id) == (f"{trace_id(1).hex()}-{span_id(1).hex()}", span_id(1))
 
 
-def test_a_workflow_is_a_run_only_if_it_has_steps() -> None:
-    """A container in which nothing happened is nothing. A call of an agent is a step."""
-    assert rebuilt(workflow(1, called="crew")) == []
-    assert names_of(workflow(1, called="crew"), agent(2, 1, "one", failed=True)) == [("one", False)]
-    assert names_of(workflow(1, called="crew"), model(2, 1)) == [("crew", False)]
-
-
-def test_a_chain_is_a_container_if_work_lies_below_and_nothing_above() -> None:
-    """A chain at the top with work is a run; a chain below it is not another; one without work is nothing."""
-    assert names_of(chain(1), chain(2, 1), tool(3, 2, "search")) == [("shop", False)]
-    assert rebuilt(chain(1), other(2, 1)) == []
-
-
 def test_a_chain_below_an_agent_is_only_passed_through() -> None:
     """Its steps are the agent's."""
     assert run_of(agent(1), chain(2, 1), tool(3, 2, "search")).path == ("search",)
     assert len(rebuilt(agent(1), chain(2, 1), tool(3, 2, "search"))) == 1
-
-
-@pytest.mark.parametrize("kind", [KIND_SERVER, KIND_CONSUMER])
-def test_a_relabelled_transport_span_is_no_container(kind: int) -> None:
-    """Two runs under one request stay two, though an instrumentation calls the request a chain."""
-    request = chain(1, span_kind=kind, end=9)
-
-    assert names_of(request, agent(2, 1, "one"), agent(3, 1, "two", start=2)) == [("one", False), ("two", False)]
-
-
-@pytest.mark.parametrize("kind", [KIND_CLIENT, KIND_SERVER])
-def test_of_other_kinds_nothing_follows(kind: int) -> None:
-    """A CLIENT chain is a container like any other, and an agent is an agent whatever its span kind."""
-    inside = [agent(2, 1, "one"), agent(3, 1, "two", start=2), tool(4, 3, start=2)]
-
-    assert names_of(chain(1, span_kind=KIND_CLIENT, end=9), *inside) == [("one", False), ("two", True)]
-    assert names_of(agent(1, span_kind=kind)) == [("agent", False)]
 
 
 def test_the_encloser_is_found_through_any_span() -> None:
@@ -84,13 +191,6 @@ def test_the_same_invocation_is_no_run_of_its_own(inner: AgentSpan) -> None:
     (run,) = rebuilt(agent(1, called="outer"), inner, tool(3, 2, "search"))
 
     assert (run.key.agent, run.path) == ("outer", ("search",))
-
-
-def test_the_name_of_any_encloser_in_the_chain_counts() -> None:
-    """An agent that bears the name of an agent two levels up is that agent going on."""
-    spans = [agent(1, called="outer"), agent(2, 1, "inner"), agent(3, 2, "outer"), tool(4, 3, "search")]
-
-    assert names_of(*spans) == [("outer", False), ("inner", True)]
 
 
 def test_in_a_container_the_agent_that_named_the_run_is_the_run() -> None:
@@ -138,87 +238,6 @@ def test_an_agent_that_only_told_its_place_takes_its_steps_for_the_run() -> None
     run = run_of(agent(1, called="outer"), agent(2, 1, None), tool(3, 2, "search"))
 
     assert [call.agent for call in run.tool_calls or ()] == ["outer"]
-
-
-def test_a_nested_agent_that_did_nothing_is_no_run_unless_it_failed() -> None:
-    """An empty invocation tells nothing; a failure tells that there was one."""
-    assert names_of(agent(1, called="outer"), agent(2, 1, "inner")) == [("outer", False)]
-    assert names_of(agent(1, called="outer"), agent(2, 1, "inner", failed=True)) == [("outer", False), ("inner", True)]
-
-
-# --- Names ------------------------------------------------------------------------------------------------------------
-
-
-def test_the_root_agent_names_the_run() -> None:
-    """Whatever the agents below are called."""
-    assert names_of(agent(1, called="root", end=9), agent(2, 1, "other"), tool(3, 2))[0] == ("root", False)
-
-
-def test_a_graph_that_is_the_agent_names_the_run() -> None:
-    """LangGraph's root graph is the agent where nothing stands above it; a nested one is not."""
-    graph = InvocationFacts("support", agent_if_root=True)
-
-    assert names_of(chain(1, None, graph), agent(2, 1, "node"), tool(3, 2)) == [("support", False), ("node", True)]
-    assert names_of(agent(1, called="root"), chain(2, 1, graph), tool(3, 2)) == [("root", False)]
-
-
-def test_the_first_named_agent_by_start_names_a_container() -> None:
-    """By its start, not by its span id or arrival, and never one that was called as a tool."""
-    spans = [
-        workflow(1, called="crew", end=9),
-        agent(2, 1, "later", start=5),
-        tool(6, 2, start=5),
-        tool(3, 1, "ask", start=0.5, end=3),
-        agent(4, 3, "called", start=1),
-        agent(5, 1, "earlier", start=4),
-        tool(7, 5, start=4),
-    ]
-
-    assert names_of(*spans)[0] == ("earlier", False)
-
-
-def test_else_the_workflow_names_it_else_the_service() -> None:
-    """A workflow's explicit name, then `service.name`; the SDK's placeholder names no agent."""
-    nameless = RESOURCE._replace(service_name="unknown_service:python")
-
-    assert names_of(workflow(1, called="crew"), model(2, 1)) == [("crew", False)]
-    assert names_of(workflow(1), model(2, 1)) == [("shop", False)]
-    assert names_of(workflow(1, resource=nameless), model(2, 1)) == [("unknown", False)]
-    assert names_of(agent(1, called=None, resource=Resource())) == [("unknown", False)]
-
-
-def test_a_weak_name_counts_where_nothing_else_names_the_run() -> None:
-    """Of a chain of them the innermost; a strong name beats them all."""
-    weak = [
-        invocation(InvocationFacts(name, weak=True), n, n - 1 or None)
-        for n, name in enumerate(["crew", "task", "role"], 1)
-    ]
-
-    assert names_of(*weak, tool(9, 3)) == [("role", False)]
-    assert names_of(*weak, agent(4, 3, "strong"), tool(9, 4)) == [("strong", False)]
-
-
-def test_a_class_names_the_run_where_nothing_better_does() -> None:
-    """A fallback name comes after every other name, but before the service's."""
-    assert names_of(invocation(InvocationFacts(fallback_name="ToolCallingAgent"), 1)) == [("ToolCallingAgent", False)]
-    assert names_of(invocation(InvocationFacts(fallback_name="Agent"), 1), agent(2, 1, "inner"), tool(3, 2)) == [
-        ("inner", False)
-    ]
-
-
-def test_a_managed_agent_bears_the_name_by_which_its_manager_calls_it() -> None:
-    """Its own is only a class: the manager's only other agent, or the one its task names."""
-    manager = InvocationFacts(fallback_name="ToolCallingAgent", manages=("billing",))
-    managed = InvocationFacts(fallback_name="ToolCallingAgent", call=Call(None))
-    two = manager._replace(manages=("billing", "refunds"))
-
-    assert [run.key.agent for run in rebuilt(invocation(manager, 1), invocation(managed, 2, 1), tool(3, 2))][1:] == [
-        "billing"
-    ]
-    called = managed._replace(called_as="refunds")
-    assert [run.key.agent for run in rebuilt(invocation(two, 1), invocation(called, 2, 1), tool(3, 2))][1:] == [
-        "refunds"
-    ]
 
 
 # --- Agents as tools, hand-offs, siblings -----------------------------------------------------------------------------
@@ -316,49 +335,6 @@ def test_a_run_that_leaked_below_a_failed_one_stands_alone() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("failed", "start", "end"),
-    [
-        pytest.param(False, 3, 5, id="nothing failed"),
-        pytest.param(True, 1, 5, id="it began before the failure"),
-        pytest.param(True, 3, 1.5, id="it ended within"),
-    ],
-)
-def test_else_it_is_below(failed: bool, start: float, end: float) -> None:
-    """An agent that does not fit the picture of a leak is nested, clocks being what they are."""
-    spans = [
-        agent(1, called="one", end=2, failed=failed),
-        agent(3, 1, "two", start=start, end=end),
-        tool(4, 3, start=start),
-    ]
-
-    assert ("two", True) in names_of(*spans)
-
-
-def test_what_leaked_through_a_container_stands_alone_too() -> None:
-    """The failed agent may be a sibling: what counts is that it failed below what both hang on."""
-    spans = [
-        workflow(1, called="crew", end=2),
-        agent(2, 1, "one", end=1.9, failed=True),
-        agent(3, 1, "two", start=3, end=5),
-        tool(4, 3, "book", start=3),
-    ]
-
-    assert names_of(*spans) == [("one", False), ("two", False)]
-
-
-def test_below_a_tool_nothing_leaks() -> None:
-    """A call that outlives its run is still that run's."""
-    spans = [
-        agent(1, called="one", end=2, failed=True),
-        tool(2, 1, "ask", end=9),
-        agent(3, 2, "two", start=3, end=5),
-        tool(4, 3, "book", start=3),
-    ]
-
-    assert names_of(*spans) == [("one", False), ("two", True)]
-
-
 # --- Links ------------------------------------------------------------------------------------------------------------
 
 
@@ -375,13 +351,6 @@ def test_a_messaging_hop_joins_traces() -> None:
 
     assert (outer.path, outer.trace_id, outer.nested) == (("book",), trace_id(1), False)
     assert (inner.key.agent, inner.trace_id, inner.root_span_id, inner.nested) == ("two", trace_id(2), span_id(2), True)
-
-
-def test_a_span_with_a_parent_follows_its_parent() -> None:
-    """A link beside a parent joins nothing."""
-    linked = agent(1, 9, "two", trace=2, link=(trace_id(1), span_id(1)), remote=True)
-
-    assert names_of(agent(1, called="one"), linked) == [("one", False), ("two", False)]
 
 
 # --- Whose run it is --------------------------------------------------------------------------------------------------

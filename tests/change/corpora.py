@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from otel_reliability.change.observation import Observation
-from otel_reliability.change.recording import observations_of
+from otel_reliability.change.recording import Observations
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.sources.otlp_json import read_file
@@ -38,7 +38,7 @@ def recorded_runs(corpus: str) -> tuple[Run, ...]:
 @functools.cache
 def recorded_units(corpus: str) -> tuple[Observation, ...]:
     """The units of its only agent."""
-    (units,) = observations_of(recorded_runs(corpus)).values()
+    (units,) = Observations(recorded_runs(corpus)).values()
     return tuple(units)
 
 

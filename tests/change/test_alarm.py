@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from otel_reliability.change.alarm import Alarm, SignalChange, Summary, ToolShift, tool_shifts
+from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts
 
 
 def test_summaries_of_nothing_are_none() -> None:
@@ -25,14 +23,3 @@ def test_units_that_use_no_tool_any_more_are_a_shift() -> None:
     assert tool_shifts([("a",)], [()]) == (ToolShift("a", 1, 0),)
     assert tool_shifts([("a",)], [None]) == ()
     assert tool_shifts([()], [()]) == ()
-
-
-def test_an_alarm_survives_json() -> None:
-    """What is written is read again, summaries that are absent included."""
-    told = (
-        SignalChange("calls", 120.5, 7, 70, None, Summary(3, 2.0, 1.0)),
-        SignalChange("path", 60.0, 8, 80, Summary(1, 0.5, 0.5), None),
-    )
-    alarm = Alarm(9, "run-9", 90, told, (ToolShift("a", 0.0, 1.0),))
-    assert Alarm.from_data(json.loads(json.dumps(alarm.to_data()))) == alarm
-    assert (alarm.signal, alarm.since_observation) == ("calls", 7)

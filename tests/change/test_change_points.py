@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
+from msgspec import convert
 
 from otel_reliability.change.observation import Observation, joined, observation_of
 from otel_reliability.change.points import MAX_POINTS, MAX_VALUES, ChangePoints
-from otel_reliability.change.recording import evaluate, observations_of
+from otel_reliability.change.recording import Observations, evaluate
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_recording
 from otel_reliability.config import ChangeSettings, Settings
@@ -94,7 +95,7 @@ def test_session_has_the_fingerprints_of_all_its_runs() -> None:
     """Where a session is the observation."""
     session = joined("s", [seen(1, "a"), seen(2, "b"), seen(3, "a")])
     assert session.fingerprints == (("model", "a"), ("model", "b"))
-    assert Observation.from_data(unpack(pack(list(session)))) == session
+    assert convert(unpack(pack(session)), Observation) == session
 
 
 def spans_of(n: int, model: str, calls: int) -> list[RawSpan]:
@@ -124,7 +125,7 @@ def swapped() -> Sequence[Run]:
 
 def test_alarm_names_the_model_that_changed(swapped: Sequence[Run]) -> None:
     """The change point is at the run at which the model changed, and the alarm names it."""
-    (observations,) = observations_of(swapped).values()
+    (observations,) = Observations(swapped).values()
     found = evaluate(observations, SETTINGS)
     assert found.result is Result.CHANGED
     assert [(one.kind, one.before, one.after, one.observation) for one in found.points] == [

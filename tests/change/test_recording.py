@@ -8,7 +8,7 @@ import pytest
 
 from otel_reliability.change import recording
 from otel_reliability.change.detector import BLIND
-from otel_reliability.change.recording import Observations, RecordingResult, evaluate, observations_of
+from otel_reliability.change.recording import Observations, RecordingResult, evaluate
 from otel_reliability.change.result import Result
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
@@ -29,20 +29,20 @@ def test_units_are_ordered_and_sessions_joined() -> None:
         run(["f"], 5, condition="fault"),
     ]
     for order in itertools.permutations(runs):
-        (units,) = observations_of(order).values()
+        (units,) = Observations(order).values()
         assert [(unit.id, unit.path) for unit in units] == [("run-2", ("c",)), ("s", ("b", "a"))]
 
 
 def test_agents_are_judged_apart() -> None:
     """Each agent has units of its own, though two of them share a session."""
     other = AgentKey("", "other", "", "agent")
-    found = observations_of([run(["a"], 1, session_id="s"), run(["b"], 2, session_id="s", key=other)])
+    found = Observations([run(["a"], 1, session_id="s"), run(["b"], 2, session_id="s", key=other)])
     assert [[unit.path for unit in units] for units in found.values()] == [[("a",)], [("b",)]]
 
 
 def test_a_run_is_not_taken_for_the_session_of_its_name() -> None:
     """A session may be called like a run of no session."""
-    (units,) = observations_of([run(["a"], 1), run(["b"], 2, session_id="run-1")]).values()
+    (units,) = Observations([run(["a"], 1), run(["b"], 2, session_id="run-1")]).values()
     assert len(units) == 2
 
 
@@ -78,13 +78,13 @@ def test_a_run_may_come_at_any_time() -> None:
     units = Observations()
     for one in reversed(runs):
         units.add([one])
-    assert units.found() == observations_of(runs)
+    assert units == Observations(runs)
 
 
 def test_of_an_endless_recording_the_latest_units_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded, and what is judged is what would be judged without the bound."""
     runs = [run(["a"], at) for at in range(100)]
-    every = observations_of(runs)
+    every = dict(Observations(runs))
     monkeypatch.setattr(recording, "MAX_OBSERVATIONS", 10)
-    (kept,) = observations_of(runs).values()
+    (kept,) = Observations(runs).values()
     assert kept == next(iter(every.values()))[-10:]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,11 +67,3 @@ def test_memory_is_bounded_whatever_paths_come() -> None:
     for n in range(2_000):
         reference.distance((str(n),))
     assert len(reference._distances) <= 128
-
-
-@given(st.lists(st.one_of(st.none(), PATHS), max_size=SIZE), PATHS)
-def test_a_restored_reference_measures_the_same(paths: list[Steps | None], path: Steps) -> None:
-    """Writing the state as JSON and reading it changes no distance."""
-    reference = Reference(paths)
-    restored = Reference.from_data(json.loads(json.dumps(reference.to_data())))
-    assert (restored.distance(path), restored.full) == (reference.distance(path), reference.full)

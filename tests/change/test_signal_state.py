@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.change.rank import WINDOW, Ranks
-from otel_reliability.change.signal_state import SignalState
+from otel_reliability.change.signal_state import EVEN, SignalState, bet
 from tests.change.build import u_of, unit
 
 
@@ -139,3 +139,47 @@ def test_a_signal_that_becomes_constant_is_forgotten() -> None:
     assert together([*values, 0.1]).evidence == 0
     assert together([*values, 0.1, 2, 3, 4]).evidence > 0
     assert values_of(together([0.1] * (2 * WINDOW))) == [single(0.1)] * WINDOW
+
+
+@given(st.lists(st.floats(0, 1), max_size=50))
+def test_a_bet_is_fair(ranks: list[float]) -> None:
+    """Whatever went before, the mean growth over uniform ranks is 1, less what the bound on extreme ranks costs."""
+    weights = EVEN
+    for p in ranks:
+        _, weights = bet(weights, p)
+    grid = [(n + 0.5) / 5_000 for n in range(5_000)]
+    assert 0.99 < sum(bet(weights, p)[0] for p in grid) / len(grid) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.9, 1.0])
+def test_a_shift_either_way_wins(p: float) -> None:
+    """Ranks that stay at one side of ½ let the money grow, and a turn to the other side is found as well."""
+    weights, money = EVEN, 1.0
+    for rank in [1 - p] * 300 + [p] * 60:
+        growth, weights = bet(weights, rank)
+        money = money * growth if rank == p else 1.0
+    assert money > 1_000
+
+
+def test_the_money_never_overflows_or_runs_out() -> None:
+    """After many bets the weights still sum to 1 and none is lost."""
+    weights = EVEN
+    for _ in range(20_000):
+        _, weights = bet(weights, 0.0)
+    assert sum(weights) == pytest.approx(1)
+    assert min(weights) > 1e-5
+
+
+def test_ties_are_broken_evenly_and_by_nothing_but_names() -> None:
+    """Over units, signals and ordinals alike the tie breaker is spread over [0, 1)."""
+    tenths = [0] * 10
+    for n in range(4_000):
+        tenths[int(10 * u_of(f"run-{n % 100}", "calls", n))] += 1
+    assert min(tenths) > 320
+    assert len({u_of("a", "calls", 1), u_of("b", "calls", 1), u_of("a", "path", 1)}) == 3
+
+
+@pytest.mark.parametrize("unit_id", ["", "\ud800", "ü" * 1_000])
+def test_any_id_breaks_ties(unit_id: str) -> None:
+    """Ids that are empty, long or no valid text do as well as others."""
+    assert 0 <= u_of(unit_id, "path", 0) < 1

@@ -46,6 +46,7 @@ def test_a_run_is_one_object_a_line(tmp_path: Path, capsys: pytest.CaptureFixtur
             {"name": name, "ok": True, "retry": False, "repeat": False, "agent": "support"}
             for name in ("search", "reply")
         ],
+        "compressions": [],
         "model_calls": 0,
         "tokens": {"input": None, "output": None},
         "token_pressure": None,

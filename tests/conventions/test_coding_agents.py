@@ -281,6 +281,10 @@ EVENTS = [
     log("gemini-cli", "gemini_cli.api_response", 13, session__id=SESSION, input_token_count=1, output_token_count=1),
     log("qwen-code", "qwen-code.tool_call", 13, function_name="x", call_id="c", **GEMINI),
     log("copilot-chat", "copilot_chat.user.feedback", 30, conversation_id=SESSION, rating="positive"),
+    claude("compaction", 13, pre_tokens=9, post_tokens=1, trigger="auto", success="true", duration_ms=5),
+    codex("api_request", 13, endpoint="/responses/compact", attempt=0, duration_ms=5),
+    log("gemini-cli", "gemini_cli.chat_compression", 13, session__id=SESSION, tokens_before=9, tokens_after=1),
+    log("qwen-code", "qwen-code.chat_compression", 13, session__id=SESSION, tokens_before=9, tokens_after=1),
 ]
 
 

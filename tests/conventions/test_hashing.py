@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.conventions.hashing import DIGEST_SIZE, REDACTED, Hasher, canonical, unwrapped
+from otel_reliability.model.span import Call, ToolFacts
 from otel_reliability.model.tools import READS_ONLY
-from tests.conventions.reading import HASHER, hashed
+from otel_reliability.sources.otlp_protobuf import decode_traces
+from otel_reliability.testing import span, traces_protobuf
+from tests.conventions.reading import HASHER, hashed, reader
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=8)
 VALUES = st.recursive(
@@ -131,6 +134,23 @@ def test_a_hash_depends_on_its_key_and_tells_no_text(value: object) -> None:
     assert own is not None
     assert (len(own), own == other) == (DIGEST_SIZE, False)
     assert own == Hasher(b"one").value([value])
+
+
+def test_of_equal_texts_only_a_hash_is_remembered() -> None:
+    """Arguments, results, prompts and messages are read once; none of their text outlives the span."""
+    own = reader()
+    secret = "the secret of a user"
+    told = f'[{{"parts": [{{"type": "tool_call", "name": "search", "arguments": {{"q": "{secret}"}}}}]}}]'
+    facts = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.call.arguments": secret,
+             "gen_ai.tool.call.result": secret}  # fmt: skip
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": told, "gen_ai.system_instructions": secret}
+    body = traces_protobuf([span(1, attributes=facts), span(2, attributes=chat)])
+    first, second = ([own.read(one) for one in decode_traces(body).spans] for _ in range(2))
+
+    assert first == second
+    assert first[0].facts == ToolFacts((Call("search", None, hashed(secret), False, hashed(secret), hashed(secret)),))
+    assert len(own.hasher.known) == 4  # of arguments, of a result, of a prompt, of messages
+    assert secret not in repr(own.hasher.known)
 
 
 def test_without_a_key_hashes_die_with_the_process() -> None:

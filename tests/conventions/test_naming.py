@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from otel_reliability.config import ToolSettings
-from otel_reliability.conventions.mapping import LONGEST_NAME, ToolNames
 from otel_reliability.model.run import Tools
 from otel_reliability.model.span import Call, Kind, RawSpan, ToolFacts
 from otel_reliability.testing import span
@@ -79,7 +77,7 @@ def test_a_tool_nobody_can_name_stays_unnamed() -> None:
 
 def test_long_names_are_cut() -> None:
     """A name as long as a prompt ends in an ellipsis; one of the longest length stays whole."""
-    names = ToolNames(ToolSettings())
-
-    assert names.of("x" * LONGEST_NAME) == "x" * LONGEST_NAME
-    assert names.of("x" * 10_000) == "x" * (LONGEST_NAME - 1) + "…"
+    for name, expected in [("x" * 256, "x" * 256), ("x" * 10_000, "x" * 255 + "…")]:
+        facts = {"openinference.span.kind": "TOOL"}
+        found = read(span(name=f"{name}.start-1", attributes=facts, scope="openinference.instrumentation.beeai"))
+        assert found.facts == ToolFacts((Call(expected),))

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import pytest
+
 from tests.corpora.compare import FIELDS, Pair
-from tests.corpora.recordings import TrueRun, Truth
+from tests.corpora.recordings import CAPTURES, NONE_HERE, TrueRun, Truth
 
 RAW: Final = frozenset(
     {"anthropic_raw-openinference", "litellm_raw-native_otel", "mcp_server-native", "openai_raw-genai_content"}
 )
 """Model loops without any agent span, and the far end of another service's tool calls: nothing to rebuild."""
+every_agent_capture: Final = pytest.mark.parametrize(
+    "capture", [name for name in CAPTURES if name not in RAW] or [NONE_HERE]
+)
 
 _NO_TOKENS: Final = "no span has token counts"
 _NO_SESSION: Final = "no span has the conversation"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import pytest
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Accounts, Engine
@@ -25,6 +26,8 @@ CAPTURES: Final = tuple(
     )
 )
 """Every capture by name; none where ../shared is not."""
+NONE_HERE: Final = pytest.param("", marks=pytest.mark.skip(reason="../shared/corpora/captured is not here"))
+every_capture: Final = pytest.mark.parametrize("capture", CAPTURES or [NONE_HERE])
 SETTINGS: Final = {"hash_key": "ab" * 32}
 """Settings under which two engines tell the same call by the same hash."""
 

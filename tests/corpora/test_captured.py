@@ -8,12 +8,8 @@ import pytest
 
 from otel_reliability.model.run import Tools
 from tests.corpora.compare import FIELDS, Matched, match
-from tests.corpora.known import EXCEPTIONS, NOT_HELD, RAW, is_held, misses
+from tests.corpora.known import EXCEPTIONS, NOT_HELD, RAW, every_agent_capture, is_held, misses
 from tests.corpora.recordings import CAPTURES, captured, rebuilt_capture, truth
-
-NONE_HERE = pytest.param("", marks=pytest.mark.skip(reason="../shared/corpora/captured is not here"))
-every_capture = pytest.mark.parametrize("capture", CAPTURES or [NONE_HERE])
-every_agent_capture = pytest.mark.parametrize("capture", [name for name in CAPTURES if name not in RAW] or [NONE_HERE])
 
 
 def matched(capture: str) -> Matched:
@@ -86,16 +82,6 @@ def test_no_session_joins_what_belongs_apart(capture: str) -> None:
             joined[run.session_id].add(true.session or true.id)
 
     assert {session: runs for session, runs in joined.items() if len(runs) > 1} == {}
-
-
-@every_agent_capture
-def test_every_span_is_accounted_for(capture: str) -> None:
-    """Used, other, late, duplicate, malformed or refused: together as many as were received."""
-    accounts = rebuilt_capture(capture).accounts
-    received = accounts["received", ""]
-
-    assert received == len(captured(capture))
-    assert sum(number for (disposition, _), number in accounts.items() if disposition != "received") == received
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from otel_reliability.model.span import Resource
 from tests.conventions.reading import READER
 from tests.corpora.compare import FIELDS, match
 from tests.corpora.content import quotes_a_prompt, without_content
-from tests.corpora.known import RAW, misses
-from tests.corpora.recordings import CAPTURES, Rebuilt, captured, rebuilt, rebuilt_capture, truth
+from tests.corpora.known import every_agent_capture, misses
+from tests.corpora.recordings import Rebuilt, captured, rebuilt, rebuilt_capture, truth
 
 ONLY_WITH_CONTENT = {
     ("crewai-openllmetry", "path"),
@@ -32,9 +32,6 @@ ONLY_WITH_CONTENT = {
 NOBODY = Resource()
 PROMISED = ("langgraph", "openai_agents", "pydantic_ai", "vercel")
 """Frameworks whose runs must not depend on content at all."""
-
-NONE_HERE = pytest.param("", marks=pytest.mark.skip(reason="../shared/corpora/captured is not here"))
-every_agent_capture = pytest.mark.parametrize("capture", [name for name in CAPTURES if name not in RAW] or [NONE_HERE])
 
 
 @functools.cache

@@ -10,11 +10,9 @@ import pytest
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import RawSpan
 from tests.conventions.reading import READER, unwanted
-from tests.corpora.recordings import CAPTURES, Rebuilt, captured, rebuilt, rebuilt_capture
+from tests.corpora.recordings import CAPTURES, Rebuilt, captured, every_capture, rebuilt, rebuilt_capture
 
 ONE_CALL = ("mcp_client-native", "mcp_server-native")
-NONE_HERE = pytest.param("", marks=pytest.mark.skip(reason="../shared/corpora/captured is not here"))
-every_capture = pytest.mark.parametrize("capture", CAPTURES or [NONE_HERE])
 
 
 def by_id(found: Rebuilt | Sequence[Run]) -> dict[str, Run]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 AGENT: Final = 'service_name="shop",gen_ai_agent_name="support"'
@@ -17,7 +17,6 @@ Series = Mapping[str, str]
 class Case(NamedTuple):
     """What Prometheus saw, when it is asked, and whether the alert fires then."""
 
-    alert: str
     why: str
     fires: bool
     series: Series
@@ -50,6 +49,32 @@ def ours(name: str, labels: str, values: str) -> Series:
     return {f"otel_reliability_{name}{{{OURS}{',' if labels else ''}{labels}}}": values}
 
 
+def sessions(at_risk: int, of: int) -> Series:
+    """Sessions that closed ten minutes after the start."""
+    low = gauge("session_reliability_bucket", f'{AT},le="0.5"', f"0x9 {at_risk}x600")
+    return {**low, **gauge("session_reliability_count", AT, f"0x9 {of}x600")}
+
+
+def changes(values: str, instance: str = "a") -> Series:
+    """Alarms of change detection, by an instance of the service."""
+    return gauge("changes_total", f'{AGENT},instance="{instance}:9464",job="reliability",signal="calls"', values)
+
+
+def by(name: str, label: str, labels: str = "", **values: str) -> Series:
+    """Series of ourselves that differ in one label, by its value."""
+    return {key: text for value, text in values.items() for key in ours(name, f'{labels}{label}="{value}"', text)}
+
+
+def lag(values: str) -> Series:
+    """Messages of a partition that are not read yet."""
+    return ours("kafka_lag", 'topic="spans",partition="0"', values)
+
+
+def dead_letters(values: str) -> Series:
+    """Messages that could not be read."""
+    return ours("kafka_dead_letters_total", 'reason="undecodable"', values)
+
+
 BUSY: Final = runs("0+2x3000")
 IDLE: Final = runs("100x3000")
 FEW: Final = runs("0+2x3000", window="19x3000")
@@ -59,324 +84,153 @@ EXPLODED: Final = gauge("retry_explosions_total", AT, "0+1x300")
 FULL: Final = gauge("token_budget_pressure", AT, "0.9x300")
 
 
-RISKY: Final = {
-    **gauge("session_reliability_bucket", f'{AT},le="0.5"', "0x9 4x600"),
-    **gauge("session_reliability_count", AT, "0x9 10x600"),
-}
+SILENT: Final = {**runs(f"0+1x{DAY}"), **gauge("last_run_timestamp_seconds", AT, f"0+60x{DAY} {DAY * 60}x200")}
+"""A run each minute of a day, then none."""
 
-CASES: Final = (
-    Case(
-        "AgentTierFell",
-        "a tier lower than an hour ago, for ten minutes",
-        True,
-        {**BUSY, **FELL},
-        140,
-        {"severity": "warning"},
-    ),
-    Case("AgentTierFell", "for less than ten minutes", False, {**BUSY, **FELL}, 125),
-    Case("AgentTierFell", "the fall is more than an hour ago", False, {**BUSY, **FELL}, 200),
-    Case("AgentTierFell", "it rose", False, {**BUSY, **tiers(VARIABLE="1x119 0x180", STABLE="0x119 1x180")}, 140),
-    Case("AgentTierFell", "a handful of runs", False, {**FEW, **FELL}, 140),
-    Case("AgentTierFell", "no run came since", False, {**IDLE, **FELL}, 140),
-    Case(
-        "AgentRetryExplosion",
-        "one run in ten explodes, the latest just now",
-        True,
-        {**BUSY, **EXPLODES, **EXPLODED},
-        120,
-    ),
-    Case(
-        "AgentRetryExplosion",
-        "one in twenty-five does",
-        False,
-        {**BUSY, **gauge("retry_explosion_share", AT, "0.04x300"), **EXPLODED},
-        120,
-    ),
-    Case(
-        "AgentRetryExplosion",
-        "none in the last hour",
-        False,
-        {**BUSY, **EXPLODES, **gauge("retry_explosions_total", AT, "5x300")},
-        120,
-    ),
-    Case("AgentRetryExplosion", "a handful of runs", False, {**FEW, **EXPLODES, **EXPLODED}, 120),
-    Case("AgentTokenPressure", "above 0.8 for a quarter of an hour", True, {**BUSY, **FULL}, 120),
-    Case("AgentTokenPressure", "at 0.8", False, {**BUSY, **gauge("token_budget_pressure", AT, "0.8x300")}, 120),
-    Case("AgentTokenPressure", "no run for an hour", False, {**IDLE, **FULL}, 120),
-    Case("AgentTokenPressure", "a handful of runs", False, {**FEW, **FULL}, 120),
-    Case(
-        "AgentRunExceedsBound",
-        "three times the bound",
-        True,
-        gauge("open_run_usage", f'{AT},kind="calls"', "0.5x20 3x40"),
-        60,
-    ),
-    Case("AgentRunExceedsBound", "near the bound", False, gauge("open_run_usage", f'{AT},kind="calls"', "0.9x100"), 60),
-    Case("AgentSessionsAtRisk", "four of ten sessions", True, RISKY, 60),
-    Case(
-        "AgentSessionsAtRisk",
-        "one of ten",
-        False,
-        {**RISKY, **gauge("session_reliability_bucket", f'{AT},le="0.5"', "0x9 1x600")},
-        60,
-    ),
-    Case(
-        "AgentSessionsAtRisk",
-        "one of the only two",
-        False,
-        {
-            **gauge("session_reliability_bucket", f'{AT},le="0.5"', "0x9 1x600"),
-            **gauge("session_reliability_count", AT, "0x9 2x600"),
-        },
-        60,
-    ),
-    Case("AgentSessionsAtRisk", "yesterday's", False, RISKY, 500),
-    Case(
-        "AgentBehaviourChanged",
-        "an alarm within the hour",
-        True,
-        gauge("changes_total", f'{AT},signal="calls"', "0x59 1x300"),
-        70,
-        {"signal": "calls", "severity": "info"},
-    ),
-    Case(
-        "AgentBehaviourChanged",
-        "the first alarm ever: its counter begins with it",
-        True,
-        {**BUSY, **gauge("changes_total", f'{AT},signal="calls"', "_x59 1x300")},
-        70,
-        {"signal": "calls"},
-    ),
-    Case(
-        "AgentBehaviourChanged",
-        "an old alarm, and Prometheus is new",
-        False,
-        {**BUSY, **gauge("changes_total", f'{AT},signal="calls"', "1x300")},
-        70,
-    ),
-    Case(
-        "AgentBehaviourChanged",
-        "an old alarm, told by another instance since",
-        False,
-        {
-            **BUSY,
-            **gauge("changes_total", f'{AT},signal="calls"', "1x60 stale"),
-            **gauge("changes_total", f'{AGENT},instance="b:9464",job="reliability",signal="calls"', "_x60 1x300"),
-        },
-        70,
-    ),
-    Case("AgentBehaviourChanged", "none, ever", False, gauge("changes_total", f'{AT},signal="calls"', "0x300"), 70),
-    Case(
-        "AgentBehaviourChanged",
-        "one, long ago",
-        False,
-        gauge("changes_total", f'{AT},signal="calls"', "0x59 1x300"),
-        200,
-    ),
-    Case(
-        "AgentWithoutRuns",
-        "a busy agent is silent for two hours",
-        True,
-        {
-            **runs(f"0+1x{DAY}", window="40x3000"),
-            **gauge("last_run_timestamp_seconds", AT, f"0+60x{DAY} {DAY * 60}x200"),
-        },
-        DAY + 120,
-    ),
-    Case(
-        "AgentWithoutRuns",
-        "for half an hour",
-        False,
-        {
-            **runs(f"0+1x{DAY}", window="40x3000"),
-            **gauge("last_run_timestamp_seconds", AT, f"0+60x{DAY} {DAY * 60}x200"),
-        },
-        DAY + 30,
-    ),
-    Case(
-        "AgentWithoutRuns",
-        "it never runs often",
-        False,
-        {**runs("0x700 50x2000"), **gauge("last_run_timestamp_seconds", AT, "0x2000")},
-        DAY + 120,
-    ),
-    Case(
-        "ReliabilityTelemetryLost",
-        "two spans in a hundred are refused",
-        True,
-        {
-            **ours("spans_total", 'disposition="received"', "0+1000x60"),
-            **ours("spans_total", 'disposition="refused",reason="open_runs"', "0+20x60"),
-        },
-        40,
-    ),
-    Case(
-        "ReliabilityTelemetryLost",
-        "one in a thousand is late",
-        False,
-        {
-            **ours("spans_total", 'disposition="received"', "0+1000x60"),
-            **ours("spans_total", 'disposition="late"', "0+1x60"),
-        },
-        40,
-    ),
-    Case(
-        "ReliabilityTelemetryLost",
-        "many, of a handful",
-        False,
-        {
-            **ours("spans_total", 'disposition="received"', "0+10x60"),
-            **ours("spans_total", 'disposition="late"', "0+5x60"),
-        },
-        40,
-    ),
-    Case(
-        "ReliabilityTelemetryLost",
-        "nobody's agents: other spans are not lost",
-        False,
-        {
-            **ours("spans_total", 'disposition="received"', "0+1000x60"),
-            **ours("spans_total", 'disposition="other"', "0+900x60"),
-        },
-        40,
-    ),
-    Case(
-        "ReliabilityRequestsRefused",
-        "one request in five",
-        True,
-        {
-            **ours("requests_total", 'outcome="accepted"', "0+8x60"),
-            **ours("requests_total", 'outcome="unavailable"', "0+2x60"),
-        },
-        40,
-    ),
-    Case(
-        "ReliabilityRequestsRefused",
-        "some are partly taken",
-        False,
-        {
-            **ours("requests_total", 'outcome="accepted"', "0+8x60"),
-            **ours("requests_total", 'outcome="partial"', "0+2x60"),
-        },
-        40,
-    ),
-    Case(
-        "ReliabilityRequestsRefused",
-        "one of three",
-        False,
-        {
-            **ours("requests_total", 'outcome="accepted"', "0x20 2x60"),
-            **ours("requests_total", 'outcome="invalid"', "0x20 1x60"),
-        },
-        40,
-    ),
-    Case(
-        "ReliabilityExportFailing",
-        "no push arrives",
-        True,
-        ours("exports_total", 'sink="metrics",outcome="unavailable"', "0+1x60"),
-        40,
-        {"sink": "metrics"},
-    ),
-    Case(
-        "ReliabilityExportFailing",
-        "one in ten does not",
-        False,
-        {
-            **ours("exports_total", 'sink="metrics",outcome="unavailable"', "0+1x60"),
-            **ours("exports_total", 'sink="metrics",outcome="accepted"', "0+9x60"),
-        },
-        40,
-    ),
-    Case(
-        "ReliabilityExportFailing",
-        "the first two",
-        False,
-        ours("exports_total", 'sink="metrics",outcome="unavailable"', "0x38 1 2"),
-        40,
-    ),
-    Case(
-        "ReliabilityLimitReached",
-        "something finds no place",
-        True,
-        ours("limit_hits_total", 'limit="agents"', "0x20 0+1x60"),
-        40,
-        {"limit": "agents"},
-    ),
-    Case(
-        "ReliabilityLimitReached",
-        "everything does",
-        False,
-        ours("limit_hits_total", 'limit="agents"', "7x60"),
-        40,
-    ),
-    Case(
-        "ReliabilityServiceDown",
-        "it was there an hour ago",
-        True,
-        ours("ready", "", "1x30 stale"),
-        90,
-        {"severity": "critical"},
-    ),
-    Case("ReliabilityServiceDown", "it is there", False, ours("ready", "", "1x200"), 90),
-    Case(
-        "ReliabilityServiceDown",
-        "one of two went",
-        False,
-        {**ours("ready", "", "1x30 stale"), 'otel_reliability_ready{instance="b:9464",job="reliability"}': "1x200"},
-        90,
-    ),
-    Case(
-        "ReliabilityServiceDown",
-        "nobody has a service: agents measure in their own process",
-        False,
-        {**BUSY, **FULL},
-        90,
-    ),
-    Case("ReliabilityServiceNotReady", "for ten minutes", True, ours("ready", "", "1x30 0x60"), 42),
-    Case("ReliabilityServiceNotReady", "for two", False, ours("ready", "", "1x30 0x2 1x60"), 42),
-    Case(
-        "ReliabilityKafkaLagging",
-        "more and more is not read",
-        True,
-        ours("kafka_lag", 'topic="spans",partition="0"', "0+100x120"),
-        60,
-        {"topic": "spans", "severity": "warning"},
-    ),
-    Case(
-        "ReliabilityKafkaLagging",
-        "an outage is being worked off",
-        False,
-        ours("kafka_lag", 'topic="spans",partition="0"', "100000-500x120"),
-        60,
-    ),
-    Case(
-        "ReliabilityKafkaLagging",
-        "a handful",
-        False,
-        ours("kafka_lag", 'topic="spans",partition="0"', "0+5x120"),
-        60,
-    ),
-    Case(
-        "ReliabilityKafkaDeadLetters",
-        "the first of its kind",
-        True,
-        ours("kafka_dead_letters_total", 'reason="undecodable"', "_x30 1x60"),
-        40,
-        {"reason": "undecodable"},
-    ),
-    Case(
-        "ReliabilityKafkaDeadLetters",
-        "one more",
-        True,
-        ours("kafka_dead_letters_total", 'reason="undecodable"', "3x50 4x60"),
-        60,
-    ),
-    Case(
-        "ReliabilityKafkaDeadLetters",
-        "none since",
-        False,
-        ours("kafka_dead_letters_total", 'reason="undecodable"', "3x200"),
-        60,
-    ),
-)
+CASES: Final[Mapping[str, Sequence[Case]]] = {
+    "AgentTierFell": [
+        Case("a tier lower than an hour ago, for ten minutes", True, {**BUSY, **FELL}, 140, {"severity": "warning"}),
+        Case("for less than ten minutes", False, {**BUSY, **FELL}, 125),
+        Case("the fall is more than an hour ago", False, {**BUSY, **FELL}, 200),
+        Case("it rose", False, {**BUSY, **tiers(VARIABLE="1x119 0x180", STABLE="0x119 1x180")}, 140),
+        Case("a handful of runs", False, {**FEW, **FELL}, 140),
+        Case("no run came since", False, {**IDLE, **FELL}, 140),
+    ],
+    "AgentRetryExplosion": [
+        Case("one run in ten explodes, the latest just now", True, {**BUSY, **EXPLODES, **EXPLODED}, 120),
+        Case(
+            "one in twenty-five does",
+            False,
+            {**BUSY, **gauge("retry_explosion_share", AT, "0.04x300"), **EXPLODED},
+            120,
+        ),
+        Case("none in the last hour", False, {**BUSY, **EXPLODES, **gauge("retry_explosions_total", AT, "5x300")}, 120),
+        Case("a handful of runs", False, {**FEW, **EXPLODES, **EXPLODED}, 120),
+    ],
+    "AgentTokenPressure": [
+        Case("above 0.8 for a quarter of an hour", True, {**BUSY, **FULL}, 120),
+        Case("at 0.8", False, {**BUSY, **gauge("token_budget_pressure", AT, "0.8x300")}, 120),
+        Case("no run for an hour", False, {**IDLE, **FULL}, 120),
+        Case("a handful of runs", False, {**FEW, **FULL}, 120),
+    ],
+    "AgentRunExceedsBound": [
+        Case("three times the bound", True, gauge("open_run_usage", f'{AT},kind="calls"', "0.5x20 3x40"), 60),
+        Case("near the bound", False, gauge("open_run_usage", f'{AT},kind="calls"', "0.9x100"), 60),
+    ],
+    "AgentSessionsAtRisk": [
+        Case("four of ten sessions", True, sessions(at_risk=4, of=10), 60),
+        Case("one of ten", False, sessions(at_risk=1, of=10), 60),
+        Case("one of the only two", False, sessions(at_risk=1, of=2), 60),
+        Case("yesterday's", False, sessions(at_risk=4, of=10), 500),
+    ],
+    "AgentBehaviourChanged": [
+        Case("an alarm within the hour", True, changes("0x59 1x300"), 70, {"signal": "calls", "severity": "info"}),
+        Case(
+            "the first alarm ever: its counter begins with it",
+            True,
+            {**BUSY, **changes("_x59 1x300")},
+            70,
+            {"signal": "calls"},
+        ),
+        Case("an old alarm, and Prometheus is new", False, {**BUSY, **changes("1x300")}, 70),
+        Case(
+            "an old alarm, told by another instance since",
+            False,
+            {
+                **BUSY,
+                **changes("1x60 stale"),
+                **changes("_x60 1x300", instance="b"),
+            },
+            70,
+        ),
+        Case("none, ever", False, changes("0x300"), 70),
+        Case("one, long ago", False, changes("0x59 1x300"), 200),
+    ],
+    "AgentWithoutRuns": [
+        Case("a busy agent is silent for two hours", True, SILENT, DAY + 120),
+        Case("for half an hour", False, SILENT, DAY + 30),
+        Case(
+            "it never runs often",
+            False,
+            {**runs("0x700 50x2000"), **gauge("last_run_timestamp_seconds", AT, "0x2000")},
+            DAY + 120,
+        ),
+    ],
+    "ReliabilityTelemetryLost": [
+        Case(
+            "two spans in a hundred are refused",
+            True,
+            by("spans_total", "disposition", received="0+1000x60", refused="0+20x60"),
+            40,
+        ),
+        Case(
+            "one in a thousand is late",
+            False,
+            by("spans_total", "disposition", received="0+1000x60", late="0+1x60"),
+            40,
+        ),
+        Case("many, of a handful", False, by("spans_total", "disposition", received="0+10x60", late="0+5x60"), 40),
+        Case(
+            "nobody's agents: other spans are not lost",
+            False,
+            by("spans_total", "disposition", received="0+1000x60", other="0+900x60"),
+            40,
+        ),
+    ],
+    "ReliabilityRequestsRefused": [
+        Case("one request in five", True, by("requests_total", "outcome", accepted="0+8x60", unavailable="0+2x60"), 40),
+        Case("some are partly taken", False, by("requests_total", "outcome", accepted="0+8x60", partial="0+2x60"), 40),
+        Case("one of three", False, by("requests_total", "outcome", accepted="0x20 2x60", invalid="0x20 1x60"), 40),
+    ],
+    "ReliabilityExportFailing": [
+        Case(
+            "no push arrives",
+            True,
+            by("exports_total", "outcome", 'sink="metrics",', unavailable="0+1x60"),
+            40,
+            {"sink": "metrics"},
+        ),
+        Case(
+            "one in ten does not",
+            False,
+            by("exports_total", "outcome", 'sink="metrics",', unavailable="0+1x60", accepted="0+9x60"),
+            40,
+        ),
+        Case("the first two", False, by("exports_total", "outcome", 'sink="metrics",', unavailable="0x38 1 2"), 40),
+    ],
+    "ReliabilityLimitReached": [
+        Case(
+            "something finds no place",
+            True,
+            ours("limit_hits_total", 'limit="agents"', "0x20 0+1x60"),
+            40,
+            {"limit": "agents"},
+        ),
+        Case("everything does", False, ours("limit_hits_total", 'limit="agents"', "7x60"), 40),
+    ],
+    "ReliabilityServiceDown": [
+        Case("it was there an hour ago", True, ours("ready", "", "1x30 stale"), 90, {"severity": "critical"}),
+        Case("it is there", False, ours("ready", "", "1x200"), 90),
+        Case(
+            "one of two went",
+            False,
+            {**ours("ready", "", "1x30 stale"), 'otel_reliability_ready{instance="b:9464",job="reliability"}': "1x200"},
+            90,
+        ),
+        Case("nobody has a service: agents measure in their own process", False, {**BUSY, **FULL}, 90),
+    ],
+    "ReliabilityServiceNotReady": [
+        Case("for ten minutes", True, ours("ready", "", "1x30 0x60"), 42),
+        Case("for two", False, ours("ready", "", "1x30 0x2 1x60"), 42),
+    ],
+    "ReliabilityKafkaLagging": [
+        Case("more and more is not read", True, lag("0+100x120"), 60, {"topic": "spans", "severity": "warning"}),
+        Case("an outage is being worked off", False, lag("100000-500x120"), 60),
+        Case("a handful", False, lag("0+5x120"), 60),
+    ],
+    "ReliabilityKafkaDeadLetters": [
+        Case("the first of its kind", True, dead_letters("_x30 1x60"), 40, {"reason": "undecodable"}),
+        Case("one more", True, dead_letters("3x50 4x60"), 60),
+        Case("none since", False, dead_letters("3x200"), 60),
+    ],
+}

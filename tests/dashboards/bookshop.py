@@ -8,11 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
-
-from otel_reliability.model.span import Evaluation, RawSpan, Resource
-from otel_reliability.sources import sdk
+from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.sources.otlp_write import logs_json
 from otel_reliability.testing import SECOND, traces_protobuf
 from tests.demo.bookshop import ROUND, Bookshop
@@ -23,36 +19,13 @@ OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0"
 _SAMPLE: Final = re.compile(r"^(\S+?(?:\{.*\})?) (\S+)(?: # .*)?$")
 
 
-class Kept(SpanExporter):
-    """Keeps what ended, and what was judged, until somebody takes it."""
-
-    def __init__(self) -> None:
-        self.spans: list[ReadableSpan] = []
-        self.judgements: list[Evaluation] = []
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        self.spans.extend(spans)
-        return SpanExportResult.SUCCESS
-
-    def judge(self, judgements: Sequence[Evaluation]) -> None:
-        """An evaluator's side."""
-        self.judgements.extend(judgements)
-
-
 class Shop:
     """The fleet, in step with the clock of a service: each round happens when the clock says so."""
 
     def __init__(self, running: Running, *, seed: int = 7, version: str | None = None) -> None:
         self._running, self._version = running, version
-        self._kept = Kept()
         begun_ns = running.clock.wall()
-        self._shop = Bookshop(
-            seed,
-            [SimpleSpanProcessor(self._kept)],
-            [self._kept],
-            wall=lambda: begun_ns + ROUNDS * ROUND * SECOND,
-            clock=running.clock,
-        )
+        self._shop = Bookshop(seed, wall=lambda: begun_ns + ROUNDS * ROUND * SECOND, clock=running.clock)
         self._begun_ns = begun_ns
         self.rounds = 0
 
@@ -67,9 +40,9 @@ class Shop:
         self._running.writer_came_round()
 
     def _send(self, later_ns: int) -> None:
-        spans = [self._told(sdk.read(span), later_ns) for span in self._kept.spans]
-        judgements = [one._replace(time_ns=one.time_ns + later_ns) for one in self._kept.judgements]
-        self._kept.spans, self._kept.judgements = [], []
+        ended, judged = self._shop.ended()
+        spans = [self._told(span, later_ns) for span in ended]
+        judgements = [one._replace(time_ns=one.time_ns + later_ns) for one in judged]
         assert self._running.post("traces", traces_protobuf(spans)).status == 200
         if judgements:
             body = json.dumps(logs_json(judgements)).encode()

@@ -73,14 +73,3 @@ def test_what_stands_is_not_overwritten(tmp_path: Path) -> None:
 
     assert theirs.read_text() == "theirs"
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [theirs]
-
-
-def test_by_force_it_is(tmp_path: Path) -> None:
-    """With `force` a second time writes all of them again."""
-    write(tmp_path, Installation())
-    (tmp_path / FILES["rules.yaml"]).write_text("theirs")
-
-    written = write(tmp_path, Installation(), force=True)
-
-    assert sorted(written) == sorted(tmp_path / path for path in FILES.values())
-    assert (tmp_path / FILES["rules.yaml"]).read_text().startswith("# Made")

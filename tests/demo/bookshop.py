@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import Span
 
-from otel_reliability.model.span import Evaluation
+from otel_reliability.model.span import Evaluation, RawSpan
 from otel_reliability.sources import sdk
 from otel_reliability.sources.otlp_write import logs_json, traces_json
 from tests.demo.fleet import RESOURCE, ROUNDS, perform
@@ -25,46 +25,21 @@ ROUND: Final = 25
 """Seconds of a round on the stage, at most."""
 LATE_AFTER_S: Final = 3.0
 """Seconds after which a span that outlives its run ends: by then a service has closed the run."""
-SPANS_PER_LINE: Final = 50
 
 
-class Evaluator(Protocol):
-    """Receives evaluations."""
+class _Kept(SpanExporter):
+    """Keeps spans."""
 
-    def judge(self, judgements: Sequence[Evaluation]) -> None: ...
-
-
-class SpanFile(SpanExporter):
-    """Writes spans and evaluations as OTLP-JSON lines, like the Collector's file exporter."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w", encoding="utf-8")
-        self._waiting: list[ReadableSpan] = []
+    def __init__(self) -> None:
+        self.spans: list[ReadableSpan] = []
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        if not self._file.closed:
-            self._waiting.extend(spans)
+        self.spans.extend(spans)
         return SpanExportResult.SUCCESS
-
-    def judge(self, judgements: Sequence[Evaluation]) -> None:
-        """Write the spans since the last call, then these evaluations."""
-        if self._file.closed:
-            return
-        raw = list(map(sdk.read, self._waiting))
-        lines = [traces_json(raw[at : at + SPANS_PER_LINE]) for at in range(0, len(raw), SPANS_PER_LINE)]
-        lines += [logs_json(judgements)] if judgements else []
-        self._file.writelines(f"{json.dumps(line)}\n" for line in lines)
-        self._file.flush()
-        self._waiting = []
-
-    def shutdown(self) -> None:
-        """Write the rest, and close the file."""
-        self.judge(())
-        self._file.close()
 
 
 class Bookshop:
-    """The fleet under an SDK with these `processors`; `evaluators` receive the evaluations.
+    """The fleet under an SDK, with these `processors` too.
 
     The first rounds are of the last minutes, one after the other; later ones are of now. No global provider is set. The same seed
     gives the same runs, and with the same `wall` the same spans.
@@ -73,8 +48,7 @@ class Bookshop:
     def __init__(
         self,
         seed: int,
-        processors: Iterable[SpanProcessor],
-        evaluators: Iterable[Evaluator] = (),
+        processors: Iterable[SpanProcessor] = (),
         *,
         wall: Callable[[], int] = time.time_ns,
         clock: Callable[[], float] = time.monotonic,
@@ -83,26 +57,24 @@ class Bookshop:
         self._tracers = TracerProvider(
             sampler=ALWAYS_ON, resource=Resource(RESOURCE), id_generator=SeededIds(dice), shutdown_on_exit=False
         )
-        for processor in processors:
+        self._kept = _Kept()
+        for processor in (SimpleSpanProcessor(self._kept), *processors):
             self._tracers.add_span_processor(processor)
-        self._evaluators = list(evaluators)
         self._stage = Stage(self._tracers.get_tracer("otel_reliability.demo"), dice)
         self._wall, self._clock = wall, clock
         self._opened_ns = wall() - ROUNDS * ROUND * SECOND
         self._late: list[tuple[float, list[tuple[Span, int]]]] = []
-        self.rounds = 0
-        """Rounds that are over."""
+        self._rounds = 0
 
     def round(self) -> None:
         """Let every agent do one round."""
-        opening, now_ns = self.rounds < ROUNDS, self._wall() - ROUND * SECOND
-        self._stage.now_ns = self._opened_ns + self.rounds * ROUND * SECOND if opening else now_ns
-        perform(self._stage, self.rounds)
+        opening, now_ns = self._rounds < ROUNDS, self._wall() - ROUND * SECOND
+        self._stage.now_ns = self._opened_ns + self._rounds * ROUND * SECOND if opening else now_ns
+        perform(self._stage, self._rounds)
         self._late.append((self._clock() + LATE_AFTER_S, self._stage.unfinished))
         self._stage.unfinished = []
-        self.rounds += 1
+        self._rounds += 1
         self.end_late(self._clock())
-        self._evaluate()
 
     def end_late(self, now: float | None = None) -> None:
         """End the spans that have outlived their runs for long enough; without `now` all of them."""
@@ -110,27 +82,25 @@ class Bookshop:
             for span, end_ns in self._late.pop(0)[1]:
                 span.end(end_ns)
 
-    @property
-    def lateness(self) -> float:
-        """Seconds until `end_late` has ended all spans."""
-        return max(0.0, self._late[-1][0] - self._clock()) if self._late else 0.0
+    def ended(self) -> tuple[list[RawSpan], list[Evaluation]]:
+        """Return the spans that ended, and the evaluations that were made, since the last call."""
+        spans, self._kept.spans = self._kept.spans, []
+        evaluations, self._stage.evaluations = self._stage.evaluations, []
+        return list(map(sdk.read, spans)), evaluations
 
     def close(self) -> None:
-        """End unfinished spans, export the rest, and shut the SDK down."""
+        """End unfinished spans, and shut the SDK down."""
         self.end_late()
-        self._evaluate()
         self._tracers.shutdown()
 
-    def _evaluate(self) -> None:
-        evaluations, self._stage.evaluations = self._stage.evaluations, []
-        for evaluator in self._evaluators:
-            evaluator.judge(evaluations)
 
-
-def record(path: Path, seed: int, wall: Callable[[], int] = time.time_ns) -> None:
-    """Write the first rounds of the fleet to a file, without a service and without waiting."""
-    file = SpanFile(path)
-    shop = Bookshop(seed, [SimpleSpanProcessor(file)], [file], wall=wall)
-    for _ in range(ROUNDS):
-        shop.round()
-    shop.close()
+def write(shop: Bookshop, path: Path) -> None:
+    """Write the first rounds to a file of OTLP-JSON lines, like the Collector's file exporter, and close the shop."""
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(1, ROUNDS + 1):
+            shop.round()
+            if number == ROUNDS:
+                shop.close()
+            spans, evaluations = shop.ended()
+            lines = [traces_json(spans), *([logs_json(evaluations)] if evaluations else ())]
+            file.writelines(f"{json.dumps(line)}\n" for line in lines)

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-
 from otel_reliability.metrics.sessions import SPECS as SESSIONS
 from otel_reliability.model.run import Run
+from otel_reliability.processor import ReliabilitySpanProcessor
 from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.telemetry.exposition import FULL_NAMES, GAUGES
 from otel_reliability.telemetry.prometheus import family_of
-from tests.demo.agreement import agreement, recorded
-from tests.demo.bookshop import Bookshop, SpanFile
-from tests.demo.fleet import ROUNDS
-from tests.demo.in_process import InProcess
-from tests.demo.scrape import Samples, samples
+from tests.demo.agreement import agreement, collected, recorded
+from tests.demo.bookshop import Bookshop, write
 from tests.service.running import JSON, serving
+from tests.telemetry.meters import Meters
+from tests.telemetry.numbers import Numbers, prometheus_numbers
 
 OF_SESSIONS = frozenset(family_of(GAUGES[FULL_NAMES[spec.name]]) for spec in SESSIONS)
 """The span processor receives no evaluations: they are sent to the service."""
 
 
-def without_sessions(numbers: Samples) -> Samples:
+def without_sessions(numbers: Numbers) -> Numbers:
     """The numbers of runs."""
     return {series: value for series, value in numbers.items() if series[0] not in OF_SESSIONS}
 
@@ -32,24 +30,21 @@ def test_every_deployment_mode_reports_the_same_numbers(tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
     with serving() as running:
         settings = running.service.engine.settings
-        file, inside = SpanFile(path), InProcess(settings)
-        processors = (SimpleSpanProcessor(file), inside.processor)
-        shop = Bookshop(7, processors, [file], wall=running.clock.wall, clock=running.clock)
-        for _ in range(ROUNDS):
-            shop.round()
-        shop.close()
+        meters = Meters()
+        inside = ReliabilitySpanProcessor(settings, meter_provider=meters.provider)
+        write(Bookshop(7, [inside], wall=running.clock.wall, clock=running.clock), path)
         for line in path.read_bytes().splitlines():
             signal = "logs" if b"resourceLogs" in line else "traces"
             assert running.post(signal, line, JSON).status == 200
         for _ in range(2):  # conversations are idle for half an hour before they close
             running.finalize()
-        live = dict(samples(running.metrics()))
+        live = prometheus_numbers(running.metrics())
     runs: list[Run] = []
     recording = Recording(for_report(settings, settings.windows[0]), final=runs.extend)
     recording.read(path)
     expected = recorded(recording.close(), runs)
-    within = inside.numbers()
-    inside.close()
+    inside.force_flush()
+    within = collected(meters)
 
     found = agreement(live, expected)
     assert found.compared > 400

@@ -81,6 +81,12 @@ def test_it_leaves_the_named_file_and_nothing_else(once: tuple[subprocess.Comple
     assert CHANGED_AT == CHANGE
 
 
+def started(folder: Path, *flags: str) -> subprocess.Popen[bytes]:
+    """The demo in a folder that is also its place for temporary files."""
+    env = {**untraced(), "TMPDIR": str(folder)}
+    return subprocess.Popen((*DEMO, *flags), cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
 def told_at_the_end(process: subprocess.Popen[bytes], number: signal.Signals) -> tuple[bytes, bytes]:
     """What a process says that is asked to end, and does so in time."""
     process.send_signal(number)
@@ -94,10 +100,7 @@ def told_at_the_end(process: subprocess.Popen[bytes], number: signal.Signals) ->
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_ends_it_early_leaves_only_the_file(number: signal.Signals, tmp_path: Path) -> None:
     """The exit code says that it was asked to end."""
-    env = {**untraced(), "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(
-        (*DEMO, "--once"), cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as demo:
+    with started(tmp_path, "--once") as demo:
         until((tmp_path / "demo-spans.jsonl").exists, "the demo to have begun")
         out, err = told_at_the_end(demo, number)
 
@@ -107,7 +110,7 @@ def test_whoever_ends_it_early_leaves_only_the_file(number: signal.Signals, tmp_
 
 def test_without_a_terminal_it_prints_its_address_and_stays(tmp_path: Path) -> None:
     """As in a terminal it ends when it is asked to."""
-    with subprocess.Popen(DEMO, cwd=tmp_path, env=untraced(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as demo:
+    with started(tmp_path) as demo:
         assert demo.stdout is not None
         [page] = re.findall(rb"http://\S+/", demo.stdout.readline())
         with urlopen(page.decode()) as answer:
@@ -120,10 +123,7 @@ def test_without_a_terminal_it_prints_its_address_and_stays(tmp_path: Path) -> N
 def test_with_an_endpoint_it_is_the_fleet_of_another_service(tmp_path: Path) -> None:
     """It sends runs and judgements there, at its pace, until it is asked to end; it starts no service and writes no file."""
     with serving() as running:
-        command = (*DEMO, "--endpoint", running.url("http"), "--pace", "0.1")
-        with subprocess.Popen(
-            command, cwd=tmp_path, env=untraced(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        ) as fleet:
+        with started(tmp_path, "--endpoint", running.url("http"), "--pace", "0.1") as fleet:
             until(
                 lambda: running.sum("otel_reliability_log_records_total", disposition="evaluation") >= 4, "judgements"
             )

@@ -13,7 +13,7 @@ from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.report.view import ReportView
 from tests.cli.command_line import call
-from tests.demo.bookshop import record
+from tests.demo.bookshop import Bookshop, write
 from tests.demo.fleet import CHANGE, CHARACTERS, FACT_CHECKER, FLEET, RUNS
 
 MOMENT = 1_736_150_400 * 10**9
@@ -28,7 +28,7 @@ def wall() -> int:
 def told(tmp_path_factory: pytest.TempPathFactory) -> ReportView:
     """The report of the file, with the settings of the service."""
     folder = tmp_path_factory.mktemp("fleet")
-    record(folder / "spans.jsonl", 7, wall)
+    write(Bookshop(7, wall=wall), folder / "spans.jsonl")
     settings = configured(str(folder)).engine
     recording = Recording(for_report(settings, settings.windows[0]))
     recording.read(folder / "spans.jsonl")
@@ -87,7 +87,7 @@ def test_the_change_half_way_is_told_in_a_sentence(
     seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Who, since when, and what to look at: the tool that was not used before. Of the others too little is known."""
-    record(tmp_path / "spans", seed, wall)
+    write(Bookshop(seed, wall=wall), tmp_path / "spans")
     done = call(capsys, "change", tmp_path / "spans", "--format", "json")
     agents = {agent["agent"]: agent for agent in json.loads(done.out)["agents"]}
     verdicts = {name: agent["verdict"] for name, agent in agents.items()}
@@ -98,13 +98,3 @@ def test_the_change_half_way_is_told_in_a_sentence(
     assert abs(alarm["signals"][0]["since_unit"] - CHANGE) <= 3
     assert alarm["unit"] < CHANGE + 40
     assert "search_kb is used in 0 % → 100 % of the units" in agents["triage"]["sentence"]
-
-
-def test_the_same_seed_and_time_give_the_same_file(tmp_path: Path) -> None:
-    """And another seed another one."""
-    one, two, three = (tmp_path / name for name in ("1", "2", "3"))
-
-    assert record(one, 7, wall) == record(two, 7, wall)
-    record(three, 8, wall)
-    assert one.read_bytes() == two.read_bytes()
-    assert one.read_bytes() != three.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,12 +17,12 @@ STABILITY = Path("otel_reliability/metrics/stability")
 CHECK = """
 import random
 from otel_reliability import metrics
-from otel_reliability.metrics import laws
 from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.stability.failed_call_share import FailedCallShare
 from otel_reliability.telemetry import names
-from otel_reliability.windows.measure import measure
+from otel_reliability.windows.window import measure
 from otel_reliability.testing import call, run
+from tests.metrics import laws
 {reference}
 dice = random.Random(7)
 rows = [row("a " * dice.randrange(4), failed_calls=dice.randrange(2)) for _ in range(60)]
@@ -67,7 +68,7 @@ def _python(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=root,
-        env={"PYTHONPATH": str(root)},
+        env={"PYTHONPATH": f"{root}{os.pathsep}{ROOT}"},
         capture_output=True,
         text=True,
         check=False,

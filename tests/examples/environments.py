@@ -6,18 +6,15 @@ it is on the path, as it stands.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
-from tests.real.install import cache
+from tests.real.install import cache, locked
 
 PROJECT = Path(__file__).resolve().parents[2]
 EXAMPLES = PROJECT / "examples"
@@ -35,7 +32,7 @@ def python_for(example: str) -> Path:
     if not requirements.exists():
         return Path(sys.executable)
     folder = cache() / f"examples-{example}-{_digest(requirements)}"
-    with _only_one(folder):
+    with locked(folder.name):
         if not folder.exists():
             _make(folder, requirements)
     return folder / "bin" / "python"
@@ -44,15 +41,6 @@ def python_for(example: str) -> Path:
 def _digest(requirements: Path) -> str:
     """Change with what decides the result."""
     return hashlib.sha256(sys.version.encode() + requirements.read_bytes()).hexdigest()[:12]
-
-
-@contextmanager
-def _only_one(folder: Path) -> Generator[None]:
-    """Let one process make it while others wait."""
-    cache().mkdir(parents=True, exist_ok=True)
-    with (cache() / f".{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _make(folder: Path, requirements: Path) -> None:

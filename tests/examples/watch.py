@@ -18,8 +18,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.record import write_run
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.sources.otlp_json import read_file
-from otel_reliability.telemetry.live import live_of
-from otel_reliability.telemetry.options import settings_from
+from otel_reliability.telemetry.live import live_of, settings_from
 
 SPANS = "spans.jsonl"
 """Where an example leaves its spans."""

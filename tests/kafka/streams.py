@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.kafka.messages import Outgoing
 from otel_reliability.kafka.readings import Readings
+from otel_reliability.kafka.stage import Outgoing
 from otel_reliability.kafka.traces import Traces
-from otel_reliability.model.crossing import alone
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.record import RunRecord, read, read_run, write_run
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange
-from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, TraceId, alone
 
 Told: TypeAlias = AgentSpan | Evaluation
 BEGIN: Final = 1_800_000_000.0

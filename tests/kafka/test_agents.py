@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.kafka import partition_values
-from otel_reliability.kafka.messages import Outgoing, write
 from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.self_telemetry import Expositions
+from otel_reliability.kafka.stage import Outgoing, write
 from otel_reliability.model.record import BadRecord, RunRecord
 from otel_reliability.model.run import AgentKey, RunChange
 from otel_reliability.telemetry.prometheus import Prometheus

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from otel_reliability.cli.app import app
@@ -57,13 +56,3 @@ def test_a_transaction_lasts_longer_than_from_one_commit_to_the_next(tmp_path: P
 
     assert done.exit_code == 2
     assert "kafka.transaction_timeout: 15.0 is not longer than commit (20 s)" in done.output
-
-
-@pytest.mark.parametrize("stage", ["assemble", "aggregate"])
-def test_help_says_what_a_stage_does(stage: str) -> None:
-    """In one line, and names its options."""
-    done = CliRunner().invoke(app, ["kafka", stage, "--help"])
-
-    assert done.exit_code == 0
-    assert "--brokers" in done.output
-    assert "--topic" in done.output

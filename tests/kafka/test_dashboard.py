@@ -8,8 +8,8 @@ from pathlib import Path
 from dashboards.alerts import ALERTS
 from otel_reliability.config import Settings
 from otel_reliability.kafka.assemble_stage import AssembleStage
-from otel_reliability.kafka.messages import Message
 from otel_reliability.kafka.self_telemetry import Expositions, WorkerTelemetry
+from otel_reliability.kafka.stage import Message
 from otel_reliability.kafka.worker import Account
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.kafka_settings import KafkaSettings

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from otel_reliability.kafka.messages import write
+from otel_reliability.kafka.stage import write
 from otel_reliability.model.record import RunRecord
 from otel_reliability.model.run import AgentKey, RunChange
 from otel_reliability.testing import run

@@ -18,7 +18,7 @@ from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader as Conventions
 from otel_reliability.model.span import AgentSpan, Evaluation
-from otel_reliability.report.run_record import record
+from otel_reliability.report.json import record
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.sources.otlp_protobuf import decode_logs, decode_traces
 from tests.kafka.expected import Expected, become, differing

@@ -5,33 +5,23 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from prometheus_client.openmetrics import parser
 
+from otel_reliability.model.span import Evaluation
 from otel_reliability.testing import span_id, trace_id, traces_protobuf
 from tests.collector_config.shipped import at_port, shipped
 from tests.kafka.workers import DEAD, RUNS, Reader, Workers, topics_of
 from tests.real.collector.handle import Collectors
 from tests.real.kafka.handle import Kafkas
-from tests.real.otlp import attributes
 from tests.real.ports import HOST, free_port
 from tests.real.waiting import until
 from tests.real.web import ask
+from tests.service.logs import logs_protobuf
 from tests.service.running import PROTOBUF, runs_of
 
 pytestmark = pytest.mark.real
 
 TOPICS = {"spans": "otlp_spans", "logs": "otlp_logs", "readings": "otel_reliability_metrics"}
-
-
-def judgement(number: int) -> bytes:
-    """A log event that judges a run, as an evaluator sends it, apart from the run's spans."""
-    request = ExportLogsServiceRequest()
-    record = request.resource_logs.add().scope_logs.add().log_records.add()
-    record.event_name, record.time_unix_nano = "gen_ai.evaluation.result", 1
-    record.trace_id, record.span_id = trace_id(number), span_id(1)
-    record.attributes.extend(attributes({"gen_ai.evaluation.name": "success", "gen_ai.evaluation.score.label": "fail"}))
-    return request.SerializeToString()
 
 
 def test_they_carry_spans_and_judgements_in_and_numbers_out(
@@ -49,7 +39,8 @@ def test_they_carry_spans_and_judgements_in_and_numbers_out(
     address = f"{HOST}:{free_port()}"
     shipped(collector, "kafka-metrics.yaml", overlay=at_port(address), **environment)
 
-    for path, body in (("traces", traces_protobuf(runs_of(6))), ("logs", judgement(2))):
+    judged = logs_protobuf([Evaluation("success", 0.0, None, 1, trace_id(2), span_id(1))])
+    for path, body in (("traces", traces_protobuf(runs_of(6))), ("logs", judged)):
         answer = ask(f"{gate.http}/v1/{path}", body=body, headers={"Content-Type": PROTOBUF})
         assert answer.status == 200
     with Reader(broker, RUNS) as reader:

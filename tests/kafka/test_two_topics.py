@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from otel_reliability.kafka.messages import TICK
+from otel_reliability.kafka.stage import TICK
 from otel_reliability.testing import span_id, trace_id, traces_protobuf
 from tests.kafka.streams import final
 from tests.kafka.workers import DEAD, LOGS, RUNS, SPANS, Reader, Workers, send, topics_of

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, cast
 
@@ -19,7 +18,7 @@ from otel_reliability.model.span import RawSpan, TraceId
 from otel_reliability.testing import traces_protobuf
 from tests.real.kafka.handle import Kafka
 from tests.real.ports import HOST, free_port
-from tests.real.process import Process
+from tests.real.process import Process, Programs
 from tests.real.waiting import until
 from tests.real.web import Answer, ask
 
@@ -49,15 +48,17 @@ SETTINGS: Final[Mapping[str, Any]] = {
 class Worker(Process):
     """One worker: `otel-reliability kafka …`, ready when the broker has given it partitions."""
 
-    def __init__(self, stage: str, broker: str, config: Path, folder: Path, number: int, *options: str) -> None:
+    def __init__(self, stage: str, broker: str, folder: Path, settings: Mapping[str, Any], *options: str) -> None:
         self.stage = stage
         self.metrics, self.pages = f"{HOST}:{free_port()}", f"{HOST}:{free_port()}"
-        doors = ["--metrics", self.metrics, "--ui", self.pages, "--state", str(folder / f"state-{number}")]
+        config = folder / "config.json"
+        config.write_text(json.dumps(settings))
+        doors = ["--metrics", self.metrics, "--ui", self.pages, "--state", str(folder / "state")]
         command = [sys.executable, "-m", "otel_reliability.cli", "kafka", stage, "--brokers", broker, *doors]
         super().__init__(
-            f"{stage} {number}",
+            folder.name,
             [*command, "--config", str(config), *options],
-            log=folder / f"{stage}-{number}.log",
+            log=folder / "worker.log",
             ready=lambda process: self.answers(),
         )
 
@@ -79,13 +80,8 @@ class Worker(Process):
         return ""
 
 
-@dataclass
-class Workers:
-    """Makes workers for one test, and ends them with it. `settings` go over those of these tests."""
-
-    folder: Path
-    running: ExitStack
-    made: int = field(default=0, init=False)
+class Workers(Programs):
+    """Makes workers for one test, and kills them at its end. `settings` go over those of these tests."""
 
     def __call__(self, stage: str, broker: Kafka, *options: str, settings: Mapping[str, Any] | None = None) -> Worker:
         """Start a worker."""
@@ -95,10 +91,7 @@ class Workers:
 
     def unstarted(self, stage: str, broker: str, *options: str, settings: Mapping[str, Any] | None = None) -> Worker:
         """One that is not started yet."""
-        self.made += 1
-        config = self.folder / f"config-{self.made}.json"
-        config.write_text(json.dumps(_merged(SETTINGS, settings or {})))
-        worker = Worker(stage, broker, config, self.folder, self.made, *options)
+        worker = Worker(stage, broker, self.new_folder(stage), _merged(SETTINGS, settings or {}), *options)
         self.running.callback(worker.kill)
         return worker
 

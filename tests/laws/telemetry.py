@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 AGENTS: Final = ("support", "billing", "planner")
 TOOLS: Final = ("search", "book", "refund")
+COPILOT: Final = "github.copilot"
+COMPRESSED: Final = ("github.copilot.session.compaction_complete", {"github.copilot.pre_tokens": 9})
 OPENAI_AGENTS: Final = "openinference.instrumentation.openai_agents"
 WINDOW: Final = 3
 """Runs of the windows that the laws look at: a few runs are more than a window."""
@@ -128,11 +130,15 @@ class Teller:
 
     def step(self, parent: int, depth: int) -> None:
         """One step, or several that belong together."""
-        kinds = ("tool", "model", "retries", "parallel", "handoff", "wrapped", "told twice", "agent", "agent tool")
-        kind = self.one_of(kinds if depth < 3 else kinds[:5])
+        kinds = (
+            "tool", "model", "retries", "parallel", "handoff", "compressed", "wrapped", "told twice", "agent", "agent tool",
+        )  # fmt: skip
+        kind = self.one_of(kinds if depth < 3 else kinds[:6])
         match kind:
             case "model":
                 self.model(parent)
+            case "compressed":
+                self.model(parent, scope=COPILOT, events=[COMPRESSED])
             case "retries":
                 self.retries(parent)
             case "parallel":
@@ -399,6 +405,7 @@ def features(case: Case) -> Counter[str]:
         found["failure"] += known.status == STATUS_ERROR
         found["hand-off"] += kind == "handoff"
         found["hop"] += bool(known.links)
+        found["compression"] += bool(known.events)
         found["unknown arguments"] += kind == "tool" and "gen_ai.tool.call.arguments" not in known.attributes
         if known.parent_id is not None and parent is None:
             found["remote orphan" if known.parent_remote else "local orphan"] += 1

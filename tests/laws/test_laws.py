@@ -36,7 +36,7 @@ def test_the_generated_telemetry_holds_everything() -> None:
     assert number >= 200
     wanted = {
         "failure", "hand-off", "hop", "judgement", "late span", "local orphan", "remote orphan", "more than a window", "nesting",
-        "another version", "overlap", "retry", "several agents", "unknown arguments",
+        "another version", "compression", "overlap", "retry", "several agents", "unknown arguments",
     }  # fmt: skip
     assert {name: found[name] / number for name in wanted if found[name] < ENOUGH * number} == {}
 

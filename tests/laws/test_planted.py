@@ -1,20 +1,20 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
 
-from otel_reliability.assembly import late, span_tree
+from otel_reliability.assembly import assembler, closed_traces, span_tree
+from otel_reliability.assembly.assemble import Assembled
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
 from otel_reliability.assembly.closed_traces import ClosedTraces
-from otel_reliability.assembly.closing import Closing
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan
-from otel_reliability.windows.agent import AgentState
+from otel_reliability.windows.agents import AgentState
 from tests.laws import laws
 
 Law = Callable[[st.DataObject], None]
@@ -107,27 +107,26 @@ def test_a_window_that_keeps_what_was_revised(monkeypatch: Plant) -> None:
 
 def test_an_evaluation_that_is_given_once(monkeypatch: Plant) -> None:
     """Giving evaluations to the runs that are there when they come, and never again, is caught."""
-    assembled = Closing.assemble_spans
+    assembled = Assembler._assembled_as_is
 
-    def once(self: Closing, buffer: TraceBuffer) -> Any:
+    def once(self: Assembler, buffer: TraceBuffer) -> Any:
         built = assembled(self, buffer)
         buffer.evaluations = ()
         return built
 
-    monkeypatch.setattr(Closing, "assemble_spans", once)
+    monkeypatch.setattr(Assembler, "_assembled_as_is", once)
 
     assert_caught(laws.order_and_batches)
 
 
 def test_a_run_that_is_never_revised(monkeypatch: Plant) -> None:
     """Emitting a run when it closes, and never again, is caught."""
-    emit = Closing._emit
+    emit = Assembler._emit
 
-    def once(self: Closing, buffer: TraceBuffer, run: Run, reason: CloseReason, now: float) -> None:
-        if run.run_id not in buffer.emitted:
-            emit(self, buffer, run, reason, now)
+    def once(self: Assembler, buffer: TraceBuffer, built: Assembled, numbers: Iterable[int], *rest: Any) -> None:
+        emit(self, buffer, built, [n for n in numbers if built.runs[n].run_id not in buffer.emitted], *rest)
 
-    monkeypatch.setattr(Closing, "_emit", once)
+    monkeypatch.setattr(Assembler, "_emit", once)
 
     assert_caught(laws.order_and_batches)
 
@@ -154,32 +153,34 @@ def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
 
 def test_a_child_of_a_final_run_that_begins_another(monkeypatch: Plant) -> None:
     """Not checking whether what lies above is final is caught."""
-    account_of = late.account_of
+    account_of = closed_traces.account_of
 
     def duplicates_only(closed: Any, span: AgentSpan) -> Any:
         account = account_of(closed, span)
-        return None if account == late.LATE else account
+        return None if account == span_tree.LATE else account
 
-    monkeypatch.setattr(late, "account_of", duplicates_only)
+    for module in (assembler, closed_traces):
+        monkeypatch.setattr(module, "account_of", duplicates_only)
 
     assert_caught(laws.lateness)
 
 
 def test_a_span_that_is_not_counted(monkeypatch: Plant) -> None:
     """Forgetting to account for a span is caught, here for duplicates within a trace."""
-    count = Closing._close
+    close = Assembler._close
 
-    def uncounted(self: Closing, buffer: TraceBuffer, built: Any, reason: CloseReason, now: float) -> None:
-        count(self, buffer, built._replace(accounts=built.accounts[:-1]), reason, now)
+    def uncounted(self: Assembler, buffer: TraceBuffer, built: Assembled, reason: CloseReason, now: float) -> None:
+        buffer.spans = [*{(span.trace_id, span.span_id): span for span in buffer.spans}.values()]
+        close(self, buffer, built, reason, now)
 
-    monkeypatch.setattr(Closing, "_close", uncounted)
+    monkeypatch.setattr(Assembler, "_close", uncounted)
 
     assert_caught(laws.accounting)
 
 
 def test_a_span_that_is_counted_at_every_closing(monkeypatch: Plant) -> None:
     """Accounting for a run's spans again when it is closed again is caught."""
-    monkeypatch.setattr(Closing, "_uncount", does_nothing)
+    monkeypatch.setattr(Assembler, "_uncount", does_nothing)
 
     assert_caught(laws.accounting)
 
@@ -196,12 +197,12 @@ def test_a_limit_that_is_not_held(monkeypatch: Plant) -> None:
 
 def test_a_run_that_is_final_twice(monkeypatch: Plant) -> None:
     """Counters would record it twice, which is caught."""
-    finalize = Closing._finalize
+    finalize = Assembler._emit_final
 
-    def twice(self: Closing, run: Run) -> None:
+    def twice(self: Assembler, run: Run) -> None:
         finalize(self, run)
         finalize(self, run)
 
-    monkeypatch.setattr(Closing, "_finalize", twice)
+    monkeypatch.setattr(Assembler, "_emit_final", twice)
 
     assert_caught(laws.order_and_batches)

@@ -14,8 +14,7 @@ from otel_reliability.model.row import Row
 from otel_reliability.model.run import CloseReason, Outcome, Run
 from otel_reliability.model.span import RawSpan
 from otel_reliability.sources.otlp_json import read_file
-from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.rows import row_of
+from otel_reliability.windows.rows import PathTable, row_of
 from tests.shared import shared
 
 GEMINI: Final = "corpora/multi_trial/gemini-2.5-flash_airline.json"

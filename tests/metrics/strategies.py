@@ -55,7 +55,7 @@ def fields() -> st.SearchStrategy[dict[str, Any]]:
             "arguments_known": st.booleans(),
             "step_growth": st.none() | st.floats(-1, 1),
         }
-    )
+    ).map(lambda made: made if made["pressure"] is not None else {**made, "step_growth": None})
 
 
 def rows(least: int = 0, most: int = 16) -> st.SearchStrategy[list[Row]]:

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import MetricSettings, Settings
-from otel_reliability.metrics import SPECS, TABLE, laws
-from otel_reliability.metrics._support.outcomes import ENDS_COUNT
-from otel_reliability.metrics._support.profiles import Profile
-from otel_reliability.metrics.base import Metric
+from otel_reliability.metrics import SPECS, TABLE
+from otel_reliability.metrics.base import ENDS_COUNT, Metric, Profile
 from otel_reliability.metrics.examples import row
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import Outcome
+from tests.metrics import laws
 from tests.metrics.reference_evaluation import NAIVE
 from tests.metrics.strategies import rows
 from tests.windows.windows import window_over

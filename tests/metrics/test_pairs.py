@@ -8,35 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics._support.pairs import ONE, LatestPairs, PairSums, edit_units, path_code
+from otel_reliability.metrics._support.groups import LatestPairs, edit_units, path_code
 from otel_reliability.metrics.examples import row
+from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
-from tests.metrics.reference import edits
-
-CODES = st.text("abcd", max_size=6)
-
-
-@given(CODES, st.lists(CODES, max_size=20))
-def test_edit_units_are_those_of_the_textbook(code: str, others: list[str]) -> None:
-    """The distances are those of the textbook's table, in units of 2^-52."""
-    expected = [edits(code, other) * ONE // max(len(code), len(other), 1) for other in others]
-    assert edit_units(code, others) == expected
-
-
-@given(st.lists(st.tuples(CODES, st.integers(0, 5)), max_size=25))
-def test_sums_are_over_all_pairs_whoever_leaves(steps: list[tuple[str, int]]) -> None:
-    """Whether the oldest leaves or one from the middle, the total is that of all pairs that remain."""
-    sums, there = PairSums(edit_units), dict[str, str]()
-    for at, (code, leaving) in enumerate(steps):
-        sums.add(code)
-        there[str(at)] = code
-        if leaving < min(3, len(there)):
-            gone = list(there)[0 if leaving == 0 else -leaving]
-            sums.remove(there.pop(gone))
-        assert sums.total == sum(edit_units(one, [other])[0] for one, other in combinations(there.values(), 2))
-        assert sums.distance("ab") == sum(edit_units("ab", list(there.values())))
-        assert (len(sums), sums.distinct) == (len(there), len(set(there.values())))
-        assert all(code in sums for code in there.values())
 
 
 def latest(rows: list[Row], limit: int) -> list[Row]:
@@ -55,10 +30,10 @@ def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]]
     pairs, there = LatestPairs(limit, edit_units, path_code), list[Row]()
     for at, (end, path, leave) in enumerate(steps):
         if leave and there:
-            pairs.evict(there.pop(end % len(there)))
+            pairs.count(there.pop(end % len(there)), -1)
         else:
             there.append(row(path, end_ns=end, run_id=f"{at:02}"))
-            pairs.add(there[-1])
+            pairs.count(there[-1], 1)
         inside = latest(there, limit)
         assert (len(pairs), pairs.left_out) == (len(inside), len(there) - len(inside))
         distances = [float(one.path != other.path) for one, other in combinations(inside, 2)]
@@ -69,8 +44,8 @@ def test_a_run_is_not_its_own_other() -> None:
     """Its distance is to the others; a run from outside has all of them as others."""
     pairs = LatestPairs(10, edit_units, path_code)
     one, other, outside = row("a"), row("b"), row("b")
-    pairs.add(one)
-    assert pairs.distance(one, inside=True) is None
-    pairs.add(other)
-    assert pairs.distance(one, inside=True) == (1.0, 1)
-    assert pairs.distance(outside, inside=False) == (0.5, 2)
+    pairs.count(one, 1)
+    assert pairs.distance(one, inside=True).value is None
+    pairs.count(other, 1)
+    assert pairs.distance(one, inside=True) == Reading(1.0, 1)
+    assert pairs.distance(outside, inside=False) == Reading(0.5, 2)

@@ -10,11 +10,12 @@ from otel_reliability.metrics.sessions import (
     SIGNALS,
     agent_consistency,
     agent_reliability,
+    bare_consistency,
+    bare_reliability,
     consistency_band,
     reliability_band,
+    weights_of,
 )
-from otel_reliability.metrics.sessions.bare import bare_consistency, bare_reliability
-from otel_reliability.metrics.sessions.signals import NO_TRACES, NOT_EVALUABLE, merged
 
 TRACES = st.lists(st.dictionaries(st.sampled_from(SIGNALS), st.floats(0, 1)), min_size=1, max_size=30)
 
@@ -43,12 +44,10 @@ def test_bare_scores_are_those_that_are_explained(traces: list[dict[str, float]]
     """To the last digit, whatever the weights; None where the explanation says that nothing was evaluated."""
     rows: list[Any] = [tuple([signals.get(name) for name in SIGNALS]) for signals in traces]
     weights = {"coherence": coherence}
-    listed = [merged(weights)[name] for name in SIGNALS]
 
     for full, bare in ((agent_reliability, bare_reliability), (agent_consistency, bare_consistency)):
-        score, reason, metadata = full(*told(traces), weights)
-        nothing = reason in {NO_TRACES, NOT_EVALUABLE}
-        assert bare(rows, listed) == ((None, 0) if nothing else (score, metadata["traces_evaluated"]))
+        found = full(*told(traces), weights)
+        assert bare(rows, weights_of(weights)) == ((found.score, found.evaluated) if found.evaluated else (None, 0))
 
 
 @given(traces=TRACES, worse=st.floats(0, 1))

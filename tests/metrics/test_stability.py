@@ -11,18 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
-from otel_reliability.metrics import TABLE, laws, nearest, spec_of
+from otel_reliability.metrics import TABLE
 from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
 from otel_reliability.metrics.examples import path_of, row, rows_of
 from otel_reliability.metrics.stability.branch_instability import BranchInstability
 from otel_reliability.metrics.stability.notable_runs import explosions, fullest, oddest
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
-from otel_reliability.metrics.stability.retry_explosion import RetryExplosion
+from otel_reliability.metrics.stability.repeated_calls import RetryExplosion
 from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tables import divergences, first_divergence, task_table, tool_use
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import OTHER_TASK, Row
+from tests.metrics import laws
 from tests.metrics.reference import NAIVE
 from tests.metrics.strategies import rows
 
@@ -183,27 +184,6 @@ def test_unknown_arguments_are_told() -> None:
     """Where arguments were not in the telemetry, retries are told by tool alone, and the reading says so."""
     metric = laws.fed(RetryExplosion, [row(arguments_known=False), row(retries=3)])
     assert metric.value().note == "arguments unknown in 1 of 2 runs: their calls are matched by tool alone"
-
-
-def test_retries_cost_tokens_and_time() -> None:
-    """What retries cost, per run."""
-    costly = row(retries=2).retries
-    assert costly is not None
-    metric = laws.fed(
-        RetryExplosion, [row(), row()._replace(retries=costly._replace(tokens=10, duration_ns=3 * 10**9))]
-    )
-    found = {
-        spec.name: reading.value for spec, reading in zip(metric.companions, metric.companion_values(), strict=True)
-    }
-    assert found["retry_tokens_per_run"] == 5.0
-    assert found["retry_seconds_per_run"] == 1.5
-    assert found["longest_retry_chain"] == 2.0
-
-
-def test_specs_are_found_by_name() -> None:
-    """A name leads to its spec, a wrong one to its neighbours."""
-    assert spec_of("loop_share").title == "Share of looping runs"
-    assert nearest("pathentropy")[0] == "path_entropy"
 
 
 # --- What explains the numbers --------------------------------------------------------------------------------------------

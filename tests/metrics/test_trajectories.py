@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, Settings
-from otel_reliability.metrics._support.pairs import ONE
-from otel_reliability.metrics._support.profiles import Profile
-from otel_reliability.metrics.base import Metric
+from otel_reliability.metrics._support.groups import ONE
+from otel_reliability.metrics.base import Metric, Profile
 from otel_reliability.metrics.consistency.trajectories import TrajectoryDistribution, TrajectorySequence, distances
 from otel_reliability.metrics.examples import rows_of
 from otel_reliability.model.run import Outcome

@@ -22,7 +22,7 @@ from otel_reliability.model.record import (
     write_run,
 )
 from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, RunChange, ToolCall, Tools
-from otel_reliability.model.span import AgentSpan, Evaluation, HandoffFacts, Kind, Notes, Session
+from otel_reliability.model.span import AgentSpan, CompressionFacts, Evaluation, HandoffFacts, Kind, Notes, Session
 from otel_reliability.testing import agent, call, model, run, tool
 
 TEXT = st.text(max_size=8)
@@ -139,13 +139,14 @@ def test_spans_survive_the_state() -> None:
         model(3, 1, start=0.5),
         span_of(4, 1, Kind.HANDOFF, HandoffFacts("next")),
         span_of(5, 1, Kind.OTHER, None),
+        span_of(6, 1, Kind.COMPRESSION, CompressionFacts(9, 1, "auto")),
     ]
     bare = [one._replace(resource=one.resource._replace(attributes={})) for one in spans]
 
     assert unpack_spans(pack_spans(spans)) == bare
 
 
-def span_of(number: int, parent: int, kind: Kind, facts: HandoffFacts | None) -> AgentSpan:
+def span_of(number: int, parent: int, kind: Kind, facts: HandoffFacts | CompressionFacts | None) -> AgentSpan:
     """Return a span of a kind."""
     notes = Notes(task_id="t", branches=(("route", "a"),))
     return tool(number, parent, "x")._replace(kind=kind, facts=facts, notes=notes, link=(b"t" * 16, b"s" * 8))

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.metrics.consistency import outcome_agreement, outcome_consistency
-from otel_reliability.metrics.passes import pass_at_k, pass_hat_k
-from otel_reliability.metrics.predictability import brier_score, calibration, discrimination
+from otel_reliability.metrics.consistency.outcome_consistency import outcome_agreement, outcome_consistency
+from otel_reliability.metrics.passes.series import pass_at_k, pass_hat_k
+from otel_reliability.metrics.predictability.brier_score import brier_score
+from otel_reliability.metrics.predictability.calibration import calibration
+from otel_reliability.metrics.predictability.discrimination import discrimination
 from tests.oracles.reading import close, load
 
 FILE = "corpora/hal_reliability/taubench_airline_published.json"

@@ -8,23 +8,16 @@ from typing import Any, Final
 import pytest
 
 from otel_reliability.config import MetricSettings, Settings
-from otel_reliability.metrics._support.profiles import Profile
-from otel_reliability.metrics.consistency import (
-    confidence_consistency,
-    consistency,
-    outcome_consistency,
-    resource_consistency,
-    trajectory_distribution,
-    trajectory_sequence,
-)
+from otel_reliability.metrics.base import Profile
+from otel_reliability.metrics.consistency.consistency import consistency
+from otel_reliability.metrics.consistency.outcome_consistency import outcome_consistency
+from otel_reliability.metrics.consistency.spread import confidence_consistency, resource_consistency
+from otel_reliability.metrics.consistency.trajectories import trajectory_distribution, trajectory_sequence
 from otel_reliability.metrics.examples import row
-from otel_reliability.metrics.predictability import (
-    brier_score,
-    calibration,
-    discrimination,
-    predictability,
-    risk_coverage,
-)
+from otel_reliability.metrics.predictability.brier_score import brier_score, predictability
+from otel_reliability.metrics.predictability.calibration import calibration
+from otel_reliability.metrics.predictability.discrimination import discrimination
+from otel_reliability.metrics.predictability.risk_coverage import risk_coverage
 from otel_reliability.metrics.reliability import reliability
 from otel_reliability.metrics.robustness import kept_accuracy, robustness
 from otel_reliability.metrics.safety import compliance, harm_severity, safety

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.metrics.passes import TARGETS, confidence_band, recommend_runs, summarize
+from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
+from otel_reliability.metrics.passes.summary import TARGETS, summarize
 from tests.oracles.reading import close, each
 
 FILE = "oracles/seed4.json"

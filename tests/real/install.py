@@ -271,10 +271,10 @@ BUILDERS: Mapping[str, Callable[[Shell, Path, Path], None]] = {
 
 
 @contextlib.contextmanager
-def only_one(component: Component) -> Generator[None]:
-    """Lock a component against concurrent builds; the lock ends with the process."""
+def locked(name: str) -> Generator[None]:
+    """Lock a part of the cache against concurrent builds; the lock ends with the process."""
     cache().mkdir(parents=True, exist_ok=True)
-    with (cache() / f".{component.name}.lock").open("w") as lock:
+    with (cache() / f".{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -284,7 +284,7 @@ def install(component: Component) -> Path:
 
     Raises `Unavailable` for every failure and keeps the reason for the tests that need the component.
     """
-    with only_one(component):
+    with locked(component.name):
         if not component.ready():
             try:
                 make(component)

@@ -6,20 +6,16 @@ import base64
 import gzip
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-import grpc
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTraceServiceRequest,
-    ExportTraceServiceResponse,
-)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
 from tests.real.waiting import PATIENCE
 from tests.real.web import ask
@@ -51,63 +47,23 @@ def attributes(values: Mapping[str, str | int]) -> list[KeyValue]:
     ]
 
 
-def span(trace_id: bytes, span_id: bytes, name: str, *, parent: bytes = b"", **values: str | int) -> Span:
-    """A finished span of one millisecond that ended now; `gen_ai__operation__name="chat"` sets `gen_ai.operation.name`."""
-    end = time.time_ns()
-    return Span(
-        trace_id=trace_id,
-        span_id=span_id,
-        parent_span_id=parent,
-        name=name,
-        kind=Span.SPAN_KIND_INTERNAL,
-        start_time_unix_nano=end - 1_000_000,
-        end_time_unix_nano=end,
-        attributes=attributes({key.replace("__", "."): value for key, value in values.items()}),
-        status=Status(),  # SDKs always send one
-    )
-
-
-def of_service(name: str, spans: Sequence[Span]) -> ResourceSpans:
-    """Spans under the resource of one service."""
-    group = ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])
-    group.resource.attributes.extend(attributes({"service.name": name}))
-    return group
-
-
 def send(url: str, *groups: ResourceSpans) -> None:
     """Send spans by OTLP/HTTP in protobuf to a server's base address."""
     deliver(f"{url}/v1/traces", ExportTraceServiceRequest(resource_spans=groups).SerializeToString(), "x-protobuf")
 
 
-def send_grpc(target: str, *groups: ResourceSpans) -> None:
-    """Send spans by OTLP/gRPC."""
-    with grpc.insecure_channel(target) as channel:
-        export = channel.unary_unary(
-            "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
-            request_serializer=ExportTraceServiceRequest.SerializeToString,
-            response_deserializer=ExportTraceServiceResponse.FromString,
-        )
-        answer = export(ExportTraceServiceRequest(resource_spans=groups), timeout=PATIENCE)
-    if answer.partial_success.rejected_spans:
-        raise Refused(f"{target} refused {answer.partial_success.rejected_spans} spans: {answer.partial_success}")
-
-
-def replay(path: Path, url: str, *, encoding: str = "protobuf") -> int:
-    """Send a recording, one request a line, by OTLP/HTTP, as `protobuf` or as the `json` it is; return how many lines.
+def replay(path: Path, url: str) -> None:
+    """Send a recording, one request a line, by OTLP/HTTP in protobuf.
 
     A recording is a file of OTLP-JSON lines, spans or logs, gzip-compressed where its name ends in `.gz`. A server that is
     busy is asked again when it says, as every OTLP client does; one that refuses raises `Refused`.
     """
-    sent = 0
     for text in lines(path):
         fields: dict[str, Any] = json.loads(text)
         signal, kind = (
             ("traces", ExportTraceServiceRequest) if "resourceSpans" in fields else ("logs", ExportLogsServiceRequest)
         )
-        body = text.encode() if encoding == "json" else from_json(fields, kind()).SerializeToString()
-        deliver(f"{url}/v1/{signal}", body, "json" if encoding == "json" else "x-protobuf")
-        sent += 1
-    return sent
+        deliver(f"{url}/v1/{signal}", from_json(fields, kind()).SerializeToString(), "x-protobuf")
 
 
 def deliver(url: str, body: bytes, kind: str) -> None:

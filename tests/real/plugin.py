@@ -1,7 +1,7 @@
-"""Fixtures that start real programs: `collector`, `prometheus`, `promtool`, `chromium`, `kafka`, `helm`.
+"""Fixtures that start real programs: `collector`, `prometheus`, `promtool`, `kafka`, `helm`.
 
 `collector`, `prometheus` and `kafka` are factories: each call starts one more program on free ports of loopback, waits until it
-is ready and returns its handle (addresses, log, `stop`, `kill`, `restart`). A program ends with the test that started it. Logs
+is ready and returns its handle (addresses, log, `stop`, `kill`). A program ends with the test that started it. Logs
 and stores are in the test's `tmp_path`. A test that asks for one of these fixtures is marked `real`. Where the program is not
 installed it is skipped with the reason; the suite's conftest makes that a failure where CI is set.
 """
@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.chromium.handle import Chromium
 from tests.real.collector.handle import Collectors
 from tests.real.components import folder_of, program_on_path
 from tests.real.kafka.handle import Kafkas
 from tests.real.prometheus.handle import Prometheuses, Promtool
 
-FIXTURES = frozenset({"collector", "prometheus", "promtool", "chromium", "kafka", "helm"})
+FIXTURES = frozenset({"collector", "prometheus", "promtool", "kafka", "helm"})
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` reads the marks
@@ -51,13 +50,6 @@ def prometheus(tmp_path: Path) -> Iterator[Prometheuses]:
 def promtool() -> Promtool:
     """Prometheus' checker of rules, configurations and metrics."""
     return Promtool(folder_of("prometheus") / "bin" / "promtool")
-
-
-@pytest.fixture
-def chromium() -> Chromium:
-    """A headless browser."""
-    programs = folder_of("chromium") / "bin"
-    return Chromium(programs / "chromium", programs / "chromedriver")
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeVar
 
 from tests.real.waiting import PATIENCE, NeverHappened, until
 
@@ -19,7 +21,7 @@ class Process:
     """One program: started until ready, ended by its own process id, its output kept in a file.
 
     `ready` is asked again and again while the program comes up. A program that ends meanwhile raises `Died` with the end of
-    its output. `restart` starts the same command again: same ports, same folders, output appended.
+    its output. A second `start` runs the same command again: same ports, same folders, output appended.
     """
 
     def __init__(
@@ -84,10 +86,6 @@ class Process:
         """End the program without a word of warning (SIGKILL), as a power cut would."""
         return self._end(signal.SIGKILL, PATIENCE)
 
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
     def _end(self, how: signal.Signals, patience: float) -> int | None:
         child, self._child = self._child, None
         if child is None:
@@ -98,3 +96,27 @@ class Process:
         except subprocess.TimeoutExpired:
             child.kill()
             return child.wait()
+
+
+P = TypeVar("P", bound=Process)
+
+
+class Programs:
+    """Programs of one test, each with a folder of its own; they end with the test."""
+
+    def __init__(self, folder: Path, running: ExitStack) -> None:
+        self.running = running
+        self._folder, self._made = folder, 0
+
+    def new_folder(self, name: str) -> Path:
+        """Make the folder of one more program."""
+        self._made += 1
+        folder = self._folder / f"{name}-{self._made}"
+        folder.mkdir()
+        return folder
+
+    def started(self, program: P) -> P:
+        """Start a program and return it once it is ready."""
+        self.running.callback(program.stop)
+        program.start()
+        return program

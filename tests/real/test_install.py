@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -14,7 +14,6 @@ import pytest
 from tests.real import components, install
 
 HERE = Path(__file__).resolve().parent
-Build = Callable[[install.Shell, Path, Path], None]
 
 
 class Workshop:
@@ -34,6 +33,11 @@ class Workshop:
         (work / "left over").touch()
         (out / "bin").mkdir()
         (out / "bin" / "thing").write_text(self.recipe.read_text())
+
+    def fail(self, shell: install.Shell, work: Path, out: Path) -> None:
+        """Build, then fail."""
+        self.build(shell, work, out)
+        shell.run("doing the impossible", "sh", "-c", "echo no such luck; exit 3", cwd=work)
 
     def kept(self) -> Sequence[str]:
         """Return the names of the folders in the cache."""
@@ -86,12 +90,7 @@ def test_a_failed_build_leaves_what_was_there(workshop: Workshop, monkeypatch: p
     """A build that fails half way leaves no half of itself, and keeps the older program."""
     install.main([])
     workshop.recipe.write_text("two")
-
-    def fail(shell: install.Shell, work: Path, out: Path) -> None:
-        workshop.build(shell, work, out)
-        shell.run("doing the impossible", "sh", "-c", "echo no such luck; exit 3", cwd=work)
-
-    monkeypatch.setattr(install, "BUILDERS", {"thing": fail})
+    monkeypatch.setattr(install, "BUILDERS", {"thing": workshop.fail})
     assert install.main([]) == 1
     assert workshop.kept() == ["thing-1"]
     assert (workshop.cache / "thing-1" / "bin" / "thing").read_text() == "one"
@@ -101,11 +100,7 @@ def test_says_why_something_cannot_be_had(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The reason holds the command's exit code and the end of its output; with `--optional` the exit code is 0."""
-
-    def fail(shell: install.Shell, work: Path, out: Path) -> None:
-        shell.run("doing the impossible", "sh", "-c", "echo no such luck; exit 3", cwd=work)
-
-    monkeypatch.setattr(install, "BUILDERS", {"thing": fail})
+    monkeypatch.setattr(install, "BUILDERS", {"thing": workshop.fail})
     assert install.main(["--optional"]) == 0
     said = capsys.readouterr().out
     assert "thing 1: not installed: doing the impossible failed with exit code 3" in said

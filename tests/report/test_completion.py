@@ -21,15 +21,13 @@ from otel_reliability.model.run import Run
 from otel_reliability.model.span import KIND_CONSUMER, Evaluation, RawSpan
 from otel_reliability.report import json as report_json
 from otel_reliability.report.build import report_of
-from otel_reliability.report.inspection import Inspection, as_json
+from otel_reliability.report.inspection import Inspection
+from otel_reliability.report.json import line
 from otel_reliability.report.recording import REPORT_SETTINGS, Recording
-from otel_reliability.report.run_record import line
 from otel_reliability.testing import at, span, write_otlp
 from tests.laws.telemetry import cases
 from tests.report.build import runs
 from tests.shared import SHARED
-
-Lines = Sequence[bytes]
 
 CAPTURES = sorted(SHARED.glob("corpora/captured/*.jsonl.gz")) + sorted(SHARED.glob("corpora/otel_real/*.jsonl.gz"))
 NONE_HERE = pytest.param(Path(), marks=pytest.mark.skip(reason="../shared/corpora is not here"))
@@ -55,7 +53,7 @@ def _told(
     return {
         "runs": [line(run) for run in sorted(final, key=lambda run: (run.start_ns, run.run_id))],
         "report": report_json.render(report_of(recording, max_runs_for_intervals=0)),
-        "inspection": as_json(inspection),
+        "inspection": report_json.plain(inspection.found()),
         "accounts": +recording.engine.accounts,
         "closed": +recording.engine.closed,
         "incomplete": recording.engine.incomplete,

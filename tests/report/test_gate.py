@@ -7,8 +7,7 @@ import pytest
 from otel_reliability.errors import ConfigurationError, UnknownMetric
 from otel_reliability.model.span import RawSpan
 from otel_reliability.report import gate
-from otel_reliability.report.doubt import few_runs
-from otel_reliability.report.gate import TargetResult, TargetState
+from otel_reliability.report.gate import TargetResult, TargetState, few_runs
 from otel_reliability.report.target import parse
 from tests.report.build import attempts, report, run_spans, runs
 

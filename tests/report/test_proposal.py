@@ -22,7 +22,7 @@ def proposed(*spans: RawSpan) -> list[dict[str, Any]]:
     proposal = Proposal()
     for one in spans:
         proposal.add(one)
-    rules = proposal.rules(found.scope for found in proposal.scopes())
+    rules = proposal.rules()
     assert len(Settings.from_mapping({"mapping": {"spans": rules}}).mapping.spans) == len(rules)
     return rules
 

@@ -2,12 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.model.run import CloseReason, Run
-from otel_reliability.model.span import RawSpan
 from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.sources.batch import Malformed
 from otel_reliability.testing import EPOCH_NS, SECOND, write_otlp
@@ -28,22 +24,6 @@ def test_runs_close_at_the_end_of_the_input_and_no_sooner(tmp_path: Path) -> Non
 
     assert [run.path for run in told] == [("search", "reply"), ("search",), ("reply", "search"), ()]
     assert {run.closed_by for run in told} == {CloseReason.END_OF_INPUT}
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
-@given(st.permutations(SPANS), st.integers(1, 7))
-def test_order_of_spans_is_nothing(tmp_path: Path, spans: list[RawSpan], batch: int) -> None:
-    """Shuffled spans, however they lie on lines and though each comes twice, give the same readings."""
-    path = write_otlp(tmp_path / "spans.jsonl", [*spans, *SPANS], batch=batch)
-    recording = Recording()
-    recording.read(path)
-    [key] = recording.close().agents()
-    window, expected = recording.window(key), recorded(tmp_path, SPANS).window(key)
-    assert window is not None
-    assert expected is not None
-
-    assert window.readings() == expected.readings()
-    assert recording.spans["duplicate"] == len(SPANS)
 
 
 def test_what_cannot_be_read_is_told_and_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -93,12 +73,3 @@ def test_no_more_sessions_are_kept_than_the_limit_allows(tmp_path: Path) -> None
     recording = recorded(tmp_path, spans, for_report(Settings(limits=LimitSettings(sessions=3))))
 
     assert len(recording.sessions(recording.agents()[0])) == 3
-
-
-def test_agents_beyond_the_limit_have_no_window(tmp_path: Path) -> None:
-    """They are counted, and the others are told in full."""
-    spans = [*runs("a", "a", agent="one"), *runs("a", "a", first=3, agent="two")]
-    recording = recorded(tmp_path, spans, for_report(Settings(limits=LimitSettings(agents=1))))
-
-    assert [key.agent for key in recording.agents()] == ["one"]
-    assert recording.engine.agents.accounts["agents", "limit"] == 2

@@ -14,8 +14,8 @@ import pytest
 from otel_reliability.model.run import Run
 from otel_reliability.report import json
 from otel_reliability.report.build import report_of
+from otel_reliability.report.json import record
 from otel_reliability.report.recording import Recording
-from otel_reliability.report.run_record import record
 from tests.report.build import loaded
 from tests.report.schema import faults
 from tests.shared import shared

@@ -17,7 +17,7 @@ from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.store import Unavailable
-from otel_reliability.telemetry.registry import SPECS, Labels, Registry
+from otel_reliability.telemetry.exposition import SPECS, Labels, Registry
 from otel_reliability.testing import FakeClock, agent, model, tool
 from otel_reliability.ui.live import Histories
 
@@ -76,17 +76,16 @@ class Kept:
         except Unavailable:
             return
         self.state.advance()
-        self._advanced()
+        with suppress(Unavailable):
+            self.persistence.advanced(self.engine.now())
 
     def finalize(self) -> None:
         """Let so much time pass that every run is closed and final, and recorded: that waits until its agent is loaded."""
-        self.engine.load_agents(60.0)
+        while self.engine.agents.unloaded:
+            self.engine.load_agents(1.0)
         for _ in range(3):
             self.wind(700.0)
-
-    def _advanced(self) -> None:
-        with suppress(Unavailable):
-            self.persistence.advanced(self.engine.now())
+        assert not self.engine.waiting, "counters are not complete"
 
     def die(self) -> None:
         """Leave everything as it is."""

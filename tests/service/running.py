@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, cast
@@ -11,13 +12,15 @@ from msgspec import structs
 
 from otel_reliability.config import LimitSettings
 from otel_reliability.demo.hosting import living
-from otel_reliability.loading import public_fields
+from otel_reliability.loading import own_fields
 from otel_reliability.model.span import RawSpan
 from otel_reliability.service.config_file import load_config
+from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
 from otel_reliability.service.settings import ServiceSettings
 from otel_reliability.service.state import State
+from otel_reliability.service.store import Unavailable
 from otel_reliability.testing import FakeClock, span, traces_protobuf
 from tests.real.waiting import until
 from tests.real.web import Answer, ask
@@ -32,6 +35,37 @@ LATER: Final = 100_000.0
 """When the clock of a service begins, unless a test says otherwise: what the builders make is past by then."""
 MOMENT: Final = 1_000.0
 """Seconds in which every run closes and becomes final."""
+
+
+class Controlled(Volatile):
+    """Persistence that a test holds up, and lets fail. Passed as `persistence_of`."""
+
+    def __init__(self) -> None:
+        self.may_restore, self.may_commit = threading.Event(), threading.Event()
+        self.may_restore.set()
+        self.groups: list[int] = []
+        self.full_disk: frozenset[str] = frozenset()
+        """Names of the methods that find no room."""
+
+    def __call__(self, state: State) -> Volatile:
+        super().__init__(state)
+        return self
+
+    def restore(self) -> None:
+        self.may_restore.wait(60)
+
+    def commit(self, group: Sequence[Decoded]) -> None:
+        self.may_commit.wait(60)
+        self.groups.append(len(group))
+        self._check("commit")
+
+    def advanced(self, now: float) -> None:
+        self._check("advanced")
+        super().advanced(now)
+
+    def _check(self, name: str) -> None:
+        if name in self.full_disk:
+            raise Unavailable("state_full", "the disk is full")
 
 
 class Running:
@@ -104,7 +138,7 @@ def serving(
 ) -> Generator[Running]:
     """A running service; `service` are settings of it by name, also internal ones; so are the `limits` of `engine`."""
     endpoints = {"grpc": FREE, "http": FREE, "metrics": FREE, "ui": FREE, "drain": 5.0}
-    public = {field.path for field in public_fields(ServiceSettings)}
+    public = {field.path for field in own_fields(ServiceSettings)}
     given = dict(engine or {})
     limits: Any = given.pop("limits", {})
     flags = {name: value for name, value in service.items() if name in public}

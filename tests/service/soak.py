@@ -87,12 +87,10 @@ def run(trial: Trial) -> dict[str, Any]:
         options = ["--hypothesis-profile=soak", "--no-cov", "-p", "no:randomly", "-q", f"--junitxml={report}"]
         options += ["-o", "junit_logging=system-out"]
         ended = subprocess.run([sys.executable, "-m", "pytest", *trial.tests, *options], cwd=ROOT, check=False)
-        counts, why, found = _counts(report), _why(report), _found(report)
+        counts = _read(report)
     return {
         "outcome": _outcome(ended.returncode, counts),
         **counts,
-        "why": why,
-        "found": found,
         "seconds": round(time.monotonic() - began),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "version": version("otel-reliability"),
@@ -101,36 +99,28 @@ def run(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _counts(report: Path) -> dict[str, int]:
+def _read(report: Path) -> dict[str, Any]:
+    """Return the numbers of tests, the first line of the first failure, and what tests have printed as found."""
     if not report.exists():
-        return {"tests": 0, "failed": 0, "skipped": 0}
-    found = [suite.attrib for suite in ET.parse(report).iter("testsuite")]
-    number = {name: sum(int(one[name]) for one in found) for name in ("tests", "failures", "errors", "skipped")}
+        return {"tests": 0, "failed": 0, "skipped": 0, "why": "", "found": ""}
+    tree = ET.parse(report)
+    suites = list(tree.iter("testsuite"))
+    tests, failures, errors, skipped = (
+        sum(int(suite.attrib[name]) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
+    )
+    failure = tree.find(".//testcase/failure")
+    message = "" if failure is None else failure.get("message", "")
+    printed = (line for out in tree.iter("system-out") for line in (out.text or "").splitlines())
     return {
-        "tests": number["tests"],
-        "failed": number["failures"] + number["errors"],
-        "skipped": number["skipped"],
+        "tests": tests,
+        "failed": failures + errors,
+        "skipped": skipped,
+        "why": " ".join(message.partition("\n")[0].replace("|", "/").split())[:120],
+        "found": "; ".join(line.removeprefix(FOUND).strip() for line in printed if line.startswith(FOUND)),
     }
 
 
-def _why(report: Path) -> str:
-    """The first line of the first failure."""
-    if not report.exists():
-        return ""
-    found = ET.parse(report).find(".//testcase/failure")
-    lines = "" if found is None else found.get("message", "")
-    return " ".join(lines.partition("\n")[0].replace("|", "/").split())[:120]
-
-
-def _found(report: Path) -> str:
-    """What tests have printed as found, one after the other."""
-    if not report.exists():
-        return ""
-    printed = (line for out in ET.parse(report).iter("system-out") for line in (out.text or "").splitlines())
-    return "; ".join(line.removeprefix(FOUND).strip() for line in printed if line.startswith(FOUND))
-
-
-def _outcome(code: int, counts: Mapping[str, int]) -> str:
+def _outcome(code: int, counts: Mapping[str, Any]) -> str:
     if code or counts["failed"]:
         return "failed"
     return "passed" if counts["tests"] > counts["skipped"] else "skipped"

@@ -26,16 +26,6 @@ def test_there_is_never_more_taken_than_there_is() -> None:
     assert (budget.used, budget.held, budget.refused) == (0, 0, 1)
 
 
-def test_a_full_room_is_told_before_anything_is_read() -> None:
-    """A glance is enough; with a byte left the request may be small enough."""
-    budget = RequestBudget(100)
-    budget.check()
-    with budget.reserve(100), pytest.raises(Refused):
-        budget.check()
-    with budget.reserve(99):
-        budget.check()
-
-
 @given(st.lists(st.lists(st.integers(0, 60), max_size=4), max_size=8))
 def test_whoever_comes_and_goes_the_sum_is_right(requests: list[list[int]]) -> None:
     """Places grow and end in any order, and some do not fit."""

@@ -4,34 +4,14 @@ from __future__ import annotations
 
 import gc
 import gzip
-import threading
 import time
-from collections.abc import Sequence
 from typing import Any, cast
 
 import grpc
 import pytest
 
-from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.persistence import Volatile
-from otel_reliability.service.state import State
-from otel_reliability.service.store import Unavailable
 from tests.real.waiting import until
-from tests.service.running import Running, body_of, run_of, serving
-
-
-class Slow(Volatile):
-    """A disk that hangs until it is told to go on."""
-
-    def __init__(self) -> None:
-        self.goes_on = threading.Event()
-
-    def __call__(self, state: State) -> Volatile:
-        super().__init__(state)
-        return self
-
-    def commit(self, group: Sequence[Decoded]) -> None:
-        self.goes_on.wait(60)
+from tests.service.running import Controlled, Running, body_of, run_of, serving
 
 
 def refused_by(running: Running, door: str) -> str:
@@ -50,11 +30,11 @@ def refused_by(running: Running, door: str) -> str:
 @pytest.mark.parametrize(("door", "status"), [("http", "503"), ("grpc", "UNAVAILABLE")])
 def test_a_commit_that_takes_too_long_is_an_overload(door: str, status: str) -> None:
     """Before the client's own patience ends. What waited its turn is taken back; what was begun may be sent twice."""
-    slow = Slow()
+    slow = Controlled()
     with serving(persistence_of=slow, commit_timeout=0.3) as running:
         first = refused_by(running, door)
         second = refused_by(running, door)
-        slow.goes_on.set()
+        slow.may_commit.set()
         until(lambda: running.service.engine.open_runs == 1, "the request that was begun to be applied")
         running.post("traces", body_of(run_of(2)))
         running.finalize()
@@ -84,20 +64,13 @@ def test_the_time_that_reading_takes_does_not_count(monkeypatch: pytest.MonkeyPa
         assert running.sum("agent_reliability_runs_total") == 1
 
 
-class Full(Slow):
-    """A disk that hangs, and then has no room."""
-
-    def commit(self, group: Sequence[Decoded]) -> None:
-        super().commit(group)
-        raise Unavailable("disk", "no room")
-
-
 def test_an_error_that_comes_too_late_is_heard_by_nobody(caplog: pytest.LogCaptureFixture) -> None:
     """The client was told to come again long before the disk failed; nothing complains of an error nobody looked at."""
-    full = Full()
+    full = Controlled()
+    full.full_disk = frozenset({"commit"})
     with serving(persistence_of=full, commit_timeout=0.3) as running:
         assert refused_by(running, "http") == "503"
-        full.goes_on.set()
+        full.may_commit.set()
         running.clock.advance(1)
         running.writer_came_round()
         gc.collect()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.service.answers import Problem, Refused
-from otel_reliability.service.intake import MOST_MEMBERS, inflate
+from otel_reliability.service.intake import MAX_MEMBERS, inflate
 
 MEGABYTE = 1024 * 1024
 
@@ -89,8 +89,8 @@ def test_a_million_empty_members_are_not_walked() -> None:
     """They would cost time, and hold nothing."""
     member = gzip.compress(b"")
 
-    assert inflate(member * MOST_MEMBERS, 10) == b""
-    assert problem_of(member * (MOST_MEMBERS + 1)) is Problem.UNDECODABLE
+    assert inflate(member * MAX_MEMBERS, 10) == b""
+    assert problem_of(member * (MAX_MEMBERS + 1)) is Problem.UNDECODABLE
 
 
 @given(st.binary(max_size=300))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,15 @@ from msgspec.structs import replace
 
 from otel_reliability.config import SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.model.run import RunChange, RunEvent
 from otel_reliability.service import persistence, store
+from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.testing import FakeClock, at
+from otel_reliability.testing import FakeClock, at, run
 from otel_reliability.windows.sessions import Sessions
 from tests.service import sample
 from tests.service.keeping import SETTINGS, Kept, halves, request
-from tests.service.sample import NOW, life
+from tests.service.sample import life
 
 RUNS = 60
 
@@ -121,6 +124,35 @@ def test_saving_waits_for_the_agents_that_it_reads(tmp_path: Path, monkeypatch: 
     assert lives[0].again().look() == lives[0].look()
 
 
+def test_agents_are_loaded_faster_when_many_runs_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backlog is worked off in steps; to load all agents at once would hold up requests for minutes."""
+    monkeypatch.setattr(persistence, "LOAD_S", 0.0)
+    kept = Kept(tmp_path)
+    for first in (1, 11):
+        for trace in range(first, first + 10):
+            kept.take(request(trace, agents=5))
+        kept.wind(40.0)
+        kept.wind(100.0)
+        if first == 1:
+            kept = kept.again()
+    assert kept.engine.agents.unloaded == 3
+    monkeypatch.setattr(persistence, "MAX_WAITING", 5)
+    kept.wind(1.0)
+
+    assert kept.engine.agents.unloaded == kept.engine.waiting == 0
+
+
+def test_a_run_that_is_withdrawn_and_closed_again_is_stored(tmp_path: Path) -> None:
+    """The last of its changes counts, however many come between two transactions."""
+    kept, one = Kept(tmp_path), run(["search"])
+    final = [RunEvent(RunChange.CLOSED, one), RunEvent(RunChange.FINAL, one)]
+    for events in (final, [RunEvent(RunChange.WITHDRAWN, one), *final]):
+        kept.engine.receive_events(events)
+        kept.wind(2.0)
+
+    assert kept.again().run_ids() == [one.run_id]
+
+
 def test_no_time_passes_while_the_process_is_down(tmp_path: Path) -> None:
     """A run that was open stays open over a week without a process, takes its late spans, and is one run."""
     first, second = halves(1)
@@ -151,6 +183,15 @@ def test_a_clock_that_is_set_back_changes_nothing(tmp_path: Path) -> None:
     assert kept.engine.now() == before
     kept.finalize()
     assert len(kept.run_ids()) == 10
+
+
+def test_time_stands_still_for_the_thread_that_applies_alone() -> None:
+    """Probes on other threads would else take a writer at work for one that is stuck."""
+    clock = Clock(FakeClock(5.0), FakeClock(5.0).wall)
+    with ThreadPoolExecutor(1) as other, clock.at(Moment(1.0, 2)):
+        assert clock.moment() == Moment(1.0, 2)
+        assert other.submit(clock).result() == 5.0
+    assert clock() == 5.0
 
 
 class Skewed(FakeClock):
@@ -223,7 +264,8 @@ def test_the_journal_stays_bounded(tmp_path: Path) -> None:
 def test_state_of_every_released_layout_is_read(path: Path, tmp_path: Path) -> None:
     """A directory that an earlier version left is read as if this one had written it."""
     shutil.copytree(path, tmp_path / "sample")
-    kept, expected = Kept(tmp_path / "sample", FakeClock(NOW)), life(tmp_path / "life")
+    expected = life(tmp_path / "life")
+    kept = Kept(tmp_path / "sample", FakeClock(expected.fake()))
 
     assert kept.look() == expected.look()
     assert kept.engine.accounts["malformed", "span_id"] == 2

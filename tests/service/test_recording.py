@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.registry import CounterSeries
+from otel_reliability.telemetry.exposition import CounterSeries
 from otel_reliability.testing import traces_protobuf
 from tests.real.waiting import until
 from tests.service.running import Running, run_of, runs_of, serving
@@ -42,9 +46,10 @@ def test_what_counts_together_begins_together() -> None:
     assert names == {"support", "__other__"}
 
 
-def test_the_series_of_an_agent_end_with_it() -> None:
+@pytest.mark.parametrize("has_state", [False, True])
+def test_the_series_of_an_agent_end_with_it(has_state: bool, tmp_path: Path) -> None:
     """After a day without a run: gauges at once, counters with them; one that comes back begins anew."""
-    with serving({"limits": {"agent_idle": 3600}}) as running:
+    with serving({"limits": {"agent_idle": 3600}}, state=str(tmp_path) if has_state else None) as running:
         running.post("traces", traces_protobuf(runs_of(3)))
         running.finalize()
         there = lines(running, "agent_reliability_")
@@ -90,11 +95,13 @@ def test_what_becomes_final_within_a_second_is_recorded_together() -> None:
     assert next(values for spec, values in series if spec.name == names.RUNS.name) == [4]
 
 
-def test_sessions_and_their_end_are_recorded() -> None:
-    """Their histograms are raised as they close."""
-    with serving({"sessions": {"idle": "10m"}}) as running:
+@pytest.mark.parametrize("has_state", [False, True])
+def test_sessions_and_their_end_are_recorded(has_state: bool, tmp_path: Path) -> None:
+    """Their histograms are raised as they close, also when nothing else happens."""
+    with serving({"sessions": {"idle": "10m"}}, state=str(tmp_path) if has_state else None) as running:
         spans = [one._replace(attributes={**one.attributes, "gen_ai.conversation.id": "7"}) for one in runs_of(3)]
         running.post("traces", traces_protobuf(spans))
+        running.finalize()
         running.finalize()
 
         assert running.sum("agent_reliability_session_reliability_count", gen_ai_agent_name="support") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -12,40 +11,27 @@ import pytest
 
 from otel_reliability.demo.hosting import living
 from otel_reliability.service.config_file import load_config
-from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
-from otel_reliability.service.state import State
 from otel_reliability.service.writer import STUCK_CHECKS
 from otel_reliability.testing import FakeClock
 from tests.real.waiting import until
-from tests.service.running import FREE, HEALTH, LATER, Running, body_of, run_of
+from tests.service.running import FREE, HEALTH, LATER, Controlled, Running, body_of, run_of
 
 NOT_SERVING = b"\x08\x02"
 SERVING = b"\x08\x01"
 
 
-class Slow(Volatile):
-    """A journal that is read until somebody says that it is done."""
-
-    def __init__(self) -> None:
-        self.may_end = threading.Event()
-
-    def __call__(self, state: State) -> Volatile:
-        super().__init__(state)
-        return self
-
-    def restore(self) -> None:
-        self.may_end.wait(60)
+@pytest.fixture
+def journal() -> Controlled:
+    """State that is read until a test says that it is done."""
+    found = Controlled()
+    found.may_restore.clear()
+    found.may_commit.set()
+    return found
 
 
 @pytest.fixture
-def journal() -> Slow:
-    """The journal of the service under test."""
-    return Slow()
-
-
-@pytest.fixture
-def recovering(journal: Slow) -> Iterator[Running]:
+def recovering(journal: Controlled) -> Iterator[Running]:
     """A service that brings its state back."""
     doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "ui": FREE}
     clock = FakeClock(LATER)
@@ -54,16 +40,16 @@ def recovering(journal: Slow) -> Iterator[Running]:
         try:
             yield Running(service, clock)
         finally:
-            journal.may_end.set()
+            journal.may_restore.set()
 
 
-def done(running: Running, journal: Slow) -> None:
+def done(running: Running, journal: Controlled) -> None:
     """State is back."""
-    journal.may_end.set()
+    journal.may_restore.set()
     until(lambda: not running.service.readiness.reasons, "the service to be ready")
 
 
-def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal: Slow) -> None:
+def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal: Controlled) -> None:
     """The one keeps senders away, the other keeps whoever watches the process from ending it, however long it takes."""
     for _ in range(2 * STUCK_CHECKS):
         recovering.service.progress.check()
@@ -79,7 +65,7 @@ def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal
     assert json.loads(recovering.get("ui", "/readyz").body) == {"ready": True, "reasons": {}}
 
 
-def test_requests_are_to_come_again(recovering: Running, journal: Slow) -> None:
+def test_requests_are_to_come_again(recovering: Running, journal: Controlled) -> None:
     """Over HTTP and gRPC, under both hints; when state is back they are taken, and they count once."""
     body = body_of(run_of())
     answer = recovering.post("traces", body)
@@ -100,7 +86,7 @@ def test_requests_are_to_come_again(recovering: Running, journal: Slow) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/v1/agents", "/api/v1/agents/shop/support"])
-def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, journal: Slow) -> None:
+def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, journal: Controlled) -> None:
     """In JSON, with when to come again: an empty list, or an agent without runs, would be a lie."""
     answer = recovering.get("ui", path)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
@@ -113,7 +99,7 @@ def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, 
     assert recovering.get("ui", path).status == 200
 
 
-def test_no_number_is_told(recovering: Running, journal: Slow) -> None:
+def test_no_number_is_told(recovering: Running, journal: Controlled) -> None:
     """Half of a counter would look like one that began anew."""
     answer = recovering.get("metrics", "/metrics")
     assert (answer.status, answer.headers["Retry-After"]) == (503, "5")

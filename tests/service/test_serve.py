@@ -6,71 +6,43 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from otel_reliability.testing import traces_protobuf
 from tests.real.ports import HOST, free_port
-from tests.real.process import Died, Process
+from tests.real.process import Died
 from tests.real.waiting import until
-from tests.real.web import answers, ask
+from tests.real.web import ask
 from tests.service.running import PROTOBUF, run_of
+from tests.service.served import Served, Services
 from tests.telemetry.numbers import otlp_numbers
 from tests.telemetry.receivers import over_grpc, over_http
 
 CLI = (sys.executable, "-m", "otel_reliability.cli")
 
 
-class Served(Process):
-    """`otel-reliability serve` on free ports."""
-
-    def __init__(self, folder: Path, *arguments: str, **env: str) -> None:
-        self.ports = {door: free_port() for door in ("grpc", "http", "metrics", "ui")}
-        doors = [part for door, port in self.ports.items() for part in (f"--{door}", f"{HOST}:{port}")]
-        super().__init__(
-            "otel-reliability serve",
-            [*CLI, "serve", *doors, *arguments],
-            log=folder / "serve.log",
-            ready=lambda _: answers(self.url("ui", "/readyz")),
-            env=env,
-        )
-
-    def url(self, door: str, path: str) -> str:
-        """Where a door is."""
-        return f"http://{HOST}:{self.ports[door]}{path}"
-
-    def send_run(self) -> int:
-        """Send one agent run; the status of the answer."""
-        body = traces_protobuf(run_of())
-        return ask(self.url("http", "/v1/traces"), body=body, headers={"Content-Type": PROTOBUF}).status
+OPEN: dict[str, Any] = {"assembly": {"linger": "1h"}}
+"""Runs stay open until the service ends."""
 
 
-Serve = Callable[..., Served]
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts services, and ends them with the test."""
-    with ExitStack() as running:
-
-        def start(*arguments: str, **env: str) -> Served:
-            served = Served(tmp_path, *arguments, **env)
-            running.callback(served.kill)
-            served.start()
-            return served
-
-        yield start
+def send_run(served: Served) -> int:
+    """Send one agent run; return the status of the answer."""
+    body = traces_protobuf(run_of())
+    return ask(f"{served.http}/v1/traces", body=body, headers={"Content-Type": PROTOBUF}).status
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_end_it_works_off_what_came_and_tells_it_once_more(serve: Serve, number: signal.Signals) -> None:
+def test_asked_to_end_it_works_off_what_came_and_tells_it_once_more(
+    serve: Services, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The run was still open and the next sending an hour away: it is closed, sent, and the process ends with 0."""
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "3600000")
     with over_grpc() as sink:
-        served = serve("--push", sink.url, OTEL_METRIC_EXPORT_INTERVAL="3600000")
-        assert served.send_run() == 200
+        served = serve("--push", sink.url, **OPEN)
+        assert send_run(served) == 200
         assert sink.came == []
         os.kill(served.pid, number)
         until(lambda: not served.running, "the process to end", patience=60)
@@ -82,16 +54,15 @@ def test_asked_to_end_it_works_off_what_came_and_tells_it_once_more(serve: Serve
     assert "Stopped." in served.log.read_text()
 
 
-def test_opentelemetry_s_own_variables_say_where_metrics_go(serve: Serve) -> None:
+def test_opentelemetry_s_own_variables_say_where_metrics_go(serve: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     """Endpoint, protocol, headers, interval and resource, as for any program; each sending has them."""
     with over_http() as sink:
-        served = serve(
-            OTEL_EXPORTER_OTLP_ENDPOINT=sink.url,
-            OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
-            OTEL_EXPORTER_OTLP_HEADERS="x-tenant=blue%20team",
-            OTEL_METRIC_EXPORT_INTERVAL="100",
-            OTEL_RESOURCE_ATTRIBUTES="service.instance.id=replica-7",
-        )
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.url)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=blue%20team")
+        monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
+        monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=replica-7")
+        served = serve()
         until(lambda: len(sink.came) >= 2, "two sendings")
         served.stop()
         first = sink.came[0]
@@ -100,21 +71,22 @@ def test_opentelemetry_s_own_variables_say_where_metrics_go(serve: Serve) -> Non
     assert b"replica-7" in first.body
 
 
-def test_a_sink_that_is_away_does_not_keep_it_from_ending(serve: Serve) -> None:
+def test_a_sink_that_is_away_does_not_keep_it_from_ending(serve: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     """It tries once, and goes."""
-    served = serve("--push", f"http://{HOST}:{free_port()}", OTEL_METRIC_EXPORT_INTERVAL="100")
-    served.send_run()
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
+    served = serve("--push", f"http://{HOST}:{free_port()}")
+    send_run(served)
 
     assert served.stop(patience=60) == 0
 
 
-def test_nothing_of_what_passes_through_is_logged(serve: Serve) -> None:
+def test_nothing_of_what_passes_through_is_logged(serve: Services) -> None:
     """Neither spans nor tokens, at any level."""
-    served = serve("--log-level", "debug", OTEL_RELIABILITY_SERVICE_TOKEN="sesame-open")
+    served = serve("--log-level", "debug", service={"token": "sesame-open"})
     body = traces_protobuf(run_of(tools=("a-very-special-tool",)))
     headers = {"Content-Type": PROTOBUF, "Authorization": "Bearer sesame-open"}
-    taken = ask(served.url("http", "/v1/traces"), body=body, headers=headers)
-    refused = ask(served.url("http", "/v1/traces"), body=b"\xff a-very-special-tool", headers=headers)
+    taken = ask(f"{served.http}/v1/traces", body=body, headers=headers)
+    refused = ask(f"{served.http}/v1/traces", body=b"\xff a-very-special-tool", headers=headers)
     served.stop()
     said = served.log.read_text()
 
@@ -143,13 +115,13 @@ def test_what_is_wrong_ends_it_with_2_before_it_begins(tmp_path: Path) -> None:
         assert len(done.stderr.splitlines()) == 1
 
 
-def test_an_address_that_is_taken_ends_it_with_2(serve: Serve, tmp_path: Path) -> None:
+def test_an_address_that_is_taken_ends_it_with_2(serve: Services) -> None:
     """And the first service goes on."""
     first = serve()
     with pytest.raises(Died, match=r"service\.grpc: .* is not an address to be had here"):
-        serve("--grpc", f"{HOST}:{first.ports['grpc']}")
+        serve("--grpc", first.grpc)
 
-    assert first.send_run() == 200
+    assert send_run(first) == 200
 
 
 def test_settings_that_are_right_are_told(tmp_path: Path) -> None:

@@ -1,219 +1,164 @@
+"""The one thread that changes state: what it commits together, what a fault costs, and when it counts as hanging."""
+
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from otel_reliability.engine import Engine
+from otel_reliability.service import service as services
 from otel_reliability.service.answers import Problem, Refused
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.health import Readiness
-from otel_reliability.service.persistence import Volatile
-from otel_reliability.service.series_recording import SeriesRecording
-from otel_reliability.service.state import State
-from otel_reliability.service.store import Unavailable
-from otel_reliability.service.writer import GROUP, Ack, Writer
+from otel_reliability.service.writer import GROUP, STUCK_CHECKS, Ack, Progress
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.registry import Registry
-from otel_reliability.testing import FakeClock, agent, tool
+from otel_reliability.testing import agent, tool
 from tests.real.waiting import until
+from tests.service.running import Controlled, Running, body_of, run_of, serving
 
 RUN = Decoded((agent(1), tool(2, 1)))
 
 
-class Noting(Volatile):
-    """Notes what it is asked to keep, and fails, or waits, when it is told to."""
-
-    def __init__(self, state: State) -> None:
-        super().__init__(state)
-        self.groups: list[int] = []
-        self.fails = False
-        self.restored = threading.Event()
-        self.may_commit = threading.Event()
-        self.may_commit.set()
-        self.may_restore = threading.Event()
-        self.may_restore.set()
-        self.closed = False
-
-    def restore(self) -> None:
-        self.may_restore.wait(60)
-
-    def commit(self, group: Sequence[Decoded]) -> None:
-        self.may_commit.wait(60)
-        self.groups.append(len(group))
-        if self.fails:
-            raise Unavailable("state_full", "the disk is full")
-
-    def advancing(self) -> None:
-        if self.fails:
-            raise Unavailable("state_full", "the disk is full")
-
-    def close(self) -> None:
-        self.closed = True
+@pytest.fixture
+def disk() -> Controlled:
+    """The disk of the service under test: nothing is committed until `may_commit` is set."""
+    return Controlled()
 
 
-class Under:
-    """A writer under test."""
-
-    def __init__(self) -> None:
-        self.clock, self.readiness = FakeClock(), Readiness()
-        self.engine = Engine(clock=self.clock, wall=self.clock.wall)
-        self.state = State(self.engine, SeriesRecording(self.engine, Registry(self.clock.wall)))
-        self.persistence = Noting(self.state)
-        self.writer = Writer(self.state, self.persistence, self.readiness)
+@pytest.fixture
+def running(disk: Controlled) -> Iterator[Running]:
+    """A service on that disk."""
+    with serving(persistence_of=disk, commit_timeout=0.1) as found:
+        yield found
+        disk.may_commit.set()
 
 
-@contextmanager
-def under_test(*, started: bool = True) -> Generator[Under]:
-    """A writer that runs."""
-    under = Under()
-    if started:
-        under.writer.start()
-        until(lambda: not under.readiness.reasons, "the writer to begin")
-    try:
-        yield under
-    finally:
-        under.persistence.may_commit.set()
-        under.persistence.may_restore.set()
-        if under.writer.alive:
-            under.writer.stop(60)
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faults are counted, as in production."""
+    monkeypatch.setattr(Guard, "loud", False)
 
 
 def refusal_of(answer: Future[Ack]) -> Refused:
-    """How a request was refused."""
+    """Return how a request was refused."""
     error = answer.exception(60)
     assert isinstance(error, Refused)
     return error
 
 
-def test_a_request_is_acknowledged_when_it_is_applied() -> None:
-    """Then its spans are in the engine, and what of it was refused is told."""
-    with under_test() as under:
-        ack = under.writer.commit(RUN._replace(malformed={"span_id": 2}, message="two")).result(60)
+def test_requests_that_wait_are_committed_together_before_they_are_applied(running: Running, disk: Controlled) -> None:
+    """In groups up to a size."""
+    answers = [running.service.writer.commit(RUN) for _ in range(GROUP + 20)]
+    until(lambda: running.service.writer.waiting < len(answers), "the writer to begin")
+    assert running.service.engine.open_runs == 0
+    assert not any(answer.done() for answer in answers)
+    disk.may_commit.set()
 
-        assert ack == Ack(2, "two")
-        assert under.engine.open_runs == 1
-        assert under.engine.accounts["malformed", "span_id"] == 2
-
-
-def test_nothing_is_applied_before_it_is_kept() -> None:
-    """The journal has the word first."""
-    with under_test() as under:
-        under.persistence.may_commit.clear()
-        answer = under.writer.commit(RUN)
-        until(lambda: not under.writer.waiting, "the writer to take it")
-
-        assert under.engine.open_runs == 0
-        assert not answer.done()
-        under.persistence.may_commit.set()
-        assert answer.result(60)
-        assert under.engine.open_runs == 1
+    assert {answer.result(60) for answer in answers} == {Ack(0, "")}
+    assert running.service.engine.open_runs == 1
+    assert sum(disk.groups) == GROUP + 20
+    assert max(disk.groups) <= GROUP
+    assert len(disk.groups) <= 4
 
 
-def test_requests_that_wait_are_kept_together() -> None:
-    """In groups up to a size, in their order."""
-    with under_test() as under:
-        under.persistence.may_commit.clear()
-        answers = [under.writer.commit(Decoded()) for _ in range(GROUP + 20)]
-        under.persistence.may_commit.set()
-        for answer in answers:
-            answer.result(60)
-
-        assert sum(under.persistence.groups) == GROUP + 20
-        assert max(under.persistence.groups) <= GROUP
-        assert len(under.persistence.groups) <= 4
-
-
-def test_what_cannot_be_kept_is_refused_for_now() -> None:
-    """And nothing of it is applied; when it can be kept again, the service is ready again without being asked."""
-    with under_test() as under:
-        under.persistence.fails = True
-        refusal = refusal_of(under.writer.commit(RUN))
-
-        assert (refusal.problem, refusal.reason) == (Problem.OVERLOAD, "state_full")
-        assert refusal.retry_after
-        assert under.engine.open_runs == 0
-        assert "state" in under.readiness.reasons
-
-        under.persistence.fails = False
-        under.clock.advance(10)
-        until(lambda: not under.readiness.reasons, "the service to be ready again")
-        assert under.writer.commit(RUN).result(60)
-
-
-def test_a_request_that_was_taken_back_is_never_applied() -> None:
-    """Its sender was told to come again: it would count twice."""
-    with under_test() as under:
-        under.persistence.may_commit.clear()
-        first = under.writer.commit(Decoded())
-        until(lambda: not under.writer.waiting, "the writer to be busy")
-        second = under.writer.commit(RUN)
-        assert second.cancel()
-        under.persistence.may_commit.set()
-        first.result(60)
-        under.writer.commit(Decoded()).result(60)
-
-        assert under.engine.open_runs == 0
-
-
-def test_a_fault_costs_one_request() -> None:
+def test_a_fault_costs_one_request(running: Running, disk: Controlled, quiet: None) -> None:
     """It is counted and answered, and the next one is applied."""
-    with under_test() as under:
-        broken: Any = (object(),)
-        loud, Guard.loud = Guard.loud, False
-        try:
-            refusal = refusal_of(under.writer.commit(Decoded(broken)))
-        finally:
-            Guard.loud = loud
+    disk.may_commit.set()
+    broken: Any = (object(),)
+    before = Guard.faults["applying a request"]
 
-        assert refusal.problem is Problem.FAULT
-        assert under.writer.commit(RUN).result(60)
-        assert Guard.faults["applying a request"] >= 1
+    assert refusal_of(running.service.writer.commit(Decoded(broken))).problem is Problem.FAULT
+    assert running.service.writer.commit(RUN).result(60)
+    assert Guard.faults["applying a request"] == before + 1
 
 
-def test_it_is_not_ready_while_state_is_brought_back() -> None:
-    """And requests that come anyway wait for it."""
-    with under_test(started=False) as under:
-        under.persistence.may_restore.clear()
-        under.writer.start()
-        answer = under.writer.commit(RUN)
+def test_a_save_that_finds_no_room_is_no_fault(running: Running, disk: Controlled, quiet: None) -> None:
+    """The service says that it is not ready, and is ready again when there is room."""
+    before = Guard.faults.copy()
+    disk.full_disk = frozenset({"advanced"})
+    running.clock.advance(1.0)
+    until(lambda: "state" in running.service.readiness.reasons, "the failure to show")
+    disk.full_disk = frozenset()
+    running.clock.advance(1.0)
+    until(lambda: not running.service.readiness.reasons, "the service to be ready again")
 
-        assert "recovering" in under.readiness.reasons
-        assert not answer.done()
-        under.persistence.may_restore.set()
-        assert answer.result(60)
-        assert not under.readiness.reasons
-
-
-def test_deadlines_are_met_without_requests() -> None:
-    """Runs close and become final by the clock, and whoever watches is told."""
-    with under_test() as under:
-        under.writer.commit(RUN).result(60)
-        under.clock.advance(3)
-        until(lambda: under.engine.closed["root"] == 1, "the run to close")
-        under.clock.advance(100)
-        until(lambda: sum(under.engine.recorded.values()) == 1, "the run to become final")
+    assert Guard.faults == before
 
 
-@pytest.mark.parametrize("keeps", [False, True])
-def test_at_the_end_what_is_open_is_closed_unless_it_is_kept(keeps: bool) -> None:
-    """What came before is applied, what comes after is refused, and the journal is closed."""
-    with under_test() as under:
-        under.persistence.keeps_open_runs = keeps
-        under.persistence.may_commit.clear()
-        answer = under.writer.commit(RUN)
-        stopping = threading.Thread(target=under.writer.stop, args=(60,))
-        stopping.start()
-        until(lambda: under.writer._stopping, "the end to be asked for")
-        late = under.writer.commit(RUN)
-        under.persistence.may_commit.set()
-        stopping.join(60)
+def test_a_request_after_the_end_was_asked_for_is_refused(running: Running, disk: Controlled) -> None:
+    """What came before is applied, and runs that no state keeps are closed."""
+    writer = running.service.writer
+    answer = writer.commit(RUN)
+    stopping = threading.Thread(target=writer.stop, args=(60,))
+    stopping.start()
+    until(lambda: writer.commit(Decoded()).done(), "the end to be asked for")
+    late = writer.commit(Decoded())
+    disk.may_commit.set()
+    stopping.join(60)
 
-        assert answer.result(60) == Ack(0, "")
-        assert refusal_of(late).reason == "stopping"
-        assert under.persistence.closed
-        assert under.engine.closed["shutdown"] == (0 if keeps else 1)
+    assert answer.result(60) == Ack(0, "")
+    assert refusal_of(late).reason == "stopping"
+    assert running.service.engine.closed == {"shutdown": 1}
+
+
+# --- Progress ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def progress(running: Running) -> Progress:
+    """What watches a writer that commits a request, on a disk that does not answer."""
+    found = Progress(running.service.writer, running.service.state)
+    running.service.writer.commit(RUN)
+    until(lambda: not running.service.writer.waiting, "the writer to take it")
+    running.clock.advance(3_600)
+    return found
+
+
+def is_stuck(progress: Progress, checks: int) -> bool:
+    """Return whether the writer hangs, after so many checks."""
+    for _ in range(checks):
+        progress.check()
+    return progress.stuck
+
+
+def test_a_writer_that_hangs_is_noticed(running: Running, disk: Controlled, progress: Progress) -> None:
+    """Behind its time and at the same place, check after check; one sign of life, and it is well."""
+    assert not is_stuck(progress, STUCK_CHECKS - 1)
+    assert is_stuck(progress, 2)
+    disk.may_commit.set()
+    running.writer_came_round()
+    assert not is_stuck(progress, 1)
+
+
+def test_a_writer_with_much_to_do_does_not_hang(running: Running, progress: Progress) -> None:
+    """A group that takes for ever: each request that is applied is a sign of life."""
+    for _ in range(10):
+        assert not is_stuck(progress, STUCK_CHECKS - 1)
+        running.service.state.apply(Decoded())
+
+
+def test_a_process_that_did_not_run_does_not_hang(progress: Progress) -> None:
+    """Stopped for an hour, or starved: the clock went on, and nothing could check meanwhile."""
+    assert not is_stuck(progress, 2)
+
+
+def test_a_writer_with_nothing_to_do_does_not_hang(running: Running) -> None:
+    """However long the clock stands still."""
+    running.writer_came_round()
+    assert not is_stuck(Progress(running.service.writer, running.service.state), 10 * STUCK_CHECKS)
+
+
+def test_the_probe_shows_a_writer_that_hangs(disk: Controlled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 while the writer hangs, although endpoints answer, and 200 when it goes on."""
+    monkeypatch.setattr(services, "CHECK_INTERVAL_S", 0.002)
+    with serving(persistence_of=disk, commit_timeout=0.1) as running:
+        first = running.get("ui", "/healthz").status
+        refused = running.post("traces", body_of(run_of())).status
+        running.clock.advance(100)
+        until(lambda: running.get("ui", "/healthz").status == 503, "the probe to show it")
+        disk.may_commit.set()
+        until(lambda: running.get("ui", "/healthz").status == 200, "the writer to go on")
+
+    assert (first, refused) == (200, 503)

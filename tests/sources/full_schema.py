@@ -8,8 +8,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import RawEvent, RawSpan, Resource
-from otel_reliability.sources.any_value import attributes
 from otel_reliability.sources.batch import Batch, fault, link_ref, ordered, parent, parent_remote
+from otel_reliability.sources.otlp_protobuf import attributes
 
 
 def decode(body: bytes) -> Batch:

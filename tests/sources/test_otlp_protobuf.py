@@ -1,24 +1,23 @@
 from __future__ import annotations
 
 import contextlib
-import gc
-import weakref
+import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from google.protobuf.message import DecodeError
+from hypothesis import example, given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.attributes import LazyAttributes
-from otel_reliability.sources.any_value import Memo
-from otel_reliability.sources.batch import Reason
-from otel_reliability.sources.otlp_protobuf import decode_logs, decode_traces
+from otel_reliability.sources.batch import MAX_DEPTH, Reason
+from otel_reliability.sources.otlp_protobuf import decode_logs, decode_traces, decoded
+from otel_reliability.sources.otlp_protobuf import plain as plain_value
 from otel_reliability.sources.otlp_write import pairs
 from otel_reliability.testing import at, span, span_id, trace_id, traces_protobuf
 from tests.sources import full_schema
@@ -194,23 +193,6 @@ class TestLazyAttributes:
         assert repr(self.attributes) == "LazyAttributes(['list', 'long', 'number', 'text'])"
 
 
-def test_nothing_outlives_the_request() -> None:
-    """When the spans of a request are gone, so is all that was decoded of it."""
-
-    class Sentinel(Memo):
-        __slots__ = ("__weakref__",)
-
-    memo = Sentinel()
-    attributes = LazyAttributes({"k": AnyValue(string_value="secret").SerializeToString()}, memo)
-    assert attributes["k"] == "secret"
-    assert list(memo.values()) == ["secret"]
-    gone = weakref.ref(memo)
-    del memo, attributes
-    gc.collect()
-
-    assert gone() is None
-
-
 def logs(*records: LogRecord) -> bytes:
     """A logs request."""
     return ExportLogsServiceRequest(
@@ -249,3 +231,62 @@ def test_undecodable_logs() -> None:
     """A body that is no request says so, with its size."""
     with pytest.raises(UndecodableBody, match=r"not an OTLP logs request in protobuf \(3 bytes\)"):
         decode_logs(b"\xff\xff\xff")
+
+
+def by_protobuf(raw: bytes) -> Any:
+    """The oracle: what protobuf makes of a value, None where it refuses."""
+    try:
+        return plain_value(AnyValue.FromString(raw))
+    except DecodeError:
+        return None
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two values are the same in type and value, NaN too."""
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
+        return math.isnan(other)
+    return type(one) is type(other) and one == other
+
+
+@given(st.binary(max_size=12))
+@example(b"\x0a\x80\x00")
+@example(b"\x18\x80\x00")
+@example(b"\x18\xff\x7f")
+@example(b"\x18\x80\x01")
+@example(b"\x0a\x02\xff\xfe")
+@example(b"\x0a\x01a\x18\x01")
+@example(b"\x0a")
+def test_any_bytes_are_what_protobuf_makes_of_them(raw: bytes) -> None:
+    """However they are made, the short way and protobuf agree."""
+    assert same(decoded(raw), by_protobuf(raw))
+
+
+@given(st.text(max_size=300) | st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.floats() | st.binary(max_size=9))
+@example("x" * 126)
+@example("x" * 127)
+@example("x" * 128)
+@example("x" * 16_383)
+@example("x" * 16_384)
+@example(127)
+@example(128)
+@example(16_383)
+@example(16_384)
+def test_any_scalar_is_read_back(value: Any) -> None:
+    """Texts of every length, numbers of every size, as encoders write them."""
+    field = {str: "string_value", int: "int_value", bool: "bool_value", float: "double_value", bytes: "bytes_value"}
+    raw = AnyValue(**{field[type(value)]: value}).SerializeToString()
+
+    assert same(decoded(raw), value)
+
+
+def test_depth_is_bounded() -> None:
+    """Lists nested deeper than the bound end in None: what reads them need not fear for its stack."""
+    value = AnyValue(int_value=1)
+    for _ in range(MAX_DEPTH + 1):
+        value = AnyValue(array_value=ArrayValue(values=[value]))
+    depth, read = 0, plain_value(value)
+    while read:
+        (read,) = read
+        depth += 1
+
+    assert (read, depth) == (None, MAX_DEPTH)

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.model.span import Evaluation, RawSpan
-from otel_reliability.sources.json_request import decode_request
-from otel_reliability.sources.otlp_json import decode_json
+from otel_reliability.sources.otlp_json import decode_json, decode_request
 from otel_reliability.sources.otlp_write import logs_json, traces_json, traces_protobuf
 from tests.sources.full_schema import decode
 from tests.sources.strategies import SPAN_IDS, TEXT, TIMES, TRACE_IDS, plain, raw_spans

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.statistics.permutation import DEALS, distance_p, scalar_p
+from otel_reliability.statistics.permutation import DEALS, distance_p, paired_p, scalar_p
 
 
 def test_the_chance_is_that_of_all_deals() -> None:
@@ -56,3 +56,38 @@ def test_the_chances_are_even_where_nothing_differs() -> None:
     dice = np.random.default_rng(2)
     chances = [scalar_p(dice.normal(size=20).tolist(), dice.normal(size=25).tolist(), seed) for seed in range(60)]
     assert 1 <= sum(p <= 0.1 for p in chances) <= 14
+
+
+@pytest.mark.parametrize(
+    ("runs", "before", "after", "streak"), [(8, 40, 4, 1), (8, 40, 4, 4), (20, 40, 10, 5), (8, 10, 10, 1)]
+)
+def test_paired_shares_of_one_behaviour_seldom_differ(
+    monkeypatch: pytest.MonkeyPatch, runs: int, before: int, after: int, streak: int
+) -> None:
+    """Also where one side is short, and where failures come in streaks, which a test of single calls would find different."""
+    monkeypatch.setattr("otel_reliability.statistics.permutation.DEALS", 999)
+    dice = random.Random(0)
+
+    def calls() -> list[bool]:
+        failed: list[bool] = []
+        while len(failed) < before + after:
+            failed += [True] * streak if dice.random() < 0.1 / streak else [False]
+        return failed
+
+    errors, samples = 0, 150
+    for _ in range(samples):
+        made = [calls() for _ in range(runs)]
+        sides = [[(sum(part), len(part)) for part in (one[:before], one[before : before + after])] for one in made]
+        errors += paired_p([one for one, _ in sides], [two for _, two in sides], seed=0) <= 0.05
+    assert errors <= 0.1 * samples
+
+
+def test_paired_shares_that_differ_are_found() -> None:
+    """A failed share of .05 before and .3 after, in twelve runs of different shares."""
+    dice = random.Random(1)
+    found = 0
+    for _ in range(20):
+        before = [(sum(dice.random() < 0.05 for _ in range(30)), 30) for _ in range(12)]
+        after = [(sum(dice.random() < 0.3 for _ in range(15)), 15) for _ in range(12)]
+        found += paired_p(before, after, seed=0) <= 0.05
+    assert found >= 18

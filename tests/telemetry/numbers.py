@@ -16,10 +16,9 @@ from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import RawSpan
-from otel_reliability.telemetry.exposition import Exposition
+from otel_reliability.telemetry.exposition import Exposition, Registry
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder, readings_of
-from otel_reliability.telemetry.registry import Registry
 from otel_reliability.testing import FakeClock, span
 
 Labels: TypeAlias = frozenset[tuple[str, Any]]

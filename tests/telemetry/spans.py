@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -9,6 +10,8 @@ from typing import Any, cast
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.trace import Tracer
+
+from otel_reliability.engine import Engine
 
 RESOURCE = Resource({"service.name": "shop", "deployment.environment.name": "test"})
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "agent"}
@@ -79,3 +82,22 @@ def ended(attributes: dict[str, Any], name: str = "span", *, scope: str = "test"
     with tracer.start_as_current_span("parent"), tracer.start_as_current_span(name, attributes=attributes, **options):
         pass
     return keeping.ended[0]
+
+
+@contextmanager
+def held(engine: Engine) -> Generator[None]:
+    """The engine, busy elsewhere."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold(_: object) -> None:
+        inside.set()
+        leave.wait(60)
+
+    holder = threading.Thread(target=engine.read, args=(hold,))
+    holder.start()
+    inside.wait(60)
+    try:
+        yield
+    finally:
+        leave.set()
+        holder.join()

@@ -22,16 +22,6 @@ def plan_for(*keys: str, settings: Settings | None = None) -> AttributePlan:
     return AttributePlans(reader(settings))[keys]
 
 
-def test_arguments_are_distinguished_from_message_text() -> None:
-    """Arguments may be held until the drain. Text of messages, and of unknown keys, is read at once."""
-    plan = plan_for(
-        "gen_ai.tool.call.arguments", "gen_ai.output.messages", "input.value", "llm.output_messages.0.message.role"
-    )
-
-    assert plan.arguments == ("gen_ai.tool.call.arguments",)
-    assert plan.messages == ("gen_ai.output.messages", "input.value", "llm.output_messages.0.message.role")
-
-
 def test_keys_of_the_user_are_kept() -> None:
     """`reliability.*` by prefix, and the attributes that the settings name."""
     settings = Settings(

@@ -1,28 +1,23 @@
 from __future__ import annotations
 
 import gc
-import logging
-import threading
 import weakref
 from collections.abc import Callable
 
 import pytest
-from opentelemetry import metrics
-from opentelemetry.metrics import MeterProvider as ApiMeterProvider
-from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.resources import Resource
 
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
 from otel_reliability.telemetry import live as live_module
-from otel_reliability.telemetry.live import Live, live_of
+from otel_reliability.telemetry.live import Live, SpanSource, live_of
 from otel_reliability.testing import FakeClock, agent, tool
 from tests.telemetry.meters import Meters
+from tests.telemetry.spans import held
 
 
-class Hand:
+class Hand(SpanSource):
     """A door opened by hand: what it drains is what a test puts there."""
 
     def __init__(self, live: Live) -> None:
@@ -120,44 +115,13 @@ def test_a_busy_engine_is_left_alone() -> None:
     live, meters, _ = made()
     Hand(live)
     meters.provider.get_meter("host").create_counter("host.requests").add(1)
-    inside, leave = threading.Event(), threading.Event()
-
-    def hold(_: object) -> None:
-        inside.set()
-        leave.wait(60)
-
-    holder = threading.Thread(target=live.engine.read, args=(hold,))
-    holder.start()
-    inside.wait(60)
-    assert not live.pump(0)
-    assert not live.tick(0)
-    assert not live.flush(CloseReason.FLUSH, 0)
-    with pytest.MonkeyPatch.context() as patch:
+    with held(live.engine), pytest.MonkeyPatch.context() as patch:
+        assert not live.pump(0)
+        assert not live.tick(0)
+        assert not live.flush(CloseReason.FLUSH, 0)
         patch.setattr(live_module, "WAIT_TIMEOUT_S", 0.01)
         assert set(meters.metrics()) == {"host.requests"}
-    leave.set()
-    holder.join()
     assert "otel_reliability.spans" in meters.metrics()
-
-
-@pytest.mark.parametrize("provider", [NoOpMeterProvider(), metrics.get_meter_provider()], ids=["no-op", "global"])
-def test_without_a_meter_provider_it_is_said_once_how_to_see_the_numbers(
-    provider: ApiMeterProvider, caplog: pytest.LogCaptureFixture
-) -> None:
-    """At the first run that closes, and never again."""
-    clock = FakeClock()
-    live = live_of(provider, None, on(clock))
-    live.restart()
-    live._warned = False
-    for number in range(2):
-        Hand(live).queue = [agent(1, trace=number + 1)]
-        live.pump(0)
-        assert len(caplog.records) == number
-        live.flush(CloseReason.FLUSH, 0)
-
-    (record,) = caplog.records
-    assert record.levelno == logging.WARNING
-    assert "OTEL_METRICS_EXPORTER" in record.getMessage()
 
 
 def test_a_forked_child_begins_with_nothing() -> None:
@@ -172,21 +136,6 @@ def test_a_forked_child_begins_with_nothing() -> None:
     assert door.restarted == 1
     assert (look.value("window.runs"), look.value("spans", disposition="received")) == (None, None)
     assert look.value("agent.reliability.runs") == 1
-
-
-@pytest.mark.parametrize(("attributes", "warned"), [({}, 1), ({"service.instance.id": "1"}, 0)])
-def test_a_forked_child_without_an_id_of_its_own_is_warned_of(
-    attributes: dict[str, str], warned: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Once, at its first span; a process that was not forked may go without."""
-    live, _, _ = made()
-    live.begin(Resource(attributes))
-    assert not caplog.records
-
-    live.restart()
-    for _ in range(3):
-        live.begin(Resource(attributes))
-    assert len(caplog.records) == warned
 
 
 def test_an_engine_lives_as_long_as_its_provider() -> None:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.trace import SpanContext
 
-from otel_reliability.telemetry import open_spans
-from otel_reliability.telemetry.open_spans import OpenSpans
+from otel_reliability.telemetry import span_queue
+from otel_reliability.telemetry.span_queue import OpenSpans
 
 ROOT = SpanContext(7, 1, False)
 
@@ -50,7 +50,7 @@ def test_each_open_span_is_reported_once(steps: list[tuple[str, int]]) -> None:
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that never ends its spans does not fill the memory: the oldest are forgotten."""
-    monkeypatch.setattr(open_spans, "MAX_OPEN", 10)
+    monkeypatch.setattr(span_queue, "MAX_OPEN", 10)
     spans = started(*range(1, 31))
     assert len(spans) == 10
     assert {one for one, _ in reported(spans)} == set(range(21, 31))

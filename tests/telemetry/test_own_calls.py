@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from otel_reliability.model.run import AgentKey, Run, ToolCall
-from otel_reliability.telemetry.own_calls import own_calls
+from otel_reliability.telemetry.recorder import own_calls
 from otel_reliability.testing import call, run, trace_id
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.registry import (
-    SLICE,
+from otel_reliability.telemetry.exposition import (
+    SERIES_PER_SLICE,
     CounterSeries,
     Exemplar,
     HistogramSeries,
@@ -77,8 +77,8 @@ def test_bucket_keeps_its_last_exemplar() -> None:
 
 
 def test_slices_hold_every_series_once() -> None:
-    """Up to `SLICE` at a time."""
-    registry, number = Registry(lambda: 1), 2 * SLICE + 10
+    """Up to `SERIES_PER_SLICE` at a time."""
+    registry, number = Registry(lambda: 1), 2 * SERIES_PER_SLICE + 10
     for at in range(number):
         registry.add(names.RUNS, 1, {**SUPPORT, "gen_ai.agent.name": f"agent-{at}"})
     slices = [len(some) for _, some in registry.slices(lambda spec, labels, series: None)]

@@ -13,7 +13,7 @@ from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.self import Health
-from otel_reliability.testing import FakeClock, agent, model, other, tool
+from otel_reliability.testing import FakeClock, agent, model, other, span, tool
 
 
 def told(engine: Engine, health: Health | None = None) -> dict[tuple[str, tuple[tuple[str, object], ...]], float]:
@@ -145,11 +145,12 @@ def test_refused_evidence_and_faults_are_told(monkeypatch: pytest.MonkeyPatch) -
     """What users added and could not stand; where this package failed."""
     monkeypatch.setattr(Guard, "faults", Counter({"a place": 2}))
     engine, _ = used()
-    engine.refused_evidence["reliability.run.cost", "not a number from 0"] += 1
+    engine.receive([span(9, attributes={"gen_ai.operation.name": "chat", "reliability.run.confidence": 1.7})])
     found = told(engine)
+    refused = (("attribute", "reliability.run.confidence"), ("reason", "not a number from 0 to 1"))
 
     assert found["faults", (("place", "a place"),)] == 2
-    assert found["evidence.refused", (("attribute", "reliability.run.cost"), ("reason", "not a number from 0"))] == 1
+    assert found["evidence.refused", refused] == 1
 
 
 def test_nothing_is_told_that_the_table_does_not_name() -> None:

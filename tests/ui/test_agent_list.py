@@ -19,9 +19,6 @@ def line(number: int, score: float | None, **facts: object) -> AgentLine:
     key = AgentKey("", f"service-{number % 2}", "prod", f"Agent {number}")
     usual = AgentLine(
         key=key,
-        id=id_of(key),
-        name=key.agent,
-        place=f"{key.service_name} · prod",
         score=score,
         coverage=None if score is None else 100.0,
         note="" if score else "2 of the 5 runs that a score needs",
@@ -39,7 +36,7 @@ LINES = [line(number, score) for number, score in enumerate(SCORES)]
 
 def shown(lines: list[AgentLine], **choice: object) -> list[str]:
     """The names of the agents that are shown."""
-    return [one.name for one in list_of(lines, TableChoice()._replace(**choice)).lines]
+    return [one.key.agent for one in list_of(lines, TableChoice()._replace(**choice)).lines]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +79,7 @@ def test_pages_hold_all_agents_once() -> None:
     pages = [list_of(lines, TableChoice(page=page), per_page=10) for page in (1, 2, 3, 99)]
 
     assert [len(page.lines) for page in pages] == [10, 10, 3, 3]
-    assert {one.id for page in pages for one in page.lines} == {one.id for one in lines}
+    assert {one.key for page in pages for one in page.lines} == {one.key for one in lines}
     assert pages[3].choice.page == pages[3].pages == 3
 
 

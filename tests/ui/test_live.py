@@ -11,7 +11,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, RunChange, RunEvent
 from otel_reliability.report.build import AgentSource, agent_view
 from otel_reliability.report.view import AgentView
-from otel_reliability.testing import KEY, call, run
+from otel_reliability.testing import KEY, run
 from otel_reliability.ui import live
 from otel_reliability.ui.live import change_of, live_view, snapshot
 from otel_reliability.ui.runs import run_lines
@@ -113,24 +113,9 @@ def test_without_a_detector_there_is_no_result() -> None:
 def test_the_common_path_is_not_unusual() -> None:
     """However far it is from the others; and the step that leaves it is marked."""
     lines = run_lines(viewed(engine_of(*["search book"] * 6, "search pay", "look far away and wide", "")))
-    by_path = {tuple(step.name for step in one.steps): one for one in lines}
+    by_path = {one.run.path: one for one in lines}
 
     assert by_path[("search", "book")].degree == 0
     assert (by_path[("search", "pay")].degree or 0) > 0
-    assert [step.differs for step in by_path[("search", "pay")].steps] == [False, True]
-    assert by_path[()].no_path == "no tool called"
-
-
-def test_arguments_of_calls_are_not_in_a_view() -> None:
-    """Tasks name the tools whose calls differ, and how many attempts made them; never their arguments."""
-    engine = Engine(SETTINGS, clock=lambda: 0.0, wall=None)
-    for number in range(1, 7):
-        effect = b"secret" if number % 2 else b"other secret"
-        calls = (call("refund_order", effect=effect), call("look_up"))
-        facts = {"task_id": f"task-{number % 3}", "tool_calls": calls}
-        engine.receive_events([RunEvent(RunChange.CLOSED, run(["refund_order", "look_up"], number, **facts), None)])
-    found = viewed(engine)
-
-    assert [one.disagreement for one in found.findings.tasks_by_effects] == [1.0, 1.0, 1.0]
-    assert "2 different calls, each by 1 of 2" in repr(found.findings.reasons)
-    assert "secret" not in repr((found.findings, found.tasks))
+    assert by_path[("search", "pay")].differs_at == 1
+    assert by_path[("search", "book")].differs_at is by_path[()].differs_at is None

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from otel_reliability.config import MetricSettings, Settings
-from otel_reliability.model.attributes import bounded
+from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.report.build import AgentSource, agent_view
+from otel_reliability.model.span import bounded
 from otel_reliability.report.view import AgentView, ScorePoint
 from otel_reliability.testing import call, run
 from otel_reliability.ui.agent_list import TableChoice, line_of_view, list_of
+from otel_reliability.ui.live import live_view, snapshot
 from otel_reliability.ui.rendering import STATIC, Endpoints, agent_page, agents_page, assets
-from otel_reliability.windows.agents import AgentRegistry
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 SETTINGS = Settings(metrics=MetricSettings(min_runs=2))
@@ -24,24 +24,12 @@ SETTINGS = Settings(metrics=MetricSettings(min_runs=2))
 
 def view_of(*runs: Run) -> AgentView:
     """The view of the one agent of these runs."""
-    registry = AgentRegistry(SETTINGS)
-    for each in runs:
-        registry.apply(RunEvent(RunChange.CLOSED, each, None), 0.0)
-    [key] = registry.keys()
-    state = registry.agent(key)
-    assert state is not None
-    window = state.windows["recent"]
-    source = AgentSource(
-        key,
-        window,
-        window.rows(),
-        window.readings(),
-        left_out=0,
-        sessions=(),
-        recent=tuple(state.recent),
-        history=(ScorePoint(10**18, 80.0), ScorePoint(2 * 10**18, 60.0)),
-    )
-    return agent_view(source, SETTINGS, 0)
+    engine = Engine(SETTINGS, clock=lambda: 0.0, wall=None)
+    engine.receive_events([RunEvent(RunChange.CLOSED, each, None) for each in runs])
+    source = engine.read(lambda agents: snapshot(engine, agents, runs[0].key))
+    assert source is not None
+    history = (ScorePoint(10**18, 80.0), ScorePoint(2 * 10**18, 60.0))
+    return live_view(source._replace(history=history), SETTINGS)
 
 
 class Tags(HTMLParser):

@@ -10,13 +10,11 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
-from otel_reliability.metrics import laws
-from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
-from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.row_range import RowRange, Rule
-from otel_reliability.windows.rows import row_of
+from otel_reliability.windows.row_store import RowRange
+from otel_reliability.windows.rows import PathTable, row_of
+from tests.metrics import laws
 from tests.metrics.reference import NAIVE, naive
 from tests.windows.runs import KEY, closed, final, histories, revised, run, withdrawn
 
@@ -123,9 +121,9 @@ def spent_too_soon(window: RowRange) -> int:
     return max(window.spares - 1, 0)
 
 
-def starts_early(rule: Rule, rows: list[Row]) -> int:
+def begins_early(window: RowRange) -> int:
     """The window is one run too long."""
-    return max(len(rows) - rule.n - 1, 0)
+    return max(window.runs + window.spares - window._last - 1, 0)
 
 
 def does_nothing(*_: object) -> None:
@@ -135,10 +133,10 @@ def does_nothing(*_: object) -> None:
 @pytest.mark.parametrize(
     ("place", "bug"),
     [
-        ("row_range.RowRange._spent", spent_at_once),
-        ("row_range.RowRange._spent", spent_too_soon),
-        ("row_range.Rule.start", starts_early),
-        ("row_range.RowRange.remove", does_nothing),
+        ("row_store.RowRange._spent", spent_at_once),
+        ("row_store.RowRange._spent", spent_too_soon),
+        ("row_store.RowRange._begin", begins_early),
+        ("row_store.RowRange.remove", does_nothing),
         ("agents.AgentRegistry._forget_if_empty", does_nothing),
     ],
 )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.model.row import Path
-from otel_reliability.windows.paths import SHARED_CODE, SURROGATES, PathTable
+from otel_reliability.windows.rows import OTHER_CODE, OTHER_STEP, SURROGATES, PathTable
 
 NAMES = st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple)
 
@@ -43,7 +43,7 @@ def test_codes_stay_apart_while_paths_come_and_go(steps: list[tuple[tuple[str, .
             for name, code in zip(path.names, path.code, strict=True):
                 assert codes.setdefault(name, code) == code
         assert len(set(codes.values())) == len(codes)
-        assert SHARED_CODE not in codes.values()
+        assert OTHER_CODE not in codes.values()
         assert len(table) == len(set(held))
 
 
@@ -62,11 +62,13 @@ def test_steps_beyond_the_limit_share_a_code() -> None:
     """More names than there are characters do not fail: those beyond share one, and are not used up by being let go."""
     table = PathTable(limit=1)
     first, second, third = table.intern(("a",)), table.intern(("b",)), table.intern(("c",))
-    assert first.code != second.code == third.code == SHARED_CODE
+    assert first.names == ("a",)
+    assert second is third
+    assert (second.code, second.names) == (OTHER_CODE, (OTHER_STEP,))
     for path in (first, second, third):
         table.release(path)
     assert table.intern(("d",)).code == first.code
-    assert table.intern(("e",)).code == SHARED_CODE
+    assert table.intern(("e",)).code == OTHER_CODE
 
 
 def test_no_code_is_half_a_character() -> None:
@@ -92,18 +94,6 @@ def test_names_of_no_path_are_forgotten_in_time() -> None:
     assert len({code for path in codes for code in path}) < 12
     assert [path.names for path in gone] == [(f"tool {at}", "search", f"tool {at}") for at in range(3)]
     assert first.counts == (("search", 1), ("tool 499", 2))
-
-
-def test_steps_say_which_tool_it_is() -> None:
-    """Whether tools have characters of their own or share one: equal where the names are."""
-    table = PathTable(limit=2)
-    paths = [table.intern(names) for names in (("a", "b"), ("b", "c"), ("c", "d", "c"), ("d",))]
-    steps: dict[str, str] = {}
-    for path in paths:
-        for name, step in zip(path.names, path.steps, strict=True):
-            assert steps.setdefault(name, step) == step
-    assert len(set(steps.values())) == len(steps) == 4
-    assert paths[2].counts == (("c", 2), ("d", 1))
 
 
 def test_what_characters_stand_for_is_kept_once() -> None:

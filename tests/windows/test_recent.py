@@ -7,53 +7,43 @@ from hypothesis import strategies as st
 
 from otel_reliability.model.run import Run
 from otel_reliability.testing import run
-from otel_reliability.windows.recent import RecentRuns
+from otel_reliability.windows.agents import RecentRuns
+from otel_reliability.windows.row_store import order_of
 from tests.windows.runs import model_call
 
 LIMIT = 4
 IDS = [*(f"odd {number}" for number in range(4)), *(f"{number:032x}-{number:016x}" for number in range(4))]
 STEPS = st.tuples(
-    st.sampled_from(["close", "close", "close", "withdraw"]),
-    st.sampled_from(IDS),
-    st.integers(0, 5),
+    st.sampled_from(["close", "close", "close", "finalize", "withdraw"]), st.sampled_from(IDS), st.integers(0, 5)
 )
+
+
+def order(one: Run) -> bytes:
+    """The order of a run."""
+    return order_of(one.end_ns, one.run_id)
 
 
 @given(st.lists(STEPS, max_size=60))
 def test_the_last_runs_are_those_that_ended_last(steps: list[tuple[str, str, int]]) -> None:
-    """In any order of closing and withdrawing."""
+    """In any order of closing and withdrawing, whether they are final or not; a run that is closed again is replaced."""
     recent, expected = RecentRuns(LIMIT), list[Run]()
     for step, run_id, end in steps:
-        for one in expected:
-            if one.run_id == run_id:
-                recent.remove(one.end_ns, run_id)
-        expected = [one for one in expected if one.run_id != run_id]
+        known = [one for one in expected if one.run_id == run_id]
+        for one in known if step != "finalize" else ():
+            recent.remove(order(one))
+            expected.remove(one)
         if step == "close":
             made = run(["a"] * end)._replace(run_id=run_id, start_ns=0, end_ns=end)
-            recent.add(made)
+            recent.add(made, order(made))
             expected = sorted([*expected, made], key=lambda one: (one.end_ns, one.run_id))[-LIMIT:]
-        assert list(recent) == expected
+        recent.finalize(order_of(known[0].end_ns if known and step == "finalize" else 99, run_id))
+        assert [one._replace(tool_calls=None) for one in recent] == [one._replace(tool_calls=None) for one in expected]
         assert len(recent) == len(expected)
+        recent.remove(order_of(99, run_id))
 
 
-def test_removed_runs_make_room_for_earlier_ones() -> None:
-    """A withdrawn run goes; one that is closed again has its new position."""
-    recent = RecentRuns(3)
-    made = [run(["a"], number, end_ns=number * 10) for number in range(4)]
-    for one in (made[2], made[0], made[1]):
-        recent.add(one)
-    assert list(recent) == made[:3]
-    recent.add(made[3])
-    assert list(recent) == made[1:]
-    recent.remove(made[2].end_ns, made[2].run_id)
-    recent.remove(0, "unknown")
-    assert list(recent) == [made[1], made[3]]
-    recent.add(made[2])
-    assert list(recent) == made[1:]
-
-
-def test_final_runs_are_the_same_without_the_hashes_of_arguments_and_results() -> None:
-    """They are packed; a run with numbers beyond 64 bits stays as it is."""
+def test_final_runs_are_the_same_without_the_hashes_of_their_calls() -> None:
+    """Numbers beyond 64 bits, which no encoder sends, are made the greatest that there is; ends are what they were."""
     recent = RecentRuns(4)
     made = [
         run(["search", "book"], 1),
@@ -62,10 +52,14 @@ def test_final_runs_are_the_same_without_the_hashes_of_arguments_and_results() -
         run([], 4, run_id=IDS[-1], end_ns=2**70 + 1),
     ]
     for one in made:
-        recent.add(one)
-        recent.finalize(one.end_ns, one.run_id)
-    bare = tuple(call._replace(arguments=None, result=None) for call in made[0].tool_calls or ())
-    assert list(recent) == [made[0]._replace(tool_calls=bare), *made[1:]]
-    recent.finalize(0, "unknown")
-    recent.add(made[0])
+        recent.add(one, order(one))
     assert list(recent) == made
+    for one in made:
+        recent.finalize(order(one))
+    bare = [
+        one.tool_calls and tuple(call._replace(arguments=None, result=None, effect=None) for call in one.tool_calls)
+        for one in made
+    ]
+    expected = [one._replace(tool_calls=calls) for one, calls in zip(made, bare, strict=True)]
+    expected[1] = expected[1]._replace(model_calls=(model_call((2**63 - 1, None)),))
+    assert list(recent) == expected

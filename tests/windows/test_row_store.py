@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from otel_reliability.model.row import Row
 from otel_reliability.testing import row
-from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.row_store import RowStore
-from otel_reliability.windows.rows import row_of
+from otel_reliability.windows.row_store import RowStore, order_of
+from otel_reliability.windows.rows import PathTable, row_of
 from tests.windows.runs import runs
 
 IDS = st.one_of(
@@ -44,15 +43,15 @@ def test_rows_come_back_as_they_were(made: list[Row]) -> None:
     """In the order of their ends, found by end and id, by id alone, and by their end."""
     store = RowStore()
     for one in made:
-        assert store.row(store.insert(one)) == one
+        assert store.row(store.insert(one, order_of(one.end_ns, one.run_id))) == one
     kept = store.rows()
     assert sorted(kept, key=lambda one: one.run_id) == sorted(made, key=lambda one: one.run_id)
     assert [one.end_ns for one in kept] == sorted(one.end_ns for one in made)
     for at, one in enumerate(kept):
-        assert store.index(one.end_ns, one.run_id) == store.find(one.run_id) == at
+        assert store.index(order_of(one.end_ns, one.run_id)) == store.find(one.run_id) == at
         assert (store.end_ns(at), store.run_id(at)) == (one.end_ns, one.run_id)
         assert store.after(one.end_ns) == sum(other.end_ns <= one.end_ns for other in made)
-        assert store.index(one.end_ns, one.run_id + "x") is None
+        assert store.index(order_of(one.end_ns, one.run_id + "x")) is None
     store.delete(1, 2)
     assert store.rows() == kept[:1] + kept[3:]
 
@@ -63,5 +62,5 @@ def test_rows_that_end_together_are_in_the_order_of_their_ids(ids: list[str]) ->
     store, one = RowStore(), row()
     names = [name.replace("\0", "") for name in ids]
     for name in dict.fromkeys(names):
-        store.insert(one._replace(run_id=name))
+        store.insert(one._replace(run_id=name), order_of(one.end_ns, name))
     assert [kept.run_id for kept in store.rows()] == sorted(set(names), key=str.encode)

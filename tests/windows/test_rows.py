@@ -9,8 +9,7 @@ import pytest
 from otel_reliability.model.row import Retries
 from otel_reliability.model.run import ModelCall, ToolCall
 from otel_reliability.model.span import Evaluation
-from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.rows import retries_of, row_of, signals_of, violations_of
+from otel_reliability.windows.rows import PathTable, retries_of, row_of, signals_of, violations_of
 from tests.windows.runs import call, model_call, run
 
 

@@ -8,12 +8,19 @@ from hypothesis import strategies as st
 
 from otel_reliability import testing
 from otel_reliability.config import LimitSettings, SessionSettings, Settings
-from otel_reliability.metrics.sessions import agent_consistency, agent_reliability
+from otel_reliability.metrics.sessions import SessionScore, agent_consistency, agent_reliability
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.model.span import Evaluation
 from otel_reliability.windows import sessions as module
-from otel_reliability.windows.session import RecentSessions, closed_of
-from otel_reliability.windows.sessions import SessionEvent, Sessions
+from otel_reliability.windows.sessions import (
+    LAST,
+    RecentSessions,
+    SessionEvent,
+    Sessions,
+    SessionScores,
+    derived_signals,
+    trace_of,
+)
 from tests.windows.runs import closed, final, revised, withdrawn
 
 KEY = AgentKey("", "shop", "", "support")
@@ -359,7 +366,9 @@ def mixed_up(runs: list[Run], others: list[Run], seed: Any, step: float) -> Sess
 def test_scores_are_told_with_and_without_what_explains_them(runs: list[Run]) -> None:
     """What gauges get is what the full scores say."""
     for event in told(*runs).close_all():
-        assert event.closed == closed_of(event.scores)
+        recent = RecentSessions()
+        recent.put(event.scores)
+        assert recent.sessions() == [event.closed]
         assert event.key == event.scores.key
 
 
@@ -377,3 +386,136 @@ def test_a_long_session_scores_as_a_short_one_would() -> None:
     }
     assert event.scores.reliability == agent_reliability(list(kept), kept)
     assert event.reliability == agent_reliability(list(kept), kept).score
+
+
+# --- The signals of a run -------------------------------------------------------------------------------------------------
+
+
+def signals_in(run: Run, *, derive: bool) -> tuple[dict[str, float], tuple[str, ...], tuple[str, ...]]:
+    """The signals of a run, those that are derived, and those that are refused."""
+    trace, refused = trace_of(run, derive)
+    return trace.signals, trace.derived, refused
+
+
+def test_signals_come_from_evaluations_of_their_names() -> None:
+    """Of several of one name the greatest (time, score) wins; other names and labels alone are no signals."""
+    run = testing.run(
+        (),
+        evaluations=(
+            Evaluation("confidence", 0.9, None, 5),
+            Evaluation("confidence", 0.4, None, 7),
+            Evaluation("helpfulness", 0.1, None, 9),
+            Evaluation("coherence", None, "good", 9),
+        ),
+    )
+    assert signals_in(run, derive=False) == ({"confidence": 0.4}, (), ())
+
+
+def test_a_refused_signal_may_be_derived() -> None:
+    """A score out of range did not arrive."""
+    run = testing.run(["a"], evaluations=(Evaluation("tool_correctness", 2.0, None, 0),))
+    both = ("loop_detection", "tool_correctness")
+    assert signals_in(run, derive=True) == (dict.fromkeys(both, 1.0), both, ("tool_correctness",))
+
+
+def test_what_is_judged_is_not_derived() -> None:
+    """Judgements stand beside what only the calls tell."""
+    run = testing.run(
+        ["a"], evaluations=(Evaluation("tool_correctness", 0.5, None, 0), Evaluation("coherence", 0.7, None, 0))
+    )
+    found = {"loop_detection": 1.0, "tool_correctness": 0.5, "coherence": 0.7}
+
+    assert signals_in(run, derive=True) == (found, ("loop_detection",), ())
+
+
+def test_shares_of_repeats_and_failures() -> None:
+    """One repeat and two failures among four calls."""
+    calls = (
+        testing.call("a"),
+        testing.call("a", 1, repeat=True),
+        testing.call("b", 2, ok=False),
+        testing.call("b", 3, ok=False, retry=True),
+    )
+    assert derived_signals(calls) == (0.75, 0.5)
+
+
+def test_unobservable_tools_derive_nothing() -> None:
+    """No tool calls, and no way to see them, are both no evidence."""
+    assert signals_in(testing.run(None), derive=True)[0] == {}
+    assert signals_in(testing.run(()), derive=True)[0] == {}
+
+
+# --- The gauges of recent sessions ----------------------------------------------------------------------------------------
+
+
+def scored(
+    number: int, reliability: float | None = 0.5, consistency: float | None = None, **facts: Any
+) -> SessionScores:
+    """The n-th session to end, of two runs."""
+    metadata = {"traces_evaluated": 2}
+    return SessionScores(
+        KEY,
+        session_id=f"s{number}",
+        runs=("a", "b"),
+        start_ns=0,
+        end_ns=number,
+        reliability=None if reliability is None else SessionScore(reliability, "", metadata),
+        consistency=None if consistency is None else SessionScore(consistency, "", metadata),
+        **({"derived": ()} | facts),
+    )
+
+
+def recent(*sessions: SessionScores) -> RecentSessions:
+    """An agent's recent sessions, scored in this order."""
+    found = RecentSessions()
+    for session in sessions:
+        found.put(session)
+    return found
+
+
+def values(sessions: RecentSessions) -> dict[str, float | None]:
+    """The gauges by name."""
+    return {name: reading.value for name, reading in sessions.readings().items()}
+
+
+def test_gauges_are_the_mean_and_the_worst() -> None:
+    """Sessions without a score are left out of that score's gauges."""
+    found = values(recent(scored(1, 1.0, 0.9), scored(2, 0.5), scored(3, None, 0.3)))
+
+    assert found == {
+        "mean_session_reliability": 0.75,
+        "min_session_reliability": 0.5,
+        "mean_session_consistency": 0.6,
+        "min_session_consistency": 0.3,
+    }
+
+
+def test_no_session_gives_no_value() -> None:
+    """Nothing is emitted of an agent without scored sessions."""
+    assert set(values(recent()).values()) == {None}
+    assert recent(scored(1, None)).series() == []
+
+
+def test_readings_tell_what_stands_behind_them() -> None:
+    """The evaluated runs, how many sessions, and the signals that were derived."""
+    reading = recent(scored(1), scored(2, derived=("loop_detection",))).readings()["mean_session_reliability"]
+
+    assert reading.runs == 4
+    assert reading.note == "last 2 sessions; derived: loop_detection"
+
+
+def test_only_the_last_sessions_count() -> None:
+    """The last hundred by when their last run ended, in whatever order they closed."""
+    sessions = [scored(number, 0.0 if number < 5 else 1.0) for number in range(LAST + 5)]
+
+    assert values(recent(*reversed(sessions)))["mean_session_reliability"] == 1.0
+    assert values(recent(*sessions))["mean_session_reliability"] == 1.0
+    assert len(recent(*sessions)) == LAST
+
+
+def test_a_session_scored_again_counts_once() -> None:
+    """With its new score, in its new place."""
+    found = recent(scored(1, 0.2), scored(2, 0.5), scored(1, 0.9)._replace(end_ns=3))
+
+    assert [one.session_id for one in found.sessions()] == ["s2", "s1"]
+    assert values(found)["min_session_reliability"] == 0.5

@@ -10,8 +10,7 @@ import pytest
 from otel_reliability.config import LimitSettings, Settings, WindowSettings
 from otel_reliability.model.run import Outcome, Run, RunChange, RunEvent
 from otel_reliability.testing import call, run
-from otel_reliability.windows.agent import AgentState
-from otel_reliability.windows.agents import AgentRegistry
+from otel_reliability.windows.agents import AgentRegistry, AgentState
 from otel_reliability.windows.window import AgentWindow
 
 SETTINGS = Settings(

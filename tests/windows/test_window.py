@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from otel_reliability.config import Settings, WindowSettings
+from otel_reliability import testing
+from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.windows.agents import AgentRegistry
-from otel_reliability.windows.row_range import rule_of
-from otel_reliability.windows.window import AgentWindow
+from otel_reliability.windows.window import AgentWindow, measure
 from tests.windows.runs import KEY, closed, final, run
 
 
@@ -92,12 +92,6 @@ def test_perturbed_runs_are_in_the_window_and_no_baseline() -> None:
     assert window.newest_ns == 2
 
 
-def test_rules_hold_together() -> None:
-    """With a count and a period both must hold, and no window passes the limit."""
-    both = rule_of(WindowSettings("w", last=7, period=2.5), 5)
-    assert repr(both) == "Rule(n=5, period_ns=2500000000)"
-
-
 def test_failures_alone_make_no_pass_rate() -> None:
     """An error tells a failure by itself and nothing tells a success so: until one is known there is no number of outcomes."""
     failed = run("a", 1, "x", outcome=Outcome.FAILURE, confidence=0.9)
@@ -120,3 +114,24 @@ def test_failures_of_which_none_is_unknown_make_a_pass_rate() -> None:
     window = window_of(*(run(f"run-{at}", at, "x", outcome=Outcome.FAILURE) for at in range(3)))
 
     assert window.reading("pass_at_k").value == 0.0
+
+
+def test_plain_runs_are_measured_in_any_order() -> None:
+    """All metrics of all families, from runs alone."""
+    runs = [
+        testing.run(["search", "book"], number, task_id="refund", outcome=Outcome.SUCCESS, confidence=number / 10)
+        for number in range(1, 6)
+    ]
+    window, reverse = measure(runs), measure(reversed(runs))
+
+    assert window.runs == 5
+    assert window.reading("trajectory_sequence").value == 1.0
+    assert window.reading("path_entropy").value == 0.0
+    assert window.readings() == reverse.readings()
+
+
+def test_the_newest_runs_are_measured() -> None:
+    """Of more than the limit lets in."""
+    window = measure((testing.run((), number) for number in range(5)), Settings(limits=LimitSettings(rows=2)))
+
+    assert [row.run_id for row in window.rows()] == ["run-3", "run-4"]

@@ -23,7 +23,16 @@ from otel_reliability.conventions.base import (
     own_value,
     reported_call,
 )
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
+from otel_reliability.model.span import (
+    CompressionFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    RawLog,
+    RejectionFacts,
+    Tokens,
+    ToolFacts,
+)
 
 AGENT: Final = "claude-code"
 SCOPE: Final = "com.anthropic.claude_code"
@@ -106,6 +115,14 @@ class ClaudeCode(Convention):
                     model=values.text(given.get("model")), response_id=values.text(given.get(REQUEST_ID))
                 )
                 return Event(Kind.MODEL, facts, session, identity, prompt, duration, True, subagent)
+            case "compaction":  # by its time: it may name a prompt that is long done
+                facts = CompressionFacts(
+                    values.integer(given.get("pre_tokens")),
+                    values.integer(given.get("post_tokens")),
+                    values.text(given.get("trigger")),
+                )
+                failed = values.truth(given.get("success")) is False
+                return Event(Kind.COMPRESSION, facts, session, identity, None, duration, failed, subagent)
             case _:
                 return None
 

@@ -13,7 +13,16 @@ from typing import Any, ClassVar, Final
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
+from otel_reliability.model.span import (
+    CompressionFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    RawLog,
+    RejectionFacts,
+    Tokens,
+    ToolFacts,
+)
 
 AGENT: Final = "codex"
 CONVERSATION: Final = "conversation.id"
@@ -23,6 +32,8 @@ TURN_OUTPUT: Final = "codex.turn.token_usage.output_tokens"
 WRAPPER: Final = "exec"
 """In code mode the model calls `exec` with a program that calls the tools: no step, its calls are."""
 SPAWN: Final = "spawn_agent"
+COMPACT: Final = "/compact"
+"""Ends the endpoint that compresses a conversation. One that the agent summarizes itself leaves a span only if a user asked."""
 NAMESPACES: Final = ("multi_agent_v1", "functions")
 """Precede the name of a tool on spans, without a separator."""
 
@@ -34,7 +45,7 @@ _REJECTED: Final = "Rejected("
 
 
 class Codex(Convention):
-    """Spans `session_task.turn` and `handle_responses`, and those in the phase `dispatch` of a tool."""
+    """Spans `session_task.turn`, `session_task.compact` and `handle_responses`, and those in the phase `dispatch` of a tool."""
 
     name: ClassVar[str] = "Codex"
     scopes: ClassVar[tuple[str, ...]] = ("codex_",)
@@ -53,6 +64,8 @@ class Codex(Convention):
             totals = Tokens(own(values.integer, TURN_INPUT), own(values.integer, TURN_OUTPUT))
             facts = InvocationFacts(name=AGENT, tokens=totals)
             return Answer(Kind.AGENT, facts, session=own(values.text, "thread.id"))
+        if span.name == "session_task.compact":
+            return Answer(Kind.COMPRESSION, CompressionFacts(trigger="manual"), session=own(values.text, "thread.id"))
         if span.get(PHASE) == "dispatch":
             name = values.text(span.get("tool_name"))
             if name is None or name == WRAPPER:
@@ -76,15 +89,16 @@ class Codex(Convention):
             case "codex.tool_result":
                 return _result(given, session, duration)
             case "codex.sse_event" if given.get("event.kind") == "response.completed":
-                tokens = Tokens(
-                    values.integer(given.get("input_token_count")), values.integer(given.get("output_token_count"))
-                )
+                tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
                 if tokens == Tokens():
                     return None
                 return Event(Kind.MODEL, ModelFacts(values.text(given.get("model")), tokens=tokens), session, tokens)
-            case "codex.api_request" if given.get("error.message") is not None:
-                facts, attempt = ModelFacts(values.text(given.get("model"))), given.get("attempt")
-                return Event(Kind.MODEL, facts, session, (attempt,), None, duration, failed=True)
+            case "codex.api_request":
+                failed, attempt = given.get("error.message") is not None, given.get("attempt")
+                if str(given.get("endpoint")).endswith(COMPACT):
+                    return Event(Kind.COMPRESSION, CompressionFacts(), session, (attempt,), None, duration, failed)
+                facts = ModelFacts(values.text(given.get("model")))
+                return Event(Kind.MODEL, facts, session, (attempt,), None, duration, failed) if failed else None
             case _:
                 return None
 

@@ -1,17 +1,19 @@
 """GitHub Copilot in VS Code and on the command line: its spans, and what its users did with an answer. Documented, not captured.
 
-Source: documentation of VS Code, "Monitor agent usage with OpenTelemetry". Spans follow the GenAI conventions; the totals on
-`invoke_agent` are those of the whole session. The other events repeat what spans report, and name no conversation.
+Source: documentation of VS Code, "Monitor agent usage with OpenTelemetry", and of the CLI. Spans follow the GenAI conventions;
+the totals on `invoke_agent` are those of the whole session; compressions are events of the span that was active. The other log
+events repeat what spans report, and name no conversation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, Event, SpanView
-from otel_reliability.model.span import InvocationFacts, Kind, RawLog
+from otel_reliability.model.span import CompressionFacts, InvocationFacts, Kind, ModelFacts, RawLog
 
 CONVERSATION: Final = "gen_ai.conversation.id"
 CHAT_SESSION: Final = "copilot_chat.chat_session_id"
@@ -19,6 +21,7 @@ FEEDBACK: Final = "user_feedback"
 EDIT_FEEDBACK: Final = "edit_feedback"
 EDIT_SURVIVAL: Final = "edit_survival"
 """Names of evaluations: none decides an outcome unless `outcome.evaluations` has it."""
+COMPACTION: Final = "github.copilot.session.compaction_"
 _LABELS: Final = {"accepted": "pass", "positive": "pass", "rejected": "fail", "negative": "fail"}
 
 
@@ -38,9 +41,12 @@ class Copilot(Convention):
         if operation is None:
             return None
         answer = genai.by_operation(operation, span)
-        if isinstance(answer.facts, InvocationFacts):
-            return answer._replace(facts=answer.facts._replace(tokens=None))
-        return answer
+        facts = answer.facts
+        if isinstance(facts, InvocationFacts):
+            facts = facts._replace(tokens=None)
+        if isinstance(facts, InvocationFacts | ModelFacts):
+            facts = facts._replace(compressions=tuple(_compressions(span)))
+        return answer._replace(facts=facts)
 
     def read_event(self, log: RawLog) -> Event | None:
         """Read an evaluation by its user; of a run that the event, or its conversation, leads to."""
@@ -61,3 +67,22 @@ class Copilot(Convention):
         if evaluation[1:] == (None, None) or (session is None and not any(log.trace_id)):
             return None
         return Event(Kind.OTHER, None, session or request_id or kind, (request_id,), evaluation=evaluation)
+
+
+def _compressions(span: SpanView) -> Iterator[CompressionFacts]:
+    start_ns = 0
+    for event in sorted(span.events, key=lambda event: event.time_ns):
+        if event.name == f"{COMPACTION}start":
+            start_ns = event.time_ns
+        elif event.name == f"{COMPACTION}complete":
+            before, after, success = (
+                event.attributes.get(f"github.copilot.{name}") for name in ("pre_tokens", "post_tokens", "success")
+            )
+            yield CompressionFacts(
+                values.integer(before),
+                values.integer(after),
+                failed=values.truth(success) is False,
+                start_ns=start_ns or event.time_ns,
+                end_ns=event.time_ns,
+            )
+            start_ns = 0

@@ -7,12 +7,21 @@ failure and the exit code of a command. A prompt of a session has no id of its o
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
+from otel_reliability.model.span import (
+    CompressionFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    RawLog,
+    RejectionFacts,
+    ToolFacts,
+)
 
 AGENT: Final = "gemini-cli"
 SHELL: Final = "run_shell_command"
@@ -77,20 +86,27 @@ class GeminiCli(Convention):
                 identity = (name, prompt_id, duration, size, failed, given.get("error"), given.get("function_args"))
                 return Event(Kind.TOOL, facts, session, identity, None, duration, failed)
             case "gemini_cli.api_response":
-                tokens = Tokens(
-                    values.integer(given.get("input_token_count")), values.integer(given.get("output_token_count"))
-                )
+                tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
                 facts = ModelFacts(values.text(given.get("model")), tokens=tokens)
                 return Event(Kind.MODEL, facts, session, (prompt_id, *tokens), None, duration)
             case "gemini_cli.agent.finish":
                 reason = values.text(given.get("terminate_reason"))
                 goal = None if reason is None else (SUBAGENT_GOAL, None, "pass" if reason == "GOAL" else "fail")
                 return goal and Event(Kind.OTHER, None, session, (given.get("agent_id"),), evaluation=goal)
+            case "gemini_cli.chat_compression":
+                return chat_compression(given, session)
             case "gemini_cli.api_error":
                 facts = ModelFacts(values.text(given.get("model")))
                 return Event(Kind.MODEL, facts, session, (prompt_id, duration), None, duration, failed=True)
             case _:
                 return None
+
+
+def chat_compression(given: Mapping[str, Any], session: str) -> Event:
+    """Return what a compression stands for. The agent discards one that has more tokens than there were."""
+    before, after = values.integer(given.get("tokens_before")), values.integer(given.get("tokens_after"))
+    failed = before is not None and after is not None and after > before
+    return Event(Kind.COMPRESSION, CompressionFacts(before, after), session, (before, after), failed=failed)
 
 
 def _tool_failed(output: Any) -> bool:

@@ -50,7 +50,7 @@ class OpenLLMetry(Convention):
 
     name: ClassVar[str] = "OpenLLMetry"
     needs: ClassVar[frozenset[str]] = frozenset({SPAN_KIND, REQUEST_TYPE})
-    names: ClassVar[str] = r"crewai\.workflow$"
+    names: ClassVar[tuple[str, ...]] = (CREW,)
     keys: ClassVar[frozenset[str]] = frozenset(
         {
             SPAN_KIND, ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, WORKFLOW_NAME, REQUEST_TYPE, TO_AGENT, CREW_ROLE, *SESSIONS,

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from otel_reliability.conventions import values
-from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.adapters import gemini_cli, genai
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, ToolFacts
 
 AGENT: Final = "qwen-code"
 PREFIX: Final = "qwen-code."
@@ -58,6 +58,8 @@ class QwenCode(Convention):
         """Read by event name."""
         given = log.attributes
         session, prompt_id = values.identifier(given.get("session.id")), values.text(given.get("prompt_id"))
+        if session is not None and log.name == f"{PREFIX}chat_compression":
+            return gemini_cli.chat_compression(given, session)
         if session is None or prompt_id is None:
             return None
         prompt, subagent = _prompt(session, prompt_id)
@@ -71,9 +73,7 @@ class QwenCode(Convention):
                 return _tool(given, session, prompt, subagent, duration)
             case "api_response" | "api_error" as name:
                 response_id = values.text(given.get("response_id"))
-                tokens = Tokens(
-                    values.integer(given.get("input_token_count")), values.integer(given.get("output_token_count"))
-                )
+                tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
                 facts = ModelFacts(values.text(given.get("model")), tokens=tokens, response_id=response_id)
                 failed = name == "api_error"
                 identity = (prompt_id, response_id)

@@ -1,18 +1,24 @@
-"""Groups of runs, and metrics that average over groups."""
+"""Groups of runs, the distances of the runs of a group two by two, and metrics that average over groups."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Hashable
-from typing import Generic, NamedTuple, TypeVar
+from operator import mul
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.exact import FixedSum
-from otel_reliability.metrics._support.means import clamp
-from otel_reliability.metrics.base import DEFAULTS, Metric, Rows
-from otel_reliability.metrics.data import PATH, TASK, UNDISTURBED
+from otel_reliability.metrics._support.sums import FixedSum, clamp
+from otel_reliability.metrics.base import DEFAULTS, PATH, TASK, UNDISTURBED, Metric, Rows
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
-from otel_reliability.model.row import BASELINE, OTHER_TASK, Path, Row
+from otel_reliability.model.row import OTHER_TASK, Row
+from otel_reliability.statistics.edits import edit_distances
+
+K = TypeVar("K", bound=Hashable)
+
+
+# --- Groups ---------------------------------------------------------------------------------------------------------------
 
 
 class Share(NamedTuple):
@@ -25,21 +31,18 @@ class Share(NamedTuple):
 
 
 class RunGroup(ABC):
-    """Sums of one group of runs."""
+    """Sums of one group of runs. `runs`, `changed` and `counted` (what the sums contain of it) are those of its metric."""
 
-    __slots__ = ("runs",)
+    __slots__ = ("changed", "counted", "runs")
 
     def __init__(self) -> None:
         self.runs = 0
-        """The number of runs in the group, counted by `Groups`."""
+        self.changed = False
+        self.counted: Share | None = None
 
     @abstractmethod
-    def add(self, row: Row) -> None:
-        """A run enters the group."""
-
-    @abstractmethod
-    def evict(self, row: Row) -> None:
-        """A run leaves the group. Undoes `add` exactly."""
+    def count(self, row: Row, sign: int) -> None:
+        """Count a run that enters the group (1) or leaves it (-1)."""
 
     @abstractmethod
     def share(self) -> Share | None:
@@ -48,81 +51,18 @@ class RunGroup(ABC):
 
 G = TypeVar("G", bound=RunGroup)
 
-
-class Groups(Generic[G]):
-    """Groups by key, and the sums of their contributions.
-
-    A group that changed is asked for its contribution when the sums are read, so an answer costs as much as groups
-    changed since the last one, however many there are. The sums are integers: they do not depend on what has passed through.
-    """
-
-    __slots__ = ("_changed", "_groups", "_new", "_shares", "left_out", "runs", "sums", "weight")
-
-    def __init__(self, new: Callable[[], G], values: int = 1) -> None:
-        self._new = new
-        self._groups: dict[Hashable, G] = {}
-        self._changed: dict[Hashable, None] = {}
-        self._shares: dict[Hashable, Share] = {}
-        self.sums = tuple(FixedSum() for _ in range(values))
-        self.weight = 0
-        self.runs = 0
-        self.left_out = 0
-
-    def get(self, key: Hashable) -> G | None:
-        """Return the group of that key. Only to be asked."""
-        return self._groups.get(key)
-
-    def add(self, key: Hashable, row: Row) -> None:
-        """A run enters the group of that key."""
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = self._new()
-        self._changed[key] = None
-        group.runs += 1
-        group.add(row)
-
-    def evict(self, key: Hashable, row: Row) -> None:
-        """A run leaves the group of that key."""
-        group = self._groups[key]
-        self._changed[key] = None
-        group.runs -= 1
-        group.evict(row)
-
-    def update(self) -> None:
-        """Bring the sums up to date."""
-        changed, self._changed = self._changed, {}
-        for key in changed:
-            old = self._shares.pop(key, None)
-            if old is not None:
-                self._count(old, -1)
-            group = self._groups[key]
-            if not group.runs:
-                del self._groups[key]
-                continue
-            new = group.share()
-            if new is not None:
-                self._shares[key] = new
-                self._count(new, 1)
-
-    def mean(self, at: int = 0) -> Reading:
-        """Return the weighted mean over groups of one of their values, after `update`."""
-        if not self.weight:
-            return NO_EVIDENCE
-        return Reading(self.sums[at].mean(self.weight), self.runs)
-
-    def _count(self, share: Share, sign: int) -> None:
-        values, weight, runs, left_out = share
-        for total, value in zip(self.sums, values, strict=True):
-            total.add(value, sign * weight)
-        self.weight += sign * weight
-        self.runs += sign * runs
-        self.left_out += sign * left_out
+UNGROUPED: Final = object()
+"""The key of a run that is compared with no other."""
 
 
 class GroupMetric(Metric, Generic[G]):
-    """A metric computed for each group of runs, averaged over groups by their weight."""
+    """A metric computed for each group of runs, averaged over groups by their weight.
 
-    __slots__ = ("_rows", "groups")
+    A group that changed is asked for its contribution when the metric is read, so an answer costs as much as groups changed
+    since the last one, however many there are. The sums are integers: they do not depend on what has passed through.
+    """
+
+    __slots__ = ("_changed", "_groups", "_new", "_rows", "_sums", "_weight", "left_out", "runs")
 
     values = 1
     """The number of values that a group gives; the first is the metric's, the others its companions'."""
@@ -130,45 +70,75 @@ class GroupMetric(Metric, Generic[G]):
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         self._rows: Rows | None = None
-        self.groups: Groups[G] = Groups(self.new_group(settings), self.values)
+        self._new = self.new_group(settings)
+        self._groups: dict[Hashable, G] = {}
+        self._changed: list[G] = []
+        self._sums = tuple([FixedSum() for _ in range(self.values)])
+        self._weight = self.runs = self.left_out = 0
 
     @abstractmethod
     def new_group(self, settings: Settings) -> Callable[[], G]:
         """Return what makes an empty group."""
 
     @abstractmethod
-    def counts(self, row: Row) -> bool:
-        """Return whether a run has the data that is compared."""
-
-    @abstractmethod
     def key(self, row: Row) -> Hashable:
-        """Return the key of the group of a run that counts."""
+        """Return the key of the group of a run with the required data; `UNGROUPED` if it is compared with no other."""
 
     def bind(self, rows: Rows) -> None:
         self._rows = rows
 
-    def add(self, row: Row) -> None:
-        if self.counts(row):
-            self.groups.add(self.key(row), row)
-
-    def evict(self, row: Row) -> None:
-        if self.counts(row):
-            self.groups.evict(self.key(row), row)
+    def count(self, row: Row, sign: int) -> None:
+        key = self.key(row)
+        if key is UNGROUPED:
+            return
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = self._new()
+        group.runs += sign
+        group.count(row, sign)
+        if not group.changed:
+            group.changed = True
+            self._changed.append(group)
+        if not group.runs:
+            del self._groups[key]
 
     def value(self) -> Reading:
-        self.groups.update()
-        return self.groups.mean()
+        return self.mean()
 
-    def group_of(self, row: Row) -> G | None:
-        """Return the group of a run, None if the run does not count or the group is empty."""
-        return self.groups.get(self.key(row)) if self.counts(row) else None
+    def mean(self, at: int = 0) -> Reading:
+        """Return the weighted mean over groups of one of their values."""
+        sums = self.sums()
+        return Reading(sums[at].mean(self._weight), self.runs) if self._weight else NO_EVIDENCE
+
+    def sums(self) -> tuple[FixedSum, ...]:
+        """Return the weighted sums over groups of their values."""
+        changed, self._changed = self._changed, []
+        for group in changed:
+            self._count_share(group.counted, -1)
+            group.changed, group.counted = False, group.share() if group.runs else None
+            self._count_share(group.counted, 1)
+        return self._sums
+
+    def _count_share(self, share: Share | None, sign: int) -> None:
+        if share is None:
+            return
+        values, weight, runs, left_out = share
+        for total, value in zip(self._sums, values, strict=True):
+            total.add(value, sign * weight)
+        self._weight += sign * weight
+        self.runs += sign * runs
+        self.left_out += sign * left_out
 
     def rows_with(self) -> Callable[[Row], list[Row]] | None:
         """Return the function from a run that counts to the window's rows of its group, in order; None without a window."""
         window = self._rows
         if window is None:
             return None
-        return lambda row: [one for one in window() if self.counts(one) and self.key(one) == self.key(row)]
+        return lambda row: [one for one in window() if self.concerns(one) and self.key(one) == self.key(row)]
+
+    def group_of(self, row: Row) -> G | None:
+        """Return the group of a run; None if the run is compared with no other, or the group is empty."""
+        return self._groups.get(self.key(row)) if self.concerns(row) else None
 
 
 class PathMetric(GroupMetric[G]):
@@ -186,39 +156,10 @@ class PathMetric(GroupMetric[G]):
         super().__init__(settings)
         self._by_task = settings.metrics.group_by == "task"
 
-    def counts(self, row: Row) -> bool:
-        return row.path is not None and row.condition == BASELINE and not (self._by_task and row.task == OTHER_TASK)
-
     def key(self, row: Row) -> Hashable:
-        return row.task if self._by_task else None
-
-
-class PathGroup(RunGroup):
-    """A group of runs of which only the paths matter."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def count(self, path: Path, times: int) -> None:
-        """Count a path once more (1) or once less (-1)."""
-
-    def add(self, row: Row) -> None:
-        if row.path is not None:
-            self.count(row.path, 1)
-
-    def evict(self, row: Row) -> None:
-        if row.path is not None:
-            self.count(row.path, -1)
-
-
-def of_one_task(value: float | None, runs: int) -> Share | None:
-    """Return a task's contribution to a mean over tasks: its number with weight one; None without a number."""
-    return None if value is None else Share((value,), 1, runs)
-
-
-def repeats_a_task(row: Row) -> bool:
-    """Return whether a run can be compared with others of its task: undisturbed, and of a known task."""
-    return row.task is not None and row.task != OTHER_TASK and row.baseline
+        if not self._by_task:
+            return None
+        return UNGROUPED if row.task == OTHER_TASK else row.task
 
 
 class TaskMean(GroupMetric[G]):
@@ -231,16 +172,202 @@ class TaskMean(GroupMetric[G]):
 
     requires = UNDISTURBED | TASK
 
-    def counts(self, row: Row) -> bool:
-        return repeats_a_task(row)
-
     def key(self, row: Row) -> Hashable:
-        return row.task
+        return UNGROUPED if row.task == OTHER_TASK else row.task
 
     def value(self) -> Reading:
-        mean = super().value()
+        mean, left_out = self.mean(), self.left_out
         if mean.value is None:
             return mean
-        left_out = self.groups.left_out
         note = f"{left_out} runs beyond the limit of distinct paths left out" if left_out else ""
         return Reading(clamp(mean.value), mean.runs, note=note)
+
+
+# --- Pairs ----------------------------------------------------------------------------------------------------------------
+
+ONE: Final = 1 << 52
+"""Distances are whole numbers of 2^-52, so that sums of them are exact and can be undone."""
+
+KNOWN: Final = 65
+SHARES: Final = [[edits * ONE // (longer or 1) for edits in range(longer + 1)] for longer in range(KNOWN)]
+"""The share that each number of edits is of each longer length, for most paths: a lookup costs less than a division."""
+
+Distances: TypeAlias = Callable[[K, list[K]], list[int]]
+"""The distance of one code to each of some others, in units of 2^-52; symmetric, and 0 to itself."""
+
+
+def order(row: Row) -> tuple[int, str]:
+    """Return the order of runs: by end, then by run id."""
+    return row.end_ns, row.run_id
+
+
+def path_code(row: Row) -> str:
+    """Return the code of the path of a run."""
+    return "" if row.path is None else row.path.code
+
+
+def edit_units(code: str, others: list[str]) -> list[int]:
+    """Return the edit distance of a path to each other over the longer length of the two, in units of 2^-52.
+
+    Insert, delete and replace cost 1; two empty paths are equal.
+
+    >>> [share / ONE for share in edit_units("ab", ["ab", "abcd", ""])]
+    [0.0, 0.5, 1.0]
+    """
+    length, edits = len(code), edit_distances(code, others)
+    longer = [size if size > length else length for size in map(len, others)]  # noqa: FURB136 (a call of max takes five times as long)
+    return [
+        SHARES[size][edit] if size < KNOWN else edit * ONE // size for size, edit in zip(longer, edits, strict=True)
+    ]
+
+
+class PairSums(Generic[K]):
+    """Sum of the distances over all pairs of runs, where a run is known by the code of what it did.
+
+    A run that enters or leaves costs one distance to each different code. State: an integer for each different code.
+    """
+
+    __slots__ = ("_distances", "_runs", "total")
+
+    def __init__(self, distances: Distances[K]) -> None:
+        self._distances = distances
+        self._runs: dict[K, int] = {}
+        """Runs of each code."""
+        self.total = 0
+        """The sum over all pairs, in units of 2^-52."""
+
+    def __len__(self) -> int:
+        return sum(self._runs.values())
+
+    def __contains__(self, code: K) -> bool:
+        """Return whether a run has this code."""
+        return code in self._runs
+
+    @property
+    def distinct(self) -> int:
+        """Number of different codes."""
+        return len(self._runs)
+
+    def add(self, code: K) -> None:
+        """Add a run."""
+        self.total += self.distance(code)
+        self._runs[code] = self._runs.get(code, 0) + 1
+
+    def remove(self, code: K) -> None:
+        """Remove a run that was added."""
+        self.total -= self.distance(code)
+        self._runs[code] -= 1
+        if not self._runs[code]:
+            del self._runs[code]
+
+    def distance(self, code: K) -> int:
+        """Return the sum of the distances of a code to all runs, in units of 2^-52."""
+        return sum(map(mul, self._distances(code, list(self._runs)), self._runs.values()))
+
+
+class LatestPairs(RunGroup, Generic[K]):
+    """Pairs of the latest runs of a group, in the order of their ends, that have at most `limit` different codes.
+
+    The limit bounds the cost of one run. Below it all runs count; above it the latest, as many as the limit admits. Which
+    they are depends on the runs alone, not on their order of arrival. Rows are kept only while the limit is reached: `rows`
+    returns those of the group, given one of them. Without it they are kept from the start.
+
+    >>> from otel_reliability.metrics.examples import rows_of
+    >>> pairs = LatestPairs(2, edit_units, path_code)
+    >>> for row in rows_of("a", "a b", "a", "c"):
+    ...     pairs.count(row, 1)
+    >>> len(pairs), pairs.left_out, pairs.mean()
+    (2, 2, 1.0)
+    """
+
+    __slots__ = ("_code", "_limit", "_read_rows", "_rows", "_sums", "left_out")
+
+    def __init__(
+        self,
+        limit: int,
+        distances: Distances[K],
+        code: Callable[[Row], K],
+        rows: Callable[[Row], list[Row]] | None = None,
+    ) -> None:
+        super().__init__()
+        self._limit = limit
+        self._code = code
+        self._read_rows = rows
+        self._rows: list[Row] | None = [] if rows is None else None
+        self._sums = PairSums(distances)
+        self.left_out = 0
+        """The number of runs, the earliest ones, that the limit excludes."""
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def count(self, row: Row, sign: int) -> None:
+        if sign > 0:
+            self._add(row)
+        else:
+            self._evict(row)
+
+    def _add(self, row: Row) -> None:
+        rows = self._rows
+        if rows is None:
+            self._sums.add(self._code(row))
+            if self._sums.distinct <= self._limit or self._read_rows is None:
+                return
+            rows = self._rows = self._read_rows(row)
+        else:
+            at = bisect_left(rows, order(row), key=order)
+            rows.insert(at, row)
+            if at < self.left_out or (at == self.left_out and at > 0):
+                self.left_out += 1
+            else:
+                self._sums.add(self._code(row))
+        self._fit(rows)
+
+    def _evict(self, row: Row) -> None:
+        rows = self._rows
+        if rows is None:
+            self._sums.remove(self._code(row))
+            return
+        at = bisect_left(rows, order(row), key=order)
+        del rows[at]
+        if at < self.left_out:
+            self.left_out -= 1
+        else:
+            self._sums.remove(self._code(row))
+        self._fit(rows)
+        if self._read_rows and not self.left_out and self._sums.distinct <= self._limit // 2:
+            self._rows = None
+
+    def mean(self) -> float | None:
+        """Return the mean distance over all pairs; None for fewer than 2 runs."""
+        runs = len(self)
+        return self._sums.total / (ONE * (runs * (runs - 1) // 2)) if runs >= 2 else None
+
+    def share(self) -> Share | None:
+        """Return 1 − the mean distance, weighing as many as there are runs."""
+        distance, runs = self.mean(), len(self)
+        return None if distance is None else Share((1.0 - distance,), runs, runs, self.left_out)
+
+    def distance(self, row: Row, *, inside: bool) -> Reading:
+        """Return the mean distance of a run to the other runs here; no value without another run.
+
+        `inside`: the run is in the window, so that it is not one of the others.
+        """
+        others = len(self) - (inside and self._counts(row))
+        return Reading(self._sums.distance(self._code(row)) / (ONE * others), others) if others else NO_EVIDENCE
+
+    def _counts(self, row: Row) -> bool:
+        return self._rows is None or bisect_left(self._rows, order(row), key=order) >= self.left_out
+
+    def _fit(self, rows: list[Row]) -> None:
+        """Exclude the earliest runs while there are too many codes, and admit earlier ones while there are not."""
+        sums = self._sums
+        while sums.distinct > self._limit:
+            sums.remove(self._code(rows[self.left_out]))
+            self.left_out += 1
+        while self.left_out and self._fits(self._code(rows[self.left_out - 1])):
+            self.left_out -= 1
+            sums.add(self._code(rows[self.left_out]))
+
+    def _fits(self, code: K) -> bool:
+        return self._sums.distinct < self._limit or code in self._sums

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.data import OUTCOME, UNDISTURBED
+from otel_reliability.metrics._support.sums import Counts
+from otel_reliability.metrics.base import DEFAULTS, OUTCOME, UNDISTURBED, Metric, noted
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
-
-V = TypeVar("V")
 
 Shape: TypeAlias = tuple[int, int]
 """(attempts, passes) of one task."""
@@ -27,26 +25,11 @@ def passes(outcomes: Iterable[float]) -> int:
     return sum(outcome >= 1 for outcome in outcomes)
 
 
-ENDS_COUNT: Final = "counts ends without error as success"
-"""The note of a reading that rests on `outcome.fallback: status`."""
-
-
-def noted(reading: Reading, by_status: int) -> Reading:
-    """A reading that says so where any of its successes is no more than an end without error.
-
-    >>> noted(Reading(0.5, 4, note="k = 2"), by_status=1).note
-    'k = 2; counts ends without error as success'
-    """
-    if not by_status or reading.value is None:
-        return reading
-    return reading._replace(note=f"{reading.note}; {ENDS_COUNT}" if reading.note else ENDS_COUNT)
-
-
-class TaskOutcomes(SumMetric):
+class TaskOutcomes(Metric):
     """A metric that needs no more of each task than how many attempts there were, and how many passed.
 
-    Baseline runs with a known outcome count. State: two integers a task, and how many tasks have each (attempts, passes).
-    Reading costs as many steps as there are different such pairs, not tasks.
+    State: two integers a task, and how many tasks have each (attempts, passes). Reading costs as many steps as there are
+    different such pairs, not tasks.
     """
 
     __slots__ = ("_by_status", "_shapes", "_tasks")
@@ -59,7 +42,7 @@ class TaskOutcomes(SumMetric):
         super().__init__(settings)
         self._by_status = 0
         self._tasks: dict[str | None, Shape] = {}
-        self._shapes: dict[Shape, int] = {}
+        self._shapes = Counts[Shape]()
 
     def repeated(self) -> Mapping[Shape, int]:
         """Return how many tasks have each shape. Runs without a task id are left out: they are repeats of nothing."""
@@ -74,39 +57,26 @@ class TaskOutcomes(SumMetric):
         return noted(reading, self._by_status)
 
     def count(self, row: Row, sign: int) -> None:
-        success, task = row.success, row.task
-        if success is None or not row.baseline or task == OTHER_TASK:
+        task = row.task
+        if task == OTHER_TASK:
             return
         self._by_status += sign * row.by_status
         old = self._tasks.get(task)
         runs, passed = old or (0, 0)
-        new = (runs + sign, passed + sign * success)
+        new = (runs + sign, passed + sign * (row.success is True))
         if new[0]:
             self._tasks[task] = new
         else:
             del self._tasks[task]
         if task is not None:
-            recount(self._shapes, old, new if new[0] else None)
-
-
-def recount(counts: dict[V, int], old: V | None, new: V | None) -> None:
-    """One that was `old` is `new` now; None: it was not there, or is no more.
-
-    >>> counts = {"a": 1}
-    >>> recount(counts, "a", "b")
-    >>> counts
-    {'b': 1}
-    """
-    if new is not None:
-        counts[new] = counts.get(new, 0) + 1
-    if old is not None:
-        counts[old] -= 1
-        if not counts[old]:
-            del counts[old]
+            if new[0]:
+                self._shapes.count(new)
+            if old is not None:
+                self._shapes.count(old, -1)
 
 
 def mean_over_tasks(shapes: Mapping[Shape, int], of_task: Callable[[int, int], float | None]) -> Reading:
-    """The mean of a number of (passes, attempts) over the tasks for which it exists, each task weighing the same.
+    """Return the mean of a number of (passes, attempts) over the tasks for which it exists, each task weighing the same.
 
     >>> mean_over_tasks({(4, 2): 1, (2, 2): 3, (1, 1): 9}, lambda passed, runs: passed / runs if runs > 1 else None)
     Reading(value=0.875, runs=10, parts=(), note='')

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics.consistency.consistency import Consistency, consistency
-from otel_reliability.metrics.consistency.outcome_consistency import (
-    OutcomeAgreement,
-    OutcomeConsistency,
-    outcome_agreement,
-    outcome_consistency,
-)
-from otel_reliability.metrics.consistency.spread import (
-    ConfidenceConsistency,
-    ResourceConsistency,
-    confidence_consistency,
-    resource_consistency,
-)
-from otel_reliability.metrics.consistency.trajectories import (
-    TrajectoryDistribution,
-    TrajectorySequence,
-    trajectory_distribution,
-    trajectory_sequence,
-)
+from otel_reliability.metrics.consistency.consistency import Consistency
+from otel_reliability.metrics.consistency.outcome_consistency import OutcomeAgreement, OutcomeConsistency
+from otel_reliability.metrics.consistency.spread import ConfidenceConsistency, ResourceConsistency
+from otel_reliability.metrics.consistency.trajectories import TrajectoryDistribution, TrajectorySequence
 
 ROWS = (
     OutcomeConsistency,
@@ -31,14 +16,3 @@ ROWS = (
     ResourceConsistency,
     Consistency,
 )
-
-__all__ = [
-    "ROWS",
-    "confidence_consistency",
-    "consistency",
-    "outcome_agreement",
-    "outcome_consistency",
-    "resource_consistency",
-    "trajectory_distribution",
-    "trajectory_sequence",
-]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics._support.aggregates import Composite
-from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.metrics._support.sums import mean_of_present
+from otel_reliability.metrics.base import Composite
 from otel_reliability.model.reading import MetricSpec
 
 
@@ -34,8 +34,6 @@ class Consistency(Composite):
     >>> parts = {"outcome_consistency": Reading(1.0, 8), "resource_consistency": Reading(0.5, 9)}
     >>> Consistency().derive(parts)
     Reading(value=0.75, runs=9, parts=('outcome_consistency', 'resource_consistency'), note='')
-
-    References: HAL Reliability, *Methodology*, "Consistency".
     """
 
     __slots__ = ()

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.means import clamp, mean_of_present
 from otel_reliability.metrics._support.outcomes import TaskOutcomes, mean_over_tasks, passes
-from otel_reliability.metrics._support.profiles import Profile
-from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.metrics._support.sums import clamp, mean_of_present
+from otel_reliability.metrics.base import DEFAULTS, Profile
 from otel_reliability.model.reading import MetricSpec, Reading
+
+EPSILON: Final = 1e-8
 
 
 def agreement(passed: int, runs: int) -> float | None:
@@ -35,20 +36,7 @@ def outcome_agreement(tasks: Iterable[Sequence[float]]) -> float | None:
 
 
 class OutcomeAgreement(TaskOutcomes):
-    """(2p̂ − 1)² over the window: per task, then the mean over tasks of at least 2 runs, each weighing the same.
-
-    State: two integers a task. Reading costs as many steps as tasks have different (attempts, passes).
-
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = OutcomeAgreement()
-    >>> for outcome in ("success", "success", "success", "failure"):
-    ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
-    >>> metric.value()
-    Reading(value=0.25, runs=4, parts=(), note='')
-
-    References: the code behind HAL Reliability, *Methodology*, as it computes "Outcome Consistency" today.
-    """
+    """`outcome_agreement` over the window."""
 
     __slots__ = ()
 
@@ -69,19 +57,14 @@ class OutcomeAgreement(TaskOutcomes):
         return self.noted(mean_over_tasks(self.repeated(), agreement))
 
 
-EPSILON: Final = 1e-8
-
-
 def sameness(passed: int, runs: int) -> float | None:
     """C_out of one task: 1 − s² / (p̂(1 − p̂) + 1e-8), s² the sample variance (K − 1), cut to [0, 1].
 
     s² is K/(K − 1) times p̂(1 − p̂), so the ratio exceeds 1 for any mixed task and the value is 0: one failure in a
     hundred counts as much as fifty. (Only where p̂(1 − p̂) comes near 1e-8 · K does it rise above 0.)
 
-    >>> sameness(5, 5), sameness(0, 5), sameness(4, 5)
-    (1.0, 1.0, 0.0)
-    >>> sameness(1, 1) is None
-    True
+    >>> sameness(5, 5), sameness(0, 5), sameness(4, 5), sameness(1, 1)
+    (1.0, 1.0, 0.0, None)
     """
     if runs < 2:
         return None
@@ -106,24 +89,7 @@ def outcome_consistency(tasks: Iterable[Sequence[float]], profile: Profile = "pu
 
 
 class OutcomeConsistency(TaskOutcomes):
-    """C_out over the window: per task, then the mean over tasks of at least 2 runs, each weighing the same.
-
-    State: two integers a task. Reading costs as many steps as tasks have different (attempts, passes).
-
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = OutcomeConsistency()
-    >>> for task, outcome in (("a", "success"), ("a", "success"), ("b", "success"), ("b", "failure"), ("c", "failure")):
-    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
-    ...     print(metric.value().value)
-    None
-    1.0
-    1.0
-    0.5
-    0.5
-
-    References: HAL Reliability, *Methodology*, "Outcome Consistency".
-    """
+    """`outcome_consistency` over the window."""
 
     __slots__ = ("_of_task",)
 

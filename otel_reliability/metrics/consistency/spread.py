@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.exact import units
-from otel_reliability.metrics._support.groups import RunGroup, Share, TaskMean, of_one_task
-from otel_reliability.metrics._support.means import mean_of_present, present
-from otel_reliability.metrics.data import CONFIDENCE, TASK, UNDISTURBED
+from otel_reliability.metrics._support.groups import RunGroup, Share, TaskMean
+from otel_reliability.metrics._support.sums import mean_of_present, units
+from otel_reliability.metrics.base import CONFIDENCE, TASK, UNDISTURBED
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 
@@ -18,54 +18,47 @@ from otel_reliability.model.row import Row
 class Spread:
     """Count, sum and sum of squares of whole numbers: enough for a coefficient of variation.
 
-    The coefficient is a ratio, so the unit of the numbers (nanoseconds, `exact.units`) does not matter, as long as it is one.
+    The coefficient is a ratio, so the unit of the numbers (nanoseconds, `sums.units`) does not matter, as long as it is one.
 
     >>> spread = Spread()
     >>> for cost in (1, 2, 3):
-    ...     spread.add(cost)
+    ...     spread.count(cost)
     >>> spread.variation()
     0.5
-    >>> spread.evict(3)
+    >>> spread.count(3, -1)
     >>> round(spread.variation(), 6)
     0.471405
     """
 
-    __slots__ = ("count", "squares", "total")
+    __slots__ = ("_count", "_squares", "_total")
 
     def __init__(self) -> None:
-        self.count = 0
-        self.total = 0
-        self.squares = 0
+        self._count = self._total = self._squares = 0
 
-    def add(self, value: int) -> None:
-        """A value enters."""
-        self.count += 1
-        self.total += value
-        self.squares += value * value
-
-    def evict(self, value: int) -> None:
-        """A value that was added leaves."""
-        self.count -= 1
-        self.total -= value
-        self.squares -= value * value
+    def count(self, value: int, sign: int = 1) -> None:
+        """Count a value that enters (1) or leaves (-1)."""
+        self._count += sign
+        self._total += sign * value
+        self._squares += sign * value * value
 
     def variation(self) -> float | None:
         """Sample standard deviation (K − 1) over mean; None with fewer than 2 values or without a mean above 0."""
-        n, total = self.count, self.total
+        n, total = self._count, self._total
         if n < 2 or total <= 0:
             return None
-        return math.sqrt(n * (n * self.squares - total * total) / ((n - 1) * total * total))
+        return math.sqrt(n * (n * self._squares - total * total) / ((n - 1) * total * total))
 
 
-def variation(values: Iterable[float]) -> float | None:
-    """Sample standard deviation (K − 1) over mean of plain numbers; None with fewer than 2 or without a mean above 0.
+def variation(values: Iterable[float | None]) -> float | None:
+    """Return `Spread.variation` of plain numbers. Absent ones (None, or not finite) are left out.
 
-    >>> variation([1, 2, 3])
+    >>> variation([1, 2, None, 3])
     0.5
     """
     spread = Spread()
     for value in values:
-        spread.add(units(float(value)))
+        if value is not None and math.isfinite(value):
+            spread.count(units(float(value)))
     return spread.variation()
 
 
@@ -78,6 +71,48 @@ def steadiness(variation: float | None) -> float | None:
     return None if variation is None else math.exp(-variation)
 
 
+Amounts: TypeAlias = Callable[[Row], tuple[int | None, ...]]
+"""Returns the whole numbers of each kind that a run has."""
+
+
+class Spreads(RunGroup):
+    """The spread of each kind of amount of one task's runs."""
+
+    __slots__ = ("_amounts", "_spreads")
+
+    def __init__(self, amounts: Amounts, kinds: int) -> None:
+        super().__init__()
+        self._amounts = amounts
+        self._spreads = tuple([Spread() for _ in range(kinds)])
+
+    def count(self, row: Row, sign: int) -> None:
+        for spread, amount in zip(self._spreads, self._amounts(row), strict=True):
+            if amount is not None:
+                spread.count(amount, sign)
+
+    def share(self) -> Share | None:
+        value = steadiness(mean_of_present([spread.variation() for spread in self._spreads]))
+        return None if value is None else Share((value,), 1, self.runs)
+
+
+class SpreadMean(TaskMean[Spreads]):
+    """exp(−mean CV over the kinds of amounts that can be compared): per task, then the mean over tasks.
+
+    State: for each kind a count, a sum and a sum of squares in whole numbers, a task. Reading computes the tasks that changed.
+    """
+
+    __slots__ = ()
+
+    kinds = 1
+
+    def new_group(self, settings: Settings) -> Callable[[], Spreads]:
+        return lambda: Spreads(self.amounts, self.kinds)
+
+    @abstractmethod
+    def amounts(self, row: Row) -> tuple[int | None, ...]:
+        """Return the whole numbers of each kind that a run has."""
+
+
 def confidence_consistency(tasks: Iterable[Sequence[float | None]]) -> float | None:
     """C_conf: exp(−s / mean) of the confidences of a task's attempts, s with K − 1, then the mean over tasks.
 
@@ -87,42 +122,11 @@ def confidence_consistency(tasks: Iterable[Sequence[float | None]]) -> float | N
     >>> round(confidence_consistency([[0.8, 0.8, 0.8], [0.5, 1.0, None]]), 4)
     0.8121
     """
-    return mean_of_present(steadiness(variation(present(confidences))) for confidences in tasks)
+    return mean_of_present(steadiness(variation(confidences)) for confidences in tasks)
 
 
-class _Confidences(RunGroup):
-    __slots__ = ("_spread",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._spread = Spread()
-
-    def add(self, row: Row) -> None:
-        if row.confidence is not None:
-            self._spread.add(units(row.confidence))
-
-    def evict(self, row: Row) -> None:
-        if row.confidence is not None:
-            self._spread.evict(units(row.confidence))
-
-    def share(self) -> Share | None:
-        return of_one_task(steadiness(self._spread.variation()), self.runs)
-
-
-class ConfidenceConsistency(TaskMean[_Confidences]):
-    """C_conf over the window: per task, then the mean over tasks with 2 confidences, each weighing the same.
-
-    State: exact sums of confidences and of their squares, one pair a task. Reading computes the tasks that changed.
-
-    >>> from otel_reliability.metrics.examples import row
-    >>> metric = ConfidenceConsistency()
-    >>> for confidence in (0.5, None, 1.0):
-    ...     metric.add(row(task="refund", confidence=confidence))
-    >>> print(f"{metric.value().value:.4f}", metric.value().runs)
-    0.6241 2
-
-    References: HAL Reliability, *Methodology*, "Confidence Consistency".
-    """
+class ConfidenceConsistency(SpreadMean):
+    """`confidence_consistency` over the window."""
 
     __slots__ = ()
 
@@ -141,11 +145,8 @@ class ConfidenceConsistency(TaskMean[_Confidences]):
         interval="tasks",
     )
 
-    def new_group(self, settings: Settings) -> Callable[[], _Confidences]:
-        return _Confidences
-
-    def counts(self, row: Row) -> bool:
-        return row.confidence is not None and super().counts(row)
+    def amounts(self, row: Row) -> tuple[int | None, ...]:
+        return (None if row.confidence is None else units(row.confidence),)
 
 
 ERRORS: Final = "errors"
@@ -153,89 +154,31 @@ KINDS: Final = ("cost", "time", "model_calls", "actions", ERRORS, "latency")
 """What an attempt can cost: money, duration, model calls, tool calls, failed tool calls, mean duration of a model call."""
 
 
-def is_evidence(kind: str, amount: float) -> bool:
-    """Return whether an attempt's amount of a resource counts: 0 is missing, for most meters report 0 for *not measured*.
-
-    Errors keep their zeros: no failed call is a fact.
-
-    >>> is_evidence("cost", 0.0), is_evidence("errors", 0)
-    (False, True)
-    """
-    return amount > 0 or (kind == ERRORS and amount == 0)
-
-
 def resource_consistency(tasks: Iterable[Mapping[str, Sequence[float | None]]]) -> float | None:
     """C_res: exp(−mean CV over the kinds a task has evidence of), CV with K − 1, then the mean over tasks.
 
     Each task maps kinds (`KINDS`) to one amount an attempt. A kind needs 2 amounts and a mean above 0. All attempts
-    count, whatever their outcome.
+    count, whatever their outcome. An amount of 0 is missing, for most meters report 0 for *not measured*; but no failed call
+    is a fact.
 
-    >>> round(resource_consistency([{"cost": [1, 2, 3], "errors": [0, 0, 0]}]), 4)
+    >>> round(resource_consistency([{"cost": [1, 2, 3, 0], "errors": [0, 0, 0]}]), 4)
     0.6065
     """
-    return mean_of_present(_of_task(task) for task in tasks)
-
-
-def _of_task(task: Mapping[str, Sequence[float | None]]) -> float | None:
-    kinds = (variation(_evidence(kind, task.get(kind, ()))) for kind in KINDS)
-    return steadiness(mean_of_present(kinds))
-
-
-def _evidence(kind: str, amounts: Sequence[float | None]) -> list[float]:
-    return [amount for amount in present(amounts) if is_evidence(kind, amount)]
-
-
-def amounts(row: Row) -> tuple[int | None, ...]:
-    """Return the cost of a run, in the order of `KINDS`, where it counts: whole numbers, each kind in a unit of its own."""
-    return (
-        units(row.cost) if row.cost else None,
-        max(row.end_ns - row.start_ns, 0) or None,
-        row.model_calls or None,
-        row.tool_calls or None,
-        row.failed_calls,
-        row.latency_ns or None,
+    return mean_of_present(
+        steadiness(mean_of_present(variation(_known(kind, task.get(kind, ()))) for kind in KINDS)) for task in tasks
     )
 
 
-class _Resources(RunGroup):
-    __slots__ = ("_spreads",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._spreads = tuple(Spread() for _ in KINDS)
-
-    def add(self, row: Row) -> None:
-        for spread, amount in zip(self._spreads, amounts(row), strict=True):
-            if amount is not None:
-                spread.add(amount)
-
-    def evict(self, row: Row) -> None:
-        for spread, amount in zip(self._spreads, amounts(row), strict=True):
-            if amount is not None:
-                spread.evict(amount)
-
-    def share(self) -> Share | None:
-        kinds = mean_of_present(spread.variation() for spread in self._spreads)
-        return of_one_task(steadiness(kinds), self.runs)
+def _known(kind: str, amounts: Sequence[float | None]) -> list[float]:
+    return [amount for amount in amounts if amount is not None and (amount > 0 or (kind == ERRORS and amount == 0))]
 
 
-class ResourceConsistency(TaskMean[_Resources]):
-    """C_res over the window: per task, then the mean over tasks that have a kind of resource to compare.
-
-    State: for each kind of resource a count, a sum and a sum of squares in whole numbers, a task. Reading computes the tasks
-    that changed.
-
-    >>> from otel_reliability.metrics.examples import row
-    >>> metric = ResourceConsistency()
-    >>> for cost in (1.0, 2.0, 3.0):
-    ...     metric.add(row(task="refund", start_ns=0, end_ns=0, cost=cost))
-    >>> print(f"{metric.value().value:.4f}")
-    0.6065
-
-    References: HAL Reliability, *Methodology*, "Resource Consistency".
-    """
+class ResourceConsistency(SpreadMean):
+    """`resource_consistency` over the window."""
 
     __slots__ = ()
+
+    kinds = len(KINDS)
 
     spec = MetricSpec(
         name="resource_consistency",
@@ -250,5 +193,12 @@ class ResourceConsistency(TaskMean[_Resources]):
         interval="tasks",
     )
 
-    def new_group(self, settings: Settings) -> Callable[[], _Resources]:
-        return _Resources
+    def amounts(self, row: Row) -> tuple[int | None, ...]:
+        return (
+            units(row.cost) if row.cost else None,
+            max(row.end_ns - row.start_ns, 0) or None,
+            row.model_calls or None,
+            row.tool_calls or None,
+            row.failed_calls,
+            row.latency_ns or None,
+        )

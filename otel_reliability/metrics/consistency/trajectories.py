@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import combinations
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.groups import Share, TaskMean
-from otel_reliability.metrics._support.means import clamp, mean_of_present
-from otel_reliability.metrics._support.outcomes import noted
-from otel_reliability.metrics._support.pairs import ONE, Distances, LatestPairs, edit_units, path_code
-from otel_reliability.metrics._support.profiles import Profile
-from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.metrics.data import OUTCOME, PATH, TASK, UNDISTURBED
+from otel_reliability.metrics._support.groups import (
+    ONE,
+    UNGROUPED,
+    Distances,
+    LatestPairs,
+    Share,
+    TaskMean,
+    edit_units,
+    path_code,
+)
+from otel_reliability.metrics._support.sums import clamp, mean_of_present
+from otel_reliability.metrics.base import DEFAULTS, OUTCOME, PATH, TASK, UNDISTURBED, Profile, noted
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.statistics.edits import edit_shares
@@ -35,7 +40,8 @@ class Trajectories(LatestPairs[str]):
 class TrajectoryMean(TaskMean[Trajectories]):
     """1 − the mean distance over the pairs of a task's successful attempts with a non-empty path, then the mean over tasks.
 
-    Failures are left out: they may differ for reasons of their own.
+    Failures are left out: they may differ for reasons of their own. State: an integer for each distinct path. A run that enters
+    or leaves costs one distance to each distinct path of its task. At most `limits.paths` distinct paths a task, the latest.
     """
 
     __slots__ = ("_by_status",)
@@ -46,13 +52,9 @@ class TrajectoryMean(TaskMean[Trajectories]):
         super().__init__(settings)
         self._by_status = 0
 
-    def add(self, row: Row) -> None:
-        super().add(row)
-        self._by_status += row.by_status and self.counts(row)
-
-    def evict(self, row: Row) -> None:
-        super().evict(row)
-        self._by_status -= row.by_status and self.counts(row)
+    def count(self, row: Row, sign: int) -> None:
+        super().count(row, sign)
+        self._by_status += sign * (row.by_status and self.key(row) is not UNGROUPED)
 
     def value(self) -> Reading:
         return noted(super().value(), self._by_status)
@@ -65,8 +67,8 @@ class TrajectoryMean(TaskMean[Trajectories]):
         distances = self.distances(settings)
         return lambda: Trajectories(settings.limits.paths, distances, path_code, self.rows_with())
 
-    def counts(self, row: Row) -> bool:
-        return row.success is True and row.path is not None and bool(row.path.code) and super().counts(row)
+    def key(self, row: Row) -> Hashable:
+        return super().key(row) if row.success and path_code(row) else UNGROUPED
 
 
 def proportions(counts: Mapping[str, int]) -> dict[str, float]:
@@ -155,23 +157,9 @@ def distances(code: str, others: list[str], profile: Profile = "published") -> l
 
 
 class TrajectoryDistribution(TrajectoryMean):
-    """C_traj_d over the window: the successful attempts of a task pair by pair, then the mean over tasks.
+    """`trajectory_distribution` over the window.
 
-    State: an integer for each distinct path. A run that enters or leaves costs one distance to each distinct path of its
-    task. At most `limits.paths` distinct paths a task, the latest.
-
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = TrajectoryDistribution()
-    >>> for path in ("search reply", "reply search", "search ask reply close"):
-    ...     metric.add(row(path, task="refund", outcome=Outcome.SUCCESS))
-    ...     print(metric.value().value)
-    None
-    1.0
-    0.6280
-
-    References: HAL Reliability, *Methodology*, "Trajectory Distribution Consistency"; J. Lin, *Divergence Measures Based on
-    the Shannon Entropy* (1991).
+    References: J. Lin, *Divergence Measures Based on the Shannon Entropy* (1991).
     """
 
     __slots__ = ()
@@ -210,24 +198,7 @@ def trajectory_sequence(tasks: Iterable[Sequence[Sequence[str]]]) -> float | Non
 
 
 class TrajectorySequence(TrajectoryMean):
-    """C_traj_s over the window: the successful attempts of a task pair by pair, then the mean over tasks.
-
-    State: an integer for each distinct path. A run that enters or leaves costs one distance to each distinct path of its
-    task. At most `limits.paths` distinct paths a task, the latest.
-
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = TrajectorySequence()
-    >>> for path in ("search reply", "search reply", "search ask reply close"):
-    ...     metric.add(row(path, task="refund", outcome=Outcome.SUCCESS))
-    ...     print(metric.value().value)
-    None
-    1.0
-    0.6667
-
-    References: HAL Reliability, *Methodology*, "Trajectory Sequence Consistency"; V. I. Levenshtein, *Binary codes capable of
-    correcting deletions, insertions and reversals* (1966).
-    """
+    """`trajectory_sequence` over the window."""
 
     __slots__ = ()
 

@@ -10,9 +10,9 @@ from math import isqrt
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.outcomes import TaskOutcomes, noted, recount
-from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.data import OUTCOME, UNDISTURBED
+from otel_reliability.metrics._support.outcomes import TaskOutcomes
+from otel_reliability.metrics._support.sums import Counts
+from otel_reliability.metrics.base import DEFAULTS, OUTCOME, UNDISTURBED, Metric, noted
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 
@@ -20,23 +20,15 @@ Attempt: TypeAlias = tuple[int, str, bool]
 """(start, run id, success): attempts compare by when they began."""
 
 
-def attempt_of(row: Row) -> Attempt | None:
-    """The attempt that a row is; None for a perturbed run, or one whose outcome is unknown."""
-    success = row.success
-    if success is None or not row.baseline or row.task == OTHER_TASK:
-        return None
-    return (row.start_ns, row.run_id, success)
-
-
 def attempts_of(rows: Iterable[Row]) -> dict[str | None, list[bool]]:
-    """The outcomes of each task's attempts in order. Where any run names a task, those that name none are left out;
-    where none does, all are attempts at one task, None.
+    """Return the outcomes of each task's attempts (undisturbed runs of known outcome) in order.
+
+    Where any run names a task, those that name none are left out; where none does, all are attempts at one task, None.
     """
     found: dict[str | None, list[Attempt]] = {}
     for row in rows:
-        attempt = attempt_of(row)
-        if attempt is not None:
-            found.setdefault(row.task, []).append(attempt)
+        if row.success is not None and row.baseline and row.task != OTHER_TASK:
+            found.setdefault(row.task, []).append((row.start_ns, row.run_id, row.success))
     if len(found) > 1:
         found.pop(None, None)
     return {task: [success for _, _, success in sorted(attempts)] for task, attempts in found.items()}
@@ -47,7 +39,7 @@ Numbers: TypeAlias = tuple[int, ...]
 
 
 def worst_of(worst: Callable[[Iterable[int]], int], tasks: Mapping[Numbers, int], at: int = 1) -> Reading:
-    """The worst of one number over tasks, given how many tasks have the same numbers.
+    """Return the worst of one number over tasks, given how many tasks have the same numbers.
 
     >>> worst_of(min, {(4, 60): 2, (3, 90): 1})
     Reading(value=60.0, runs=11, parts=(), note='worst of 3 tasks')
@@ -79,26 +71,22 @@ class WorstTask(Metric):
         self._tasks: dict[str | None, list[Attempt]] = {}
         self._changed: dict[str | None, None] = {}
         self._numbers: dict[str | None, Numbers] = {}
-        self._worst: dict[Numbers, int] = {}
+        self._worst = Counts[Numbers]()
 
     @abstractmethod
     def numbers(self, outcomes: Sequence[bool]) -> Numbers:
         """Return the numbers of the attempts at one task, of which there is at least one."""
 
-    def add(self, row: Row) -> None:
-        attempt = attempt_of(row)
-        if attempt is not None:
-            self._by_status += row.by_status
-            insort(self._tasks.setdefault(row.task, []), attempt)
-            self._changed[row.task] = None
-
-    def evict(self, row: Row) -> None:
-        attempt = attempt_of(row)
-        if attempt is not None:
-            self._by_status -= row.by_status
-            attempts = self._tasks[row.task]
+    def count(self, row: Row, sign: int) -> None:
+        if row.task == OTHER_TASK:
+            return
+        self._by_status += sign * row.by_status
+        attempts, attempt = self._tasks.setdefault(row.task, []), (row.start_ns, row.run_id, row.success is True)
+        if sign > 0:
+            insort(attempts, attempt)
+        else:
             del attempts[bisect_left(attempts, attempt)]
-            self._changed[row.task] = None
+        self._changed[row.task] = None
 
     def value(self) -> Reading:
         return noted(worst_of(min, self.tasks()), self._by_status)
@@ -111,15 +99,16 @@ class WorstTask(Metric):
         return self._worst or ({self._numbers[None]: 1} if None in self._numbers else {})
 
     def _renew(self, task: str | None) -> None:
-        old = self._numbers.pop(task, None)
-        attempts = self._tasks[task]
-        if attempts:
-            outcomes = [success for _, _, success in attempts]
-            self._numbers[task] = (len(outcomes), *self.numbers(outcomes))
-        else:
+        old, attempts = self._numbers.pop(task, None), self._tasks[task]
+        if old is not None and task is not None:
+            self._worst.count(old, -1)
+        if not attempts:
             del self._tasks[task]
+            return
+        outcomes = [success for _, _, success in attempts]
+        new = self._numbers[task] = (len(outcomes), *self.numbers(outcomes))
         if task is not None:
-            recount(self._worst, old, self._numbers.get(task))
+            self._worst.count(new)
 
 
 def graceful_degradation(outcomes: Sequence[float]) -> int | None:
@@ -140,24 +129,7 @@ def graceful_degradation(outcomes: Sequence[float]) -> int | None:
 
 
 class GracefulDegradation(WorstTask):
-    """The graceful degradation of the least graceful task of the window.
-
-    State: one entry a run. Reading looks through the attempts of the tasks that changed. Where no run names a task, the
-    window is taken as attempts at one.
-
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = GracefulDegradation()
-    >>> for outcome in ("success", "success", "success", "failure"):
-    ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
-    ...     print(metric.value().value)
-    100.0
-    100.0
-    100.0
-    60.0
-
-    References: mcptest, *Reliability reporting beyond pass^k*, "Graceful Degradation Score".
-    """
+    """`graceful_degradation` of the least graceful task of the window."""
 
     __slots__ = ()
 
@@ -194,20 +166,7 @@ def variance_amplification(passed: int, runs: int) -> int | None:
 
 
 class VarianceAmplification(TaskOutcomes):
-    """The variance amplification of the flakiest task of the window. State: two integers a task.
-
-    Where no run names a task, the window is taken as attempts at one.
-
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = VarianceAmplification()
-    >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "success")):
-    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
-    >>> metric.value()
-    Reading(value=100.0, runs=3, parts=(), note='worst of 2 tasks')
-
-    References: mcptest, *Reliability reporting beyond pass^k*, "Variance Amplification Factor".
-    """
+    """`variance_amplification` of the flakiest task of the window; where no run names a task, the window is attempts at one."""
 
     __slots__ = ()
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
+from otel_reliability.metrics.base import Series
 from otel_reliability.metrics.passes.attempts import Numbers, WorstTask, worst_of
 from otel_reliability.metrics.passes.series import EMITTED_K
-from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.reading import MetricSpec
 
 LONGEST: Final = 1_000
 """Entries of a curve that are computed; a longer batch keeps its last entry beside the first of these."""
@@ -50,8 +51,7 @@ def decay_curve(outcomes: Sequence[float]) -> tuple[int, ...]:
 class DecayCurve(WorstTask):
     """The end of the decay curve of the worst task of the window, and as a series the points of the curve.
 
-    The point at k is that of the task whose curve is lowest there, for each k that every task has. State: one entry a run.
-    Reading looks through the attempts of the tasks that changed. Where no run names a task, the window is attempts at one.
+    The point at k is that of the task whose curve is lowest there, for each k that every task has.
 
     >>> from otel_reliability.metrics.examples import row
     >>> from otel_reliability.model.run import Outcome
@@ -60,8 +60,6 @@ class DecayCurve(WorstTask):
     ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
     >>> metric.value().value, [(attributes[0][1], reading.value) for attributes, reading in metric.series()]
     (31.0, [('1', 100.0), ('2', 100.0), ('4', 31.0)])
-
-    References: mcptest, *Reliability reporting beyond pass^k*, "Reliability Decay Curve".
     """
 
     __slots__ = ()
@@ -85,7 +83,7 @@ class DecayCurve(WorstTask):
         points = (entry(passed[k - 1], k) for k in EMITTED_K if k <= len(passed))
         return (entry(passed[-1], len(passed)), *points)
 
-    def series(self) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+    def series(self) -> Series:
         tasks = self.tasks()
         least = min((numbers[0] for numbers in tasks), default=0)
         points = [(at, k) for at, k in enumerate(EMITTED_K, 2) if k <= least]

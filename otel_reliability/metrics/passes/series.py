@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import comb
-from typing import Final
+from typing import ClassVar, Final
 
-from otel_reliability.metrics._support.means import mean_of_present
 from otel_reliability.metrics._support.outcomes import Shape, TaskOutcomes, mean_over_tasks, passes
+from otel_reliability.metrics._support.sums import mean_of_present
+from otel_reliability.metrics.base import Series
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 
 LARGEST_K: Final = 8
@@ -17,17 +17,15 @@ EMITTED_K: Final = (1, 2, 4, 8)
 
 
 class PassSeries(TaskOutcomes):
-    """The mean over tasks of an estimate for k attempts, k = 1 … min(least attempts of a task, 8).
+    """The mean over tasks of an estimate for k attempts, k = 1 … min(least attempts of a task, 8): a series of k.
 
-    Where no run names a task, the window is taken as attempts at one. State: two integers a task; reading costs as many steps
-    as tasks have different (attempts, passes), for each k.
+    The plain reading is that at the greatest k. Where no run names a task, the window is taken as attempts at one.
     """
 
     __slots__ = ()
 
-    @abstractmethod
-    def estimate(self, passed: int, runs: int, k: int) -> float:
-        """The estimate of one task."""
+    estimate: ClassVar[Callable[..., float]]
+    """The estimate of one task from its passes, its attempts and k."""
 
     def by_k(self) -> dict[int, Reading]:
         """The reading for each k, from 1 on."""
@@ -41,7 +39,7 @@ class PassSeries(TaskOutcomes):
         k = min((*(runs for runs, _ in shapes), LARGEST_K))
         return self.noted(self._at(shapes, k)._replace(note=f"k = {k}")) if shapes else NO_EVIDENCE
 
-    def series(self) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+    def series(self) -> Series:
         found = self.by_k()
         return tuple(((("k", str(k)),), found[k]) for k in EMITTED_K if k in found)
 
@@ -66,12 +64,11 @@ def pass_at_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
     >>> pass_at_k([[1, 0, 0, 0], [1, 1, 1, 1]], 2)
     0.75
     """
-    counted = ((passes(outcomes), len(outcomes)) for outcomes in tasks)
-    return mean_of_present(any_of(passed, runs, k) for passed, runs in counted if runs >= k)
+    return mean_of_present(any_of(passes(one), len(one), k) for one in tasks if len(one) >= k)
 
 
 class PassAtK(PassSeries):
-    """pass@k over the window, a series of k; the plain reading is that at the greatest k.
+    """`pass_at_k` over the window.
 
     >>> from otel_reliability.metrics.examples import row
     >>> from otel_reliability.model.run import Outcome
@@ -80,8 +77,6 @@ class PassAtK(PassSeries):
     ...     metric.add(row(task=task, outcome=Outcome(outcome)))
     >>> {k: reading.value for k, reading in metric.by_k().items()}
     {1: 0.25, 2: 0.5}
-
-    References: M. Chen et al., *Evaluating Large Language Models Trained on Code* (2021).
     """
 
     __slots__ = ()
@@ -99,8 +94,7 @@ class PassAtK(PassSeries):
         interval="tasks",
     )
 
-    def estimate(self, passed: int, runs: int, k: int) -> float:
-        return any_of(passed, runs, k)
+    estimate = staticmethod(any_of)
 
 
 def all_of(passed: int, runs: int, k: int) -> float:
@@ -121,23 +115,11 @@ def pass_hat_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
     >>> pass_hat_k([[1, 1, 1, 0], [1, 1, 1, 1]], 2)
     0.75
     """
-    counted = ((passes(outcomes), len(outcomes)) for outcomes in tasks)
-    return mean_of_present(all_of(passed, runs, k) for passed, runs in counted if runs >= k)
+    return mean_of_present(all_of(passes(one), len(one), k) for one in tasks if len(one) >= k)
 
 
 class PassHatK(PassSeries):
-    """pass^k over the window, a series of k; the plain reading is that at the greatest k.
-
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = PassHatK()
-    >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "success"), ("b", "success"), ("b", "success")):
-    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
-    >>> {k: reading.value for k, reading in metric.by_k().items()}
-    {1: 0.75, 2: 0.5}
-
-    References: S. Yao et al., *τ-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains* (2024).
-    """
+    """`pass_hat_k` over the window."""
 
     __slots__ = ()
 
@@ -154,5 +136,4 @@ class PassHatK(PassSeries):
         interval="tasks",
     )
 
-    def estimate(self, passed: int, runs: int, k: int) -> float:
-        return all_of(passed, runs, k)
+    estimate = staticmethod(all_of)

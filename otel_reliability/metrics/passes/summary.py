@@ -34,13 +34,7 @@ class ReliabilitySummary(NamedTuple):
         >>> summarize([1, 1, 1, 0]).metrics_object()["reliability.passhat_k"]
         31
         """
-        return {
-            f"{TARGET_PREFIX}runs": self.runs,
-            f"{TARGET_PREFIX}pass_at_k": self.pass_at_k,
-            f"{TARGET_PREFIX}passhat_k": self.passhat_k,
-            f"{TARGET_PREFIX}variance_amplification": self.variance_amplification,
-            f"{TARGET_PREFIX}graceful_degradation": self.graceful_degradation,
-        }
+        return {f"{TARGET_PREFIX}{name}": value for name, value in self._asdict().items() if name != "decay_curve"}
 
     def resolve_target(self, path: str) -> int | None:
         """The value a dot path names; None, never 0, for any other path.

@@ -5,21 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.aggregates import Composite
-from otel_reliability.metrics._support.exact import ExactSum
-from otel_reliability.metrics._support.means import mean_of_present
-from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.metrics._support.sums import ExactSum, mean_of_present
+from otel_reliability.metrics.base import DEFAULTS, Composite
 from otel_reliability.metrics.predictability.samples import ConfidenceMetric, samples
 from otel_reliability.model.reading import MetricSpec
-
-
-def squared_error(confidence: float, success: bool) -> float:
-    """(c − y)² of one attempt.
-
-    >>> squared_error(0.5, True)
-    0.25
-    """
-    return (confidence - success) ** 2
 
 
 def brier_score(confidences: Sequence[float | None], outcomes: Sequence[float]) -> float | None:
@@ -30,25 +19,14 @@ def brier_score(confidences: Sequence[float | None], outcomes: Sequence[float]) 
     >>> brier_score([0.9, 0.2], [1, 0])
     0.975
     """
-    error = mean_of_present(squared_error(*sample) for sample in samples(confidences, outcomes))
+    error = mean_of_present((confidence - success) ** 2 for confidence, success in samples(confidences, outcomes))
     return None if error is None else 1.0 - error
 
 
 class BrierScore(ConfidenceMetric):
-    """P_brier over the window. State: a count and the exact sum of the squared errors.
+    """`brier_score` over the window. State: a count and the exact sum of the squared errors.
 
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = BrierScore()
-    >>> for confidence, outcome in ((0.5, "success"), (0.9, "failure"), (0.9, "completed")):
-    ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.value().value)
-    0.75
-    0.47
-    0.47
-
-    References: HAL Reliability, *Methodology*, "Brier Score"; G. W. Brier, *Verification of Forecasts Expressed in Terms of
-    Probability* (1950).
+    References: G. W. Brier, *Verification of Forecasts Expressed in Terms of Probability* (1950).
     """
 
     __slots__ = ("_errors",)
@@ -71,7 +49,7 @@ class BrierScore(ConfidenceMetric):
         self._errors = ExactSum()
 
     def count_sample(self, confidence: float, success: bool, sign: int) -> None:
-        self._errors.add(squared_error(confidence, success), sign)
+        self._errors.add((confidence - success) ** 2, sign)
 
     def estimate(self) -> float | None:
         return 1.0 - self._errors.mean(self._runs)
@@ -92,8 +70,6 @@ class Predictability(Composite):
     >>> from otel_reliability.model.reading import Reading
     >>> Predictability().derive({"brier_score": Reading(0.9, 12)})
     Reading(value=0.9, runs=12, parts=('brier_score',), note='')
-
-    References: HAL Reliability, *Methodology*, "Predictability".
     """
 
     __slots__ = ()

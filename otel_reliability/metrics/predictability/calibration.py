@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.exact import ExactSum
+from otel_reliability.metrics._support.sums import ExactSum
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.predictability.samples import ConfidenceMetric, samples
 from otel_reliability.model.reading import MetricSpec
@@ -48,20 +48,10 @@ def calibration(confidences: Sequence[float | None], outcomes: Sequence[float]) 
 
 
 class Calibration(ConfidenceMetric):
-    """P_cal over the window. State: a count, and of each bin the exact sum of success − confidence.
+    """`calibration` over the window. State: a count, and of each bin the exact sum of success − confidence.
 
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = Calibration()
-    >>> for confidence, outcome in ((0.8, "success"), (0.8, "failure"), (0.1, "failure")):
-    ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.value().value)
-    0.8
-    0.7
-    0.7667
-
-    References: HAL Reliability, *Methodology*, "Calibration Score"; M. P. Naeini, G. F. Cooper, M. Hauskrecht, *Obtaining Well
-    Calibrated Probabilities Using Bayesian Binning* (2015).
+    References: M. P. Naeini, G. F. Cooper, M. Hauskrecht, *Obtaining Well Calibrated Probabilities Using Bayesian Binning*
+    (2015).
     """
 
     __slots__ = ("_gaps",)
@@ -87,7 +77,7 @@ class Calibration(ConfidenceMetric):
         index = bin_of(confidence)
         if index is not None:
             self._gaps[index].add(float(success), sign)
-            self._gaps[index].remove(confidence, sign)
+            self._gaps[index].add(confidence, -sign)
 
     def estimate(self) -> float | None:
         return 1.0 - math.fsum(abs(gap.value) for gap in self._gaps) / self._runs

@@ -38,20 +38,10 @@ def discrimination(confidences: Sequence[float | None], outcomes: Sequence[float
 
 
 class Discrimination(RankedSamples):
-    """P_auroc over the window: O(D) after the sort of its D distinct confidences.
+    """`discrimination` over the window: O(D) after the sort of its D distinct confidences.
 
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = Discrimination()
-    >>> for confidence, outcome in ((0.9, "success"), (0.6, "failure"), (0.6, "success")):
-    ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.value().value)
-    None
-    1.0
-    0.75
-
-    References: HAL Reliability, *Methodology*, "Discrimination Score"; H. B. Mann, D. R. Whitney, *On a Test of Whether one of
-    Two Random Variables is Stochastically Larger than the Other* (1947).
+    References: H. B. Mann, D. R. Whitney, *On a Test of Whether one of Two Random Variables is Stochastically Larger than the
+    Other* (1947).
     """
 
     __slots__ = ()

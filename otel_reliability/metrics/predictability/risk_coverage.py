@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.means import clamp
-from otel_reliability.metrics._support.profiles import Profile
-from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.metrics._support.sums import clamp
+from otel_reliability.metrics.base import DEFAULTS, Profile
 from otel_reliability.metrics.predictability.samples import Block, RankedSamples, blocks, samples, totals
 from otel_reliability.model.reading import MetricSpec
 
@@ -80,21 +79,9 @@ def _grid_risk(risks: Sequence[float]) -> float:
 
 
 class RiskCoverage(RankedSamples):
-    """P_rc over the window: O(N) after the sort of its D distinct confidences.
+    """`risk_coverage` over the window: O(N) after the sort of its D distinct confidences.
 
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = RiskCoverage()
-    >>> for confidence, outcome in ((0.9, "success"), (0.6, "failure"), (0.7, "failure"), (0.65, "success")):
-    ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.value().value)
-    None
-    1.0
-    1.0
-    0.5714
-
-    References: HAL Reliability, *Methodology*, "Risk-Coverage Score"; Y. Geifman, G. Uziel, R. El-Yaniv, *Bias-Reduced
-    Uncertainty Estimation for Deep Neural Classifiers* (2019).
+    References: Y. Geifman, G. Uziel, R. El-Yaniv, *Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers* (2019).
     """
 
     __slots__ = ("_profile",)

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.means import clamp
-from otel_reliability.metrics._support.outcomes import noted
-from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.data import CONFIDENCE, OUTCOME
+from otel_reliability.metrics._support.sums import clamp
+from otel_reliability.metrics.base import CONFIDENCE, DEFAULTS, OUTCOME, UNDISTURBED, Metric, noted
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import Row
 
@@ -49,20 +47,12 @@ def totals(found: Sequence[Block]) -> tuple[int, int]:
     return sum(block[1] for block in found), sum(block[2] for block in found)
 
 
-def sample_of(row: Row) -> tuple[float, bool] | None:
-    """(confidence, success) of a baseline run that has both."""
-    if row.confidence is None or not row.baseline:
-        return None
-    success = row.success
-    return None if success is None else (row.confidence, success)
-
-
-class ConfidenceMetric(SumMetric):
-    """A metric of the (confidence, success) samples of the baseline runs that have both."""
+class ConfidenceMetric(Metric):
+    """A metric of the (confidence, success) samples of the undisturbed runs that have both."""
 
     __slots__ = ("_by_status", "_runs")
 
-    requires = CONFIDENCE | OUTCOME
+    requires = UNDISTURBED | CONFIDENCE | OUTCOME
 
     of_outcomes = True
 
@@ -79,11 +69,10 @@ class ConfidenceMetric(SumMetric):
         """Return the value of the samples, of which there is at least one."""
 
     def count(self, row: Row, sign: int) -> None:
-        sample = sample_of(row)
-        if sample is not None:
+        if row.confidence is not None:
             self._runs += sign
             self._by_status += sign * row.by_status
-            self.count_sample(*sample, sign)
+            self.count_sample(row.confidence, row.success is True, sign)
 
     def value(self) -> Reading:
         value = self.estimate() if self._runs else None

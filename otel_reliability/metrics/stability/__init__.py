@@ -11,11 +11,10 @@ from otel_reliability.metrics.stability.context_growth import ContextGrowth
 from otel_reliability.metrics.stability.distinct_paths import DistinctPaths
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
 from otel_reliability.metrics.stability.flag import Flag
-from otel_reliability.metrics.stability.loops import Loops
 from otel_reliability.metrics.stability.no_effect_share import NoEffectShare
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
-from otel_reliability.metrics.stability.retry_explosion import RetryExplosion
+from otel_reliability.metrics.stability.repeated_calls import Loops, RetryExplosion
 from otel_reliability.metrics.stability.score import Score, ScoreCoverage
 from otel_reliability.metrics.stability.step_predictability import StepPredictability
 from otel_reliability.metrics.stability.tier import TierGrade

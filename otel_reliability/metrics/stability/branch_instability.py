@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.counts import Counts
-from otel_reliability.metrics._support.groups import Groups, RunGroup, Share
-from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.data import LIKENESS, UNDISTURBED
+from otel_reliability.metrics._support.groups import UNGROUPED, GroupMetric, RunGroup, Share
+from otel_reliability.metrics._support.sums import Counts
+from otel_reliability.metrics.base import LIKENESS, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
+from otel_reliability.model.row import OTHER_TASK, Row
 
 Decisions: TypeAlias = tuple[tuple[str | None, str], ...]
 
@@ -28,27 +26,19 @@ class Branches(RunGroup):
     def __init__(self) -> None:
         super().__init__()
         self._branches: dict[str | None, Counts[str]] = {}
-        self._runs: Counter[tuple[str | None, ...]] = Counter()
+        self._runs = Counts[tuple[str | None, ...]]()
 
-    def add(self, row: Row) -> None:
+    def count(self, row: Row, sign: int) -> None:
         decisions = decisions_of(row)
         for decision, branch in decisions:
-            self._branches.setdefault(decision, Counts()).count(branch)
-        self._runs[tuple(decision for decision, _ in decisions)] += 1
-
-    def evict(self, row: Row) -> None:
-        decisions = decisions_of(row)
-        for decision, branch in decisions:
-            self._branches[decision].count(branch, -1)
-            if not self._branches[decision]:
+            branches = self._branches.setdefault(decision, Counts())
+            branches.count(branch, sign)
+            if not branches:
                 del self._branches[decision]
-        names = tuple(decision for decision, _ in decisions)
-        self._runs[names] -= 1
-        if not self._runs[names]:
-            del self._runs[names]
+        self._runs.count(tuple([decision for decision, _ in decisions]), sign)
 
     def share(self) -> Share | None:
-        """(deviating decisions, decisions), of those that at least 2 runs took."""
+        """Return (deviating decisions, decisions), of those that at least 2 runs took."""
         shared = {decision: taken for decision, taken in self._branches.items() if taken.total >= 2}
         if not shared:
             return None
@@ -58,7 +48,7 @@ class Branches(RunGroup):
         return Share((total - usual, total), 1, runs)
 
 
-class BranchInstability(Metric):
+class BranchInstability(GroupMetric[Branches]):
     """Σ (n − modal) / Σ n over all groups of at least 2 runs: the share of decisions that took an unusual branch.
 
     A group is one decision (`reliability.branch.<decision>`) among runs of one input class, else of one task. A run of a
@@ -71,17 +61,11 @@ class BranchInstability(Metric):
     >>> instability = BranchInstability()
     >>> for branch in ("routine", "routine", "escalate", "routine", "escalate"):
     ...     instability.add(row(input_class="late order", branches={"kind": branch}))
-    ...     print(instability.value().value)
-    None
-    0.0
-    0.3333
-    0.25
+    >>> instability.value().value
     0.4
-
-    References: AgentCop, *Reliability Layer*, "Branch Instability".
     """
 
-    __slots__ = ("_groups",)
+    __slots__ = ()
 
     requires = UNDISTURBED | LIKENESS
 
@@ -98,23 +82,17 @@ class BranchInstability(Metric):
         interval="comparison",
     )
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._groups: Groups[Branches] = Groups(Branches, 2)
+    values = 2
 
-    def add(self, row: Row) -> None:
-        if row.condition == BASELINE and decisions_of(row):
-            self._groups.add(likeness_of(row), row)
+    def new_group(self, settings: Settings) -> Callable[[], Branches]:
+        return Branches
 
-    def evict(self, row: Row) -> None:
-        if row.condition == BASELINE and decisions_of(row):
-            self._groups.evict(likeness_of(row), row)
+    def key(self, row: Row) -> Hashable:
+        return likeness_of(row) if decisions_of(row) else UNGROUPED
 
     def value(self) -> Reading:
-        groups = self._groups
-        groups.update()
-        deviating, total = groups.sums
-        return Reading(deviating.value / total.value, groups.runs) if total.value else NO_EVIDENCE
+        deviating, total = self.sums()
+        return Reading(deviating.value / total.value, self.runs) if total.value else NO_EVIDENCE
 
 
 def likeness_of(row: Row) -> Hashable:
@@ -128,7 +106,7 @@ def likeness_of(row: Row) -> Hashable:
 
 
 def decisions_of(row: Row) -> Decisions:
-    """(decision, branch) of a run: its named branches, else, for a known input, its whole path."""
+    """Return (decision, branch) of a run: its named branches, else, for a known input, its whole path."""
     if row.branches or row.path is None or likeness_of(row) is None:
         return row.branches
     return ((WHOLE_PATH, row.path.code),)

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.counts import Counts
-from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.data import PATH, UNDISTURBED
+from otel_reliability.metrics._support.sums import Counts
+from otel_reliability.metrics.base import DEFAULTS, PATH, UNDISTURBED, Metric
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import BASELINE, Row
+from otel_reliability.model.row import Row
 
 
-class DistinctPaths(SumMetric):
-    """The number of different paths that the window's runs took, all tasks together.
+class DistinctPaths(Metric):
+    """The number of different paths that the window's runs took, all tasks together. State: integers, for each distinct path.
 
-    State: integers, for each distinct path.
-
-    >>> from otel_reliability.metrics.examples import rows_of
-    >>> paths = DistinctPaths()
-    >>> for row in rows_of("search reply", "search reply", "reply"):
-    ...     paths.add(row)
-    >>> paths.value()
-    Reading(value=2.0, runs=3, parts=(), note='')
-
-    References: stands beside path entropy, whose normalised value depends on the number of runs.
+    It stands beside path entropy, whose normalised value depends on the number of runs.
     """
 
     __slots__ = ("_paths",)
@@ -48,7 +38,7 @@ class DistinctPaths(SumMetric):
         self._paths = Counts[str]()
 
     def count(self, row: Row, sign: int) -> None:
-        if row.path is not None and row.condition == BASELINE:
+        if row.path is not None:
             self._paths.count(row.path.code, sign)
 
     def value(self) -> Reading:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.groups import TaskMean
-from otel_reliability.metrics._support.pairs import ONE, LatestPairs
+from otel_reliability.metrics._support.groups import ONE, UNGROUPED, LatestPairs, TaskMean
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -18,7 +17,7 @@ NONE: Effects = frozenset()
 
 
 def effects_apart(one: Effects, others: list[Effects]) -> list[int]:
-    """The Jaccard distance of a set of effects to each other, in units of 2^-52; two empty sets are the same.
+    """Return the Jaccard distance of a set of effects to each other, in units of 2^-52; two empty sets are the same.
 
     Where either side does not know the arguments of a call, the two are compared by the names of the tools.
 
@@ -57,14 +56,12 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
     """1 − the mean Jaccard distance of the effects of two attempts at one task, over all pairs; tasks weigh as many as runs.
 
     An *effect* is a call that did not fail and whose tool is classified as changing something, with the hash of its arguments
-    without free text (`model.tools`); a read is none. 1: every attempt left the same changes, by whatever path. 0: no two
-    attempts share one. It shows which *tasks* an agent is about to fail, without labels: measured on three sets of public
-    runs, a run's distance to the other attempts ranks failures with an AUROC of .78 to .89, where the distance of paths
-    reaches .61 to .86. Within a task it does not say which attempt is wrong.
+    without free text (`model.tools`); a read is none. It shows which *tasks* an agent is about to fail, without labels: measured
+    on three sets of public runs, a run's distance to the other attempts ranks failures with an AUROC of .78 to .89, where the
+    distance of paths reaches .61 to .86 (docs/explanation/validation.md). Within a task it does not say which attempt is wrong.
 
-    No value without a task of 2 runs with observable tools. Where arguments are unknown, effects are compared by tool name,
-    and the reading says so. At most `limits.paths` (1 000) distinct sets of effects a task are compared, the latest. State: an
-    integer for each distinct set of effects.
+    Where arguments are unknown, effects are compared by tool name, and the reading says so. At most `limits.paths` (1 000)
+    distinct sets of effects a task are compared, the latest. State: an integer for each distinct set of effects.
 
     >>> from otel_reliability.metrics.examples import row
     >>> agreement = EffectAgreement()
@@ -75,8 +72,7 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
     1.0
     0.3333
 
-    References: P. Jaccard, *The distribution of the flora in the alpine zone*, New Phytologist 11, 1912; the measurements:
-    docs/explanation/validation.md.
+    References: P. Jaccard, *The distribution of the flora in the alpine zone*, New Phytologist 11, 1912.
     """
 
     __slots__ = ("_unknown",)
@@ -102,46 +98,29 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
     def new_group(self, settings: Settings) -> Callable[[], LatestPairs[Effects]]:
         return lambda: LatestPairs(settings.limits.paths, effects_apart, effects_of, self.rows_with())
 
-    def counts(self, row: Row) -> bool:
-        return row.effects is not None and super().counts(row)
+    def key(self, row: Row) -> Hashable:
+        return UNGROUPED if row.effects is None else super().key(row)
 
-    def add(self, row: Row) -> None:
-        super().add(row)
-        self._unknown += self.counts(row) and not arguments_known(effects_of(row))
-
-    def evict(self, row: Row) -> None:
-        super().evict(row)
-        self._unknown -= self.counts(row) and not arguments_known(effects_of(row))
+    def count(self, row: Row, sign: int) -> None:
+        super().count(row, sign)
+        self._unknown += sign * (self.key(row) is not UNGROUPED and not arguments_known(effects_of(row)))
 
     def value(self) -> Reading:
         reading = super().value()
         return reading if reading.value is None else reading._replace(note=self._note())
 
     def distance(self, row: Row, *, inside: bool = True) -> Reading:
-        """effect_distance of one run: its mean distance to the *other* runs of its task that are now in the window.
+        """Return effect_distance of one run: its mean distance to the *other* runs of its task that are now in the window.
 
         `inside`: the run itself is in the window.
-
-        >>> from otel_reliability.metrics.examples import row
-        >>> agreement = EffectAgreement()
-        >>> one, other = (row("", task="t", effects=frozenset({(tool, b"1")})) for tool in ("cancel", "refund"))
-        >>> agreement.add(one)
-        >>> agreement.distance(one).value is None
-        True
-        >>> agreement.add(other)
-        >>> agreement.distance(one)
-        Reading(value=1.0, runs=1, parts=(), note='')
         """
         group = self.group_of(row)
-        found = None if group is None else group.distance(row, inside=inside)
-        return NO_EVIDENCE if found is None else Reading(*found)
+        return NO_EVIDENCE if group is None else group.distance(row, inside=inside)
 
     def _note(self) -> str:
-        told: list[str] = []
-        if self._unknown:
-            told.append(f"arguments unknown in {self._unknown} runs: their effects are compared by tool name")
-        if self.groups.left_out:
-            told.append(
-                f"{self.groups.left_out} earlier runs are left out: only the latest distinct effects are compared"
-            )
-        return "; ".join(told)
+        unknown, left_out = self._unknown, self.left_out
+        notes = (
+            f"arguments unknown in {unknown} runs: their effects are compared by tool name" if unknown else "",
+            f"{left_out} earlier runs are left out: only the latest distinct effects are compared" if left_out else "",
+        )
+        return "; ".join(filter(None, notes))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Derived
+from otel_reliability.metrics.base import DEFAULTS, Derived, Series
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 
 TOKEN_PRESSURE_HIGH: Final = "token_pressure_high"  # noqa: S105 - the name of a flag, no password
@@ -21,21 +21,17 @@ TOLERANCE: Final = 1e-9
 
 
 class Flag(Derived):
-    """Warnings: `token_pressure_high` where the mean token budget pressure is above 0.8, `random_steps` where step predictability
-    is at most 0.1, `context_growth` where a session's context window is full in at most 3 turns.
+    """Warnings next to the score, which change nothing: an agent at 0.81 may well be STABLE, "UNSTABLE by token pressure" or not.
 
-    A flag warns and changes nothing: an agent at 0.81 may well be STABLE, and is called "UNSTABLE by token pressure" next to
-    that. As a reading: how many flags are set, their names in `parts`. As emitted: one series for each flag whose metric is
-    emitted, 1 set, 0 not. No value where no flag can be evaluated. State: none.
+    As a reading: how many flags are set, their names in `parts`. As emitted: one series for each flag whose metric is emitted, 1
+    set, 0 not. No value where no flag can be evaluated. The source has one, "Budget pressure above 80% on average is flagged as
+    UNSTABLE"; the others are this project's.
 
     >>> readings = {"token_budget_pressure": Reading(0.81, 20), "step_predictability": Reading(0.1, 20)}
     >>> Flag().derive({**readings, "context_turns_left": NO_EVIDENCE}).parts
     ('token_pressure_high', 'random_steps')
     >>> Flag().derive({**dict.fromkeys(Flag.needs, NO_EVIDENCE), "token_budget_pressure": Reading(0.8, 20)}).value
     0.0
-
-    References: AgentCop, *Reliability Layer*: "Budget pressure above 80% on average is flagged as UNSTABLE." The others: this
-    project.
     """
 
     __slots__ = ("_rules",)
@@ -70,7 +66,7 @@ class Flag(Derived):
         names = tuple([flag for flag, (is_set, _) in found.items() if is_set])
         return Reading(float(len(names)), max(runs for _, runs in found.values()), names) if found else NO_EVIDENCE
 
-    def series(self, readings: Mapping[str, Reading]) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+    def series(self, readings: Mapping[str, Reading]) -> Series:
         found = self._evaluated(readings)
         return tuple([((("flag", flag),), Reading(float(is_set), runs)) for flag, (is_set, runs) in found.items()])
 

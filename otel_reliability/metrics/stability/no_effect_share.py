@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.data import PATH, UNDISTURBED
+from otel_reliability.metrics.base import DEFAULTS, PATH, UNDISTURBED, Metric
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import BASELINE, Row
+from otel_reliability.model.row import Row
 
 
-class NoEffectShare(SumMetric):
+class NoEffectShare(Metric):
     """Runs without any effect over all runs with observable tools, of an agent of which at least one run has one.
 
     Doing nothing is a failure that no agreement shows: attempts that all change nothing agree perfectly. An agent that only
-    reads has no value. State: integers.
+    reads has no value. Measured on recorded runs of a coding agent (validation page). State: integers.
 
     >>> from otel_reliability.metrics.examples import row
     >>> share = NoEffectShare()
@@ -23,8 +22,6 @@ class NoEffectShare(SumMetric):
     >>> share.add(row("", effects=frozenset({("edit", b"1")})))
     >>> share.value()
     Reading(value=0.5, runs=2, parts=(), note='')
-
-    References: this project; measured on recorded runs of a coding agent (validation page).
     """
 
     __slots__ = ("_idle", "_runs")
@@ -50,9 +47,8 @@ class NoEffectShare(SumMetric):
         self._runs = self._idle = 0
 
     def count(self, row: Row, sign: int) -> None:
-        if row.path is not None and row.condition == BASELINE:
-            self._runs += sign
-            self._idle += sign * (row.effects is not None and not row.effects)
+        self._runs += sign
+        self._idle += sign * (row.effects is not None and not row.effects)
 
     def value(self) -> Reading:
         return Reading(self._idle / self._runs, self._runs) if self._idle < self._runs else NO_EVIDENCE

@@ -34,9 +34,9 @@ def explosions(rows: Iterable[Row], threshold: int = 3) -> list[Explosion]:
     [('tool', 7), ('tool', 3)]
     """
     found = [
-        Explosion(row.run_id, told.tool, told.longest_chain, told.tokens, told.duration_ns / 1e9)
+        Explosion(row.run_id, retries.tool, retries.longest_chain, retries.tokens, retries.duration_ns / 1e9)
         for row in rows
-        if (told := row.retries) is not None and row.condition == BASELINE and told.longest_chain >= threshold
+        if (retries := row.retries) is not None and row.condition == BASELINE and retries.longest_chain >= threshold
     ]
     return sorted(found, key=lambda explosion: (-explosion.retries, explosion.run_id))
 

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.counts import Counts
-from otel_reliability.metrics._support.groups import PathGroup, PathMetric, Share
-from otel_reliability.metrics._support.means import clamp
+from otel_reliability.metrics._support.groups import PathMetric, RunGroup, Share
+from otel_reliability.metrics._support.sums import Counts, clamp
 from otel_reliability.model.reading import MetricSpec, Reading
-from otel_reliability.model.row import Path
+from otel_reliability.model.row import Row
 
 
-class PathCounts(PathGroup):
+class PathCounts(RunGroup):
     """Counts of the paths of one group of runs."""
 
     __slots__ = ("_paths",)
@@ -22,8 +21,9 @@ class PathCounts(PathGroup):
         super().__init__()
         self._paths = Counts[str]()
 
-    def count(self, path: Path, times: int) -> None:
-        self._paths.count(path.code, times)
+    def count(self, row: Row, sign: int) -> None:
+        if row.path is not None:
+            self._paths.count(row.path.code, sign)
 
     def share(self) -> Share | None:
         runs = self.runs
@@ -36,10 +36,8 @@ class PathCounts(PathGroup):
 class PathEntropy(PathMetric[PathCounts]):
     """Shannon entropy of the paths of n runs over its maximum: H = −Σ p log2 p, value H / log2 n.
 
-    0: every run took the same path. 1: every run took its own. A path is the ordered tool names of a run; a run that called
-    no tool took the empty path. Computed per task where runs carry one. The value depends on n (half and half is 1.0 for 2
-    runs, 0.3 for 10), so the entropy in bits, which does not, stands beside it, and the share of the runs that took their
-    task's most frequent path. No value without a group of 2 runs. State: integers, for each distinct path.
+    The value depends on n (half and half is 1.0 for 2 runs, 0.3 for 10), so the entropy in bits, which does not, stands beside
+    it, and the share of the runs that took their task's most frequent path. State: integers, for each distinct path.
 
     >>> from otel_reliability.metrics.examples import rows_of
     >>> entropy = PathEntropy()
@@ -51,8 +49,6 @@ class PathEntropy(PathMetric[PathCounts]):
     None
     1.0
     1.0
-
-    References: AgentCop, *Reliability Layer*, "Path Entropy"; C. E. Shannon, *A Mathematical Theory of Communication* (1948).
     """
 
     __slots__ = ()
@@ -104,5 +100,4 @@ class PathEntropy(PathMetric[PathCounts]):
         return PathCounts
 
     def companion_values(self) -> tuple[Reading, ...]:
-        self.groups.update()
-        return (self.groups.mean(1), self.groups.mean(2))
+        return (self.mean(1), self.mean(2))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.groups import PathMetric
-from otel_reliability.metrics._support.pairs import LatestPairs, edit_units, path_code
+from otel_reliability.metrics._support.groups import LatestPairs, PathMetric, edit_units, path_code
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
@@ -14,20 +13,17 @@ from otel_reliability.model.row import Row
 class PathSimilarity(PathMetric[LatestPairs[str]]):
     """The mean over all pairs of runs of 1 − Levenshtein distance / longer length of their paths.
 
-    1: all runs took the same path; 0: no two share a step. Two empty paths are alike. Where path entropy sees two different
-    paths, this sees how different. Computed per task where runs carry one; no value without a group of 2 runs. At most
-    `limits.paths` (1 000) distinct paths a group are compared, the latest; the reading says how many runs that left out.
-    State: an integer for each distinct path.
+    Two empty paths are alike. Where path entropy sees two different paths, this sees how different. At most `limits.paths`
+    (1 000) distinct paths a group are compared, the latest; the reading says how many runs that left out. State: an integer for
+    each distinct path.
 
     >>> from otel_reliability.metrics.examples import rows_of
     >>> similarity = PathSimilarity()
-    >>> for row in rows_of("search read reply", "search reply", "search read reply"):
+    >>> usual, again, unusual = rows_of("search read reply", "search reply", "guess")
+    >>> for row in (usual, again, unusual):
     ...     similarity.add(row)
-    >>> print(f"{similarity.value().value:.4f}")
-    0.7778
-
-    References: V. I. Levenshtein, *Binary codes capable of correcting deletions, insertions and reversals* (1966); the
-    trajectory consistency of *Towards a Science of AI Agent Reliability*, over all runs instead of the successful ones.
+    >>> print(f"{similarity.value().value:.4f}", similarity.distance(unusual).value)
+    0.2222 1.0
     """
 
     __slots__ = ()
@@ -50,24 +46,15 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
 
     def value(self) -> Reading:
         reading = super().value()
-        left_out = self.groups.left_out
+        left_out = self.left_out
         note = f"{left_out} earlier runs are left out: only the latest distinct paths of a task are compared"
         return reading._replace(note=note) if left_out else reading
 
     def distance(self, row: Row, *, inside: bool = True) -> Reading:
-        """path_distance of one run: its mean distance to the *other* runs that are now in its group.
+        """Return path_distance of one run: its mean distance to the *other* runs that are now in its group.
 
         A run unlike the others is worth a look; which of them is wrong, it does not say. No value without another run.
         `inside`: the run itself is in the window.
-
-        >>> from otel_reliability.metrics.examples import rows_of
-        >>> similarity = PathSimilarity()
-        >>> usual, again, odd = rows_of("search reply", "search reply", "guess")
-        >>> for row in (usual, again, odd):
-        ...     similarity.add(row)
-        >>> similarity.distance(odd).value, similarity.distance(usual).value
-        (1.0, 0.5)
         """
         group = self.group_of(row)
-        found = None if group is None else group.distance(row, inside=inside)
-        return NO_EVIDENCE if found is None else Reading(*found)
+        return NO_EVIDENCE if group is None else group.distance(row, inside=inside)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.means import clamp
+from otel_reliability.metrics._support.sums import clamp
 from otel_reliability.metrics.base import DEFAULTS, Derived
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 
@@ -29,13 +29,12 @@ class PartCost(NamedTuple):
 
 
 class Score(Derived):
-    """100 − 15·path_entropy − 20·tool_variance − 25·retry_explosion − 20·branch_instability − 20·token_budget_pressure.
+    """100 less the points that the parts of `PENALTIES` lose: score = 100 − lost · 100 / assessed.
 
-    A part without data is left out: score = 100 − lost · 100 / assessed, where *assessed* is the sum of the weights of the
-    parts with data and *lost* what these parts cost of it; with all five parts that is 100 − lost. `metrics.missing: as_zero`
-    counts absent parts as 0, as the source does. There is no score below `metrics.min_runs`, nor where fewer than
-    `metrics.min_coverage` (60) points are assessed: the note says what is missing. `parts` are the parts with data;
-    `score_coverage` gives the points assessed. State: none.
+    A part without data is left out: *assessed* is the sum of the weights of the parts with data (`score_coverage`), and *lost*
+    what these parts cost of it. `metrics.missing: as_zero` counts absent parts as 0, as the source does. There is no score below
+    `metrics.min_runs`, nor where fewer than `metrics.min_coverage` (60) points are assessed: the note says what is missing. (The
+    source's code calls an empty window 100, STABLE.) `parts` are the parts with data.
 
     The source's example:
 
@@ -48,9 +47,6 @@ class Score(Derived):
     (90.0, 92.0)
     >>> Score().derive({**readings, "window.runs": Reading(4.0, 4)})
     Reading(value=None, runs=4, parts=(...), note='4 of the 5 runs that a score needs')
-
-    References: AgentCop, *Reliability Layer*, "Reliability Score". What is needed for a score is ours: its code calls an
-    empty window 100, STABLE.
     """
 
     __slots__ = ("_as_zero", "_min_coverage", "_min_runs")
@@ -120,11 +116,9 @@ def coverage_of(parts: Iterable[str]) -> float:
 
 
 class ScoreCoverage(Derived):
-    """The points, of the score's 100, whose parts have evidence. Below `metrics.min_coverage` (60) there is no score.
+    """The points, of the score's 100, whose parts have data; no value for an empty window.
 
-    A score of 95 with coverage 60 says less than one of 90 with coverage 100. No value for an empty window. State: none.
-
-    References: this project.
+    A score of 95 with coverage 60 says less than one of 90 with coverage 100.
     """
 
     __slots__ = ()

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Final
 
-from otel_reliability.metrics.base import WindowMetric
-from otel_reliability.metrics.data import PATH, UNDISTURBED
+from otel_reliability.metrics.base import PATH, UNDISTURBED, WindowMetric
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
@@ -26,9 +25,7 @@ class StepPredictability(WindowMetric):
     """(raw − base) / (1 − base), where raw = 1 − H(next step | current step) / H(next step), with a start and an end of each run.
 
     *base* is the mean raw of 20 seeded redraws: runs of the same lengths, with tools drawn independently from those of the
-    window. 0: the next step is as good as random; 1: the current one determines it. Unlike an entropy over log2 n it does not
-    depend on the size of the window. No value below 60 transitions, a mean of 1.5 steps a run, or 2 different tools. At most
-    0.1 sets the flag `random_steps`. Reads the window.
+    window. Unlike an entropy over log2 n it does not depend on the size of the window. At most 0.1 sets the flag `random_steps`.
 
     >>> from otel_reliability.metrics.examples import rows_of
     >>> steady = StepPredictability()
@@ -37,8 +34,8 @@ class StepPredictability(WindowMetric):
     >>> steady.value().value
     1.0
 
-    References: this project; C. E. Shannon, *A Mathematical Theory of Communication* (1948), on conditional entropy; H. Theil,
-    *On the Estimation of Relationships Involving Qualitative Variables* (1970), on raw as the uncertainty coefficient.
+    References: H. Theil, *On the Estimation of Relationships Involving Qualitative Variables* (1970), on raw as the uncertainty
+    coefficient.
     """
 
     __slots__ = ()

@@ -8,15 +8,10 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.groups import repeats_a_task
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.stability.branch_instability import likeness_of
-from otel_reliability.metrics.stability.distinct_paths import DistinctPaths
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
-from otel_reliability.metrics.stability.path_entropy import PathEntropy
-from otel_reliability.metrics.stability.path_similarity import PathSimilarity
-from otel_reliability.metrics.stability.tool_call_variation import ToolCallVariation
-from otel_reliability.metrics.stability.tool_variance import ToolVariance
+from otel_reliability.metrics.uncertainty import Numbers
 from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
 
 RARE: Final = 0.2
@@ -168,6 +163,10 @@ class TaskRow(NamedTuple):
     tool_call_variation: float | None
 
 
+_PER_TASK: Final = frozenset(TaskRow._fields[2:])
+"""The names of its metrics."""
+
+
 def task_table(rows: Iterable[Row], settings: Settings = DEFAULTS) -> list[TaskRow]:
     """A line for each task, in the order of their ids, and one for the runs without; empty if no run has a task.
 
@@ -187,24 +186,12 @@ def task_table(rows: Iterable[Row], settings: Settings = DEFAULTS) -> list[TaskR
 
 
 def _line(task: str | None, rows: list[Row], settings: Settings) -> TaskRow:
-    entropy, distinct, similarity = PathEntropy(settings), DistinctPaths(settings), PathSimilarity(settings)
-    variance, variation = ToolVariance(settings), ToolCallVariation(settings)
-    for row in rows:
-        for metric in (entropy, distinct, similarity, variance, variation):
-            metric.add(row)
-    bits, modal = entropy.companion_values()
-    paths = distinct.value().value
-    return TaskRow(
-        task_id=task,
-        runs=len(rows),
-        path_entropy=entropy.value().value,
-        path_entropy_bits=bits.value,
-        modal_path_share=modal.value,
-        distinct_paths=None if paths is None else round(paths),
-        path_similarity=similarity.value().value,
-        tool_variance=variance.value().value,
-        tool_call_variation=variation.value().value,
-    )
+    numbers = Numbers(settings, _PER_TASK)
+    numbers.add(rows)
+    readings = numbers.read()
+    values = {name: readings[name].value for name in _PER_TASK}
+    paths = values.pop("distinct_paths")
+    return TaskRow(task, len(rows), distinct_paths=None if paths is None else round(paths), **values)
 
 
 class Parting(NamedTuple):
@@ -248,7 +235,7 @@ def tasks_by_disagreement(rows: Iterable[Row], settings: Settings = DEFAULTS) ->
     """
     tasks: dict[str, list[Row]] = {}
     for row in rows:
-        if row.task is not None and row.effects is not None and repeats_a_task(row):
+        if row.task is not None and row.task != OTHER_TASK and row.effects is not None and row.baseline:
             tasks.setdefault(row.task, []).append(row)
     lines = [_effects_of(task, attempts, settings) for task, attempts in tasks.items() if len(attempts) >= 2]
     return sorted(lines, key=lambda line: (-line.disagreement, line.task))

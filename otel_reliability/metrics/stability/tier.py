@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from otel_reliability.metrics.base import Derived
+from otel_reliability.metrics.base import Derived, Series
 from otel_reliability.model.reading import MetricSpec, Reading
 
 PLACES: Final = 9
@@ -78,10 +78,9 @@ GRADES: Final = {tier.name: float(rank) for rank, tier in enumerate(reversed(Tie
 
 
 class TierGrade(Derived):
-    """STABLE from 80, VARIABLE from 60, UNSTABLE from 40, else CRITICAL, of the score rounded half up.
+    """The tier of the score, rounded half up.
 
-    As a reading: 3, 2, 1 or 0, the word in `note`. As emitted: one series a tier, 1 for the tier that the agent has and 0
-    for the others. No value without a score. State: none.
+    As a reading: 3 for STABLE to 0 for CRITICAL, the word in `note`. As emitted: one series a tier. No value without a score.
 
     >>> from otel_reliability.model.reading import Reading
     >>> tier = TierGrade()
@@ -89,8 +88,6 @@ class TierGrade(Derived):
     Reading(value=2.0, runs=20, parts=(), note='VARIABLE')
     >>> [(attributes[0][1], reading.value) for attributes, reading in tier.series({"score": Reading(79.0, 20)})]
     [('STABLE', 0.0), ('VARIABLE', 1.0), ('UNSTABLE', 0.0), ('CRITICAL', 0.0)]
-
-    References: AgentCop, *Reliability Layer*, "Reliability Tiers".
     """
 
     __slots__ = ()
@@ -116,7 +113,7 @@ class TierGrade(Derived):
         tier = tier_of(score.value)
         return Reading(GRADES[tier.name], score.runs, note=tier.name)
 
-    def series(self, readings: Mapping[str, Reading]) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+    def series(self, readings: Mapping[str, Reading]) -> Series:
         reading = self.derive(readings)
         if reading.value is None:
             return ()

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.exact import FixedSum
-from otel_reliability.metrics._support.means import clamp
-from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.data import PRESSURE, UNDISTURBED
+from otel_reliability.metrics._support.sums import FixedSum, clamp
+from otel_reliability.metrics.base import DEFAULTS, PRESSURE, UNDISTURBED, Metric
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import BASELINE, Row
+from otel_reliability.model.row import Row
 
 
-class TokenBudgetPressure(SumMetric):
+class TokenBudgetPressure(Metric):
     """The mean over runs of the tokens of a run's fullest model call over its model's context limit, each cut at 1.
 
-    Runs without tokens or without a known limit are left out; none with both: no value. Above 0.8 the *flag*
-    `token_pressure_high` is set, which changes neither score nor tier. State: an exact sum.
+    Above 0.8 the *flag* `token_pressure_high` is set, which changes neither score nor tier. State: an exact sum.
 
     The source's example, a window of 128,000 tokens:
 
@@ -25,8 +22,6 @@ class TokenBudgetPressure(SumMetric):
     ...     pressure.add(row(pressure=tokens / 128_000))
     >>> print(f"{pressure.value().value:.1%}")
     65.6%
-
-    References: AgentCop, *Reliability Layer*, "Token Budget Pressure".
     """
 
     __slots__ = ("_runs", "_sum")
@@ -52,10 +47,9 @@ class TokenBudgetPressure(SumMetric):
         self._sum = FixedSum()
 
     def count(self, row: Row, sign: int) -> None:
-        pressure = row.pressure
-        if pressure is not None and row.condition == BASELINE:
+        if row.pressure is not None:
             self._runs += sign
-            self._sum.add(clamp(pressure), sign)
+            self._sum.add(clamp(row.pressure), sign)
 
     def value(self) -> Reading:
         return Reading(self._sum.mean(self._runs), self._runs) if self._runs else NO_EVIDENCE

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.groups import PathGroup, PathMetric, Share
+from otel_reliability.metrics._support.groups import PathMetric, RunGroup, Share, path_code
 from otel_reliability.model.reading import MetricSpec
-from otel_reliability.model.row import Path
+from otel_reliability.model.row import Row
 
 
-class CallCounts(PathGroup):
+class CallCounts(RunGroup):
     """Σ calls and Σ calls² of each tool, over one group of runs."""
 
     __slots__ = ("_sums",)
@@ -20,14 +20,14 @@ class CallCounts(PathGroup):
         super().__init__()
         self._sums: dict[str, tuple[int, int]] = {}
 
-    def count(self, path: Path, times: int) -> None:
-        sums, steps = self._sums, path.steps
-        for tool in set(steps):
-            calls = steps.count(tool)
+    def count(self, row: Row, sign: int) -> None:
+        sums, code = self._sums, path_code(row)
+        for tool in set(code):
+            calls = code.count(tool)
             total, squares = sums.pop(tool, (0, 0))
-            total += times * calls
+            total += sign * calls
             if total:
-                sums[tool] = (total, squares + times * calls * calls)
+                sums[tool] = (total, squares + sign * calls * calls)
 
     def share(self) -> Share | None:
         if self.runs < 2:
@@ -41,9 +41,8 @@ class CallCounts(PathGroup):
 class ToolCallVariation(PathMetric[CallCounts]):
     """The mean over tools of min(s / mean, 2) / 2 of the calls per run; s over n, a run that never called the tool counts 0.
 
-    With Σ and Σ² of a tool's calls, s / mean = √(n·Σ² − (Σ)²) / Σ. 0: each tool is called equally often in every run. A tool
-    used once in 5 or more runs reaches 1. Unlike tool variance it sees how often tools are called. Runs without any
-    tool agree: 0. Computed per task where runs carry one; no value without a group of 2 runs. State: integers, two a tool.
+    With Σ and Σ² of a tool's calls, s / mean = √(n·Σ² − (Σ)²) / Σ. A tool used once in 5 or more runs reaches 1. Unlike tool
+    variance it sees how often tools are called. Runs without any tool agree: 0. State: integers, two a tool.
 
     >>> from otel_reliability.metrics.examples import rows_of
     >>> variation = ToolCallVariation()
@@ -51,8 +50,6 @@ class ToolCallVariation(PathMetric[CallCounts]):
     ...     variation.add(row)
     >>> variation.value().value
     0.125
-
-    References: the code of agentcop 0.4.12, `reliability` (there called tool variance).
     """
 
     __slots__ = ()

@@ -5,37 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.counts import Counts
-from otel_reliability.metrics._support.groups import PathGroup, PathMetric, Share
+from otel_reliability.metrics._support.groups import PathMetric, RunGroup, Share
+from otel_reliability.metrics._support.sums import Counts
 from otel_reliability.model.reading import MetricSpec
-from otel_reliability.model.row import Path
+from otel_reliability.model.row import Row
 
 
-class ToolSets(PathGroup):
+class ToolSets(RunGroup):
     """Counts of the sets of tools of one group of runs."""
 
     __slots__ = ("_sets",)
 
     def __init__(self) -> None:
         super().__init__()
-        self._sets = Counts[str | tuple[str, ...]]()
+        self._sets = Counts[str]()
 
-    def count(self, path: Path, times: int) -> None:
-        steps = path.steps
-        tools = sorted(set(steps))
-        self._sets.count("".join(tools) if isinstance(steps, str) else tuple(tools), times)
+    def count(self, row: Row, sign: int) -> None:
+        if row.path is not None:
+            self._sets.count("".join(sorted(set(row.path.code))), sign)
 
     def share(self) -> Share | None:
         return Share((self._sets.evenness(),), self.runs, self.runs) if self.runs >= 2 else None
 
 
 class ToolVariance(PathMetric[ToolSets]):
-    """Shannon entropy of the *sets* of tools that n runs used, over its maximum log2 n.
+    """Shannon entropy of the *sets* of tools that n runs used, over its maximum log2 n; in whatever order and however often.
 
-    0: every run used the same tools, in whatever order and however often. 1: every run used another set. Computed per task
-    where runs carry one; no value without a group of 2 runs. State: integers, for each distinct set.
-
-    The source's example, 20 runs of which all search, 18 summarise, 3 send an email and 1 writes to the database:
+    The source gives no formula; of the simple definitions this is the one that prints its example's 0.31 (20 runs of which all
+    search, 18 summarise, 3 send an email and 1 writes to the database). What its code computes today is `tool_call_variation`.
+    State: integers, for each distinct set.
 
     >>> from otel_reliability.metrics.examples import rows_of
     >>> usual, without = "web_search summarize", "web_search"
@@ -45,9 +43,6 @@ class ToolVariance(PathMetric[ToolSets]):
     ...     variance.add(row)
     >>> print(f"{variance.value().value:.2f}")
     0.31
-
-    References: AgentCop, *Reliability Layer*, "Tool Variance". It gives no formula; of the simple definitions this is the one
-    that prints its example's 0.31. What its code computes today is `tool_call_variation`.
     """
 
     __slots__ = ()

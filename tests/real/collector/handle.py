@@ -7,7 +7,6 @@ import os
 import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.real.ports import HOST, free_port
-from tests.real.process import Process
+from tests.real.process import Process, Programs
 from tests.real.web import ask
 
 Config = Mapping[str, Any] | Path
@@ -33,7 +32,6 @@ class Collector(Process):
     def __init__(self, program: Path, folder: Path, config: Config, overlay: Config, env: Mapping[str, str]) -> None:
         self.grpc = f"{HOST}:{free_port()}"
         self.http = f"http://{HOST}:{free_port()}"
-        self.health_url = f"http://{HOST}:{free_port()}/"
         metrics_port = free_port()
         self.metrics_url = f"http://{HOST}:{metrics_port}/metrics"
         layers = (config, self._own_ports(metrics_port), overlay)
@@ -50,7 +48,7 @@ class Collector(Process):
         reader = {"pull": {"exporter": {"prometheus": {"host": HOST, "port": metrics_port}}}}
         return {
             "receivers": {"otlp": {"protocols": protocols}},
-            "extensions": {"health_check": {"endpoint": urlsplit(self.health_url).netloc}},
+            "extensions": {"health_check": {"endpoint": f"{HOST}:{free_port()}"}},
             "service": {"telemetry": {"metrics": {"readers": [reader]}}},
         }
 
@@ -68,37 +66,26 @@ class Collector(Process):
         )
 
 
-@dataclass
-class Collectors:
-    """Makes Collectors for one test, and ends them with it."""
+class Collectors(Programs):
+    """Makes Collectors for one test."""
 
-    program: Path
-    folder: Path
-    running: ExitStack
-    made: int = field(default=0, init=False)
+    def __init__(self, program: Path, folder: Path, running: ExitStack) -> None:
+        super().__init__(folder, running)
+        self._program = program
 
     def __call__(
         self, config: Config, *, overlay: Config | None = None, env: Mapping[str, str] | None = None
     ) -> Collector:
         """Start a Collector and return once its pipelines run."""
-        collector = Collector(self.program, self._new_folder(), config, overlay or {}, env or {})
-        self.running.callback(collector.stop)
-        collector.start()
-        return collector
+        return self.started(Collector(self._program, self.new_folder("collector"), config, overlay or {}, env or {}))
 
     def complaint(self, config: Config, *, env: Mapping[str, str] | None = None) -> str:
         """What the Collector's `validate` has against a configuration; empty where it has nothing."""
-        command = command_line(self.program, self._new_folder(), config, verb="validate")
+        command = command_line(self._program, self.new_folder("collector"), config, verb="validate")
         done = subprocess.run(
             command, env={**os.environ, **(env or {})}, capture_output=True, text=True, check=False, timeout=60
         )
         return "" if done.returncode == 0 else done.stderr
-
-    def _new_folder(self) -> Path:
-        self.made += 1
-        folder = self.folder / f"collector-{self.made}"
-        folder.mkdir()
-        return folder
 
 
 def command_line(program: Path, folder: Path, *layers: Config, verb: str | None = None) -> list[str]:

@@ -6,12 +6,12 @@ import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.real.ports import HOST, free_port
-from tests.real.process import Process
+from tests.real.process import Process, Programs
 from tests.real.prometheus.promql import PromQL
 from tests.real.web import answers
 
@@ -43,14 +43,12 @@ class Prometheus(Process):
         )
 
 
-@dataclass
-class Prometheuses:
-    """Makes Prometheus servers for one test, and ends them with it."""
+class Prometheuses(Programs):
+    """Makes Prometheus servers for one test."""
 
-    program: Path
-    folder: Path
-    running: ExitStack
-    made: int = field(default=0, init=False)
+    def __init__(self, program: Path, folder: Path, running: ExitStack) -> None:
+        super().__init__(folder, running)
+        self.program = program
 
     def __call__(
         self,
@@ -64,18 +62,12 @@ class Prometheuses:
 
         A job is an address (`127.0.0.1:9464`, path /metrics) or a whole `scrape_configs` entry without `job_name`.
         """
-        self.made += 1
-        folder = self.folder / f"prometheus-{self.made}"
-        folder.mkdir()
         config = {
             "global": {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every},
             "rule_files": [str(path) for path in rules],
             "scrape_configs": [_job(name, job) for name, job in (scrape or {}).items()],
         }
-        server = Prometheus(self.program, folder, config, flags)
-        self.running.callback(server.stop)
-        server.start()
-        return server
+        return self.started(Prometheus(self.program, self.new_folder("prometheus"), config, flags))
 
 
 def _job(name: str, job: str | Mapping[str, Any]) -> Mapping[str, Any]:

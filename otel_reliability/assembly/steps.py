@@ -1,0 +1,468 @@
+"""The steps of a run: model and tool calls, each once, in the order of the path, retries and repeats marked."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
+from otel_reliability.model.span import AgentSpan, Call, ModelFacts, SpanId, Tokens
+from otel_reliability.model.tools import is_edit
+
+ModelSpan: TypeAlias = tuple[int, ModelFacts]
+"""A model call: the index of its span, and its facts."""
+Parallel: TypeAlias = Literal["canonical", "as_started"]
+HANDOFF: Final = "→"
+"""Precedes the agent's name in a path."""
+
+
+class Step:
+    """A tool call or a hand-off on its way into a path.
+
+    `at`: the index of its span; `position`: its place among the calls of that span. `node`: the invocation it belongs to.
+    `outer`: the call that it was made in; `inner`: the calls made in it.
+    """
+
+    __slots__ = ("at", "call", "end_ns", "handoff", "inner", "node", "outer", "position", "span_id", "start_ns")
+
+    def __init__(
+        self, at: int, start_ns: int, end_ns: int, span_id: SpanId, position: int, call: Call, node: Invocation | None
+    ) -> None:
+        self.at = at
+        self.start_ns = start_ns
+        self.end_ns = end_ns
+        self.span_id = span_id
+        self.position = position
+        self.call = call
+        self.node = node
+        self.handoff = False
+        self.outer: Step | None = None
+        self.inner: list[Step] | None = None
+
+    @property
+    def order(self) -> tuple[int, int, SpanId, int]:
+        """The order of the clock."""
+        return (self.start_ns, self.end_ns, self.span_id, self.position)
+
+    @property
+    def label(self) -> str:
+        """Its name in a path."""
+        name = self.call[0] or "?"
+        return HANDOFF + name if self.handoff else name
+
+    def absorb(self, other: Step) -> None:
+        """Add a second report of this call: it failed if either says so, all else comes from the report that has it."""
+        a, b = self.call, other.call
+        self.call = Call(
+            a.name if a.name is not None else b.name,
+            a.call_id if a.call_id is not None else b.call_id,
+            a.arguments if a.arguments is not None else b.arguments,
+            a.failed or b.failed,
+            a.result if a.result is not None else b.result,
+            a.effect if a.effect is not None else b.effect,
+        )
+        self.end_ns = max(self.end_ns, other.end_ns)
+
+
+# --- One call reported twice ------------------------------------------------------------------------------------------
+
+
+def calls_once(tree: SpanTree, steps: list[Step]) -> list[Step]:
+    """Return each call once. `steps` are in the order of the clock; nothing is done unless a tool lies in a tool, or a call id
+    occurs twice.
+    """
+    if tree.in_tool and len(steps) > 1:
+        steps = _without_nested_reports(tree, steps)
+    ids = [step.call[1] for step in steps if step.call[1] is not None and not step.handoff]
+    return steps if len(set(ids)) == len(ids) else _without_overlapping_ids(steps)
+
+
+def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
+    """A tool span in a tool span of the same name and no other call id is the same call; any other was made in it."""
+    of: dict[int, list[Step]] = {}
+    for step in steps:
+        of.setdefault(step.at, []).append(step)
+    home: dict[int, Step] = {}
+    absorbed: set[Step] = set()
+    for step in steps:
+        chain: list[int] = []
+        i = step.at
+        while i != NONE and i not in home:
+            if i in of:
+                chain.append(i)
+            i = tree.parent[i]
+        outer = None if i == NONE else home[i]
+        for i in reversed(chain):
+            own, tool = of[i], tree.in_tool.get(i, NONE)
+            enclosing = home.get(tool) if tool in of and i not in tree.in_model else None
+            if enclosing is not None and len(own) == 1 and _is_same(enclosing, own[0]):
+                enclosing.absorb(own[0])
+                absorbed.add(own[0])
+                outer = enclosing
+            else:
+                for one in own:
+                    one.outer = outer
+                outer = own[0]
+            home[i] = outer
+    return [step for step in steps if step not in absorbed] if absorbed else steps
+
+
+def _is_same(outer: Step, inner: Step) -> bool:
+    mine, theirs = outer.call, inner.call
+    if outer.handoff or inner.handoff:
+        return False
+    if mine.call_id is not None and theirs.call_id is not None:
+        return mine.call_id == theirs.call_id
+    return mine.name == theirs.name
+
+
+def _without_overlapping_ids(steps: list[Step]) -> list[Step]:
+    """Calls that overlap in time and have one call id are one; one after the other, they are attempts."""
+    by_id: dict[str, list[Step]] = {}
+    absorbed: dict[Step, Step] = {}
+    kept: list[Step] = []
+    for step in sorted(steps, key=lambda step: step.order):
+        call_id = step.call.call_id
+        if call_id is None or step.handoff:
+            kept.append(step)
+            continue
+        others = by_id.setdefault(call_id, [])
+        first = next((one for one in others if _overlap(one, step) and _names_agree(one, step)), None)
+        if first is None:
+            others.append(step)
+            kept.append(step)
+        else:
+            first.absorb(step)
+            absorbed[step] = first
+    for step in kept:
+        while step.outer is not None and step.outer in absorbed:
+            step.outer = absorbed[step.outer]
+        if step.outer is step:
+            step.outer = None
+    return kept
+
+
+def _overlap(first: Step, second: Step) -> bool:
+    """Return whether the later call started before the earlier ended; a call without duration overlaps only its equal."""
+    return second.start_ns < first.end_ns or (second.start_ns == first.start_ns and second.end_ns == first.end_ns)
+
+
+def _names_agree(first: Step, second: Step) -> bool:
+    return first.call.name is None or second.call.name is None or first.call.name == second.call.name
+
+
+# --- Path order -------------------------------------------------------------------------------------------------------
+
+
+def in_path_order(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan], parallel: Parallel) -> list[Step]:
+    """Return a call, then what was called inside it; parallel calls in canonical order.
+
+    Calls issued together are a race: which span starts first is chance, so within such a group names decide.
+    """
+    last = 0
+    for step in steps:
+        if step.outer is not None or step.start_ns < last:
+            break
+        last = step.end_ns if step.end_ns > step.start_ns else step.start_ns + 1
+    else:
+        return steps  # one after the other
+    tops: list[Step] = []
+    for step in steps:
+        if step.outer is None:
+            tops.append(step)
+        elif step.outer.inner is None:
+            step.outer.inner = [step]
+        else:
+            step.outer.inner.append(step)
+    starts: dict[Invocation | None, list[int]] = {}
+    for i, _ in models:
+        starts.setdefault(tree.nodes[i], []).append(tree.spans[i].start_ns)
+    for each in starts.values():
+        each.sort()
+    path: list[Step] = []
+    pending = _ordered(tops, starts, parallel)[::-1]
+    while pending:
+        step = pending.pop()
+        path.append(step)
+        if step.inner is not None:
+            pending.extend(reversed(_ordered(step.inner, starts, parallel)))
+            step.inner = None
+    return path
+
+
+def _ordered(steps: list[Step], model_starts: dict[Invocation | None, list[int]], parallel: Parallel) -> list[Step]:
+    """Siblings in order: the parallel groups of each invocation, merged by their first calls."""
+    if len(steps) < 2:
+        return steps
+    streams: dict[Invocation | None, list[Step]] = {}
+    for step in sorted(steps, key=lambda step: step.order):
+        streams.setdefault(step.node, []).append(step)
+    groups = [group for node, stream in streams.items() for group in _groups(stream, model_starts.get(node, ()))]
+    if len(streams) > 1:
+        groups.sort(key=lambda group: group[0].order)
+    if parallel == "canonical":
+        for group in groups:
+            if len(group) > 1:
+                group.sort(key=lambda step: (step.call.name or "", step.start_ns, step.span_id, step.position))
+    return [step for group in groups for step in group]
+
+
+def _groups(stream: list[Step], model_starts: Sequence[int]) -> list[list[Step]]:
+    """A call joins the group if it starts before the group's earliest end, or with its last call, and no model call between."""
+    groups: list[list[Step]] = []
+    last, earliest_end = stream[0], 0
+    for step in stream:
+        is_together = step.start_ns < earliest_end or step.start_ns == last.start_ns
+        if (
+            groups
+            and is_together
+            and not (step.handoff or last.handoff)
+            and (bisect_right(model_starts, step.start_ns) == bisect_right(model_starts, last.start_ns))
+        ):
+            groups[-1].append(step)
+            earliest_end = min(earliest_end, step.end_ns)
+        else:
+            groups.append([step])
+            earliest_end = step.end_ns
+        last = step
+    return groups
+
+
+# --- Retries and repeats ------------------------------------------------------------------------------------------------
+
+
+Mark: TypeAlias = tuple[bool, bool, int]
+"""(retry, repeat, number of retries in a row up to this call)."""
+Same: TypeAlias = tuple[str | None, bytes | None]
+"""Tool and arguments of a call."""
+FIRST: Final[Mark] = (False, False, 0)
+REPEAT: Final[Mark] = (False, True, 0)
+CYCLES: Final = (2, 3, 4)
+"""Numbers of calls in a cycle."""
+
+
+def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
+    """Mark calls, which are in the order of the clock. `effects`: whether each call succeeded and changed something.
+
+    A call is a retry if the latest earlier call of the same tool and arguments that ended before it started failed (where the
+    arguments of either are unknown: of the same tool), and no edit of a file ended between the starts of the two. A success
+    ends the chain. A repeat follows a success, with the same result where results are known, and no other call with an effect
+    ended between the starts of the two. The calls of a cycle are neither edits nor effects between its rounds.
+    """
+    calls: list[Same] = [(step.call[0], step.call[2]) for step in steps]
+    if len({name for name, _ in calls}) == len(calls):
+        return [FIRST] * len(calls)
+    found: list[Mark] = [FIRST] * len(calls)
+    ends = sorted([(max(step.start_ns, step.end_ns), position) for position, step in enumerate(steps)])
+    latest: dict[Same, int] = {}
+    latest_of_tool: dict[str | None, int] = {}
+    ended = 0
+    effective, edits = _Changes(calls), _Changes(calls)
+    in_cycles: set[int] | None = None
+    for position, (step, (name, arguments)) in enumerate(zip(steps, calls, strict=True)):
+        started = (step.start_ns, position)
+        while ended < len(ends) and ends[ended] < started:
+            end = ends[ended]
+            ended += 1
+            before, call = end[1], calls[end[1]]
+            latest[call] = max(before, latest.get(call, -1))
+            latest_of_tool[call[0]] = max(before, latest_of_tool.get(call[0], -1))
+            if effects[before]:
+                effective.add(end)
+                if is_edit(call[0] or ""):
+                    edits.add(end)
+        if arguments is None:
+            earlier = latest_of_tool.get(name, -1)
+        else:
+            earlier = max(latest.get((name, arguments), -1), latest.get((name, None), -1))
+        mark = FIRST if earlier < 0 else _compared(step.call, steps[earlier].call, found[earlier][2])
+        if mark is not FIRST and (edits if mark[0] else effective).has_other(
+            calls[position], (steps[earlier].start_ns, earlier)
+        ):
+            in_cycles = _in_cycles(calls) if in_cycles is None else in_cycles
+            mark = mark if position in in_cycles else FIRST
+        found[position] = mark
+    return found
+
+
+class _Changes:
+    """The last two calls to end that changed something and differ from one another, as (end, position)."""
+
+    def __init__(self, calls: Sequence[Same]) -> None:
+        self._calls = calls
+        self._last: list[tuple[int, int]] = []
+
+    def add(self, end: tuple[int, int]) -> None:
+        """Add a call that has ended."""
+        is_same = self._last and self._calls[self._last[-1][1]] == self._calls[end[1]]
+        self._last = [*(self._last[:-1] if is_same else self._last[-1:]), end]
+
+    def has_other(self, call: Same, since: tuple[int, int]) -> bool:
+        """Return whether a call other than this one ended after a call that started at `since`, (start, position)."""
+        return any(end > since and self._calls[end[1]] != call for end in self._last)
+
+
+def _compared(call: Call, earlier: Call, chain: int) -> Mark:
+    if earlier.failed:
+        return (True, False, chain + 1)
+    known = call.arguments is not None and earlier.arguments is not None
+    same_result = call.result is None or earlier.result is None or call.result == earlier.result
+    return REPEAT if known and same_result and not call.failed else FIRST
+
+
+def _in_cycles(calls: Sequence[Same]) -> set[int]:
+    """Return the positions after the first round of cycles: of 2 to 4 different calls that occur twice in direct succession."""
+    found: set[int] = set()
+    for length in CYCLES:
+        start = length
+        for position in range(length, len(calls) + 1):
+            if position < len(calls) and calls[position] == calls[position - length] and calls[position][1] is not None:
+                continue
+            if position - start >= length and len(set(calls[start : start + length])) == length:
+                found.update(range(start, position))
+            start = position + 1
+    return found
+
+
+# --- Model calls --------------------------------------------------------------------------------------------------------
+
+
+_NEAR = 4
+"""Siblings that a model call is compared with."""
+
+
+def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
+    """Return each model call once: a model span inside a model span is one call; so are two of different scopes under one
+    parent, of which one lies in time within the other, unless their token counts differ. A log event adds what
+    its span leaves out.
+    """
+    details = tree.details
+    if details:
+        items = [(i, _with_inner(facts, details.get(i, ()))) for i, facts in items]
+    known = {i for i, _ in items}
+    inner: dict[int, list[ModelFacts]] = {}
+    outer: list[ModelSpan] = []
+    for i, facts in items:
+        over = tree.in_model.get(i, NONE)
+        if over in known:
+            while tree.in_model.get(over, NONE) in known:
+                over = tree.in_model[over]
+            inner.setdefault(over, []).append(facts)
+        else:
+            outer.append((i, facts))
+    return _without_siblings(tree, [(i, _with_inner(facts, inner.get(i, ()))) for i, facts in outer])
+
+
+def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
+    """Field by field the outer's value, else that of the inner ones (tokens: their sum)."""
+    if not inner:
+        return outer
+    merged: list[Any] = list(outer)
+    for one in inner:
+        merged = [own or other for own, other in zip(merged, one, strict=True)]
+    return ModelFacts(*merged)._replace(
+        tokens=Tokens(
+            outer.tokens.input if outer.tokens.input is not None else _sum(facts.tokens.input for facts in inner),
+            outer.tokens.output if outer.tokens.output is not None else _sum(facts.tokens.output for facts in inner),
+        ),
+        calls=outer.calls or tuple([call for facts in inner for call in facts.calls]),
+        cost=next((facts.cost for facts in (outer, *inner) if facts.cost is not None), None),
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _without_siblings(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
+    kept: list[ModelSpan] = []
+    by_parent: dict[int, list[int]] = {}
+    for item in items:
+        parent = tree.kept_above(item[0])
+        siblings = by_parent.setdefault(parent, [])
+        same = next((at for at in reversed(siblings[-_NEAR:]) if _is_same_model_call(tree, kept[at], item)), None)
+        if same is None or parent == NONE:
+            siblings.append(len(kept))
+            kept.append(item)
+        else:
+            kept[same] = (kept[same][0], _with_inner(kept[same][1], [item[1]]))
+    return kept
+
+
+def _is_same_model_call(tree: SpanTree, one: ModelSpan, two: ModelSpan) -> bool:
+    first, second = tree.spans[one[0]], tree.spans[two[0]]
+    if first.scope == second.scope or not _within(first, second):
+        return False
+    return all(a is None or b is None or a == b for a, b in zip(one[1].tokens, two[1].tokens, strict=True))
+
+
+def _within(a: AgentSpan, b: AgentSpan) -> bool:
+    return (a.start_ns <= b.start_ns and b.end_ns <= a.end_ns) or (b.start_ns <= a.start_ns and a.end_ns <= b.end_ns)
+
+
+# --- Context windows ----------------------------------------------------------------------------------------------------
+
+
+_DATE: Final = re.compile(r"[-@](\d{4}-?\d{2}-?\d{2}|\d{6,8}|latest)$")
+_MAX_CACHE: Final = 4096
+
+
+class ContextLimits(dict[tuple[str | None, str | None], int | None]):
+    """Context windows in tokens, by the names of the model that answered and of the one that was asked for: that of the first
+    that is known. None where neither is: then no pressure is claimed. It fills itself.
+
+    The table of prices is the `prices` extra (genai-prices), read offline; without it, configuration and spans speak alone.
+
+    >>> limits = ContextLimits({"gpt-4o*": 128_000})
+    >>> limits.of(ModelFacts(model="gpt-4o-mini-2024-07-18")), limits.of(ModelFacts(model="house-model-1"))
+    (128000, None)
+    """
+
+    def __init__(self, configured: Mapping[str, int]) -> None:
+        super().__init__()
+        self._configured = tuple(configured.items())
+
+    def of(self, facts: ModelFacts) -> int | None:
+        """The window of a model call."""
+        return self[facts.model, facts.request_model] if facts.context_limit is None else facts.context_limit
+
+    def __missing__(self, names: tuple[str | None, str | None]) -> int | None:
+        known = (self._named(name) for name in names if name is not None)
+        found = next((limit for limit in known if limit is not None), None)
+        if len(self) < _MAX_CACHE:
+            self[names] = found
+        return found
+
+    def _named(self, name: str) -> int | None:
+        for pattern, limit in self._configured:
+            if fnmatch.fnmatchcase(name, pattern):
+                return limit
+        return next((limit for form in spellings(name) if (limit := _from_table(form)) is not None), None)
+
+
+def spellings(name: str) -> list[str]:
+    """A model's name as tables may spell it: as it is, without the provider's prefix, without a date.
+
+    >>> spellings("openai/gpt-4o-2024-08-06")
+    ['openai/gpt-4o-2024-08-06', 'gpt-4o-2024-08-06', 'gpt-4o']
+    """
+    bare = name.rpartition("/")[2]
+    forms = [name, bare, _DATE.sub("", bare)]
+    return list(dict.fromkeys(forms))
+
+
+def _from_table(name: str) -> int | None:
+    try:
+        from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 (an extra, and 0.2 s to import)
+    except ImportError:
+        return None
+    try:
+        _, model = get_snapshot().find_provider_model(name, None, None, None)
+    except LookupError:
+        return None
+    window = model.context_window
+    return window if isinstance(window, int) and window > 0 else None

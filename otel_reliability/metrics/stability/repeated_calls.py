@@ -1,0 +1,292 @@
+"""retry_explosion and loops: does the agent keep retrying what fails, or repeat calls that already succeeded?"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics._support.sums import Counts, ExactSum
+from otel_reliability.metrics.base import CALLS, DEFAULTS, UNDISTURBED, Metric
+from otel_reliability.model.reading import NO_EVIDENCE, IntervalMethod, MetricSpec, Reading
+from otel_reliability.model.row import Row
+
+RATIO: Final = "{ratio}"
+USD: Final = "{usd}"
+
+
+class RepeatedCalls(Metric):
+    """Calls that brought nothing, and what they cost per run. State: integers, and an exact sum of money.
+
+    The money that they cost a run is its cost by their share of its tokens.
+    """
+
+    __slots__ = ("_calls", "_cost", "_ns", "_priced", "_runs", "_tokens", "_unknown")
+
+    requires = UNDISTURBED | CALLS
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._runs = self._calls = self._tokens = self._ns = self._unknown = self._priced = 0
+        self._cost = ExactSum()
+
+    def count_calls(self, row: Row, calls: int, tokens: int, duration_ns: int, sign: int) -> None:
+        """Count a run with so many such calls, that took so many tokens and nanoseconds, in (1) or out (-1)."""
+        self._runs += sign
+        self._calls += sign * calls
+        self._tokens += sign * tokens
+        self._ns += sign * duration_ns
+        self._unknown += sign * (not row.arguments_known)
+        if row.cost is not None and row.tokens:
+            self._priced += sign
+            if tokens:
+                self._cost.add(row.cost * min(tokens / row.tokens, 1.0), sign)
+
+    def calls_per_run(self) -> Reading:
+        """Return such calls per run."""
+        return self.over_runs(self._calls)
+
+    def cost_per_run(self) -> tuple[Reading, Reading, Reading]:
+        """Return tokens, seconds and US dollars per run."""
+        usd = Reading(self._cost.mean(self._priced), self._priced) if self._priced else NO_EVIDENCE
+        return self.over_runs(self._tokens), self.over_runs(self._ns, 10**9), usd
+
+    def over_runs(self, count: int, per: int = 1) -> Reading:
+        """Return a count over the number of runs."""
+        return self.noted(count / (self._runs * per)) if self._runs else NO_EVIDENCE
+
+    def noted(self, value: float) -> Reading:
+        """Return the reading of a value, with a note where arguments are unknown; no value without a run."""
+        if not self._runs:
+            return NO_EVIDENCE
+        note = f"arguments unknown in {self._unknown} of {self._runs} runs: their calls are matched by tool alone"
+        return Reading(value, self._runs, note=note if self._unknown else "")
+
+
+def _companion(
+    improve: str,
+    name: str,
+    title: str,
+    unit: str,
+    description: str,
+    formula: str,
+    interval: IntervalMethod = "runs",
+    evidence: str = "1 run with observable tools",
+) -> MetricSpec:
+    return MetricSpec(
+        name=name,
+        title=title,
+        family="stability",
+        unit=unit,
+        high=1.0 if unit == RATIO else None,
+        direction="lower",
+        description=description,
+        formula=formula,
+        evidence=evidence,
+        source="this project",
+        improve=improve,
+        interval=interval,
+    )
+
+
+AS_RETRIES: Final = "As for retry explosion."
+AS_LOOPS: Final = "As for repeated calls per run."
+OF_LOOPS: Final = " per run: of repeated calls, and of the model calls that asked for them."
+
+
+class RetryExplosion(RepeatedCalls):
+    """1 if any run of the window has a chain of at least `metrics.retry_threshold` (3) retries of one call, else 0.
+
+    A retry is a call of the same tool with the same arguments whose latest earlier attempt failed; a success ends the chain.
+    So the fourth attempt at a failing call exceeds the threshold of 3. A streak of calls without a failure is none.
+
+    The source's example is a call that failed and was retried 5 times; the third retry made it an explosion:
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> retries = RetryExplosion()
+    >>> retries.add(row(retries=5))
+    >>> retries.value().value
+    1.0
+    >>> retries.evict(row(retries=5))
+    >>> for chain in (0, 2, 3, 0):
+    ...     retries.add(row(retries=chain))
+    ...     print(retries.value().value)
+    0.0
+    0.0
+    1.0
+    1.0
+    >>> {spec.name: reading.value for spec, reading in zip(retries.companions[:3], retries.companion_values())}
+    {'retry_explosion_share': 0.25, 'longest_retry_chain': 3.0, 'retries_per_run': 1.25}
+    """
+
+    __slots__ = ("_chains", "_exploding", "_threshold")
+
+    spec = MetricSpec(
+        name="retry_explosion",
+        title="Retry explosion",
+        family="stability",
+        direction="lower",
+        description="1 if any run retried one failing call at least three times, else 0.",
+        formula="1 if any run has a chain of ≥ 3 retries, else 0",
+        evidence="1 run with observable tools",
+        source="AgentCop, Reliability Layer",
+        improve="Bound retries in code, and make errors say whether a further attempt can succeed.",
+    )
+    companions = (
+        _companion(
+            AS_RETRIES,
+            "retry_explosion_share",
+            "Share of exploding runs",
+            RATIO,
+            "The share of runs that retried one failing call at least three times.",
+            "runs with a chain of ≥ 3 retries / n",
+            "share",
+        ),
+        _companion(
+            AS_RETRIES,
+            "longest_retry_chain",
+            "Longest retry chain",
+            "{retry}",
+            "The most retries of one call in any run.",
+            "max over runs of the longest chain",
+            "none",
+        ),
+        _companion(
+            AS_RETRIES,
+            "retries_per_run",
+            "Retries per run",
+            "{retry}",
+            "How many calls per run were retries.",
+            "Σ retries / n",
+        ),
+        _companion(
+            AS_RETRIES,
+            "retry_tokens_per_run",
+            "Tokens spent on retries",
+            "{token}",
+            "Tokens per run of the model calls that asked for retries.",
+            "Σ tokens / n",
+        ),
+        _companion(
+            AS_RETRIES,
+            "retry_seconds_per_run",
+            "Time spent on retries",
+            "s",
+            "Seconds per run that retried calls took.",
+            "Σ duration of retries / n",
+        ),
+        _companion(
+            AS_RETRIES,
+            "retry_cost_per_run",
+            "Money spent on retries",
+            USD,
+            "Cost per run of the model calls that asked for retries, by their share of the run's tokens.",
+            "Σ cost · tokens of retries / tokens of the run / n",
+            "none",
+        ),
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._threshold = settings.metrics.retry_threshold
+        self._exploding = 0
+        self._chains = Counts[int]()
+
+    def count(self, row: Row, sign: int) -> None:
+        retries = row.retries
+        if retries is not None:
+            self.count_calls(row, retries.number, retries.tokens, retries.duration_ns, sign)
+            if retries.number:
+                self._exploding += sign * (retries.longest_chain >= self._threshold)
+                self._chains.count(retries.longest_chain, sign)
+
+    def value(self) -> Reading:
+        return self.noted(float(self._exploding > 0))
+
+    def companion_values(self) -> tuple[Reading, ...]:
+        longest = self.noted(float(max(self._chains, default=0)))
+        return self.over_runs(self._exploding), longest, self.calls_per_run(), *self.cost_per_run()
+
+
+class Loops(RepeatedCalls):
+    """Repeats per run: calls of the same tool with the same arguments after a success (and, where known, the same result).
+
+    A retry repeats a *failed* call and is counted apart. Repetition without progress is what loop detectors of agent frameworks
+    look for.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> loops = Loops()
+    >>> for repeats in (0, 0, 3, 1):
+    ...     loops.add(row(repeats=repeats))
+    >>> loops.value().value, loops.companion_values()[0].value
+    (1.0, 0.5)
+    """
+
+    __slots__ = ("_looping",)
+
+    spec = MetricSpec(
+        name="loops",
+        title="Repeated calls per run",
+        family="stability",
+        unit="{call}",
+        high=None,
+        direction="lower",
+        description="How many calls per run repeat one that already succeeded, with the same arguments.",
+        formula="Σ repeats / n",
+        evidence="1 run with observable tools",
+        source="this project",
+        improve="Give the agent its earlier results back (they may have left its context), and limit its turns.",
+        interval="runs",
+    )
+    companions = (
+        _companion(
+            AS_LOOPS,
+            "loop_share",
+            "Share of looping runs",
+            RATIO,
+            "The share of runs that repeat a call that already succeeded.",
+            "runs with a repeat / n",
+            "share",
+        ),
+        _companion(
+            AS_LOOPS,
+            "loop_tokens_per_run",
+            "Tokens spent on loops",
+            "{token}",
+            f"Tokens spent on loops{OF_LOOPS}",
+            "Σ tokens / n",
+        ),
+        _companion(
+            AS_LOOPS,
+            "loop_seconds_per_run",
+            "Time spent on loops",
+            "s",
+            f"Time spent on loops{OF_LOOPS}",
+            "Σ duration of repeats / n",
+        ),
+        _companion(
+            AS_LOOPS,
+            "loop_cost_per_run",
+            "Money spent on loops",
+            USD,
+            f"Money spent on loops{OF_LOOPS}",
+            "Σ cost · tokens of repeats / tokens of the run / n",
+            "none",
+            "1 run with observable tools, cost and tokens",
+        ),
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._looping = 0
+
+    def count(self, row: Row, sign: int) -> None:
+        retries = row.retries
+        if retries is not None:
+            self.count_calls(row, retries.repeats, retries.repeat_tokens, retries.repeat_ns, sign)
+            self._looping += sign * bool(retries.repeats)
+
+    def value(self) -> Reading:
+        return self.calls_per_run()
+
+    def companion_values(self) -> tuple[Reading, ...]:
+        return self.over_runs(self._looping), *self.cost_per_run()

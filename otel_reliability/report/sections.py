@@ -1,0 +1,275 @@
+"""The sections of a report on an agent: tables of text, the same on a terminal and in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from statistics import median
+from typing import Final, NamedTuple, TypeAlias
+
+from rich.text import Text
+
+from otel_reliability.metrics.sessions import reliability_band
+from otel_reliability.metrics.stability.tables import TaskEffects, TaskRow
+from otel_reliability.metrics.stability.tier import Tier
+from otel_reliability.report import spark, words
+from otel_reliability.report.findings import differing
+from otel_reliability.report.groups import ALL_SPECS, EVALUATION, PASSES, SESSION_GAUGES, STABILITY, made_of
+from otel_reliability.report.text import (
+    ABSENT,
+    MINUS,
+    POINTS,
+    agent_name,
+    clean,
+    count,
+    listed,
+    measured,
+    number,
+    percent,
+    place,
+)
+from otel_reliability.report.view import AgentComparison, AgentView, Compared, Cost, ReadingView
+
+COLOURS: Final = {Tier.STABLE: "green", Tier.VARIABLE: "yellow", Tier.UNSTABLE: "dark_orange", Tier.CRITICAL: "red"}
+STYLES: Final = {"better": "green", "worse": "red"}
+MAX_TOOLS: Final = 3
+APART: Final = (
+    "apart: how much the attempts at a task differ in what they changed; calls differ by arguments, which are never shown. "
+    "Set tools.reads for tools that only read; otel-reliability inspect lists them."
+)
+
+Cell: TypeAlias = str | Text
+"""Text, with styles where it is on a terminal."""
+
+
+class Section(NamedTuple):
+    """A table, the headings of its columns (the first is the title), and sentences below it.
+
+    `align` has a letter for each column: `l` text, `n` text that stays on one line, `c` a name of code, `r` a number. A note
+    without a style of its own matters less than the table.
+    """
+
+    titles: Sequence[str]
+    align: str
+    rows: Sequence[Sequence[Cell]]
+    notes: Sequence[Cell] = ()
+
+    def without_empty_columns(self) -> Section:
+        """Return the section without the columns that have no text in any row."""
+        kept = [at for at in range(len(self.titles)) if any(row[at] for row in self.rows)]
+        titles, align = [self.titles[at] for at in kept], "".join(self.align[at] for at in kept)
+        return self._replace(titles=titles, align=align, rows=[[row[at] for at in kept] for row in self.rows])
+
+
+def dim(text: str) -> Text:
+    """Return text that matters less."""
+    return Text(text, "dim")
+
+
+def points_lost(points: float) -> str:
+    """Return the points that a part lowers the score by.
+
+    >>> points_lost(16.54), points_lost(0.04)
+    ('−16.5', '0.0')
+    """
+    return f"{MINUS}{points:.1f}" if round(points, 1) else "0.0"
+
+
+def overview(agents: Sequence[AgentView], most: int | None = None) -> Section:
+    """Return a line for each agent, for the first `most` of them."""
+    rows = [
+        (
+            Text.assemble((agent_name(agent.key), "bold"), "  ", (place(agent.key), "dim")),
+            _tier(agent),
+            number(agent.score, POINTS),
+            "" if agent.score_coverage is None else f"{agent.score_coverage:.0f} of 100",
+            f"{agent.runs:,}",
+            ABSENT if agent.one_sided else percent(agent.passed / agent.known),
+        )
+        for agent in agents[:most]
+    ]
+    notes = _more(len(agents), len(rows), "agent")
+    return Section(("Agents", "", "score", "assessed", "runs", "passed"), "llrrrr", rows, notes)
+
+
+def costs(agent: AgentView) -> Iterator[Section]:
+    """Yield the parts of the score, and the points that each lowers it by; nothing where no part has data."""
+    found = agent.findings.costs
+    if any(cost.points is not None for cost in found):
+        titles = ("What lowers the score", "", "value", "95 %", "runs", "points")
+        yield Section(titles, "llrrrr", [_cost(agent, cost) for cost in found]).without_empty_columns()
+
+
+def details(agent: AgentView, *, brief: bool) -> Iterator[Section]:
+    """Yield the sections behind the reasons for the score, those for which there are data.
+
+    `brief`: for a terminal, with at most 5 tasks and 3 sessions; a document has 20 and 10.
+    """
+    yield from _spreads(agent)
+    yield from _tasks(agent, brief=brief)
+    yield from _readings("Other readings", STABILITY, agent, brief=brief)
+    yield from _readings("Evaluation", EVALUATION, agent, brief=brief)
+    yield from _passes(agent, brief=brief)
+    yield from _sessions(agent, brief=brief)
+
+
+def gaps(agent: AgentView) -> Iterator[Section]:
+    """Yield the data that an agent's runs lack."""
+    rows = [(gap.missing, f"{gap.of - gap.runs:,} of {gap.of:,}", gap.unlocks, gap.remedy) for gap in agent.missing]
+    if rows:
+        yield Section(("Missing data", "runs that have it", "for", "how to add it"), "lrll", rows)
+
+
+def comparison(each: AgentComparison, *, brief: bool) -> Section:
+    """Return the numbers of an agent before and after; brief: those alone that got better or worse, came or went."""
+    moved, same = words.moved(each)
+    sides = (each.old.key.extra, each.new.key.extra) if each.old.key != each.new.key else ()
+    before, now = (clean(extra[-1][1], 24) for extra in sides) if sides else ("before", "now")
+    rows = [
+        (name, *_side(name, one.before), *_side(name, one.after), Text(words.compared(name, one), _style(one)))
+        for name, one in (moved if brief else each.metrics).items()
+    ]
+    notes = [f"{count(len(same), 'number')} the same: {listed(same, 5)}"] if same and brief else []
+    notes += filter(None, [words.about_chance(each)])
+    titles = ("What changed", before, "95 %", "runs", now, "95 %", "runs", "")
+    return Section(titles, "crrrrrrl", rows, notes).without_empty_columns()
+
+
+def ordered_tasks(agent: AgentView) -> list[tuple[TaskRow, TaskEffects | None]]:
+    """Return each task with its effects: those first whose attempts disagree most about them, then by their paths."""
+
+    def order(pair: tuple[TaskRow, TaskEffects | None]) -> tuple[float, float, int, str]:
+        task, effects = pair
+        apart = 0.0 if effects is None else effects.disagreement
+        return (-apart, -(task.path_entropy or 0.0), -task.runs, task.task_id or "")
+
+    effects = {one.task: one for one in agent.findings.tasks_by_effects}
+    return sorted(
+        ((task, None if task.task_id is None else effects.get(task.task_id)) for task in agent.tasks), key=order
+    )
+
+
+# --- One section ------------------------------------------------------------------------------------------------------
+
+
+def _more(found: int, shown: int, noun: str) -> list[str]:
+    return [f"and {count(found - shown, f'more {noun}')}"] if found > shown else []
+
+
+def _tier(agent: AgentView) -> Text:
+    found = Text("no score")
+    if agent.tier is not None:
+        found = Text(f"{agent.tier.sign} {agent.tier.name}", COLOURS[agent.tier])
+    return found.append(" ⚠", "yellow") if agent.flags else found
+
+
+def _style(one: Compared) -> str:
+    return STYLES.get(one.verdict, "") if one.more_than_chance is not False else "dim"
+
+
+def _side(name: str, reading: ReadingView) -> tuple[Cell, ...]:
+    return measured(ALL_SPECS[name], reading.value), dim(words.interval(name, reading)), f"{reading.runs:,}"
+
+
+def _cost(agent: AgentView, cost: Cost) -> Sequence[Cell]:
+    reading, title = agent.metrics[cost.name], ALL_SPECS[cost.name].title
+    if cost.points is None:
+        return title, dim("not enough data"), ABSENT, "", ABSENT, dim(f"of {cost.most:.0f}")
+    interval = dim(words.interval(cost.name, reading))
+    return title, _bar(cost), number(reading.value), interval, f"{reading.runs:,}", points_lost(cost.points)
+
+
+def _bar(cost: Cost) -> Text:
+    """Return a bar half as long as the points that the part can cost, filled by those it does."""
+    points, most = cost.points or 0.0, round(cost.most / 2)
+    filled = 0 if points < 0.05 else max(1, round(points / 2))
+    colour = "red" if points >= cost.most / 2 else "yellow" if points >= cost.most / 4 else "green"
+    return Text.assemble((spark.FILLED * filled, colour), (spark.REST * (most - filled), "dim"))
+
+
+def _spreads(agent: AgentView) -> Iterator[Section]:
+    rows: list[tuple[Cell, ...]] = []
+    spreads = (("path distance", agent.distances, number), ("token pressure", agent.pressures, percent))
+    for name, by_run, shown in spreads:
+        values = list(by_run.values())
+        if any(values):
+            half = f"half of {count(len(values), 'run')} up to {shown(median(values))}"
+            rows.append((name, spark.spread(values), f"{half}, at most {shown(max(values))}"))
+    most = max((retries for retries, _ in agent.retried.values()), default=0)
+    for tool, (retries, runs) in islice(agent.retried.items(), MAX_TOOLS):
+        filled, rest = spark.bar(retries / most)
+        about = f"{clean(tool, 40)}: {count(retries, 'retry')} in {runs:,} of {count(agent.runs, 'run')}"
+        rows.append(("retries", Text.assemble(filled, (rest, "dim")), about))
+    if rows:
+        yield Section(("How runs differ", "0        1", ""), "nnl", rows)
+
+
+def _tasks(agent: AgentView, *, brief: bool) -> Iterator[Section]:
+    tasks = [pair for pair in ordered_tasks(agent) if not brief or pair[0].path_entropy is not None]
+    known_apart = any(effects is not None for _, effects in tasks)
+
+    def row(task: TaskRow, effects: TaskEffects | None) -> tuple[str, ...]:
+        passed, known = agent.task_outcomes[task.task_id]
+        paths = (number(task.path_entropy), number(task.path_similarity))
+        apart = ("", "") if not known_apart else (ABSENT, "not enough data")
+        if effects is not None:
+            apart = percent(effects.disagreement), differing(effects, 2 if brief else 4) or "none"
+        return (
+            "(without a task)" if task.task_id is None else clean(task.task_id, 30 if brief else 60),
+            f"{passed:,} of {known:,}" if known else ABSENT,
+            f"{task.runs:,}",
+            f"{task.distinct_paths or 0:,}",
+            *(("", "") if brief and known_apart else paths),
+            *apart,
+        )
+
+    rows = [row(*pair) for pair in tasks[: 5 if brief else 20]]
+    if rows:
+        parted = any(effects is not None and effects.partings for _, effects in tasks)
+        notes = [*_more(len(tasks), len(rows), "task"), *([APART] if parted else [])]
+        titles = ("Tasks to inspect first", "passed", "runs", "paths", "entropy", "similarity", "apart")
+        yield Section((*titles, "tools whose calls differ"), "nrrrrrrl", rows, notes).without_empty_columns()
+
+
+def _readings(
+    title: str, names: Sequence[str], agent: AgentView, *, brief: bool, notes: Sequence[str] = ()
+) -> Iterator[Section]:
+    known = {name: agent.metrics[name] for name in names if agent.metrics[name].value is not None}
+    rows = [(name, *_side(name, reading), "" if brief else reading.note) for name, reading in known.items()]
+    if rows:
+        titles, notes = (title, "value", "95 %", "runs", "note"), [*made_of(agent.metrics, list(known)), *notes]
+        yield Section(titles, "crrrl", rows, notes).without_empty_columns()
+
+
+def _passes(agent: AgentView, *, brief: bool) -> Iterator[Section]:
+    passes = agent.passes
+    if not passes.pass_hat_k or agent.one_sided:
+        return
+    rows = [
+        (name, *(ABSENT if value is None else percent(value) for value in series.values()), f"{passes.runs:,}")
+        for name, series in (
+            ("pass@k, one of k passes", passes.pass_at_k),
+            ("pass^k, all of k pass", passes.pass_hat_k),
+        )
+    ]
+    ks = [f"k = {k}" for k in passes.pass_hat_k]
+    yield Section(("Repeated attempts", *ks, "runs"), "n" + "r" * (len(ks) + 1), rows)
+    if not brief or any(task.runs > 1 for task in passes.tasks):
+        title = "The worst task" if len(passes.tasks) > 1 else "In their order"
+        yield from _readings(title, PASSES, agent, brief=brief)
+
+
+def _sessions(agent: AgentView, *, brief: bool) -> Iterator[Section]:
+    derived = sorted({name for session in agent.sessions for name in session.derived})
+    notes = [f"derived from tool calls, without an evaluation: {', '.join(derived)}"] if derived else []
+    yield from _readings("Sessions", SESSION_GAUGES, agent, brief=brief, notes=notes)
+    scored = ((one.reliability, one.id, at) for at, one in enumerate(agent.sessions))
+    worst = sorted((score, id_, at) for score, id_, at in scored if score is not None and score < 1)
+    rows: list[tuple[Cell, ...]] = []
+    for score, _, at in worst[: 3 if brief else 10]:
+        session, band = agent.sessions[at], dim(reliability_band(score).partition(" — ")[0])
+        runs, consistency = f"{len(session.runs):,}", number(session.consistency)
+        rows.append((clean(session.id, 24 if brief else 60), band, runs, number(score), consistency))
+    if rows:
+        titles = ("Sessions, the worst first", "", "runs", "reliability", "consistency")
+        yield Section(titles, "llrrr", rows, _more(len(worst), len(rows), "session"))

@@ -1,0 +1,208 @@
+"""Pass rates of several attempts at a task, and the runs that they need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.metrics.base import Metric
+from otel_reliability.metrics.examples import row
+from otel_reliability.metrics.passes.attempts import VarianceAmplification
+from otel_reliability.metrics.passes.decay_curve import LONGEST, DecayCurve, decay_curve, entry
+from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
+from otel_reliability.metrics.passes.series import LARGEST_K, PassAtK, PassHatK
+from otel_reliability.metrics.passes.summary import TARGETS, summaries, summarize
+from otel_reliability.model.row import OTHER_TASK, Row
+from otel_reliability.model.run import Outcome
+
+PASSED, FAILED = Outcome.SUCCESS, Outcome.FAILURE
+LEVELS = st.sampled_from([90, 95, 99])
+
+
+def over(metric: Metric, *tasks: str | None, passed: int = 10**6) -> Metric:
+    """The metric over one run for each name of a task, of which the first `passed` succeeded."""
+    for at, task in enumerate(tasks):
+        metric.add(row(task=task, outcome=PASSED if at < passed else FAILED))
+    return metric
+
+
+def ks(metric: Metric) -> list[str]:
+    """The k that are emitted."""
+    return [attributes[0][1] for attributes, _ in metric.series()]
+
+
+def over_passes(*tasks: str | None, passed: int = 10**6) -> PassHatK:
+    """pass^k over such runs."""
+    metric = PassHatK()
+    over(metric, *tasks, passed=passed)
+    return metric
+
+
+def test_k_goes_as_far_as_every_task_can_bear() -> None:
+    """The task with the fewest attempts sets the end, and eight is the most."""
+    assert list(over_passes("a", "a", "a", "b", "b").by_k()) == [1, 2]
+    assert list(over_passes(*["a"] * 20).by_k()) == list(range(1, LARGEST_K + 1))
+    assert over_passes().by_k() == {}
+
+
+def test_powers_of_two_are_emitted() -> None:
+    """Reports show every k; series are k = 1, 2, 4, 8."""
+    assert ks(over(PassAtK(), *["a"] * 9)) == ["1", "2", "4", "8"]
+    assert ks(over(PassAtK(), *["a"] * 5)) == ["1", "2", "4"]
+    assert ks(over(DecayCurve(), *["a"] * 9, "b", "b", "b")) == ["1", "2"]
+    assert ks(over(DecayCurve())) == []
+
+
+def test_the_plain_reading_is_that_at_the_greatest_k() -> None:
+    """And says so."""
+    reading = over_passes("a", "a", "a", passed=2).value()
+
+    assert (reading.value, reading.runs, reading.note) == (0.0, 3, "k = 3")
+
+
+def test_without_task_ids_the_window_is_one_task() -> None:
+    """As soon as one run names a task, those that name none are left out."""
+    assert over_passes(None, None, None, passed=2).by_k()[2].value == 1 / 3
+    assert list(over_passes(None, None, None, "a").by_k()) == [1]
+
+
+@given(outcomes=st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), min_size=1, max_size=20))
+def test_optimism_grows_and_pessimism_grows_with_k(outcomes: list[tuple[str, bool]]) -> None:
+    """pass@k never falls, pass^k never rises, and both begin at the mean pass rate."""
+    optimistic, pessimistic = PassAtK(), PassHatK()
+    for task, passed in outcomes:
+        for metric in (optimistic, pessimistic):
+            metric.add(row(task=task, outcome=PASSED if passed else FAILED))
+    rising = [reading.value or 0.0 for reading in optimistic.by_k().values()]
+    falling = [reading.value or 0.0 for reading in pessimistic.by_k().values()]
+
+    assert rising == sorted(rising)
+    assert falling == sorted(falling, reverse=True)
+    assert abs(rising[0] - falling[0]) < 1e-12
+
+
+def attempt(start: int, outcome: Outcome, **facts: Any) -> Row:
+    """An attempt that began then."""
+    return row(start_ns=start, outcome=outcome, **facts)
+
+
+@given(outcomes=st.lists(st.integers(0, 1), min_size=1, max_size=60))
+def test_summaries_are_whole_percents_that_agree(outcomes: list[int]) -> None:
+    """Every target is from 0 to 100, and the pessimistic end of the curve is the passhat of all."""
+    summary = summarize(outcomes)
+    assert summary is not None
+
+    assert all(0 <= value <= 100 for path, value in summary.metrics_object().items() if path != "reliability.runs")
+    assert summary.passhat_k == summary.decay_curve[-1] <= summary.pass_at_k
+    assert (summary.graceful_degradation == 100) == all(outcomes)
+
+
+def test_an_unknown_path_is_none_and_never_zero() -> None:
+    """Nor is the curve a target."""
+    summary = summarize([0])
+    assert summary is not None
+
+    assert summary.resolve_target("reliability.passhat_k") == 0
+    unknown = ["reliability.decay_curve", "reliability.passes", "passhat_k", "", "reliability."]
+    assert [summary.resolve_target(path) for path in unknown] == [None] * 5
+    assert set(TARGETS) == set(summary.metrics_object())
+
+
+def test_attempts_stand_in_the_order_in_which_they_began() -> None:
+    """Not in that of their ends; perturbed runs and unknown outcomes are no attempts."""
+    rows = [
+        attempt(30, FAILED, end_ns=40, task="a"),
+        attempt(10, PASSED, end_ns=90, task="a"),
+        attempt(20, PASSED, end_ns=50, task="a"),
+        attempt(0, FAILED, task="a", condition="fault"),
+        attempt(0, Outcome.COMPLETED, task="a"),
+    ]
+    found = summaries(rows)["a"]
+
+    assert (found.runs, found.decay_curve, found.graceful_degradation) == (3, (100, 100, 29), 50)
+
+
+def test_each_task_has_a_summary() -> None:
+    """Where any run names a task, those that name none, and a mixture of tasks, are left out."""
+    rows = [
+        attempt(0, PASSED, task="a"),
+        attempt(1, FAILED, task="b"),
+        attempt(2, FAILED),
+        attempt(3, FAILED, task=OTHER_TASK),
+    ]
+
+    assert {task: found.pass_at_k for task, found in summaries(rows).items()} == {"a": 100, "b": 0}
+
+
+def test_a_summary_without_task_ids_is_of_one_task() -> None:
+    """All runs are attempts at it."""
+    assert summaries([attempt(0, PASSED), attempt(1, FAILED)])[None].runs == 2
+    assert summaries([]) == {}
+
+
+@given(k=st.integers(1, 600), share=st.floats(0, 1))
+def test_the_truncation_is_exact(k: int, share: float) -> None:
+    """Whether a float or whole numbers decide, the entry is ⌊100 · c^k / k^k⌋."""
+    passed = round(share * k)
+    assert entry(passed, k) == 100 * passed**k // k**k
+
+
+def test_a_curve_is_not_monotone() -> None:
+    """It rises again after an early failure."""
+    assert decay_curve([0] + [1] * 30)[:5] == (0, 25, 29, 31, 32)
+
+
+def test_a_curve_has_a_longest() -> None:
+    """Beyond it there are no more points."""
+    assert len(decay_curve([1] * (LONGEST + 5))) == LONGEST
+
+
+def test_runs_of_equally_flaky_tasks_all_count() -> None:
+    """One pass of four and three passes of four are equally flaky; the reading rests on both tasks' runs."""
+    metric = VarianceAmplification()
+    for task, passed in (("a", 1), ("b", 3)):
+        for attempt in range(4):
+            metric.add(row(task=task, outcome=PASSED if attempt < passed else FAILED))
+
+    assert metric.value() == (87.0, 8, (), "worst of 2 tasks")
+
+
+@given(half_width=st.floats(0.001, 1.0), confidence=LEVELS)
+def test_the_recommended_runs_are_enough_and_one_less_is_not(half_width: float, confidence: int) -> None:
+    """The band of the recommended number fits into the half-width, and the band of one run less does not."""
+    runs = recommend_runs(half_width, confidence)
+
+    assert confidence_band(runs, confidence) <= half_width * (1 + 1e-9)
+    assert runs == 1 or confidence_band(runs - 1, confidence) > half_width * (1 - 1e-9)
+
+
+def test_five_runs_tell_nearly_nothing() -> None:
+    """The worst case of seed and gate: five runs, plus or minus 44 points."""
+    assert round(100 * confidence_band(5)) == 44
+
+
+@pytest.mark.parametrize("half_width", [0, -0.05, 5, "wide", float("nan"), "1/0", True])
+def test_a_half_width_that_is_no_share_is_told_apart(half_width: Any) -> None:
+    """The message names the field, the value, what is allowed and what to do."""
+    with pytest.raises(
+        ConfigurationError, match=r"half_width: .* is not a share above 0 and up to 1; write 5 points as 0\.05"
+    ):
+        recommend_runs(half_width)
+
+
+@pytest.mark.parametrize("confidence", [0, 80, 0.95, 100])
+def test_other_levels_have_no_critical_value(confidence: Any) -> None:
+    """Only the source's three levels are known."""
+    with pytest.raises(ConfigurationError, match="is not one of 90, 95 and 99"):
+        recommend_runs(0.05, confidence)
+
+
+@pytest.mark.parametrize("runs", [0, -1, True])
+def test_no_runs_have_no_band(runs: int) -> None:
+    """Nothing is known without a run."""
+    with pytest.raises(ConfigurationError, match="is not a whole number from 1"):
+        confidence_band(runs)

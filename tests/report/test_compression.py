@@ -1,0 +1,231 @@
+"""Compressions of the context in reports: OTLP-JSON lines in, sentences and numbers out."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from otel_reliability.model.span import RawSpan
+from otel_reliability.report import json as json_report
+from otel_reliability.report import markdown
+from otel_reliability.report.build import report_of
+from otel_reliability.report.recording import REPORT_SETTINGS, Recording
+from otel_reliability.report.view import ReportView
+from otel_reliability.testing import at, span, traces_json
+from otel_reliability.ui import report_file
+from otel_reliability.ui.runs import steps_of
+from tests.report.build import printed
+from tests.report.schema import faults
+
+
+class Events(NamedTuple):
+    """The log events of a coding agent: scope, attribute of the session, and name and attributes of each kind of event."""
+
+    scope: str
+    session: str
+    kinds: Mapping[str, tuple[str, dict[str, Any]]]
+
+
+SIZES: Final = {"tokens_before": 900, "tokens_after": 100}
+ENDED: Final = {"input_token_count": 9, "output_token_count": 1, "event.kind": "response.completed"}
+AGENTS: Final = {
+    "claude-code": Events("com.anthropic.claude_code.events", "session.id", {
+        "prompt": ("user_prompt", {}),
+        "call": ("tool_result", {"tool_name": "Read"}),
+        "model": ("api_request", {"input_tokens": 9, "output_tokens": 1}),
+        "compression": ("compaction", {"pre_tokens": 900, "post_tokens": 100, "success": "true"}),
+    }),
+    "codex": Events("codex_otel.log_only", "conversation.id", {
+        "prompt": ("codex.user_prompt", {}),
+        "call": ("codex.tool_result", {"tool_name": "exec_command"}),
+        "model": ("codex.sse_event", ENDED),
+        "compression": ("codex.api_request", {"endpoint": "/responses/compact"}),
+    }),
+    "gemini-cli": Events("gemini-cli", "session.id", {
+        "prompt": ("gemini_cli.user_prompt", {}),
+        "call": ("gemini_cli.tool_call", {"function_name": "read_file"}),
+        "model": ("gemini_cli.api_response", ENDED),
+        "compression": ("gemini_cli.chat_compression", SIZES),
+    }),
+    "qwen-code": Events("qwen-code", "session.id", {
+        "prompt": ("qwen-code.user_prompt", {}),
+        "call": ("qwen-code.tool_call", {"function_name": "read_file"}),
+        "model": ("qwen-code.api_response", ENDED),
+        "compression": ("qwen-code.chat_compression", SIZES),
+    }),
+}  # fmt: skip
+
+
+def event(of: Events, session: int, second: float, kind: str, prompt: int = 0, **facts: Any) -> str:
+    """A line with one event of a session, which has one prompt unless another is named."""
+    name, given = of.kinds[kind]
+    identity = f"session-{session:08}-of-an-agent"
+    prompts = {"prompt.id": f"{identity}-{prompt}", "prompt_id": f"{identity}########{prompt}"}
+    of_call = {"tool_use_id": f"{session}-{second}", "call_id": f"{session}-{second}"} if kind == "call" else {}
+    own = {"event.name": name, of.session: identity, **prompts, **of_call, **given, **facts}
+    attributes = [{"key": key, "value": _value(value)} for key, value in own.items()]
+    record = {"timeUnixNano": str(at(1000 * session + second)), "attributes": attributes}
+    return json.dumps({"resourceLogs": [{"scopeLogs": [{"scope": {"name": of.scope}, "logRecords": [record]}]}]})
+
+
+def _value(value: Any) -> dict[str, Any]:
+    return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": str(value)}
+
+
+def calls(of: Events, session: int, first: float, outcomes: Sequence[bool], **facts: Any) -> list[str]:
+    """Tool calls of different arguments, one a second; those that are False fail."""
+    lines: list[str] = []
+    for number, ok in enumerate(outcomes):
+        arguments = json.dumps({"path": f"{first}-{number}"})
+        told = {
+            "tool_input": arguments,
+            "arguments": arguments,
+            "function_args": arguments,
+            "success": "true" if ok else "false",
+        }
+        lines.append(event(of, session, first + number, "call", **told, **facts))
+    return lines
+
+
+def session(of: Events, number: int, before: Sequence[bool], after: Sequence[bool]) -> list[str]:
+    """A run with a compression between these calls."""
+    return [
+        event(of, number, 0, "prompt"),
+        *calls(of, number, 1, before),
+        event(of, number, 50, "compression"),
+        *calls(of, number, 51, after),
+        event(of, number, 99, "model"),
+    ]
+
+
+def _copilot(number: int) -> list[RawSpan]:
+    """A run of Copilot with two calls, a compression, a call, and a compression that failed."""
+    operation, events = "gen_ai.operation.name", "github.copilot.session.compaction_complete"
+    one = partial(span, trace=number, scope="github.copilot")
+    tool = {operation: "execute_tool", "gen_ai.tool.name": "readFile"}
+    done = {"github.copilot.success": True, "github.copilot.pre_tokens": 900, "github.copilot.post_tokens": 100}
+    chat, agent = {operation: "chat"}, {operation: "invoke_agent", "gen_ai.agent.name": "copilot"}
+    return [
+        one(1, start=0, end=9, attributes=agent),
+        *(one(at_s + 2, 1, start=at_s, end=at_s + 0.5, attributes=tool) for at_s in (1, 2, 5)),
+        one(8, 1, start=4, end=4.5, attributes=chat, events=[(events, done)]),
+        one(9, 1, start=3, end=3.5, attributes=chat, events=[(events, {"github.copilot.success": False})]),
+    ]
+
+
+def reported(tmp_path: Path, lines: Sequence[str]) -> ReportView:
+    """The report on these lines."""
+    return report_of(recorded(tmp_path, lines), for_people=True)
+
+
+def recorded(tmp_path: Path, lines: Sequence[str]) -> Recording:
+    """A recording of these lines."""
+    file = tmp_path / "events.jsonl"
+    file.write_text("\n".join(lines), "utf-8")
+    recording = Recording(REPORT_SETTINGS)
+    recording.read(file)
+    return recording.close()
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_behaviour_before_and_after_compressions_is_compared(tmp_path: Path, agent: str) -> None:
+    """In every format; the order of the lines, and lines that come twice, change nothing."""
+    of = AGENTS[agent]
+    lines = [each for n in range(8) for each in session(of, n, [True] * 6, [True, False, True, False])]
+    lines += [event(of, 9, 0, "prompt"), *calls(of, 9, 1, [True]), event(of, 9, 99, "model")]
+    shuffled = [*lines, *lines]
+    random.Random(0).shuffle(shuffled)
+    found, again = reported(tmp_path, lines), reported(tmp_path, shuffled)
+    [view] = found.agents
+
+    assert json_report.plain(found.agents) == json_report.plain(again.agents)
+    assert not list(faults(json_report.plain(found)))
+    compression = view.compression
+    assert compression is not None
+    assert (compression.compressions, compression.failed, compression.runs, compression.of) == (8, 0, 8, 9)
+    assert (compression.tokens_before, compression.tokens_after) == ((0, 0) if agent == "codex" else (7_200, 800))
+    failed, retries, repeats = compression.effects
+    assert (failed.before, failed.calls_before, failed.after, failed.calls_after) == (0, 48, 16, 32)
+    assert failed.more_than_chance
+    assert (retries.p, repeats.p, retries.more_than_chance, repeats.more_than_chance) == (1.0, 1.0, False, False)
+    tokens = "" if agent == "codex" else " and reduced 7,200 tokens to 800"
+    sentences = (
+        f"The context was compressed 8 times in 8 of 9 runs{tokens}.",
+        "After a compression 16 of 32 calls failed, before 0 of 48 (50 % and 0 %, 8 runs; more than chance, p = 0.0",
+        "After a compression 0 of 32 calls were retries, before 0 of 48 (0 % and 0 %, 8 runs; no more than chance)",
+    )
+    pages = printed(found, 200), markdown.render(found).replace("\\", ""), report_file.render(found)
+    for text in (" ".join(page.split()) for page in pages):
+        assert all(sentence in text for sentence in sentences)
+
+
+def test_compressions_of_copilot_are_compared(tmp_path: Path) -> None:
+    """Events of spans; a failed one is counted apart and divides nothing."""
+    spans = [each for number in range(1, 7) for each in _copilot(number)]
+    recording = Recording(REPORT_SETTINGS)
+    file = tmp_path / "spans.jsonl"
+    file.write_text(json.dumps(traces_json(spans)), "utf-8")
+    recording.read(file)
+    [view] = report_of(recording.close()).agents
+
+    assert view.compression is not None
+    assert (view.compression.compressions, view.compression.failed, view.compression.compared) == (6, 6, 6)
+    assert (view.compression.effects[0].calls_before, view.compression.effects[0].calls_after) == (12, 6)
+
+
+def test_few_runs_are_not_compared(tmp_path: Path) -> None:
+    """Their compressions are counted all the same."""
+    of = AGENTS["claude-code"]
+    lines = [each for n in range(4) for each in session(of, n, [True], [False])]
+    [view] = reported(tmp_path, lines).agents
+
+    assert view.compression is not None
+    assert (view.compression.compressions, view.compression.compared, view.compression.effects) == (4, 4, ())
+    [reason] = [each for each in view.findings.reasons if each.title == "Context compression"]
+    assert reason.details == ("Before and after are compared from 5 runs with calls on both sides; 4 have.",)
+
+
+def test_compression_between_two_runs_compares_them(tmp_path: Path) -> None:
+    """The run before it in its session with the run after it."""
+    of = AGENTS["claude-code"]
+    lines: list[str] = []
+    for n in range(6):
+        lines += [event(of, n, 0, "prompt"), *calls(of, n, 1, [True, True, True])]
+        lines += [event(of, n, 50, "compression"), event(of, n, 60, "prompt", 1)]
+        lines += calls(of, n, 61, [False, True], prompt=1)
+    [view] = reported(tmp_path, lines).agents
+
+    assert view.compression is not None
+    assert (view.runs, view.compression.runs, view.compression.compared) == (12, 6, 6)
+    failed = view.compression.effects[0]
+    assert (failed.before, failed.calls_before, failed.after, failed.calls_after) == (0, 18, 6, 12)
+
+
+def test_agent_without_compressions_has_no_word_of_them(tmp_path: Path) -> None:
+    """Neither in JSON nor in sentences."""
+    of = AGENTS["claude-code"]
+    found = reported(tmp_path, [event(of, 0, 0, "prompt"), *calls(of, 0, 1, [True])])
+
+    assert "ompression" not in json.dumps(json_report.plain(found)) + printed(found)
+
+
+def test_compression_is_step_of_run(tmp_path: Path) -> None:
+    """On the page of a run and in its JSON, at its place among the calls."""
+    [view] = reported(tmp_path, session(AGENTS["gemini-cli"], 1, [True], [True])).agents
+    [run] = view.recent
+
+    assert [(step.kind, step.name, step.result, step.tokens) for step in steps_of(run)] == [
+        ("tool", "read_file", "ok", ""),
+        ("compression", "context compression", "ok", "900 → 100"),
+        ("tool", "read_file", "ok", ""),
+        ("model", "unknown model", "ok", "9 in, 1 out"),
+    ]
+    sizes = {"tokens_before": 900, "tokens_after": 100, "trigger": None, "agent": "gemini-cli"}
+    [compression] = json_report.record(run)["compressions"]
+    assert {**sizes, "ok": True, "time": "2023-11-14T22:30:50.000000000Z"} == compression
