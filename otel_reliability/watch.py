@@ -1,7 +1,8 @@
 """Open runs: what each has used so far, against configured bounds and against the finished runs of its agent's window.
 
-Traces that have grown are assembled as they are, the heaviest first, within a budget of processor time. All that is emitted of
-such a run is that it exceeds a bound.
+Traces that have grown are assembled as they are, the heaviest first, within a budget of processor time. Those whose root has
+arrived are not: nothing in them goes on, and they are assembled when they close. All that is emitted of an open run is that it
+exceeds a bound.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from otel_reliability.config import WatchSettings
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.span import is_conversation
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.rows import PathTable, row_of
 
@@ -151,7 +153,7 @@ class Watch:
 
     def _has_grown(self, buffer: TraceBuffer) -> bool:
         checked, _ = self._traces.get(buffer, (0, []))
-        return buffer.weight > checked * (1 + MIN_GROWTH)
+        return buffer.weight > checked * (1 + MIN_GROWTH) and _may_go_on(buffer)
 
     def _compared(self, run: Run) -> _OpenRun:
         usage, window = usage_of(row_of(run, PathTable())), self._bounds_of(run.key)
@@ -198,6 +200,13 @@ class Watch:
             rows = [] if state is None else state.first_window.rows()[-MAX_RUNS:]
             found = self._windows[key] = _Window(len(rows), _greatest(map(usage_of, rows)))
         return found
+
+
+def _may_go_on(buffer: TraceBuffer) -> bool:
+    """Return whether a run of a trace may go on. Spans arrive when they end, the root last; a conversation begins with the event of
+    a prompt.
+    """
+    return is_conversation(buffer.traces[0]) or all(span.parent_id is not None for span in buffer.spans)
 
 
 def usage_of(row: Row) -> dict[str, float]:

@@ -94,12 +94,20 @@ def test_known_agent_without_enough_runs_is_bound_by_settings_only() -> None:
     """A maximum of few runs is no bound."""
     clock = FakeClock()
     engine = Engine(Settings(watch=WatchSettings(calls=10, tokens=1_000)), clock=clock, wall=None)
-    spans = [*insisting(1, 11), model(90, 1, (900, 200)), agent(1, called="new", end=99)]
+    spans = [*insisting(1, 11), model(90, 1, (900, 200)), agent(1, 99, called="new", end=99)]
     excesses = found(engine, clock, spans)
     assert {(one.kind, one.value, one.bound, one.of) for one in excesses} == {
         ("calls", 11, 10, "setting"),
         ("tokens", 1_100, 1_000, "setting"),
     }
+
+
+def test_trace_whose_root_has_arrived_is_not_assembled_for_it() -> None:
+    """Nothing in it goes on, and it will be assembled when it closes."""
+    clock = FakeClock()
+    engine = engine_with("desk", clock=clock)
+    assert found(engine, clock, [*insisting(900), agent(1, called="desk", trace=900, end=30)]) == []
+    assert engine.watched.most_extreme == {}
 
 
 def test_usage_of_closed_runs_is_forgotten() -> None:
@@ -150,7 +158,7 @@ class OneOpenRun:
     @property
     def growing(self) -> list[TraceBuffer]:
         buffer = TraceBuffer(trace_id(1), 0.0, 10)
-        buffer.spans.append(agent(1))
+        buffer.spans.append(tool(2, 1, "search"))
         return [buffer]
 
     def open_runs_of(self, buffer: TraceBuffer) -> list[Run]:
