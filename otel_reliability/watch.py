@@ -203,9 +203,7 @@ class Watch:
 
 
 def _may_go_on(buffer: TraceBuffer) -> bool:
-    """Return whether a run of a trace may go on. Spans arrive when they end, the root last; a conversation begins with the event of
-    a prompt.
-    """
+    """Return whether a run of a trace may go on: its root arrives last. A conversation begins with the event of a prompt."""
     return is_conversation(buffer.traces[0]) or all(span.parent_id is not None for span in buffer.spans)
 
 
