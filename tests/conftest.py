@@ -15,8 +15,6 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.watched import first_examples
-
 pytest_plugins = ["pytester", "tests.real.plugin"]  # the first for the tests of this file itself
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
@@ -65,13 +63,6 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
     finally:
         logger.handlers[:], logger.propagate = handlers, propagates
         logger.setLevel(level)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Coverage sees the first examples of a law."""
-    with first_examples(getattr(item, "obj", None)):
-        return (yield)
 
 
 @functools.cache
