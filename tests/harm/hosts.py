@@ -53,7 +53,6 @@ class Host(NamedTuple):
     err: str
 
     def collections(self) -> list[dict[str, Any]]:
-        """What the console exporter of metrics printed: a collection each."""
         return [found for found in _objects(self.out) if "resource_metrics" in found]
 
     def value(self, name: str, **labels: Any) -> Any:
@@ -100,7 +99,6 @@ def _points(collection: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, which may say other things between them."""
     decoder, at = json.JSONDecoder(), text.find("{")
     while at >= 0:
         try:

@@ -12,7 +12,6 @@ AGENT = 'agent(trace.get_tracer("test"))'
 
 
 def test_the_environment_alone_attaches_it() -> None:
-    """`OTEL_TRACES_EXPORTER=reliability opentelemetry-instrument python agent.py`: the agent has no line of ours."""
     host = run_host(
         f"{AGENT}\n{AGENT}",
         instrument=True,
@@ -33,7 +32,6 @@ def test_the_environment_alone_attaches_it() -> None:
 
 
 def test_a_wrong_variable_is_told_and_keeps_nothing_from_starting() -> None:
-    """The agent runs, the other exporters run, and so do we, by the defaults."""
     host = run_host(
         AGENT,
         instrument=True,
@@ -51,7 +49,6 @@ def test_a_wrong_variable_is_told_and_keeps_nothing_from_starting() -> None:
 
 
 def test_declarative_configuration_finds_the_exporter() -> None:
-    """`exporter: {reliability: {window: 50}}` loads the entry point and calls it with what stands there."""
     (entry,) = (found for found in entry_points(group="opentelemetry_traces_exporter") if found.name == "reliability")
     exporter = entry.load()(meter_provider=Meters().provider, window=50)
 
@@ -80,7 +77,6 @@ SET = {
     ],
 )
 def test_metrics_may_be_set_up_before_or_after(door: str, order: str) -> None:
-    """The global MeterProvider is found whenever it comes, even after the first runs."""
     host = run_host(
         "\n".join(SET[door if step == "door" else step] for step in order.split())
         + "\ntrace.get_tracer_provider().shutdown()"
@@ -93,7 +89,6 @@ def test_metrics_may_be_set_up_before_or_after(door: str, order: str) -> None:
 
 
 def test_without_any_meter_provider_it_says_once_how_to_see_the_numbers() -> None:
-    """One line on standard error, and the agent is served."""
     host = run_host(f"{SET['tracing']}\n{SET['processor']}\n{AGENT}\n{AGENT}")
 
     assert (host.code, host.out) == (0, "")
@@ -103,25 +98,10 @@ def test_without_any_meter_provider_it_says_once_how_to_see_the_numbers() -> Non
 
 LARGE = (
     "_hashlib",  # OpenSSL
-    "google.protobuf",
-    "grpc",
-    "Levenshtein",
-    "aiohttp",
-    "click",
-    "jinja2",
-    "numpy",
-    "prometheus_client",
-    "pydantic",
-    "quixstreams",
-    "rapidfuzz",
-    "requests",
-    "rich",
-    "yaml",
-    "zstandard",
-    "otel_reliability.service",
-    "otel_reliability.report",
+    "google.protobuf", "grpc", "Levenshtein", "aiohttp", "click", "jinja2", "numpy", "prometheus_client", "pydantic",
+    "quixstreams", "rapidfuzz", "requests", "rich", "yaml", "zstandard", "otel_reliability.service", "otel_reliability.report",
     "otel_reliability.sources.otlp",
-)
+)  # fmt: skip
 """Modules that an agent's process must not load before it needs them."""
 
 

@@ -15,7 +15,6 @@ DOORS = {"processor": "ReliabilitySpanProcessor()", "exporter": "BatchSpanProces
 
 @pytest.fixture(params=DOORS)
 def setup(request: pytest.FixtureRequest) -> str:
-    """A host's set-up, once with either door."""
     return SETUP.format(door=DOORS[request.param])
 
 
@@ -25,7 +24,6 @@ ENDS = {"its end": ("", 0), "sys.exit": ("sys.exit(3)", 3), "an exception": ("ra
 
 @pytest.mark.parametrize(("end", "code"), [*ENDS.values(), (IN_A_THREAD, 0)], ids=[*ENDS, "another thread"])
 def test_the_last_collection_has_every_run(setup: str, end: str, code: int) -> None:
-    """However the interpreter ends, runs that lingered are closed first, and the last collection tells them."""
     host = run_host(f"{setup}\nagent(tracer)\n{end}")
 
     assert host.code == code
@@ -37,7 +35,6 @@ def test_the_last_collection_has_every_run(setup: str, end: str, code: int) -> N
 
 
 def test_a_run_in_the_middle_is_closed_as_it_is(setup: str) -> None:
-    """The agent's own span never ends; its calls are told, as a run that is incomplete."""
     host = run_host(
         f"""{setup}
 with tracer.start_as_current_span("invoke_agent a", attributes={{"gen_ai.operation.name": "invoke_agent"}}):
@@ -57,7 +54,6 @@ with tracer.start_as_current_span("invoke_agent a", attributes={{"gen_ai.operati
 
 @pytest.mark.parametrize("order", ["tracing metrics", "metrics tracing", "tracing", "metrics"])
 def test_providers_shut_down_by_hand_in_any_order(setup: str, order: str) -> None:
-    """Whichever the host shuts down first, and whichever it forgets: no error, no hang; where tracing went first, all is told."""
     by = {"tracing": "trace.get_tracer_provider().shutdown()", "metrics": "metrics.get_meter_provider().shutdown()"}
     host = run_host(f"{setup}\nagent(tracer)\n" + "\n".join(by[step] for step in order.split()))
 

@@ -20,7 +20,6 @@ sys.stdout.flush()
 
 
 def test_a_forked_child_begins_with_nothing() -> None:
-    """Runs in flight and windows stay the parent's; the child tells its own runs, and the parent's go on."""
     host = run_host(
         f"""{SETUP}
 agents = lambda: tracing._active_span_processor._span_processors[0]._live.engine.agents
@@ -71,7 +70,6 @@ os._exit(0 if tracing.force_flush() and engine.closed["force_flush"] == 1 and ti
 
 
 def test_workers_forked_in_advance_each_tell_their_own() -> None:
-    """As gunicorn does: everything is set up, then workers are forked, and each ends by itself through its exit hooks."""
     host = run_host(
         f"""{SETUP}
 import atexit
@@ -100,8 +98,7 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_multiprocessing(method: str) -> None:
-    """A pool's workers, however they are started, work; the parent's own runs are told."""
+def test_workers_of_a_pool_work_however_they_are_started(method: str) -> None:
     host = run_host(
         f"""{SETUP}
 import multiprocessing

@@ -8,8 +8,7 @@ from tests.harm.hosts import run_host
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gevent") is None, reason="gevent is not installed")
-def test_greenlets() -> None:
-    """Under gevent's patched threads runs of many greenlets keep apart, and nothing blocks the loop."""
+def test_runs_of_greenlets_are_kept_apart() -> None:
     host = run_host(
         """
 import gevent, threading

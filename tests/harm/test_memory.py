@@ -65,12 +65,10 @@ def grown(door: str, collect: str, warm: int, spans: int) -> int:
     ids=["processor, collected", "processor, never collected", "exporter"],
 )
 def test_memory_is_steady(door: str, collect: str) -> None:
-    """A host that runs for hours holds no more than after its first: what was remembered is forgotten in time."""
     assert grown(door, collect, 15_000, 20_000) < 8 * 1024 * 1024
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("door", DOORS)
 def test_memory_is_steady_over_a_million_spans(door: str) -> None:
-    """The same for a day."""
     assert grown(door, "tracing.force_flush()", 100_000, 1_000_000) < 16 * 1024 * 1024

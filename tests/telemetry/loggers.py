@@ -1,5 +1,3 @@
-"""A LoggerProvider that a test reads."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -25,7 +23,6 @@ class Kept(LogRecordProcessor):
 
 
 def loggers(processor: LogRecordProcessor) -> LoggerProvider:
-    """A LoggerProvider of the SDK with this processor."""
     made = LoggerProvider(resource=Resource({"service.name": "shop"}), shutdown_on_exit=False)
     made.add_log_record_processor(processor)
     return made

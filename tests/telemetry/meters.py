@@ -19,7 +19,6 @@ class Meters:
         self.provider = MeterProvider([self.reader], shutdown_on_exit=False)
 
     def metrics(self) -> dict[str, Metric]:
-        """The metrics of one collection, by name."""
         data = self.reader.get_metrics_data()
         if data is None:
             return {}
@@ -27,7 +26,6 @@ class Meters:
         return {metric.name: metric for scope in scopes for metric in scope.metrics}
 
     def look(self) -> Collected:
-        """The data points of one collection."""
         return Collected(self.metrics())
 
 
@@ -44,17 +42,14 @@ class Collected(NamedTuple):
         return []
 
     def value(self, name: str, **labels: Any) -> float | int | None:
-        """The value (of a histogram: how many) of the one point with these labels; None where there is no such point."""
         wanted = {key.replace("__", "."): value for key, value in labels.items()}
         found = [point for point in self.points(name) if wanted.items() <= dict(point.attributes).items()]
         assert len(found) <= 1, f"several points of {name}: {[dict(point.attributes) for point in found]}"
         return number(found[0]) if found else None
 
     def values(self, name: str, label: str) -> dict[Any, float | int]:
-        """The values of an instrument by one label."""
         return {point.attributes.get(label): number(point) for point in self.points(name)}
 
 
 def number(point: NumberDataPoint | HistogramDataPoint) -> float | int:
-    """The value of a point; of a histogram, how many it holds."""
     return point.count if isinstance(point, HistogramDataPoint) else point.value

@@ -68,7 +68,6 @@ class Recorded(NamedTuple):
     recorder: Recorder
 
     def record(self, runs: list[Run]) -> None:
-        """Record runs as final."""
         self.recorder.record(runs, readings_of(runs, self.engine.agents))
 
 
@@ -92,7 +91,6 @@ def recorded(*agents: str, runs: int = 12, settings: Settings | None = None, own
 
 
 def metrics_of(bodies: Iterable[bytes]) -> list[Metric]:
-    """The metrics of requests, in order."""
     requests = (ExportMetricsServiceRequest.FromString(body) for body in bodies)
     return [
         metric
@@ -104,13 +102,11 @@ def metrics_of(bodies: Iterable[bytes]) -> list[Metric]:
 
 
 def points_of(metric: Metric) -> list[NumberDataPoint] | list[HistogramDataPoint]:
-    """The data points of a metric, whatever its kind."""
     data: Any = getattr(metric, metric.WhichOneof("data") or "")
     return list(data.data_points)
 
 
 def attributes_of(point: NumberDataPoint | HistogramDataPoint) -> Labels:
-    """The attributes of a point."""
     return frozenset((pair.key, getattr(pair.value, pair.value.WhichOneof("value") or "")) for pair in point.attributes)
 
 

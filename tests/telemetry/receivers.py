@@ -34,7 +34,6 @@ class Receiver:
 
 @contextmanager
 def over_http(context: ssl.SSLContext | None = None) -> Generator[Receiver]:
-    """A receiver over HTTP, or HTTPS."""
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -69,7 +68,6 @@ def over_http(context: ssl.SSLContext | None = None) -> Generator[Receiver]:
 
 @contextmanager
 def over_grpc(credentials: Any = None) -> Generator[Receiver]:
-    """A receiver over gRPC, encrypted with server credentials."""
     receiver = Receiver()
 
     class Router(grpc.GenericRpcHandler):

@@ -43,7 +43,6 @@ class Calling(SpanProcessor):
 
 
 def provider(*processors: SpanProcessor, **options: Any) -> TracerProvider:
-    """A provider with these processors, in this order."""
     options.setdefault("resource", RESOURCE)
     made = TracerProvider(shutdown_on_exit=False, **options)
     for processor in processors:
@@ -53,7 +52,6 @@ def provider(*processors: SpanProcessor, **options: Any) -> TracerProvider:
 
 @contextmanager
 def agent_run(tracer: Tracer, name: str = "agent", **attributes: Any) -> Generator[Span]:
-    """An agent's invocation, as OTel GenAI tells it."""
     with tracer.start_as_current_span(
         f"invoke_agent {name}", attributes={**AGENT, "gen_ai.agent.name": name, **attributes}
     ) as span:
@@ -61,7 +59,6 @@ def agent_run(tracer: Tracer, name: str = "agent", **attributes: Any) -> Generat
 
 
 def tool_call(tracer: Tracer, name: str = "search", **attributes: Any) -> None:
-    """A tool call."""
     with tracer.start_as_current_span(
         f"execute_tool {name}", attributes={**TOOL, "gen_ai.tool.name": name, **attributes}
     ):
@@ -69,7 +66,6 @@ def tool_call(tracer: Tracer, name: str = "search", **attributes: Any) -> None:
 
 
 def run(tracer: Tracer, tools: str = "search reply", name: str = "agent", **attributes: Any) -> None:
-    """One run that calls these tools."""
     with agent_run(tracer, name, **attributes):
         for tool in tools.split():
             tool_call(tracer, tool)

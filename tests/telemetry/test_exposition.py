@@ -5,25 +5,35 @@ from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from otel_reliability.config import MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import Run, RunChange, RunEvent
-from otel_reliability.telemetry.exposition import agent_points, agent_slices
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry.exposition import (
+    SERIES_PER_SLICE,
+    Exemplar,
+    HistogramSeries,
+    Labels,
+    Registry,
+    Series,
+    agent_points,
+    agent_slices,
+)
 from otel_reliability.telemetry.instruments import Point
 from otel_reliability.testing import KEY, run
 from otel_reliability.windows.agents import AgentRegistry
 
 
 def points_of(*runs: Run, settings: Settings | None = None) -> list[Point]:
-    """The points of agents with these runs."""
     engine = Engine(settings or Settings(metrics=MetricSettings(min_runs=2)), clock=lambda: 0.0, wall=None)
     engine.receive_events(RunEvent(RunChange.CLOSED, one) for one in runs)
     return list(agent_points(engine, engine.agents))
 
 
 def test_no_evidence_makes_no_point() -> None:
-    """Runs whose tools nobody saw, or that are alone, have no entropy, no score and no tier: absent, not 0."""
     names = {name for name, _, _ in points_of(run(None, 1), run(None, 2))}
 
     assert "agent.reliability.window.runs" in names
@@ -31,7 +41,6 @@ def test_no_evidence_makes_no_point() -> None:
 
 
 def test_windows_are_told_apart_where_there_are_several() -> None:
-    """One window needs no name on its series; two do."""
     runs = [run(["search"], number) for number in range(1, 4)]
     two = Settings(windows=(WindowSettings("few", last=2), WindowSettings("many", last=9)))
     sizes = {a.get("window"): v for name, v, a in points_of(*runs, settings=two) if name.endswith("window.runs")}
@@ -41,7 +50,6 @@ def test_windows_are_told_apart_where_there_are_several() -> None:
 
 
 def test_agents_are_loaded_one_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a restart all are told, and what comes in meanwhile waits for no more than one of them."""
     second = Engine(clock=lambda: 0.0, wall=None)
     keys = [KEY._replace(agent=f"agent {number}") for number in range(1, 6)]
     runs = {key: (0.0, partial(list[Run], [run(["search"])._replace(key=key)])) for key in keys}
@@ -57,3 +65,54 @@ def test_agents_are_loaded_one_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(second, "read", watched)
     assert [shown.key for some in agent_slices(second) for shown in some] == keys
     assert (sum(loaded), max(loaded)) == (5, 1)
+
+
+# --- Registry ---------------------------------------------------------------------------------------------------------
+
+
+SUPPORT = {"service.name": "shop", "gen_ai.agent.name": "support"}
+FIRST, SECOND = run(number=1), run(number=2)
+
+
+def series_of(registry: Registry) -> dict[tuple[str, Labels], Series]:
+    slices = registry.slices(lambda spec, labels, series: ((spec.name, labels), series))
+    return {key: series for _, some in slices for key, series in some}
+
+
+def exemplar(value: float, of: int, time_ns: int) -> Exemplar:
+    one = (FIRST, SECOND)[of - 1]
+    return Exemplar(value, time_ns, one.trace_id, one.root_span_id or b"")
+
+
+@given(st.lists(st.floats(-5, 120), min_size=1))
+def test_histogram_counts_each_measurement_in_its_bucket(values: list[float]) -> None:
+    registry = Registry(lambda: 1)
+    for value in values:
+        registry.record(names.RUN_SCORE, value, SUPPORT)
+    (series,) = series_of(registry).values()
+    assert isinstance(series, HistogramSeries)
+    bounds = names.RUN_SCORE.boundaries
+    below = [sum(value <= bound for value in values) for bound in bounds]
+
+    assert [sum(series.counts[: at + 1]) for at in range(len(bounds))] == below
+    assert (series.count, series.lowest, series.highest) == (len(values), min(values), max(values))
+    assert series.total == pytest.approx(sum(values))
+
+
+def test_bucket_keeps_its_last_exemplar() -> None:
+    registry = Registry(lambda: 7)
+    for value, one in ((3, FIRST), (4, SECOND), (5, run(root_span_id=None)), (50, FIRST)):
+        registry.record(names.RUN_SCORE, value, SUPPORT, one)
+    (series,) = series_of(registry).values()
+
+    assert isinstance(series, HistogramSeries)
+    assert [one for one in series.exemplars if one] == [exemplar(4, 2, 7), exemplar(50, 1, 7)]
+
+
+def test_slices_hold_every_series_once() -> None:
+    registry, number = Registry(lambda: 1), 2 * SERIES_PER_SLICE + 10
+    for at in range(number):
+        registry.add(names.RUNS, 1, {**SUPPORT, "gen_ai.agent.name": f"agent-{at}"})
+    slices = [len(some) for _, some in registry.slices(lambda spec, labels, series: None)]
+
+    assert (sum(slices), len(slices)) == (number, 3)

@@ -1,30 +1,33 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability import metrics
-from otel_reliability.config import LimitSettings, Settings, WindowSettings
-from otel_reliability.model.run import AgentKey, Outcome
+from otel_reliability.config import LimitSettings, MetricSettings, Settings, TelemetrySettings, WindowSettings
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import AgentKey, Outcome, RunChange, RunEvent
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.ledger import BUDGET, WIDEST, ToolLedger, fitting
-from otel_reliability.testing import row
-from tests.windows.windows import window_over
+from otel_reliability.telemetry.live import Live, live_of
+from otel_reliability.testing import KEY, FakeClock, call, row, run
+from tests.telemetry.meters import Meters
+from tests.windows.runs import window_over
 
 
 def key(number: int) -> AgentKey:
-    """One of many agents."""
     return AgentKey("", "shop", "", f"agent-{number}")
 
 
 def windows(number: int) -> tuple[WindowSettings, ...]:
-    """So many windows."""
     return tuple(WindowSettings(f"window-{at}", last=10) for at in range(number))
 
 
 @given(st.integers(1, 2_000), st.integers(1, 40))
 def test_no_gauge_can_pass_the_budget(agents: int, number: int) -> None:
-    """Whatever the settings say: agents × windows × series of the widest instrument stay within it."""
     fitted = fitting(Settings(windows=windows(number), limits=LimitSettings(agents=agents)))
 
     assert 1 <= fitted.limits.agents <= agents
@@ -33,7 +36,6 @@ def test_no_gauge_can_pass_the_budget(agents: int, number: int) -> None:
 
 
 def test_the_widest_instrument_is_as_wide_as_is_said() -> None:
-    """No metric emits more series an agent and window, and no counter more an agent, than the limit reckons with."""
     full = window_over(
         [row(["search", "read"], number, task="task", outcome=Outcome.SUCCESS) for number in range(1, 40)]
     )
@@ -50,7 +52,6 @@ def test_the_widest_instrument_is_as_wide_as_is_said() -> None:
 def test_tools_keep_the_first_places_and_the_rest_is_other(
     asked: list[tuple[int, int]], tools: int, agents: int
 ) -> None:
-    """The first that fit keep their names for ever; two sets a tool and two of `__other__` an agent fit the budget."""
     settings = fitting(Settings(limits=LimitSettings(agents=agents, tools=tools)))
     ledger = ToolLedger(settings)
     named: dict[tuple[int, int], str] = {}
@@ -65,3 +66,64 @@ def test_tools_keep_the_first_places_and_the_rest_is_other(
     (limit,) = ledger.limits()
     assert limit.used == len(own) <= limit.limit
     assert limit.hits == sum(named[pair] == names.OTHER for pair in asked)
+
+
+ONE = Settings(metrics=MetricSettings(min_runs=2), telemetry=TelemetrySettings(standard_metrics=True))
+TWO = Settings(
+    windows=(WindowSettings("recent", last=100), WindowSettings("day", period=86_400.0)),
+    metrics=MetricSettings(min_runs=2),
+)
+
+
+def feed(live: Live, agents: int, tools: int, *, first: int = 0) -> None:
+    events: list[RunEvent] = []
+    for agent in range(first, first + agents):
+        name = f"agent-{agent}"
+        for number, outcome in enumerate(Outcome, 1):
+            made = run(
+                ["tool"],
+                4 * agent + number,
+                key=KEY._replace(agent=name),
+                outcome=outcome,
+                token_pressure=0.9,
+                tool_calls=tuple(
+                    call(f"tool-{tool}", tool, ok=bool(number % 2), retry=True, chain=3, agent=name)
+                    for tool in range(tools)
+                ),
+            )
+            events += [RunEvent(change, made) for change in (RunChange.CLOSED, RunChange.FINAL, RunChange.REVISED)]
+    live.engine.receive_events(events)
+    live.tick(1)
+
+
+@pytest.mark.parametrize("settings", [ONE, TWO], ids=["one window", "two windows"])
+def test_no_instrument_passes_its_budget(settings: Settings) -> None:
+    """More agents than there is room for, with more tools than there is room for, and all of it over and over.
+
+    No instrument gets more attribute sets than its budget over the life of the process, and what found no place is counted as
+    `__other__`.
+    """
+    meters, clock = Meters(), FakeClock()
+    live = live_of(meters.provider, settings, lambda found: Engine(found, clock=clock, wall=clock.wall))
+    seen: dict[str, set[Any]] = {}
+    for first in range(0, 480, 120):
+        feed(live, 120, 4, first=first)
+        for name, metric in meters.metrics().items():
+            sets = {
+                tuple(sorted((key, str(value)) for key, value in dict(point.attributes or {}).items()))
+                for point in metric.data.data_points
+            }
+            seen.setdefault(name, set()).update(sets)
+
+    assert max(map(len, seen.values())) <= BUDGET
+    assert not [name for name, sets in seen.items() if any("otel.metric.overflow" in str(found) for found in sets)]
+    named = {
+        value for found in seen["agent.reliability.window.runs"] for key, value in found if key == "gen_ai.agent.name"
+    }
+    assert len(named) == 236
+    assert "__other__" not in named
+    look = meters.look()
+    assert sum(look.values("limit.hits", "limit")[name] > 0 for name in ("agents", "tools")) == 2
+    total = sum(point.value for point in look.points("agent.reliability.runs"))
+    assert total == 480 * len(Outcome)
+    assert sum(point.value for point in look.points("tool_calls")) == 480 * len(Outcome) * 4

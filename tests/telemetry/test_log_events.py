@@ -1,5 +1,3 @@
-"""Changes as log events of OpenTelemetry."""
-
 from __future__ import annotations
 
 import json
@@ -30,14 +28,12 @@ CHANGE = Change(KEY, Alarm(218, "run-218", 1_700_000_500_000_000_000, (CALLS, PA
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
-    """What is emitted to the global LoggerProvider."""
     processor = Kept()
     monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", loggers(processor))
     return processor
 
 
 def test_a_change_is_told_by_names_and_numbers() -> None:
-    """Whose, by which signals, at which unit, and the values before and after; a summary that is not there is left out."""
     kept = Kept()
     emit([CHANGE], loggers(kept))
 
@@ -74,7 +70,6 @@ def test_a_change_is_told_by_names_and_numbers() -> None:
 
 
 def test_an_event_belongs_to_no_span_that_happens_to_be_open() -> None:
-    """It is told by whoever comes by: the span of that thread has nothing to do with it."""
     kept = Kept()
     with tracers().get_tracer("test").start_as_current_span("host"):
         emit([CHANGE, CHANGE], loggers(kept))
@@ -84,7 +79,6 @@ def test_an_event_belongs_to_no_span_that_happens_to_be_open() -> None:
 
 
 def test_without_a_provider_nothing_happens() -> None:
-    """The API's own provider takes events and lets them go."""
     before = Guard.faults.copy()
     emit([CHANGE])
     emit([CHANGE], logs.NoOpLoggerProvider())
@@ -92,8 +86,6 @@ def test_without_a_provider_nothing_happens() -> None:
 
 
 def test_a_processor_that_fails_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fault is counted; the host goes on."""
-
     class Failing(Kept):
         def on_emit(self, log_record: Any) -> None:
             raise OSError
@@ -122,7 +114,6 @@ def test_a_logger_that_takes_records_only_is_handed_one() -> None:
 
 
 def test_in_process_a_change_is_told_once(kept: Kept) -> None:
-    """By whichever door the runs came: counted, and told as an event, with what was and what is."""
     meters = Meters()
     live = live_of(meters.provider, Settings(change=ChangeSettings(runs_per_false_alarm=100)))
     for first, number, path in ((1, 80, "search reply"), (81, 40, "search escalate wait reply")):

@@ -18,7 +18,6 @@ from tests.telemetry.spans import RESOURCE, provider, run
 
 @pytest.mark.parametrize("transport", ["grpc", "http"])
 def test_real_receiver_gets_gauges_counters_histograms_and_exemplars(transport: str) -> None:
-    """By the SDK's own reader and exporter, over a real connection: names, units, kinds, values, traces."""
     opened: AbstractContextManager[Receiver] = over_grpc() if transport == "grpc" else over_http()
     with opened as receiver:
         url = receiver.url

@@ -14,7 +14,6 @@ from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.otlp import AgentMetrics, OtlpPush, batches, metrics_data, requests, resource_attributes
 from otel_reliability.telemetry.otlp import Resource as SdkResource
 from otel_reliability.testing import KEY, call, run
-from tests.real.waiting import until
 from tests.service.certificates import Authority
 from tests.telemetry.numbers import RESOURCE, Recorded, metrics_of, otlp_numbers, points_of, recorded, value_of
 from tests.telemetry.receivers import over_grpc, over_http
@@ -25,24 +24,20 @@ OWN: list[Point] = [(names.OPEN_RUNS.name, 3, {})]
 
 
 def exported(metrics: AgentMetrics, of: Recorded) -> dict[str, Any]:
-    """One export, by instrument."""
     of.clock.advance(10)
     return {metric.name: metric for metric in metrics_of(requests(metrics.collect(of.clock.wall()), RESOURCE))}
 
 
 def values(metric: Any) -> list[Any]:
-    """The values of a metric's points; of histograms how many they hold."""
     return [value[0] if isinstance(value, tuple) else value for value in map(value_of, points_of(metric))]
 
 
 def record(of: Recorded, number: int) -> None:
-    """Record one more run."""
     one = run(number=number, tool_calls=(call("search"),))
     of.record([one._replace(key=KEY._replace(agent="support"))])
 
 
 def test_cumulative_points_have_the_start_of_their_series() -> None:
-    """Totals, extremes, and only the exemplars since the last export."""
     of = recorded("support")
     metrics, started = AgentMetrics(of.exposition), of.clock.wall()
     first = exported(metrics, of)
@@ -59,7 +54,6 @@ def test_cumulative_points_have_the_start_of_their_series() -> None:
 
 
 def test_delta_points_hold_what_is_new() -> None:
-    """Counters and histograms, each from the export before; a series without anything new has no point."""
     of = recorded("support")
     metrics = AgentMetrics(of.exposition, {Counter: DELTA, Histogram: DELTA})
     first = exported(metrics, of)
@@ -77,21 +71,22 @@ def test_delta_points_hold_what_is_new() -> None:
     assert values(then["agent.reliability.window.runs"]) == values(first["agent.reliability.window.runs"])
 
 
-def test_series_that_ended_and_returned_starts_again_in_delta() -> None:
-    """Its new total is what is new."""
+def test_series_that_ended_and_returned_starts_again() -> None:
     of = recorded("support")
     metrics = AgentMetrics(of.exposition, {Counter: DELTA})
     exported(metrics, of)
     of.registry.keep(set())
     of.clock.advance(60)
     record(of, 900)
+    returned = of.clock.wall()
 
     assert values(exported(metrics, of)[RUNS]) == [1]
+    (cumulative,) = points_of(exported(AgentMetrics(of.exposition), of)[RUNS])
+    assert (value_of(cumulative), cumulative.start_time_unix_nano) == (1, returned)
 
 
 @pytest.mark.parametrize("most", [1, 7, 2_000])
 def test_batches_hold_every_point_once(most: int) -> None:
-    """None is larger than asked for."""
     metrics = AgentMetrics(recorded("support", "refunds").exposition).collect(1)
     whole = metrics_data(metrics, SdkResource(RESOURCE))
     parts = list(batches(whole, most))
@@ -102,14 +97,12 @@ def test_batches_hold_every_point_once(most: int) -> None:
 
 
 def size(data: MetricsData) -> int:
-    """Number of data points."""
     found: Iterable[Any] = (m.data for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics)
     return sum(len(one.data_points) for one in found)
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_push_exports_agents_and_self_telemetry(protocol: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every interval and once more at the end; headers and temporality by OpenTelemetry's variables."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=blue")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta")
     of = recorded("support", own=OWN)
@@ -129,7 +122,6 @@ def test_push_exports_agents_and_self_telemetry(protocol: Any, monkeypatch: pyte
 
 
 def test_failed_export_is_counted_and_the_next_one_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Totals are exported again."""
     of = recorded("support", own=OWN)
     with over_http() as receiver:
         receiver.answers.append(400)
@@ -141,17 +133,8 @@ def test_failed_export_is_counted_and_the_next_one_has_everything(monkeypatch: p
     assert otlp_numbers([receiver.came[0].body]) == otlp_numbers([receiver.came[1].body])
 
 
-def test_receiver_that_is_down_does_not_delay_the_end() -> None:
-    """The last export has a deadline."""
-    with over_grpc() as receiver:
-        url = receiver.url
-    push = OtlpPush(recorded("support", own=OWN).exposition, RESOURCE, endpoint=url, interval=3_600)
-    until(lambda: push.stop(0.5) is None, "the end", patience=30)
-
-
 @pytest.mark.parametrize("trusted", [True, False])
 def test_push_over_tls_verifies_the_receiver(trusted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The certificates are those of OpenTelemetry's variables; the client has one of its own."""
     ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
     server, client = ours.issue("server"), ours.issue("client")
     pair = (server.key.read_bytes(), server.certificate.read_bytes())
@@ -171,7 +154,6 @@ def test_push_over_tls_verifies_the_receiver(trusted: bool, tmp_path: Path, monk
 
 
 def test_resource_attributes_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As OpenTelemetry's specification reads them."""
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "team=a%20b,service.name=there")
     monkeypatch.setenv("OTEL_SERVICE_NAME", "here")
 

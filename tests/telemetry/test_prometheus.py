@@ -36,14 +36,12 @@ TWO_WINDOWS = Settings(
 
 
 def text_of(of: Recorded, *, openmetrics: bool = False) -> str:
-    """One scrape."""
     return "".join(Prometheus(of.exposition, RESOURCE).text(openmetrics=openmetrics))
 
 
 @pytest.mark.parametrize("openmetrics", [False, True], ids=["text", "openmetrics"])
 @pytest.mark.parametrize("settings", [Settings(), TWO_WINDOWS], ids=["one window", "two windows"])
 def test_scrape_and_push_have_the_same_numbers(settings: Settings, openmetrics: bool) -> None:
-    """The same names, labels and values, by the translation that OpenTelemetry specifies."""
     of = recorded("support", "refunds", 'a "quoted" \\ name', settings=settings, own=OWN_POINTS)
     pushed = otlp_numbers(requests(AgentMetrics(of.exposition).collect(1), RESOURCE))
     pushed |= {(name, frozenset(labels.items())): value for name, value, labels in OWN_POINTS}
@@ -58,7 +56,6 @@ def test_scrape_and_push_have_the_same_numbers(settings: Settings, openmetrics: 
 
 @pytest.mark.parametrize("openmetrics", [False, True], ids=["text", "openmetrics"])
 def test_each_family_stands_once_with_its_type(openmetrics: bool) -> None:
-    """Type and help before its samples, once; a level that may fall is a gauge."""
     text = text_of(recorded("support", "refunds", own=OWN_POINTS), openmetrics=openmetrics)
     families = families_of(text)
     kinds = {family.name: family.type for family in families}
@@ -72,7 +69,6 @@ def test_each_family_stands_once_with_its_type(openmetrics: bool) -> None:
 
 
 def test_openmetrics_has_the_trace_of_the_last_run_of_each_bucket() -> None:
-    """Exemplars on buckets and counters, with a time; plain text has none."""
     of = recorded("support")
     samples = [sample for family in families_of(text_of(of, openmetrics=True)) for sample in family.samples]
     exemplars: list[Any] = [sample.exemplar for sample in samples if sample.exemplar]
@@ -84,22 +80,6 @@ def test_openmetrics_has_the_trace_of_the_last_run_of_each_bucket() -> None:
     assert {exemplar.labels["span_id"] for exemplar in exemplars} == {"0000000000000001"}
     assert {float(exemplar.timestamp) for exemplar in exemplars} == {of.registry.wall() / 1e9}
     assert " # " not in text_of(of)
-
-
-def test_expired_agent_is_absent_from_the_next_scrape() -> None:
-    """Prometheus ends such series itself."""
-    of = recorded("support", "refunds")
-    prometheus = Prometheus(of.exposition, RESOURCE)
-    before = "".join(prometheus.text())
-    agents: Any = of.engine.agents
-    key = next(key for key in of.engine.agents.keys() if key.agent == "refunds")  # noqa: SIM118
-    del agents._agents[key]
-    of.registry.keep(set())
-    after = "".join(prometheus.text())
-
-    assert 'gen_ai_agent_name="refunds"' in before
-    assert 'gen_ai_agent_name="refunds"' not in after
-    assert 'gen_ai_agent_name="support"' in after
 
 
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
@@ -114,7 +94,6 @@ def test_names_are_those_of_any_translator(spec: Instrument) -> None:
 
 
 def test_no_two_families_share_a_name() -> None:
-    """Nor does a family look like a part of another."""
     found = [family_of(spec) for spec in ALL]
     parts = {
         f"{family_of(spec)}_{part}" for spec in ALL if spec.kind == "histogram" for part in ("sum", "count", "bucket")
@@ -137,5 +116,4 @@ def test_no_two_families_share_a_name() -> None:
     ids=["plain", "escaped", "two that become one", "begins with a digit", "a boolean", "none"],
 )
 def test_labels_are_written_as_prometheus_reads_them(attributes: Any, labels: str) -> None:
-    """By OpenTelemetry's rules of translation."""
     assert labels_of(attributes) == labels

@@ -3,23 +3,21 @@ from __future__ import annotations
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, TelemetrySettings
-from otel_reliability.model.run import ModelCall, Outcome, Run, RunChange, RunEvent
+from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run, RunChange, RunEvent, ToolCall
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Recorded
 from otel_reliability.telemetry.ledger import ToolLedger
-from otel_reliability.telemetry.recorder import Recorder, RunReadings, readings_of
-from otel_reliability.testing import KEY, at, call, run
+from otel_reliability.telemetry.recorder import Recorder, RunReadings, own_calls, readings_of
+from otel_reliability.testing import KEY, at, call, run, trace_id
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from tests.telemetry.meters import Collected, Meters
 
 
 def sink_of(meters: Meters) -> Recorded:
-    """The counters and histograms of a provider."""
     return Recorded(meters.provider.get_meter("test"), (*names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD))
 
 
 def recorded(*runs: Run, readings: RunReadings | None = None, standard: bool = False) -> Collected:
-    """What is collected after these runs were recorded."""
     meters, settings = Meters(), Settings(telemetry=TelemetrySettings(standard))
     recorder = Recorder(sink_of(meters), settings, ToolLedger(settings))
     recorder.record(runs, {one.run_id: readings or RunReadings(one.key) for one in runs})
@@ -27,7 +25,6 @@ def recorded(*runs: Run, readings: RunReadings | None = None, standard: bool = F
 
 
 def test_runs_are_counted_by_outcome() -> None:
-    """Each outcome has a counter of its own, *unknown* too."""
     found = recorded(
         *(run(number=number, outcome=outcome) for number, outcome in enumerate([*Outcome, Outcome.FAILURE]))
     )
@@ -49,7 +46,6 @@ def test_a_sampled_run_counts_with_its_weight() -> None:
 
 
 def test_tool_calls_are_told_by_tool_and_success() -> None:
-    """Failed calls stand apart; retries are counted by tool."""
     calls = (call("search", 1, ok=False), call("search", 2, retry=True, chain=1), call("read", 3))
     found = recorded(run(tool_calls=calls))
 
@@ -61,7 +57,6 @@ def test_tool_calls_are_told_by_tool_and_success() -> None:
 
 
 def test_the_fourth_attempt_explodes() -> None:
-    """A run explodes once, from the third retry of one call on."""
     calls = tuple(call("search", n, ok=False, retry=n > 0, chain=n) for n in range(6))
 
     assert recorded(run(tool_calls=calls)).value("retry_explosions") == 1
@@ -69,7 +64,6 @@ def test_the_fourth_attempt_explodes() -> None:
 
 
 def test_absent_evidence_is_not_recorded() -> None:
-    """No pressure, no observable tools, no score: no point, rather than a 0."""
     found = recorded(run(None))
 
     assert set(found.metrics) == {"agent.reliability.runs", "agent.reliability.run.duration"}
@@ -101,7 +95,6 @@ def test_a_run_without_a_root_leaves_no_exemplar() -> None:
 
 
 def test_agents_beyond_the_limit_share_counters_and_have_no_histograms() -> None:
-    """A mixture of agents can be counted, but it has no distance, pressure or score; nor are its tools named."""
     found = recorded(run(["search"], token_pressure=0.5), readings=RunReadings(OTHER_AGENT))
 
     assert found.value("runs", gen_ai__agent__name="__other__") == 1
@@ -110,7 +103,6 @@ def test_agents_beyond_the_limit_share_counters_and_have_no_histograms() -> None
 
 
 def test_revisions_are_counted_by_agent() -> None:
-    """What late spans changed after a run had closed can be seen."""
     meters, settings = Meters(), Settings()
     recorder = Recorder(sink_of(meters), settings, ToolLedger(settings))
     recorder.revise([run(), run(number=2)], {"run-1": RunReadings(KEY), "run-2": RunReadings(KEY)})
@@ -119,7 +111,6 @@ def test_revisions_are_counted_by_agent() -> None:
 
 
 def test_the_standard_metrics_come_where_they_are_asked_for() -> None:
-    """`gen_ai.invoke_agent.*` of the semantic conventions, for instrumentations that do not emit them."""
     models = (ModelCall("model-1", 1, 1, False, "agent", at(1), at(2)),) * 3
     one = run(["search"], model_calls=models)
 
@@ -138,7 +129,6 @@ def test_the_standard_metrics_come_where_they_are_asked_for() -> None:
 
 
 def fleet_of(*runs: Run, settings: Settings | None = None) -> AgentRegistry:
-    """A agents with these runs."""
     agents = AgentRegistry(settings or Settings(metrics=MetricSettings(min_runs=2)))
     for one in runs:
         agents.apply(RunEvent(RunChange.CLOSED, one), 0.0)
@@ -146,12 +136,10 @@ def fleet_of(*runs: Run, settings: Settings | None = None) -> AgentRegistry:
 
 
 def reading_of(one: Run, agents: AgentRegistry) -> RunReadings:
-    """The readings of one run."""
     return readings_of([one], agents)[one.run_id]
 
 
 def test_readings_are_the_agents_score_and_the_distance_to_its_other_runs() -> None:
-    """The run with the different path is further away than the others."""
     common = [run(["search", "reply"], number) for number in range(1, 5)]
     different = run(["guess"], 5)
     agents = fleet_of(*common, different)
@@ -165,7 +153,6 @@ def test_readings_are_the_agents_score_and_the_distance_to_its_other_runs() -> N
 
 
 def test_readings_without_enough_data_are_none() -> None:
-    """A single run; a run that left its window; an agent that expired."""
     only, left = run(["search"]), run(["search"], 9)
 
     assert reading_of(only, fleet_of(only)) == RunReadings(KEY, None, None)
@@ -174,9 +161,50 @@ def test_readings_without_enough_data_are_none() -> None:
 
 
 def test_agent_beyond_the_limit_counts_as_other() -> None:
-    """The second agent, where one is allowed."""
     first, second = run(number=1), run(number=2, key=KEY._replace(agent="another"))
     agents = fleet_of(first, second, settings=Settings(limits=LimitSettings(agents=1)))
 
     assert reading_of(first, agents).counted_as == KEY
     assert reading_of(second, agents).counted_as == OTHER_AGENT
+
+
+# --- Calls of nested runs ---------------------------------------------------------------------------------------------
+
+
+def of(agent: str, calls: list[ToolCall], number: int, *, nested: bool, seconds: float) -> Run:
+    """A run of an agent in trace 1 with those calls, lasting that long."""
+    key = AgentKey("", "shop", "test", agent)
+    made = run([], number, key=key, nested=nested, trace_id=trace_id(1), tool_calls=tuple(calls))
+    return made._replace(end_ns=made.start_ns + round(seconds * 1e9))
+
+
+def counted(*runs: Run) -> list[tuple[str, str]]:
+    return sorted((found.key.agent, taken.name) for found, calls in own_calls(runs) for taken in calls)
+
+
+def test_a_call_counts_for_the_agent_that_took_it() -> None:
+    outer, inner = call("ask", 1.0, agent="planner"), call("search", 2.0, agent="worker")
+    planner = of("planner", [outer, inner], 1, nested=False, seconds=10)
+    worker = of("worker", [inner], 2, nested=True, seconds=3)
+
+    assert counted(planner, worker) == [("planner", "ask"), ("worker", "search")]
+
+
+def test_an_agent_that_calls_itself_counts_each_call_once() -> None:
+    outer, inner = call("ask", 1.0), call("search", 2.0)
+    top = of("agent", [outer, inner._replace(retry=True, chain=1)], 1, nested=False, seconds=10)
+    below = of("agent", [inner], 2, nested=True, seconds=3)
+
+    assert counted(top, below) == [("agent", "ask"), ("agent", "search")]
+
+
+def test_three_levels_under_one_name() -> None:
+    calls = [call("ask", 1.0), call("dig", 2.0), call("search", 3.0)]
+    runs = [of("agent", calls[depth:], depth + 1, nested=depth > 0, seconds=10 - depth) for depth in range(3)]
+
+    assert counted(*runs) == [("agent", "ask"), ("agent", "dig"), ("agent", "search")]
+
+
+def test_equal_calls_of_one_run_all_count() -> None:
+    twin = call("search", 1.0)
+    assert counted(of("agent", [twin, twin], 1, nested=False, seconds=5)) == [("agent", "search")] * 2

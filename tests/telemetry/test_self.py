@@ -37,7 +37,6 @@ def used() -> tuple[Engine, FakeClock]:
 
 
 def test_every_span_is_told_by_what_became_of_it() -> None:
-    """Received, used, other, duplicate, malformed, and why."""
     engine, _ = used()
     engine.flush(CloseReason.FLUSH)
     found = {labels: value for (name, labels), value in told(engine).items() if name == "spans"}
@@ -52,7 +51,6 @@ def test_every_span_is_told_by_what_became_of_it() -> None:
 
 
 def test_runs_are_told_without_their_agent() -> None:
-    """Where outcomes come from, why runs closed and whether they were nested: few series, whoever the agents are."""
     engine, clock = used()
     assert told(engine)["runs.open", ()] == 1
     clock.advance(5)
@@ -68,7 +66,6 @@ def test_runs_are_told_without_their_agent() -> None:
 
 
 def test_what_is_let_go_is_told_by_why() -> None:
-    """Runs too late for a window, stamps from the future, agents gone idle, judgements of nobody's run."""
     clock = FakeClock()
     engine = Engine(Settings(windows=(WindowSettings("few", last=1),)), clock=clock, wall=clock.wall)
     for trace, start in enumerate([5_000, 200, 100], 1):
@@ -85,7 +82,6 @@ def test_what_is_let_go_is_told_by_why() -> None:
 
 
 def test_sessions_are_told_open_and_closed() -> None:
-    """A conversation closes half an hour after its last run."""
     clock = FakeClock()
     engine = Engine(clock=clock, wall=clock.wall)
     engine.receive([agent(1, session=Session(0, "conversation"))])
@@ -120,7 +116,6 @@ def test_a_counter_of_spans_never_falls() -> None:
 
 
 def test_every_limit_is_told_with_its_limit() -> None:
-    """Used, limit and hits stand side by side, so that one alert serves all."""
     found = told(used()[0])
     limits = {labels for name, labels in found if name == "limit.value"}
 
@@ -134,7 +129,6 @@ def test_every_limit_is_told_with_its_limit() -> None:
 
 
 def test_the_door_tells_its_queue_and_what_it_costs() -> None:
-    """Queue, lag and the cost of a collection."""
     found = told(used()[0], Health(queue_length=3, queue_capacity=10, collect_duration=0.5))
 
     assert (found["queue.length", ()], found["queue.capacity", ()], found["collect.duration", ()]) == (3, 10, 0.5)
@@ -142,7 +136,6 @@ def test_the_door_tells_its_queue_and_what_it_costs() -> None:
 
 
 def test_refused_evidence_and_faults_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What users added and could not stand; where this package failed."""
     monkeypatch.setattr(Guard, "faults", Counter({"a place": 2}))
     engine, _ = used()
     engine.receive([span(9, attributes={"gen_ai.operation.name": "chat", "reliability.run.confidence": 1.7})])
@@ -154,7 +147,6 @@ def test_refused_evidence_and_faults_are_told(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_nothing_is_told_that_the_table_does_not_name() -> None:
-    """Every point belongs to an instrument, with the attributes that the table says."""
     specs = {spec.name.removeprefix("otel_reliability."): spec for spec in names.SELF}
     for name, labels in told(used()[0]):
         assert {label for label, _ in labels} <= set(specs[name].attributes)

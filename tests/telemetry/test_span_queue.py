@@ -14,10 +14,20 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
 from otel_reliability import conventions
+from otel_reliability.config import AssemblySettings, MappingSettings, Settings
 from otel_reliability.conventions.base import SpanView
+from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import KIND_CLIENT, AgentSpan, Kind, ModelFacts
 from otel_reliability.sources import sdk
+from otel_reliability.telemetry import span_queue
+from otel_reliability.telemetry.attribute_plans import (
+    ARGUMENTS,
+    MAX_PLANS,
+    NAMES_AND_NUMBERS,
+    AttributePlan,
+    AttributePlans,
+)
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.span_queue import (
     MAX_MESSAGE,
@@ -25,6 +35,7 @@ from otel_reliability.telemetry.span_queue import (
     MAX_TEXT_BYTES,
     MAX_TEXTS,
     SMALL_TEXT,
+    OpenSpans,
     SpanQueue,
     non_agent_span,
 )
@@ -32,11 +43,10 @@ from otel_reliability.testing import FakeClock
 from otel_reliability.testing import span as raw_span
 from tests.telemetry.spans import TOOL, ended
 
-ARGUMENTS = "gen_ai.tool.call.arguments"
+CALL_ARGUMENTS = "gen_ai.tool.call.arguments"
 
 
 def made() -> tuple[SpanQueue, Engine]:
-    """A queue, and the engine it is for."""
     clock = FakeClock()
     engine = Engine(clock=clock, wall=clock.wall)
     return SpanQueue(engine), engine
@@ -59,7 +69,7 @@ VALUES = st.one_of(
 )
 KEYS = st.sampled_from(
     [
-        "gen_ai.operation.name", "gen_ai.agent.name", "gen_ai.tool.name", ARGUMENTS, "gen_ai.tool.call.result",
+        "gen_ai.operation.name", "gen_ai.agent.name", "gen_ai.tool.name", CALL_ARGUMENTS, "gen_ai.tool.call.result",
         "gen_ai.output.messages", "gen_ai.response.finish_reasons", "gen_ai.usage.input_tokens", "openinference.span.kind",
         "input.value", "output.value", "llm.output_messages.0.message.tool_calls.0.tool_call.function.name",
         "traceloop.span.kind", "traceloop.entity.input", "session.id", "http.url", "reliability.task.id", "error.type",
@@ -95,7 +105,6 @@ def sdk_spans(draw: st.DrawFn) -> ReadableSpan:
 
 @given(st.lists(sdk_spans(), max_size=5))
 def test_what_is_kept_reads_as_the_whole_span_does(spans: list[ReadableSpan]) -> None:
-    """Both doors see the same: a span that was queued, or read at once, says what the span itself says."""
     queue, engine = made()
     whole = [engine.reader.read(sdk.read(span)) for span in spans]
     for span in spans:
@@ -120,8 +129,7 @@ class Elsewhere:
 
 
 def test_an_sdk_that_keeps_its_fields_elsewhere_is_asked_in_public() -> None:
-    """Where the private fields are not found, the same is read by the public names."""
-    span = ended({**TOOL, "gen_ai.tool.name": "search", ARGUMENTS: '{"q": 1}', "http.url": "u"})
+    span = ended({**TOOL, "gen_ai.tool.name": "search", CALL_ARGUMENTS: '{"q": 1}', "http.url": "u"})
     queue, engine = made()
     queue.put(span)
     queue.put(cast("ReadableSpan", Elsewhere(span)))
@@ -132,7 +140,6 @@ def test_an_sdk_that_keeps_its_fields_elsewhere_is_asked_in_public() -> None:
 
 
 def texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every string within a value, however deep."""
     if isinstance(value, str):
         yield value
     items: Iterable[Any] = ()
@@ -158,7 +165,6 @@ MESSAGE_KEYS = [
 @pytest.mark.parametrize("key", MESSAGE_KEYS)
 @pytest.mark.parametrize("shape", ["text", "json"])
 def test_message_text_is_never_held(key: str, shape: str) -> None:
-    """Whatever key a prompt or an answer stands under, and however short it is: it is read at once or not at all."""
     value = (
         CANARY if shape == "text" else json.dumps([{"role": "user", "parts": [{"type": "text", "content": CANARY}]}])
     )
@@ -174,7 +180,6 @@ def test_message_text_is_never_held(key: str, shape: str) -> None:
 
 
 def test_event_and_status_text_is_never_held() -> None:
-    """An exception's message, or a message told as an event, is not kept either."""
     queue, _ = made()
     keeping: list[ReadableSpan] = [ended({}, "failing")]
     span = keeping[0]
@@ -189,10 +194,9 @@ def test_event_and_status_text_is_never_held() -> None:
     "size", [10, SMALL_TEXT, SMALL_TEXT + 1, MAX_TEXT_BYTES - 200, MAX_TEXT_BYTES + 1, 10 * MAX_TEXT_BYTES]
 )
 def test_arguments_of_any_size_have_the_same_hash(size: int) -> None:
-    """Held by reference or hashed at once, the call is the same."""
     queue, engine = made()
     arguments = json.dumps({"q": "x" * size})
-    span = ended({**TOOL, "gen_ai.tool.name": "search", ARGUMENTS: arguments})
+    span = ended({**TOOL, "gen_ai.tool.name": "search", CALL_ARGUMENTS: arguments})
     queue.put(span)
 
     assert (arguments in list(texts(held(queue)))) == (getsizeof(arguments) <= MAX_TEXT_BYTES)
@@ -200,9 +204,8 @@ def test_arguments_of_any_size_have_the_same_hash(size: int) -> None:
 
 
 def test_so_much_argument_text_is_held_and_no_more() -> None:
-    """Texts beyond the slots are hashed at once; slots come free as the queue is read."""
     queue, _ = made()
-    span = ended({**TOOL, ARGUMENTS: "a" * 2_000, "gen_ai.tool.call.result": "b" * 2_000})
+    span = ended({**TOOL, CALL_ARGUMENTS: "a" * 2_000, "gen_ai.tool.call.result": "b" * 2_000})
     for _ in range(MAX_TEXTS // 2 + 3):
         queue.put(span)
     assert sum(isinstance(field, AgentSpan) for field in held(queue)) == 3
@@ -213,10 +216,9 @@ def test_so_much_argument_text_is_held_and_no_more() -> None:
 
 
 def test_a_span_with_events_takes_no_slot() -> None:
-    """It is read at once: however many of them come, the text of others is still held."""
     queue, _ = made()
-    plain = ended({**TOOL, ARGUMENTS: "a" * 2_000})
-    failing = ended({**TOOL, ARGUMENTS: "a" * 2_000})
+    plain = ended({**TOOL, CALL_ARGUMENTS: "a" * 2_000})
+    failing = ended({**TOOL, CALL_ARGUMENTS: "a" * 2_000})
     failing._events = [*failing.events, Event("exception")]
     for _ in range(MAX_TEXTS):
         queue.put(failing)
@@ -226,14 +228,12 @@ def test_a_span_with_events_takes_no_slot() -> None:
 
 
 def call_message(size: int) -> dict[str, Any]:
-    """A model's answer that asks for a tool, with so much text beside it."""
     call = {"type": "tool_call", "id": "1", "name": "search", "arguments": "{}"}
     message = {"role": "assistant", "parts": [{"type": "text", "content": "x" * size}, call]}
     return {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps([message])}
 
 
 def test_calls_in_messages_are_read_at_once() -> None:
-    """A tool call that stands only in a message is known although the message is not kept."""
     queue, _ = made()
     queue.put(ended(call_message(100), "chat model"))
     span = queue._read()
@@ -255,7 +255,6 @@ def test_a_message_that_is_too_long_is_unknown() -> None:
 
 
 def test_a_span_that_cannot_be_read_is_counted_and_harms_no_other() -> None:
-    """Made by hand without a time, it is malformed; the next one is read."""
     queue, engine = made()
     good = ended({**TOOL, "gen_ai.tool.name": "search"})
     bad = ReadableSpan("bad", context=SpanContext(1, 1, False), resource=good.resource, attributes={}, start_time=5)
@@ -269,7 +268,6 @@ def test_a_span_that_cannot_be_read_is_counted_and_harms_no_other() -> None:
 
 
 def test_a_name_that_is_no_text_is_none() -> None:
-    """Nobody keeps a host from naming a span by a number; it is another span, and harms nothing."""
     queue, _ = made()
     span = ended({})
     span._name = 7  # pyright: ignore[reportAttributeAccessIssue]
@@ -284,7 +282,6 @@ def test_a_name_that_is_no_text_is_none() -> None:
 
 
 def test_an_error_of_ours_while_reading_costs_one_span(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is counted as refused, and the rest is read."""
     monkeypatch.setattr(Guard, "loud", False)
     queue, engine = made()
     span = ended({**TOOL, "gen_ai.tool.name": "search"})
@@ -300,7 +297,6 @@ def test_an_error_of_ours_while_reading_costs_one_span(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["plain", "at once", "malformed", "refused"])
 def test_a_span_that_ended_is_not_told_as_open(name: str) -> None:
-    """However it was taken, or if it was not: once it is read it is forgotten."""
     queue, _ = made()
     span = ended(call_message(10) if name == "at once" else {**TOOL, "gen_ai.tool.name": "search"})
     if name == "malformed":
@@ -322,13 +318,6 @@ def test_a_span_that_ended_is_not_told_as_open(name: str) -> None:
 # --- Non-agent spans ----------------------------------------------------------------------------------------------------
 
 
-def learned(scope: str, name: str, *keys: str) -> SpanQueue:
-    """A queue that has learnt from one span without any key that a convention reads."""
-    queue, _ = made()
-    queue._learn(scope, name, keys)
-    return queue
-
-
 @pytest.mark.parametrize(
     ("scope", "name"),
     [
@@ -339,13 +328,13 @@ def learned(scope: str, name: str, *keys: str) -> SpanQueue:
 )  # fmt: skip
 def test_spans_that_a_convention_may_know_are_not_learnt(scope: str, name: str) -> None:
     """A convention may know them by name alone, or by scope."""
-    queue = learned(scope, name, "http.route")
+    queue, _ = made()
+    queue._learn(scope, name, ("http.route",))
 
     assert (queue.keys, queue.names, queue.scopes) == (set(), set(), set())
 
 
 def test_names_that_conventions_know_are_never_those_of_non_agent_spans() -> None:
-    """Of conventions that read every scope and need no key."""
     nameless = [one for one in conventions.TABLE if one.names]
     assert {one.name for one in nameless} == {"OpenLLMetry", "span name"}
     names = {
@@ -366,7 +355,6 @@ def test_names_that_conventions_know_are_never_those_of_non_agent_spans() -> Non
 
 
 def test_memory_of_non_agent_spans_is_bounded() -> None:
-    """A host whose spans all have different names and keys does not fill the memory."""
     queue, _ = made()
     for number in range(MAX_NON_AGENT + 50):
         queue._learn("web", f"GET /{number}", (f"key-{number}",))
@@ -379,5 +367,100 @@ def test_memory_of_non_agent_spans_is_bounded() -> None:
     ("trace_id", "span_id", "above"), [(0, 1, 2), (1, 0, 2), (2**128, 1, 2), (1, 2**64, 2), (1, 2, 2**64), (1, 2, 0)]
 )
 def test_non_agent_span_with_an_id_out_of_range_is_none(trace_id: int, span_id: int, above: int) -> None:
-    """Zero, or too large."""
     assert non_agent_span(span_id, SpanContext(trace_id, above, is_remote=False), 1) is None
+
+
+# --- Open spans -------------------------------------------------------------------------------------------------------
+
+
+ROOT = SpanContext(7, 1, False)
+
+
+def started(*spans: int) -> OpenSpans:
+    found = OpenSpans()
+    for span_id in spans:
+        found.started.extend((span_id, ROOT))
+    return found
+
+
+def reported(spans: OpenSpans) -> set[tuple[int, int | None]]:
+    spans.update()
+    found = list(spans.report())
+    assert all(int.from_bytes(trace_id) == 7 for trace_id, _, _ in found)
+    return {(int.from_bytes(one), None if parent is None else int.from_bytes(parent)) for _, one, parent in found}
+
+
+@given(st.lists(st.tuples(st.sampled_from(["start", "end", "report"]), st.integers(1, 6)), max_size=40))
+def test_each_open_span_is_reported_once(steps: list[tuple[str, int]]) -> None:
+    spans = started()
+    known, new = set[int](), set[int]()
+    for step, span_id in steps:
+        if step == "start" and span_id not in known:
+            spans.started.extend((span_id, ROOT))
+            known.add(span_id)
+            new.add(span_id)
+        elif step == "end":
+            spans.update()
+            assert (spans.end(span_id) is ROOT) == (span_id in known)
+            known.discard(span_id)
+            new.discard(span_id)
+        elif step == "report":
+            assert reported(spans) == {(one, None if one == 1 else 1) for one in new}
+            new.clear()
+    assert len(spans) == len(known)
+
+
+def test_memory_of_open_spans_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(span_queue, "MAX_OPEN", 10)
+    spans = started(*range(1, 31))
+    assert len(spans) == 10
+    assert {one for one, _ in reported(spans)} == set(range(21, 31))
+    for span_id in range(31, 61):
+        spans.started.extend((span_id, ROOT))
+        spans.update()
+
+    assert len(reported(spans)) == 10
+    assert len(spans) <= 20
+
+
+def test_interrupt_between_two_pops_loses_one_span_only() -> None:
+    spans = started(2, 3)
+    spans.started.popleft()
+    spans.update()
+
+    assert spans.end(3) is ROOT
+
+
+# --- Attribute plans --------------------------------------------------------------------------------------------------
+
+
+def reader(settings: Settings | None = None) -> Reader:
+    return Reader(settings or Settings(), conventions.TABLE)
+
+
+def plan_for(*keys: str, settings: Settings | None = None) -> AttributePlan:
+    return AttributePlans(reader(settings))[keys]
+
+
+def test_keys_of_the_user_are_kept() -> None:
+    settings = Settings(
+        mapping=MappingSettings(task=("ticket",)), agent_key=("tenant",), assembly=AssemblySettings(run_key="job")
+    )
+
+    assert plan_for("reliability.branch.refund").keys == ("reliability.branch.refund",)
+    assert plan_for("ticket", "tenant", "job", "other", settings=settings).keys == ("ticket", "tenant", "job")
+
+
+def test_number_of_plans_is_bounded() -> None:
+    plans = AttributePlans(reader())
+    plan = plans["gen_ai.tool.name", "a"]
+    assert plans["gen_ai.tool.name", "a"] is plan
+
+    for number in range(MAX_PLANS + 10):
+        assert plans[(f"key-{number}",)].keys == ()
+    assert len(plans) <= MAX_PLANS
+
+
+def test_tables_hold_keys_that_a_convention_reads() -> None:
+    assert reader().wanted.issuperset(NAMES_AND_NUMBERS | ARGUMENTS)
+    assert not NAMES_AND_NUMBERS & ARGUMENTS
