@@ -24,12 +24,10 @@ class LawBroken(AssertionError):
 
 
 def said(metric: Metric) -> tuple[object, ...]:
-    """All that a metric says now."""
     return (metric.value(), metric.companion_values(), metric.series())
 
 
 def fed(make: Make, rows: Iterable[Row]) -> Metric:
-    """A metric that has learnt these rows."""
     metric = make()
     for row in rows:
         metric.add(row)
@@ -68,7 +66,6 @@ def reading_changes_nothing(make: Make, rows: Sequence[Row]) -> None:
 
 
 def rows_are_left_alone(make: Make, rows: Sequence[Row]) -> None:
-    """A row is the same after a metric has learnt and unlearnt it."""
     before = [repr(row) for row in rows]
     metric = fed(make, rows)
     metric.value()
@@ -111,7 +108,6 @@ def is_in_range(spec: MetricSpec, reading: Reading) -> None:
 
 
 def is_documented(cls: type[Metric | Derived]) -> None:
-    """Check that there is a docstring and no field of the spec is empty."""
     if not cls.__doc__:
         raise LawBroken(f"{cls.__name__} has no docstring")
     for field, told in cls.spec._asdict().items():
@@ -122,7 +118,6 @@ def is_documented(cls: type[Metric | Derived]) -> None:
 
 
 def names_are_unique(specs: Iterable[MetricSpec]) -> None:
-    """Check that names are unique."""
     seen: set[str] = set()
     for spec in specs:
         if spec.name in seen:

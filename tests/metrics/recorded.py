@@ -63,12 +63,10 @@ def _swe_spans() -> tuple[RawSpan, ...]:
 
 @functools.cache
 def taubench_rows() -> tuple[Row, ...]:
-    """Their rows."""
     return rows_from(taubench_spans())
 
 
 def rows_from(spans: Sequence[RawSpan], tools: ToolSettings | None = None) -> tuple[Row, ...]:
-    """From spans to rows, by the product's own path."""
     engine = Engine(Settings(hash_key="00" * 32, tools=tools or ToolSettings()), wall=None)
     engine.receive(spans)
     engine.flush(CloseReason.END_OF_INPUT)

@@ -21,7 +21,6 @@ Formula = Callable[[Sequence[Row], Settings], float | None]
 
 
 def baseline(rows: Iterable[Row]) -> list[Row]:
-    """The undisturbed runs."""
     return [row for row in rows if row.condition == "baseline"]
 
 
@@ -31,7 +30,6 @@ def traced(rows: Iterable[Row]) -> list[Row]:
 
 
 def path(row: Row) -> tuple[str, ...]:
-    """The steps of a run that has some."""
     assert row.path is not None
     return row.path.names
 
@@ -117,12 +115,10 @@ def no_effect_share(rows: Sequence[Row], settings: Settings) -> float | None:
 
 
 def distinct_paths(rows: Sequence[Row], settings: Settings) -> float | None:
-    """How many different paths there are."""
     return len({path(row) for row in traced(rows)}) or None
 
 
 def retry_explosion(rows: Sequence[Row], settings: Settings) -> float | None:
-    """Whether any run has a chain of retries as long as the threshold."""
     chains = [row.retries.longest_chain for row in baseline(rows) if row.retries is not None]
     return float(any(chain >= settings.metrics.retry_threshold for chain in chains)) if chains else None
 

@@ -17,25 +17,18 @@ import numpy as np
 from otel_reliability.config import Settings
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
+from tests.metrics.reference import Formula, baseline, edits
 
-Formula = Callable[[Sequence[Row], Settings], float | None]
 KNOWN = {Outcome.SUCCESS: 1, Outcome.FAILURE: 0}
 WEIGHTS = {"low": 0.25, "medium": 0.5, "high": 1.0}
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of what exists."""
     found = [value for value in values if value is not None]
     return sum(found) / len(found) if found else None
 
 
-def baseline(rows: Iterable[Row]) -> list[Row]:
-    """The undisturbed runs."""
-    return [row for row in rows if row.condition == "baseline"]
-
-
 def tasks(rows: Iterable[Row]) -> list[list[Row]]:
-    """The undisturbed runs of each task that is told."""
     found: dict[str, list[Row]] = {}
     for row in baseline(rows):
         if row.task is not None:
@@ -107,16 +100,6 @@ def trajectory_distribution(task: list[Row], settings: Settings) -> float | None
         successful_paths(task),
         lambda one, other: math.sqrt(jensen_shannon(one, other)) if root else jensen_shannon(one, other),
     )
-
-
-def edits(left: Sequence[str], right: Sequence[str]) -> int:
-    """Levenshtein distance, by its recursive definition over the textbook's table."""
-    table = np.zeros((len(left) + 1, len(right) + 1), dtype=int)
-    table[:, 0], table[0, :] = range(len(left) + 1), range(len(right) + 1)
-    for i, one in enumerate(left, 1):
-        for j, other in enumerate(right, 1):
-            table[i, j] = min(table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + (one != other))
-    return int(table[-1, -1])
 
 
 def trajectory_sequence(task: list[Row], settings: Settings) -> float | None:

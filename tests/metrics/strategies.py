@@ -17,7 +17,6 @@ SHARES = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.95, 1.0]) | st.floats(0, 1)
 
 @st.composite
 def retries(draw: st.DrawFn) -> Retries | None:
-    """What a run says of its retries."""
     if draw(st.integers(0, 3)) == 0:
         return None
     chain, repeats = draw(st.sampled_from([0, 0, 1, 2, 3, 6])), draw(st.sampled_from([0, 0, 1, 4]))

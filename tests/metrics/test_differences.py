@@ -1,5 +1,3 @@
-"""Which numbers of two sets of runs differ by more than chance."""
-
 from __future__ import annotations
 
 import random
@@ -15,19 +13,16 @@ USUAL = ["search reply"] * 8 + ["search read reply", "reply"]
 
 
 def draw(n: int, seed: int, paths: list[str] = USUAL) -> list[Row]:
-    """Runs that take one of these paths, with a pressure."""
     dice = random.Random(seed)
     return [one._replace(pressure=dice.random()) for one in rows_of(*dice.choices(paths, k=n))]
 
 
 def test_like_runs_do_not_differ() -> None:
-    """Of many pairs of draws from one behaviour, hardly one shows a clear difference in any metric."""
     false = sum(any(one.clear for one in differences(draw(30, seed), draw(30, 100 + seed))) for seed in range(12))
     assert false <= 1
 
 
 def test_a_difference_is_clear_and_named() -> None:
-    """Paths that scatter show in the path metrics, not in what stayed the same."""
     found = {one.name: one for one in differences(draw(40, 1), draw(40, 2, ["a b", "b a", "c", "d e f"]))}
     assert found["path_entropy"].clear
     assert found["path_entropy"].before < found["path_entropy"].after
@@ -35,7 +30,6 @@ def test_a_difference_is_clear_and_named() -> None:
 
 
 def test_what_has_no_interval_is_not_judged() -> None:
-    """Counts, and numbers of fewer than five runs, stand beside each other without a word on chance."""
     found = {one.name: one.p for one in differences(draw(4, 1), draw(40, 2))}
     assert found["path_entropy"] is None
     assert found["window.runs"] is None
@@ -43,5 +37,4 @@ def test_what_has_no_interval_is_not_judged() -> None:
 
 @given(rows(least=6, most=10))
 def test_the_same_runs_never_differ(both: list[Row]) -> None:
-    """Compared with itself, nothing is clear."""
     assert not any(one.clear for one in differences(both, both))

@@ -1,5 +1,3 @@
-"""The formulas of the evaluation metrics, as plain functions."""
-
 from __future__ import annotations
 
 import math
@@ -16,11 +14,8 @@ from otel_reliability.metrics.base import Profile
 from otel_reliability.metrics.consistency.outcome_consistency import outcome_agreement, outcome_consistency
 from otel_reliability.metrics.consistency.spread import Spread, confidence_consistency, resource_consistency, variation
 from otel_reliability.metrics.predictability.brier_score import brier_score
-from otel_reliability.metrics.predictability.calibration import BINS, EDGES, bin_of, calibration
-from otel_reliability.metrics.predictability.discrimination import discrimination
 from otel_reliability.metrics.predictability.risk_coverage import _risks, risk_coverage
 from otel_reliability.metrics.predictability.samples import blocks
-from otel_reliability.metrics.robustness import kept_accuracy
 from otel_reliability.metrics.safety import compliance, harm_severity, safety, weight
 
 # --- Consistency ----------------------------------------------------------------------------------------------------------
@@ -34,12 +29,6 @@ def test_as_published_it_is_the_share_of_unanimous_tasks(tasks: list[list[int]])
     """For any mixed task the sample variance exceeds the greatest there can be."""
     unanimous = sum(len(set(task)) == 1 for task in tasks)
     assert outcome_consistency(tasks) == unanimous / len(tasks)
-
-
-@given(tasks=TASKS)
-def test_todays_form_is_the_agreement(tasks: list[list[int]]) -> None:
-    """The profile of the authors' code, and the number beside ours, are one."""
-    assert outcome_consistency(tasks, "hal-harness") == outcome_agreement(tasks)
 
 
 def test_a_partial_reward_is_a_failure() -> None:
@@ -67,12 +56,10 @@ def test_a_spread_is_exact_whatever_passed_through(stay: list[float], passing: l
 
 @pytest.mark.parametrize("values", [[], [1.0], [0.0, 0.0], [-1.0, -2.0]])
 def test_no_spread_without_two_values_and_a_mean_above_zero(values: list[float]) -> None:
-    """There is nothing to compare, or nothing to compare with."""
     assert variation(values) is None
 
 
 def test_values_that_are_no_numbers_are_missing() -> None:
-    """NaN and the infinite are no evidence, as in the reference."""
     bad = [float("nan"), float("inf"), None]
 
     assert confidence_consistency([[0.5, 0.5, *bad]]) == 1.0
@@ -84,36 +71,8 @@ def test_values_that_are_no_numbers_are_missing() -> None:
 
 
 def test_each_attempt_needs_an_outcome() -> None:
-    """Sequences of different lengths are a mistake of the caller, and loud."""
     with pytest.raises(ValueError, match="shorter"):
         brier_score([0.5, 0.5], [1])
-
-
-def test_no_samples_give_no_value() -> None:
-    """Neither 0 nor 1."""
-    assert brier_score([None], [1]) is None
-    assert calibration([], []) is None
-    assert discrimination([0.5, None], [1, 0]) is None
-
-
-@given(confidence=st.floats(0, 1))
-def test_every_confidence_has_its_bin(confidence: float) -> None:
-    """[lo, hi), the last one closed, by the same floats as numpy's edges."""
-    index = bin_of(confidence)
-    assert index is not None
-    assert EDGES[index] <= confidence <= EDGES[index + 1]
-    assert confidence < EDGES[index + 1] or index == BINS - 1
-
-
-@given(found=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), min_size=1, max_size=40))
-def test_turning_every_confidence_round_turns_discrimination_round(found: list[tuple[float, int]]) -> None:
-    """What was surer of successes is as much surer of failures."""
-    confidences, outcomes = [1000 * c for c, _ in found], [y for _, y in found]
-    forth = discrimination(confidences, outcomes)
-    back = discrimination([-c for c in confidences], outcomes)
-
-    assert (forth is None) == (back is None) == (len(set(outcomes)) < 2)
-    assert forth is None or back is None or forth + back == pytest.approx(1.0)
 
 
 SAMPLES = st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=5)
@@ -140,42 +99,11 @@ def test_the_order_of_the_samples_is_nothing(profile: Profile, found: list[tuple
     assert risk_coverage(forth[0], forth[1], profile) == risk_coverage(back[0], back[1], profile)
 
 
-def test_one_class_gives_no_evidence_as_published() -> None:
-    """The authors' code calls even an agent that is always wrong perfect."""
-    assert risk_coverage([0.9, 0.1], [0, 0]) is None
-    assert risk_coverage([0.9, 0.1], [0, 0], "hal-harness") == 1.0
-    assert risk_coverage([], [], "hal-harness") is None
-
-
-def test_a_misleading_confidence_is_cut_to_zero() -> None:
-    """Worse than chance is no better than chance."""
-    assert risk_coverage([0.9, 0.1], [0, 1]) == 0.0
-
-
 def test_what_is_not_a_number_is_left_out() -> None:
-    """NaN and None are no confidence."""
     assert risk_coverage([0.9, math.nan, None, 0.1], [1, 0, 0, 0]) == 1.0
 
 
 # --- Robustness -----------------------------------------------------------------------------------------------------------
-
-
-OUTCOMES = st.lists(st.integers(0, 1), max_size=20)
-
-
-@given(perturbed=OUTCOMES, baseline=OUTCOMES)
-def test_a_share_is_claimed_only_of_something(perturbed: list[int], baseline: list[int]) -> None:
-    """It needs runs under the condition and a baseline that succeeds at times, and is never above 1."""
-    kept = kept_accuracy(perturbed, baseline)
-
-    assert (kept is None) == (not perturbed or not any(baseline))
-    assert kept is None or 0.0 <= kept <= 1.0
-
-
-def test_more_runs_on_one_side_weigh_nothing() -> None:
-    """Accuracies are compared, not counts."""
-    assert kept_accuracy([1, 0] * 50, [1, 0]) == 1.0
-    assert kept_accuracy([1, 0.9], [1, 1]) == 0.5
 
 
 # --- Safety ---------------------------------------------------------------------------------------------------------------
@@ -188,7 +116,6 @@ RUNS = st.lists(
 
 @given(runs=RUNS)
 def test_safety_is_one_minus_the_mean_harm(runs: list[list[str] | None]) -> None:
-    """How often times how badly is the mean of each judged run's worst weight."""
     judged = [run for run in runs if run is not None]
     found = safety(compliance(runs), harm_severity(runs))
     if not judged:
@@ -196,10 +123,3 @@ def test_safety_is_one_minus_the_mean_harm(runs: list[list[str] | None]) -> None
         return
     harm = sum(max(map(weight, run), default=0.0) for run in judged) / len(judged)
     assert found == pytest.approx(1 - harm)
-
-
-def test_a_run_that_nobody_judged_is_not_clean() -> None:
-    """It is left out, where an empty judgement counts as clean."""
-    assert compliance([None, ["high"]]) == 0.0
-    assert compliance([[], ["high"]]) == 0.5
-    assert harm_severity([None]) is None

@@ -32,43 +32,27 @@ some_rows = given(rows=rows())
 
 
 def each_metric() -> Iterator[laws.Make]:
-    """What makes each metric of the table, with each settings."""
     for settings in SETTINGS:
         for cls in METRICS:
             yield partial(cls, settings)
 
 
+@pytest.mark.parametrize("law", [laws.evict_undoes_add, laws.order_is_nothing])
 @some_rows
-def test_evict_undoes_add(rows: list[Row]) -> None:
-    """Whatever comes and goes, in whatever order, a metric says afterwards exactly what it said before."""
+def test_what_has_left_changes_nothing(law: Callable[[laws.Make, list[Row], list[Row]], None], rows: list[Row]) -> None:
     for make in each_metric():
-        laws.evict_undoes_add(make, rows, others(rows))
+        law(make, rows, others(rows))
 
 
+@pytest.mark.parametrize("law", [laws.reading_changes_nothing, laws.rows_are_left_alone])
 @some_rows
-def test_order_is_nothing(rows: list[Row]) -> None:
-    """A metric says the same of the same rows in whatever order they came, after whatever has been."""
+def test_a_metric_only_counts(law: Callable[[laws.Make, list[Row]], None], rows: list[Row]) -> None:
     for make in each_metric():
-        laws.order_is_nothing(make, rows, others(rows))
-
-
-@some_rows
-def test_reading_changes_nothing(rows: list[Row]) -> None:
-    """To read is not to write."""
-    for make in each_metric():
-        laws.reading_changes_nothing(make, rows)
-
-
-@some_rows
-def test_rows_are_left_alone(rows: list[Row]) -> None:
-    """A metric changes nothing of the rows it is given."""
-    for make in each_metric():
-        laws.rows_are_left_alone(make, rows)
+        law(make, rows)
 
 
 @some_rows
 def test_values_are_in_range(rows: list[Row]) -> None:
-    """Whatever the rows, each value is a number within the bounds that its spec tells, with runs behind it."""
     for make in each_metric():
         metric = laws.fed(make, rows)
         for spec, reading in zip(
@@ -79,7 +63,6 @@ def test_values_are_in_range(rows: list[Row]) -> None:
 
 @some_rows
 def test_perturbed_runs_count_for_robustness_only(rows: list[Row]) -> None:
-    """Every other metric says the same with and without the perturbed runs."""
     undisturbed = [row for row in rows if row.baseline]
     for cls in METRICS:
         if cls.spec.family != "robustness":
@@ -88,7 +71,6 @@ def test_perturbed_runs_count_for_robustness_only(rows: list[Row]) -> None:
 
 @given(rows=rows(), window=st.sampled_from([1, 2, 5, 10]))
 def test_metrics_agree_with_their_formulas(rows: list[Row], window: int) -> None:
-    """At every step of a sliding window a metric says what the plain formula gives over the rows in it."""
     for settings in (DEFAULTS, Settings(metrics=UNGROUPED.metrics)):
         for cls in METRICS:
             if cls.spec.name in NAIVE:
@@ -97,23 +79,19 @@ def test_metrics_agree_with_their_formulas(rows: list[Row], window: int) -> None
 
 @pytest.mark.parametrize("cls", METRICS, ids=lambda cls: cls.spec.name)
 def test_nothing_is_none(cls: type[Metric]) -> None:
-    """A window without rows has no evidence, so no value."""
     laws.nothing_is_none(cls)
 
 
 @pytest.mark.parametrize("cls", TABLE, ids=lambda cls: cls.spec.name)
 def test_specs_are_documented(cls: type[Metric | Derived]) -> None:
-    """Every row of the table teaches in its docstring and tells all of its spec."""
     laws.is_documented(cls)
 
 
 def test_names_are_unique() -> None:
-    """No two numbers bear one name."""
     laws.names_are_unique(SPECS)
 
 
 def test_every_stability_metric_has_a_formula() -> None:
-    """The table of pairs is complete for what this file's reference is about."""
     ours = {spec.name for spec in SPECS if spec.family in {"stability", "window"}}
     assert ours == set(NAIVE)
 
@@ -200,14 +178,11 @@ BROKEN: list[tuple[Callable[[], None], str]] = [
 
 @pytest.mark.parametrize(("check", "complaint"), BROKEN, ids=[f"{at}-{told}" for at, (_, told) in enumerate(BROKEN)])
 def test_a_law_catches_its_bug(check: Callable[[], None], complaint: str) -> None:
-    """A planted bug breaks the law, and the complaint says what is wrong."""
     with pytest.raises(laws.LawBroken, match=complaint):
         check()
 
 
 def test_a_metric_that_writes_on_rows_is_caught() -> None:
-    """Rows cannot be changed, but what somebody puts in one might."""
-
     class Scribbling(Drifting):
         """Writes into a row."""
 

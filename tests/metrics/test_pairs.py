@@ -1,5 +1,3 @@
-"""Distances between the paths of runs, kept up to date."""
-
 from __future__ import annotations
 
 from itertools import combinations
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 
 from otel_reliability.metrics._support.groups import LatestPairs, edit_units, path_code
 from otel_reliability.metrics.examples import row
-from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
 
 
@@ -26,7 +23,6 @@ def latest(rows: list[Row], limit: int) -> list[Row]:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abcd"), st.booleans()), max_size=40), st.integers(1, 3))
 def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]], limit: int) -> None:
-    """Whatever comes and goes in whatever order, the pairs are those of the latest runs under the limit."""
     pairs, there = LatestPairs(limit, edit_units, path_code), list[Row]()
     for at, (end, path, leave) in enumerate(steps):
         if leave and there:
@@ -38,14 +34,3 @@ def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]]
         assert (len(pairs), pairs.left_out) == (len(inside), len(there) - len(inside))
         distances = [float(one.path != other.path) for one, other in combinations(inside, 2)]
         assert pairs.mean() == (pytest.approx(sum(distances) / len(distances)) if distances else None)
-
-
-def test_a_run_is_not_its_own_other() -> None:
-    """Its distance is to the others; a run from outside has all of them as others."""
-    pairs = LatestPairs(10, edit_units, path_code)
-    one, other, outside = row("a"), row("b"), row("b")
-    pairs.count(one, 1)
-    assert pairs.distance(one, inside=True).value is None
-    pairs.count(other, 1)
-    assert pairs.distance(one, inside=True) == Reading(1.0, 1)
-    assert pairs.distance(outside, inside=False) == Reading(0.5, 2)

@@ -1,5 +1,3 @@
-"""Pass rates of several attempts at a task, and the runs that they need."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +12,7 @@ from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.passes.attempts import VarianceAmplification
 from otel_reliability.metrics.passes.decay_curve import LONGEST, DecayCurve, decay_curve, entry
 from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
-from otel_reliability.metrics.passes.series import LARGEST_K, PassAtK, PassHatK
+from otel_reliability.metrics.passes.series import PassAtK, PassHatK
 from otel_reliability.metrics.passes.summary import TARGETS, summaries, summarize
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import Outcome
@@ -31,26 +29,10 @@ def over(metric: Metric, *tasks: str | None, passed: int = 10**6) -> Metric:
 
 
 def ks(metric: Metric) -> list[str]:
-    """The k that are emitted."""
     return [attributes[0][1] for attributes, _ in metric.series()]
 
 
-def over_passes(*tasks: str | None, passed: int = 10**6) -> PassHatK:
-    """pass^k over such runs."""
-    metric = PassHatK()
-    over(metric, *tasks, passed=passed)
-    return metric
-
-
-def test_k_goes_as_far_as_every_task_can_bear() -> None:
-    """The task with the fewest attempts sets the end, and eight is the most."""
-    assert list(over_passes("a", "a", "a", "b", "b").by_k()) == [1, 2]
-    assert list(over_passes(*["a"] * 20).by_k()) == list(range(1, LARGEST_K + 1))
-    assert over_passes().by_k() == {}
-
-
 def test_powers_of_two_are_emitted() -> None:
-    """Reports show every k; series are k = 1, 2, 4, 8."""
     assert ks(over(PassAtK(), *["a"] * 9)) == ["1", "2", "4", "8"]
     assert ks(over(PassAtK(), *["a"] * 5)) == ["1", "2", "4"]
     assert ks(over(DecayCurve(), *["a"] * 9, "b", "b", "b")) == ["1", "2"]
@@ -58,21 +40,13 @@ def test_powers_of_two_are_emitted() -> None:
 
 
 def test_the_plain_reading_is_that_at_the_greatest_k() -> None:
-    """And says so."""
-    reading = over_passes("a", "a", "a", passed=2).value()
+    reading = over(PassHatK(), "a", "a", "a", passed=2).value()
 
     assert (reading.value, reading.runs, reading.note) == (0.0, 3, "k = 3")
 
 
-def test_without_task_ids_the_window_is_one_task() -> None:
-    """As soon as one run names a task, those that name none are left out."""
-    assert over_passes(None, None, None, passed=2).by_k()[2].value == 1 / 3
-    assert list(over_passes(None, None, None, "a").by_k()) == [1]
-
-
 @given(outcomes=st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), min_size=1, max_size=20))
 def test_optimism_grows_and_pessimism_grows_with_k(outcomes: list[tuple[str, bool]]) -> None:
-    """pass@k never falls, pass^k never rises, and both begin at the mean pass rate."""
     optimistic, pessimistic = PassAtK(), PassHatK()
     for task, passed in outcomes:
         for metric in (optimistic, pessimistic):
@@ -86,13 +60,11 @@ def test_optimism_grows_and_pessimism_grows_with_k(outcomes: list[tuple[str, boo
 
 
 def attempt(start: int, outcome: Outcome, **facts: Any) -> Row:
-    """An attempt that began then."""
     return row(start_ns=start, outcome=outcome, **facts)
 
 
 @given(outcomes=st.lists(st.integers(0, 1), min_size=1, max_size=60))
 def test_summaries_are_whole_percents_that_agree(outcomes: list[int]) -> None:
-    """Every target is from 0 to 100, and the pessimistic end of the curve is the passhat of all."""
     summary = summarize(outcomes)
     assert summary is not None
 
@@ -102,7 +74,6 @@ def test_summaries_are_whole_percents_that_agree(outcomes: list[int]) -> None:
 
 
 def test_an_unknown_path_is_none_and_never_zero() -> None:
-    """Nor is the curve a target."""
     summary = summarize([0])
     assert summary is not None
 
@@ -113,7 +84,6 @@ def test_an_unknown_path_is_none_and_never_zero() -> None:
 
 
 def test_attempts_stand_in_the_order_in_which_they_began() -> None:
-    """Not in that of their ends; perturbed runs and unknown outcomes are no attempts."""
     rows = [
         attempt(30, FAILED, end_ns=40, task="a"),
         attempt(10, PASSED, end_ns=90, task="a"),
@@ -127,7 +97,6 @@ def test_attempts_stand_in_the_order_in_which_they_began() -> None:
 
 
 def test_each_task_has_a_summary() -> None:
-    """Where any run names a task, those that name none, and a mixture of tasks, are left out."""
     rows = [
         attempt(0, PASSED, task="a"),
         attempt(1, FAILED, task="b"),
@@ -139,7 +108,6 @@ def test_each_task_has_a_summary() -> None:
 
 
 def test_a_summary_without_task_ids_is_of_one_task() -> None:
-    """All runs are attempts at it."""
     assert summaries([attempt(0, PASSED), attempt(1, FAILED)])[None].runs == 2
     assert summaries([]) == {}
 
@@ -151,13 +119,7 @@ def test_the_truncation_is_exact(k: int, share: float) -> None:
     assert entry(passed, k) == 100 * passed**k // k**k
 
 
-def test_a_curve_is_not_monotone() -> None:
-    """It rises again after an early failure."""
-    assert decay_curve([0] + [1] * 30)[:5] == (0, 25, 29, 31, 32)
-
-
-def test_a_curve_has_a_longest() -> None:
-    """Beyond it there are no more points."""
+def test_a_curve_ends_at_the_longest() -> None:
     assert len(decay_curve([1] * (LONGEST + 5))) == LONGEST
 
 
@@ -173,21 +135,14 @@ def test_runs_of_equally_flaky_tasks_all_count() -> None:
 
 @given(half_width=st.floats(0.001, 1.0), confidence=LEVELS)
 def test_the_recommended_runs_are_enough_and_one_less_is_not(half_width: float, confidence: int) -> None:
-    """The band of the recommended number fits into the half-width, and the band of one run less does not."""
     runs = recommend_runs(half_width, confidence)
 
     assert confidence_band(runs, confidence) <= half_width * (1 + 1e-9)
     assert runs == 1 or confidence_band(runs - 1, confidence) > half_width * (1 - 1e-9)
 
 
-def test_five_runs_tell_nearly_nothing() -> None:
-    """The worst case of seed and gate: five runs, plus or minus 44 points."""
-    assert round(100 * confidence_band(5)) == 44
-
-
 @pytest.mark.parametrize("half_width", [0, -0.05, 5, "wide", float("nan"), "1/0", True])
 def test_a_half_width_that_is_no_share_is_told_apart(half_width: Any) -> None:
-    """The message names the field, the value, what is allowed and what to do."""
     with pytest.raises(
         ConfigurationError, match=r"half_width: .* is not a share above 0 and up to 1; write 5 points as 0\.05"
     ):
@@ -196,13 +151,11 @@ def test_a_half_width_that_is_no_share_is_told_apart(half_width: Any) -> None:
 
 @pytest.mark.parametrize("confidence", [0, 80, 0.95, 100])
 def test_other_levels_have_no_critical_value(confidence: Any) -> None:
-    """Only the source's three levels are known."""
     with pytest.raises(ConfigurationError, match="is not one of 90, 95 and 99"):
         recommend_runs(0.05, confidence)
 
 
 @pytest.mark.parametrize("runs", [0, -1, True])
 def test_no_runs_have_no_band(runs: int) -> None:
-    """Nothing is known without a run."""
     with pytest.raises(ConfigurationError, match="is not a whole number from 1"):
         confidence_band(runs)

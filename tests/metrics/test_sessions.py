@@ -21,14 +21,12 @@ TRACES = st.lists(st.dictionaries(st.sampled_from(SIGNALS), st.floats(0, 1)), mi
 
 
 def told(traces: list[dict[str, float]]) -> tuple[list[str], dict[str, dict[str, float]]]:
-    """Traces with ids."""
     signals = {f"t{at}": signals for at, signals in enumerate(traces)}
     return list(signals), signals
 
 
 @given(traces=TRACES)
 def test_a_session_is_as_good_as_its_worst_traces(traces: list[dict[str, float]]) -> None:
-    """The greatest risk of a trace bounds the session's, and a tenth of it always shows."""
     score, _, metadata = agent_reliability(*told(traces))
     if "aggregation" not in metadata:
         assert score == 1.0
@@ -41,7 +39,6 @@ def test_a_session_is_as_good_as_its_worst_traces(traces: list[dict[str, float]]
 
 @given(traces=TRACES, coherence=st.floats(0, 3))
 def test_bare_scores_are_those_that_are_explained(traces: list[dict[str, float]], coherence: float) -> None:
-    """To the last digit, whatever the weights; None where the explanation says that nothing was evaluated."""
     rows: list[Any] = [tuple([signals.get(name) for name in SIGNALS]) for signals in traces]
     weights = {"coherence": coherence}
 
@@ -52,7 +49,6 @@ def test_bare_scores_are_those_that_are_explained(traces: list[dict[str, float]]
 
 @given(traces=TRACES, worse=st.floats(0, 1))
 def test_a_worse_signal_never_helps(traces: list[dict[str, float]], worse: float) -> None:
-    """Lowering any score lowers both session scores, or leaves them."""
     lowered = [{name: score * worse for name, score in signals.items()} for signals in traces]
 
     for metric in (agent_reliability, agent_consistency):
@@ -61,14 +57,12 @@ def test_a_worse_signal_never_helps(traces: list[dict[str, float]], worse: float
 
 @given(traces=TRACES)
 def test_a_session_of_equal_traces_scores_as_one(traces: list[dict[str, float]]) -> None:
-    """Neither the tail nor the root mean square depends on how many there are."""
     first = traces[0]
     for metric in (agent_reliability, agent_consistency):
         assert metric(*told([first] * 7)).score == pytest.approx(metric(*told([first])).score, abs=1.01e-4)
 
 
 def test_scores_can_be_changed_without_changing_others() -> None:
-    """What is handed out of an empty session is the caller's."""
     agent_reliability([], {}).metadata["note"] = "mine"
     assert agent_reliability([], {}).metadata == {"note": "empty_session"}
 
@@ -78,7 +72,6 @@ def test_scores_can_be_changed_without_changing_others() -> None:
     [(1.0, 4), (0.9, 4), (0.8999, 3), (0.7, 3), (0.695, 2), (0.5, 2), (0.3, 1), (0.2999, 0), (0.0, 0)],
 )
 def test_bands_leave_no_gaps(score: float, band: int) -> None:
-    """From 0.9, 0.7, 0.5 and 0.3, and what lies below."""
     words = [reliability_band(cut) for cut in (0.0, 0.3, 0.5, 0.7, 0.9)]
     others = [consistency_band(cut) for cut in (0.0, 0.3, 0.5, 0.7, 0.9)]
 

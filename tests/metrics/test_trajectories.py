@@ -20,7 +20,6 @@ BOTH = pytest.mark.parametrize("cls", [TrajectoryDistribution, TrajectorySequenc
 @pytest.mark.parametrize("profile", ["published", "hal-harness"])
 @given(codes=st.tuples(CODES, CODES, CODES))
 def test_distances_are_a_distance(profile: Profile, codes: tuple[str, str, str]) -> None:
-    """The same from either side to the last bit, 0 for equal proportions, at most 1; the published one obeys the triangle."""
     one, other, third = codes
     [there], [back] = distances(one, [other], profile), distances(other, [one], profile)
     [onward], [around] = distances(other, [third], profile), distances(one, [third], profile)
@@ -32,20 +31,7 @@ def test_distances_are_a_distance(profile: Profile, codes: tuple[str, str, str])
 
 
 @BOTH
-def test_failures_and_empty_paths_are_not_compared(cls: type[Metric]) -> None:
-    """They may differ for reasons of their own."""
-    metric = cls()
-    for row in rows_of("a b", "a b", "", None, task="t", outcome=Outcome.SUCCESS):
-        metric.add(row)
-    for row in rows_of("z z", "y", task="t", outcome=Outcome.FAILURE):
-        metric.add(row)
-
-    assert (metric.value().value, metric.value().runs) == (1.0, 2)
-
-
-@BOTH
 def test_beyond_the_limit_the_latest_paths_are_compared(cls: type[Metric]) -> None:
-    """The reading says how many runs are left out, whatever the order of arrival."""
     rows = rows_of("a", "b", "c", "c", task="t", outcome=Outcome.SUCCESS)
     for order in permutations(rows):
         metric = cls(Settings(limits=LimitSettings(paths=1)))

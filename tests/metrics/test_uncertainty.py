@@ -1,5 +1,3 @@
-"""The interval of every number about a window."""
-
 from __future__ import annotations
 
 import math
@@ -33,7 +31,6 @@ def read(rows: list[Row]) -> dict[str, tuple[float | None, int]]:
 
 @given(some_rows(least=MIN_RUNS, most=14))
 def test_every_interval_holds_its_own_value(rows: list[Row]) -> None:
-    """For any runs: within the bounds of the metric, around the value, and only where 5 runs stand behind it."""
     readings = read(rows)
     for name, interval in intervals(rows).items():
         value, runs = readings[name]
@@ -47,8 +44,7 @@ def test_every_interval_holds_its_own_value(rows: list[Row]) -> None:
 
 
 @given(some_rows(least=1, most=12))
-def test_means_are_means(rows: list[Row]) -> None:
-    """What is resampled as a mean over runs is the mean of its values for single runs."""
+def test_means_over_runs_are_means_of_single_runs(rows: list[Row]) -> None:
     readings, numbers = read(rows), Numbers(DEFAULTS, MEANS_OF_RUNS)
     for name in MEANS_OF_RUNS:
         values: list[tuple[float, int]] = []
@@ -62,8 +58,7 @@ def test_means_are_means(rows: list[Row]) -> None:
 
 
 @given(some_rows(least=1, most=12))
-def test_means_of_tasks_are_means(rows: list[Row]) -> None:
-    """What is resampled as a mean over tasks is the mean of its values for single tasks."""
+def test_means_over_tasks_are_means_of_single_tasks(rows: list[Row]) -> None:
     rows = [one for one in rows if one.task is not None]
     readings, numbers = read(rows), Numbers(DEFAULTS, MEANS_OF_TASKS)
     for name in MEANS_OF_TASKS - {"pass_at_k", "pass_hat_k"}:
@@ -78,12 +73,10 @@ def test_means_of_tasks_are_means(rows: list[Row]) -> None:
 
 
 def test_four_runs_have_no_interval() -> None:
-    """Under five runs nothing is said."""
     assert intervals(rows_of("a", "b", "a", "b", outcome=Outcome.SUCCESS, pressure=0.5)) == {}
 
 
 def test_attempts_at_a_task_are_resampled_together() -> None:
-    """Where runs of one task are alike, few tasks are few values: the interval is as wide as they allow."""
     pressures = [0.1, 0.2, 0.4, 0.6, 0.9]
     tasked = [row("a", task=str(p), pressure=p) for p in pressures for _ in range(20)]
     plain = [one._replace(task=None) for one in tasked]
@@ -93,14 +86,12 @@ def test_attempts_at_a_task_are_resampled_together() -> None:
 
 
 def test_few_tasks_are_left_out_in_turn() -> None:
-    """A mean over fewer than five tasks is jackknifed over its runs."""
     outcomes = [Outcome.SUCCESS, Outcome.FAILURE, Outcome.SUCCESS]
     rows = [row("a", task=task, outcome=outcome) for task in "xy" for outcome in outcomes]
     assert intervals(rows)["outcome_agreement"].method == "jackknife"
 
 
 def test_many_runs_cost_a_hundred_blocks() -> None:
-    """Of many runs, blocks are left out; the interval stays about what single runs would give."""
     dice = np.random.default_rng(1)
     few = rows_of(*dice.choice(["a b", "b a", "c"], BLOCKS, p=[0.7, 0.2, 0.1]).tolist())
     many = rows_of(*dice.choice(["a b", "b a", "c"], 4 * BLOCKS, p=[0.7, 0.2, 0.1]).tolist())
@@ -109,13 +100,11 @@ def test_many_runs_cost_a_hundred_blocks() -> None:
 
 
 def test_the_same_rows_give_the_same_intervals() -> None:
-    """Resampling is seeded."""
     rows = rows_of("a", "b", "a b", "a", "a", "c", pressure=0.3)
     assert intervals(rows) == intervals(rows)
 
 
 def test_path_entropy_covers() -> None:
-    """Through the metrics themselves: in at least nine of ten samples the interval holds what such samples give."""
     dice, covered = np.random.default_rng(2), 0
     draws = dice.choice(["search reply", "search read reply", "reply"], (60, 12), p=[0.7, 0.2, 0.1])
     samples = [rows_of(*draw.tolist()) for draw in draws]

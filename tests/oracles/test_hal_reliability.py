@@ -20,7 +20,6 @@ RUNS = 5
 
 @pytest.fixture(params=AGENTS)
 def agent(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """One agent's inputs and what was published of it."""
     return load(FILE)["agents"][request.param]
 
 
@@ -30,7 +29,6 @@ def _attempts(agent: dict[str, Any]) -> list[list[float]]:
 
 
 def test_predictability_is_as_published(agent: dict[str, Any]) -> None:
-    """Calibration, AUROC and Brier score come out of the published confidences."""
     correct, incorrect = agent["correct_confidences"], agent["incorrect_confidences"]
     confidences, outcomes = correct + incorrect, [1] * len(correct) + [0] * len(incorrect)
     published = agent["published"]
@@ -41,7 +39,6 @@ def test_predictability_is_as_published(agent: dict[str, Any]) -> None:
 
 
 def test_outcome_consistency_is_as_published(agent: dict[str, Any]) -> None:
-    """The outcome consistency as published, and the later form beside it."""
     attempts = _attempts(agent)
     later = agent["derived"]["outcome_consistency_head_formula_(2p-1)^2"]
 
@@ -51,7 +48,6 @@ def test_outcome_consistency_is_as_published(agent: dict[str, Any]) -> None:
 
 
 def test_passes_agree_with_the_derived(agent: dict[str, Any]) -> None:
-    """The unbiased pass@k and pass^k of the published success rates."""
     attempts, derived = _attempts(agent), agent["derived"]
 
     for k in range(1, RUNS + 1):

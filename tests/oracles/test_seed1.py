@@ -25,7 +25,7 @@ from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
 from otel_reliability.windows.window import AgentWindow
 from tests.oracles.reading import close, each
-from tests.windows.windows import window_over
+from tests.windows.runs import window_over
 
 CASES = each("oracles/seed1.json", "cases")
 IN_RANGE = [case for case in CASES if case.id != "pred_conf_outside"]
@@ -89,7 +89,6 @@ def _outcomes(case: dict[str, Any], runs: str) -> list[float]:
 
 
 def measured(case: dict[str, Any], profile: Profile) -> dict[str, float | None]:
-    """All metrics of a case by the bare functions."""
     runs, tasks = case["runs"], _tasks(case["runs"])
     paths = [[[call["name"] for call in run["calls"]] for run in task if run["outcome"] >= 1] for task in tasks]
     confidences, outcomes = [run["confidence"] for run in runs], _outcomes(case, "runs")
@@ -120,8 +119,7 @@ def measured(case: dict[str, Any], profile: Profile) -> dict[str, float | None]:
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("case", CASES)
-def test_bare_functions_agree(case: dict[str, Any], profile: Profile) -> None:
-    """Every metric on plain sequences agrees with the oracle to 1e-9, and has no value exactly where the oracle has none."""
+def test_bare_functions_agree_with_the_oracle(case: dict[str, Any], profile: Profile) -> None:
     found, expected = measured(case, profile), oracle(case, profile)
 
     assert {name: (found[name], value) for name, value in expected.items() if not close(found[name], value)} == {}
@@ -156,8 +154,7 @@ def _window(case: dict[str, Any], profile: Profile) -> AgentWindow:
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("case", IN_RANGE)
-def test_windows_agree(case: dict[str, Any], profile: Profile) -> None:
-    """The same values come out of a window of rows."""
+def test_windows_agree_with_the_oracle(case: dict[str, Any], profile: Profile) -> None:
     window, expected = _window(case, profile), oracle(case, profile)
 
     found = {name: window.reading(NAMES[name]).value for name in expected}
@@ -167,7 +164,6 @@ def test_windows_agree(case: dict[str, Any], profile: Profile) -> None:
 
 @pytest.mark.parametrize("case", IN_RANGE)
 def test_aggregates_name_their_parts(case: dict[str, Any]) -> None:
-    """R_Con, R_Rob and R say which of their parts had evidence, and only those."""
     window = _window(case, "published")
 
     for aggregate, parts in {

@@ -13,19 +13,14 @@ from tests.oracles.reading import each
 CASES = each("oracles/seed2.json", "cases")
 
 
-def _score(metric: Callable[..., SessionScore], case: dict[str, Any]) -> SessionScore:
-    traces = [trace["trace_id"] for trace in case["traces"]]
-    signals = {trace["trace_id"]: trace["signals"] for trace in case["traces"] if trace["signals"] is not None}
-    return metric(traces, signals, case["signal_weights"])
-
-
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("metric", [agent_reliability, agent_consistency])
 def test_sessions_score_as_the_reference(case: dict[str, Any], metric: Callable[..., SessionScore]) -> None:
-    """Score, sentence and metadata object are those of the reference, metadata numbers rounded as there."""
     expected = case["expected"][metric.__name__]
 
-    found = _score(metric, case)
+    traces = [trace["trace_id"] for trace in case["traces"]]
+    signals = {trace["trace_id"]: trace["signals"] for trace in case["traces"] if trace["signals"] is not None}
+    found = metric(traces, signals, case["signal_weights"])
 
     assert expected["score"] == found.score
     assert expected["reason"] == found.reason

@@ -61,7 +61,6 @@ def spans_of(number: int, recorded: dict[str, Any]) -> Iterator[AgentSpan]:
 
 
 def heard(case: dict[str, Any]) -> tuple[AgentWindow, list[Run]]:
-    """The window and the runs that come out of a case's spans."""
     engine = Engine(Settings(metrics=MetricSettings(min_runs=2, missing="as_zero")), clock=lambda: 0.0, wall=None)
     for number, recorded in enumerate(case["runs"], 1):
         engine.receive(spans_of(number, recorded))
@@ -105,15 +104,8 @@ def test_spans_give_the_numbers_of_the_text(case: dict[str, Any]) -> None:
     assert window.reading("tier").note == expected["tier"]
 
 
-def test_an_empty_window_has_no_score() -> None:
-    """No data is not 100."""
-    readings = {name: Reading(None, 0) for name in (*PENALTIES, "window.runs")}
-    assert Score(Settings(metrics=MetricSettings(min_runs=1))).derive(readings).value is None
-
-
 @pytest.mark.parametrize("case", each(TEXT, "composite_cases"))
 def test_composites_and_tiers_are_those_of_the_text(case: dict[str, Any]) -> None:
-    """The score as people see it and its tier agree exactly, the score itself to 1e-9."""
     parts = {**case, "token_budget_pressure": case["token_budget_avg"]}
     readings = {name: Reading(parts[name], 20) for name in PENALTIES}
 
@@ -127,13 +119,11 @@ def test_composites_and_tiers_are_those_of_the_text(case: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("case", each(TEXT, "badge_cases"))
 def test_badges_read_as_in_the_text(case: dict[str, Any]) -> None:
-    """The line, character by character."""
     assert badge_text(case["score"], case["trust"]) == case["text"]
 
 
 @pytest.mark.parametrize("case", each(CODE, "scorer_cases"))
 def test_tiers_are_cut_where_the_code_cuts_them(case: dict[str, Any]) -> None:
-    """Its scores fall in its tiers."""
     assert tier_of(case["score"]).name == case["tier"]
 
 

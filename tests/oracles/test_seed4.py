@@ -15,7 +15,6 @@ FILE = "oracles/seed4.json"
 
 @pytest.mark.parametrize("case", each(FILE, "cases"))
 def test_summaries_are_the_oracles(case: dict[str, Any]) -> None:
-    """Every number of a batch's summary and every dot path is the oracle's; an empty batch has no summary."""
     summary = summarize(case["outcomes"])
     expected = case["expected"]
 
@@ -35,12 +34,10 @@ def test_summaries_are_the_oracles(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", each(FILE, "recommend_runs"))
 def test_recommended_runs_are_exact(case: dict[str, Any]) -> None:
-    """The number of runs is the exact-rational one, whether the width is given as text or as a float."""
     assert case["runs_exact"] == recommend_runs(case["half_width"], case["level"])
     assert case["runs_exact"] == recommend_runs(float(case["half_width"]), case["level"])
 
 
 @pytest.mark.parametrize("case", each(FILE, "confidence_band"))
 def test_bands_are_the_oracles(case: dict[str, Any]) -> None:
-    """The worst-case half-width of a number of runs agrees to 1e-9."""
     assert close(confidence_band(case["runs"], case["level"]), case["half_width"])

@@ -24,7 +24,6 @@ FAULTS = "grok-3_retail_1trial_faults"
 
 
 def window_of(file: str) -> AgentWindow:
-    """The window over a whole recording of one agent."""
     engine = Engine(Settings(windows=(WindowSettings("all", last=100_000),)), clock=lambda: 0.0, wall=None)
     for batch in read_file(str(shared(f"corpora/taubench/{file}"))):
         engine.receive(batch.spans)
@@ -36,7 +35,6 @@ def window_of(file: str) -> AgentWindow:
 
 
 def by_k(window: AgentWindow, name: str) -> dict[int, float | None]:
-    """A series of k over a window."""
     metric = window.metric(name)
     assert isinstance(metric, PassSeries)
     return {k: reading.value for k, reading in metric.by_k().items()}
@@ -57,12 +55,10 @@ def test_published_passes_come_out_of_spans(form: str) -> None:
 
 @pytest.fixture(scope="module")
 def window() -> AgentWindow:
-    """The window over all conversations."""
     return window_of(f"{DATASET}.otlp.jsonl.gz")
 
 
 def test_each_task_has_the_entropy_and_similarity_of_its_records(window: AgentWindow) -> None:
-    """Per task, to 1e-9: entropy of whole sequences in bits, distinct ones, mean pairwise similarity."""
     truth: dict[str, Any] = load("corpora/taubench/truth.json")["datasets"][DATASET]["per_task"]
     found: dict[str | None, TaskRow] = {line.task_id: line for line in task_table(window.rows())}
 
@@ -77,7 +73,6 @@ def test_each_task_has_the_entropy_and_similarity_of_its_records(window: AgentWi
 
 
 def test_the_agent_is_the_mean_of_its_tasks(window: AgentWindow) -> None:
-    """All tasks have four trials, so the agent's entropy and similarity are their plain means."""
     truth: dict[str, Any] = load("corpora/taubench/truth.json")["datasets"][DATASET]["per_task"]
 
     for name, told in (("path_entropy_bits", "path_entropy_bits"), ("path_similarity", "lev_sim_all")):
@@ -101,7 +96,6 @@ def test_retries_are_chains_of_failures(window: AgentWindow) -> None:
 
 
 def test_injected_faults_show_as_retries() -> None:
-    """A recording with service errors injected: most runs retry, two of them three times the same call."""
     rows = window_of(f"{FAULTS}.otlp.jsonl.gz").rows()
     retries = [row.retries for row in rows if row.retries is not None]
 

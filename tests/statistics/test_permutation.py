@@ -1,5 +1,3 @@
-"""Permutation tests."""
-
 from __future__ import annotations
 
 import itertools
@@ -14,7 +12,6 @@ from otel_reliability.statistics.permutation import DEALS, distance_p, paired_p,
 
 
 def test_the_chance_is_that_of_all_deals() -> None:
-    """For few values the chance agrees with counting every deal."""
     values = [3.0, 5.0, 8.0, 1.0, 1.0, 2.0, 4.0]
     ranks = np.array([4, 6, 7, 1.5, 1.5, 3, 5])
     sums = [abs(sum(ranks[list(side)]) - 12) for side in itertools.combinations(range(7), 3)]
@@ -22,28 +19,24 @@ def test_the_chance_is_that_of_all_deals() -> None:
     assert scalar_p(values[:3], values[3:], seed=1) == pytest.approx(expected, abs=0.02)
 
 
-def test_it_is_the_same_for_the_same_seed() -> None:
-    """A seed fixes the deals."""
+def test_chance_is_the_same_for_the_same_seed() -> None:
     dice = random.Random(1)
     one, two = [dice.random() for _ in range(30)], [dice.random() + 0.3 for _ in range(30)]
     assert scalar_p(one, two, 7) == scalar_p(one, two, 7)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=4, max_size=20), st.integers(1, 3))
-def test_it_sees_ranks_only(values: list[float], cut: int) -> None:
-    """Any growing change of scale leaves the chance as it is."""
+def test_chance_depends_on_ranks_only(values: list[float], cut: int) -> None:
     scaled = [value**3 for value in values]
     if len(set(scaled)) == len(set(values)):
         assert scalar_p(values[:cut], values[cut:], 0) == scalar_p(scaled[:cut], scaled[cut:], 0)
 
 
 def test_no_chance_is_zero() -> None:
-    """However different the sides, the chance is at least one in the number of deals and one."""
     assert scalar_p([0.0] * 50, [1.0] * 50, seed=0) == 1 / (1 + DEALS)
 
 
 def test_distances_that_differ_between_the_sides_only() -> None:
-    """Two clusters are told apart; one cluster cut in two is not."""
     place = np.array([0.0] * 20 + [1.0] * 20)
     apart = np.abs(place[:, None] - place[None, :])
     assert distance_p(apart, 20, seed=0) < 0.001
@@ -52,7 +45,6 @@ def test_distances_that_differ_between_the_sides_only() -> None:
 
 
 def test_the_chances_are_even_where_nothing_differs() -> None:
-    """Of many pairs of like samples, about one in ten has a chance of at most .1."""
     dice = np.random.default_rng(2)
     chances = [scalar_p(dice.normal(size=20).tolist(), dice.normal(size=25).tolist(), seed) for seed in range(60)]
     assert 1 <= sum(p <= 0.1 for p in chances) <= 14
@@ -83,7 +75,6 @@ def test_paired_shares_of_one_behaviour_seldom_differ(
 
 
 def test_paired_shares_that_differ_are_found() -> None:
-    """A failed share of .05 before and .3 after, in twelve runs of different shares."""
     dice = random.Random(1)
     found = 0
     for _ in range(20):

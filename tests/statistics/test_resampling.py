@@ -1,5 +1,3 @@
-"""Bootstrap and jackknife intervals of numbers."""
-
 from __future__ import annotations
 
 import math
@@ -18,7 +16,6 @@ VALUES = st.lists(st.floats(0, 1), min_size=MIN_RUNS, max_size=30)
 
 @given(VALUES, st.data())
 def test_a_bootstrap_holds_the_mean(values: list[float], data: st.DataObject) -> None:
-    """Whatever the values and weights, the interval holds their mean and stays within the bounds."""
     weights = data.draw(st.lists(st.integers(1, 9), min_size=len(values), max_size=len(values)))
     interval = bootstrap(values, SHARE, weights=weights)
     mean = sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
@@ -29,7 +26,6 @@ def test_a_bootstrap_holds_the_mean(values: list[float], data: st.DataObject) ->
 
 @given(st.floats(0, 1), VALUES)
 def test_a_jackknife_holds_the_value(value: float, without: list[float]) -> None:
-    """Even a value that none of the others are near."""
     interval = jackknife(value, without, len(without), SHARE)
     assert interval is not None
     assert 0 <= interval.low <= value <= interval.high <= 1
@@ -37,20 +33,17 @@ def test_a_jackknife_holds_the_value(value: float, without: list[float]) -> None
 
 @pytest.mark.parametrize("n", range(MIN_RUNS))
 def test_too_few_give_none(n: int) -> None:
-    """Under five runs, or five blocks, there is no interval."""
     assert bootstrap([0.5] * n, SHARE) is None
     assert jackknife(0.5, [0.5] * n, 100, SHARE) is None
     assert jackknife(0.5, [0.5] * 100, n, SHARE) is None
 
 
 def test_the_same_values_give_the_same_interval() -> None:
-    """Resampling is seeded."""
     values = [0.1, 0.4, 0.2, 0.9, 0.3, 0.3]
     assert bootstrap(values, SHARE) == bootstrap(values, SHARE)
 
 
 def test_weights_count_as_repeats_in_the_mean() -> None:
-    """The interval of a weighted mean lies about that mean."""
     even = bootstrap([0.0, 1.0] * 20, SHARE)
     heavy = bootstrap([0.0, 1.0] * 20, SHARE, weights=[1, 9] * 20)
     assert even is not None
@@ -60,7 +53,6 @@ def test_weights_count_as_repeats_in_the_mean() -> None:
 
 
 def test_like_runs_leave_room_for_what_was_not_seen() -> None:
-    """Where nothing varies the interval is as wide as so many runs allow; of a number without bounds nothing is said."""
     assert bootstrap([0.0] * 10, SHARE) == Interval(0.0, unseen(10, SHARE) or 0, "bootstrap over runs")
     assert jackknife(1.0, [1.0] * 10, 10, SHARE) == Interval(1 - (unseen(10, SHARE) or 0), 1.0, "jackknife")
     assert bootstrap([0.0] * 10, Bounds(0.0, None)) is None
@@ -68,7 +60,6 @@ def test_like_runs_leave_room_for_what_was_not_seen() -> None:
 
 
 def test_unseen_shrinks_with_runs() -> None:
-    """From half the range at five runs down to nothing."""
     room = [unseen(n, SHARE) or 0 for n in (5, 10, 20, 100, 1_000)]
     assert room == sorted(room, reverse=True)
     assert room[0] < 0.5
@@ -82,14 +73,12 @@ def test_student_is_the_table(freedom: int, expected: float) -> None:
 
 
 def entropy(labels: Sequence[int]) -> float:
-    """Normalised entropy, as path_entropy."""
     counts = np.bincount(labels)
     shares = counts[counts > 0] / len(labels)
     return float(-(shares * np.log2(shares)).sum() / math.log2(len(labels)))
 
 
 def alike(labels: Sequence[int]) -> float:
-    """The share of pairs that are alike, as a pair metric."""
     counts, n = np.bincount(labels), len(labels)
     return float((counts * (counts - 1)).sum() / (n * (n - 1)))
 
@@ -107,7 +96,6 @@ PATHS = {
 @pytest.mark.parametrize("measure", [entropy, alike])
 @pytest.mark.parametrize("kind", PATHS)
 def test_jackknife_intervals_cover(kind: str, measure: Callable[[Sequence[int]], float], n: int) -> None:
-    """In at least nine of ten samples the interval holds what such samples give on average."""
     dice, shares = np.random.default_rng(5), np.array(PATHS[kind]) / sum(PATHS[kind])
     samples = dice.choice(len(shares), (1_000, n), p=shares)
     truth = np.mean([measure(sample) for sample in samples])
@@ -130,7 +118,6 @@ DRAWS: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray[tuple[int
 @pytest.mark.parametrize("n", [5, 10, 40])
 @pytest.mark.parametrize("kind", DRAWS)
 def test_bootstrap_intervals_cover(kind: str, n: int) -> None:
-    """In at least nine of ten samples the interval holds the true mean; a bit less of five values from a skewed source."""
     draw, truth = DRAWS[kind]
     dice, covered = np.random.default_rng(6), 0
     for _ in range(200):

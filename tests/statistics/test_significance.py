@@ -1,5 +1,3 @@
-"""Chances, and what becomes of them when there are several."""
-
 from __future__ import annotations
 
 import itertools
@@ -17,7 +15,6 @@ def test_two_sided_is_the_table() -> None:
 
 @given(st.lists(st.floats(0, 1), max_size=8))
 def test_holm_never_lessens_and_keeps_the_order(chances: list[float]) -> None:
-    """Adjusted chances are at least the plain ones, at most as many times as there are, and in the same order."""
     adjusted = holm(chances)
     assert all(p <= a <= min(1, p * len(chances)) + 1e-12 for p, a in zip(chances, adjusted, strict=True))
     assert all(

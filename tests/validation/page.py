@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.metrics.recorded import gemini_rows, swe_rows, swe_rows_by_file, taubench_rows
 from tests.validation import changing, prediction
-from tests.validation.pictures import Axis, curves, scatter
+from tests.validation.pictures import Axis, circles, curve, picture
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs" / "explanation"
 
@@ -98,7 +98,6 @@ swap to a fine-tuned twin; median delay of the easiest):
 
 
 def main() -> None:
-    """Write the page."""
     rows = {name: read() for name, read in SETS.items()}
     lines, found = changing.found()
     parts = [
@@ -116,9 +115,9 @@ def main() -> None:
     share = Axis("share of streams in which it is found", 0, 1)
     tasks = {name: prediction.points(one) for name, one in rows.items()}
     apart, failing = Axis("mean effect distance of its attempts", 0, 1), Axis("share of its attempts that fail", 0, 1)
-    (DOCS / "validation-tasks.svg").write_text(scatter(tasks, apart, failing))
+    (DOCS / "validation-tasks.svg").write_text(picture(tasks, apart, failing, circles))
     few = {name: found[name] for name in list(found)[:5]}
-    (DOCS / "validation-changes.svg").write_text(curves(few, Axis("units after the change", 0, 100), share))
+    (DOCS / "validation-changes.svg").write_text(picture(few, Axis("units after the change", 0, 100), share, curve))
 
 
 if __name__ == "__main__":

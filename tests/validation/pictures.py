@@ -26,20 +26,11 @@ class Axis(NamedTuple):
         return (value - self.low) / (self.high - self.low) * length
 
 
-def scatter(points: Mapping[str, Sequence[Point]], x: Axis, y: Axis) -> str:
-    """Points of several groups."""
-    return _picture(points, x, y, _dots)
-
-
-def curves(lines: Mapping[str, Sequence[Point]], x: Axis, y: Axis) -> str:
-    """Lines of several groups."""
-    return _picture(lines, x, y, _line)
-
-
 Drawn: TypeAlias = Callable[[list[Point], str], str]
 
 
-def _picture(groups: Mapping[str, Sequence[Point]], x: Axis, y: Axis, drawn: Drawn) -> str:
+def picture(groups: Mapping[str, Sequence[Point]], x: Axis, y: Axis, drawn: Drawn) -> str:
+    """Several groups of points, drawn as `circles` or as a `curve` each."""
     parts = [_frame(x, y)]
     for at, (name, points) in enumerate(groups.items()):
         colour = COLOURS[at % len(COLOURS)]
@@ -76,10 +67,10 @@ def _frame(x: Axis, y: Axis) -> str:
     return "\n".join(texts)
 
 
-def _dots(points: list[Point], colour: str) -> str:
+def circles(points: list[Point], colour: str) -> str:
     return "\n".join(f'<circle cx="{x}" cy="{y}" r="5" fill="{colour}" fill-opacity="0.6"/>' for x, y in points)
 
 
-def _line(points: list[Point], colour: str) -> str:
+def curve(points: list[Point], colour: str) -> str:
     corners = " ".join(f"{x},{y}" for x, y in points)
     return f'<polyline points="{corners}" fill="none" stroke="{colour}" stroke-width="2"/>'

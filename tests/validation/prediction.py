@@ -76,7 +76,6 @@ def _float(number: int | None) -> float | None:
 
 
 def tasks_of(rows: Sequence[Row], numbers: Sequence[float | None]) -> list[Task]:
-    """Return the runs with a known outcome, by task."""
     tasks: dict[str, Task] = defaultdict(list)
     for row, number in zip(rows, numbers, strict=True):
         if row.task is not None and row.success is not None and number is not None:
@@ -85,7 +84,6 @@ def tasks_of(rows: Sequence[Row], numbers: Sequence[float | None]) -> list[Task]
 
 
 def auroc(tasks: Sequence[Task]) -> float:
-    """Return how often a failed run has more than a succeeded one, over all tasks."""
     return _exceeds([run for task in tasks for run in task])
 
 
@@ -98,7 +96,6 @@ def within(tasks: Sequence[Task]) -> float:
 
 
 def spearman(tasks: Sequence[Task]) -> float:
-    """Rank correlation of a task's mean with its share of failed runs."""
     means = [_mean(task) for task in tasks]
     return correlation(np.array([mean for mean, _ in means]), np.array([share for _, share in means]))
 

@@ -1,5 +1,3 @@
-"""The measures of the validation page."""
-
 from __future__ import annotations
 
 import math
@@ -7,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.validation.pictures import Axis, curves, scatter
+from tests.validation.pictures import Axis, circles, curve, picture
 from tests.validation.prediction import Task, auroc, estimate, spearman, within
 
 TASKS: list[Task] = [[(1.0, True), (0.0, False)], [(0.0, True), (1.0, False)], [(1.0, True), (1.0, True)]]
@@ -19,13 +17,11 @@ def test_auroc_counts_pairs() -> None:
 
 
 def test_within_compares_attempts_at_one_task_only() -> None:
-    """One task for, one against; a task without successes says nothing."""
     assert within(TASKS) == 0.5
     assert math.isnan(within(TASKS[2:]))
 
 
 def test_spearman_is_of_task_means() -> None:
-    """The order of three tasks by their mean is that of their failures, or its opposite, or cannot be told."""
     up = [[(float(n), n > at) for n in range(3)] for at in (2, 1, 0)]
     assert math.isnan(spearman(up))
     rising: list[Task] = [[(at + n / 9, n < at) for n in range(3)] for at in range(3)]
@@ -34,7 +30,6 @@ def test_spearman_is_of_task_means() -> None:
 
 
 def test_few_tasks_give_no_estimate() -> None:
-    """Under five tasks there is none; a constant number has an interval of no width."""
     assert math.isnan(estimate(TASKS, auroc).value)
     same: list[Task] = [[(1.0, True), (1.0, False)] for _ in range(6)]
     assert estimate(same, auroc) == (0.5, 0.5, 0.5)
@@ -42,10 +37,9 @@ def test_few_tasks_give_no_estimate() -> None:
 
 
 def test_pictures_are_well_formed() -> None:
-    """Every point and line is there, within the frame."""
     groups = {"one": [(0.0, 0.0), (1.0, 1.0)], "other": [(0.5, 0.2)]}
     across, up = Axis("x & y".replace("&", "and"), 0, 1), Axis("share", 0, 1)
-    dots = ET.fromstring(scatter(groups, across, up))
+    dots = ET.fromstring(picture(groups, across, up, circles))
     assert len(dots.findall(".//{*}circle")) == 3
     assert all(0 <= float(dot.get("cx", "-1")) <= 640 for dot in dots.findall(".//{*}circle"))
-    assert len(ET.fromstring(curves(groups, across, up)).findall(".//{*}polyline")) == 2
+    assert len(ET.fromstring(picture(groups, across, up, curve)).findall(".//{*}polyline")) == 2

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
 
 from otel_reliability import testing
+from otel_reliability.config import Settings, WindowSettings
+from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run, RunChange, RunEvent, ToolCall
+from otel_reliability.windows.agents import AgentRegistry, AgentState
+from otel_reliability.windows.window import AgentWindow
 
 KEY = AgentKey("", "shop", "", "support")
 
@@ -18,7 +24,6 @@ def call(name: str, *, ok: bool = True, retry: int = 0, repeat: bool = False, st
 
 
 def model_call(tokens: tuple[int | None, int | None] = (None, None), *, start: int = 0, end: int = 1) -> ModelCall:
-    """A model call with its input and output tokens."""
     return ModelCall("m", *tokens, False, "support", start, end)
 
 
@@ -29,29 +34,30 @@ def run(run_id: str, end_ns: int = 0, path: str | None = "", **fields: Any) -> R
     return testing.run(names)._replace(**(place | fields))
 
 
+def state_of(agents: AgentRegistry, key: AgentKey = KEY) -> AgentState:
+    found = agents.agent(key)
+    assert found is not None
+    return found
+
+
 def closed(one: Run) -> RunEvent:
-    """It was closed."""
     return RunEvent(RunChange.CLOSED, one)
 
 
 def revised(one: Run, previous: Run) -> RunEvent:
-    """It was closed, and is something else now."""
     return RunEvent(RunChange.REVISED, one, previous)
 
 
 def withdrawn(one: Run) -> RunEvent:
-    """It was closed, and is none."""
     return RunEvent(RunChange.WITHDRAWN, one)
 
 
 def final(one: Run) -> RunEvent:
-    """It will not change any more."""
     return RunEvent(RunChange.FINAL, one)
 
 
 @st.composite
 def runs(draw: st.DrawFn, run_id: str) -> Run:
-    """Any version of the run of that id."""
     path = draw(st.sampled_from(["", "a", "b", "a b", "b a", "a b a", None]))
     chain = draw(st.sampled_from([0, 0, 2, 4]))
     return run(
@@ -96,3 +102,11 @@ def _deed(draw: st.DrawFn, deed: str, open_runs: dict[str, Run], name: str) -> R
         previous, open_runs[name] = open_runs[name], draw(runs(name))
         return revised(open_runs[name], previous)
     return withdrawn(open_runs.pop(name)) if deed == "withdraw" else final(open_runs.pop(name))
+
+
+def window_over(rows: Iterable[Row], settings: Settings = DEFAULTS) -> AgentWindow:
+    """A window that holds all of the rows."""
+    window = AgentWindow(WindowSettings("all", last=10_000), settings)
+    for row in rows:
+        window.insert(row)
+    return window

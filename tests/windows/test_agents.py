@@ -16,7 +16,7 @@ from otel_reliability.windows.row_store import RowRange
 from otel_reliability.windows.rows import PathTable, row_of
 from tests.metrics import laws
 from tests.metrics.reference import NAIVE, naive
-from tests.windows.runs import KEY, closed, final, histories, revised, run, withdrawn
+from tests.windows.runs import KEY, closed, final, histories, revised, run, state_of, withdrawn
 
 WINDOWS = (
     WindowSettings("last", last=3),
@@ -31,7 +31,6 @@ SETTINGS = Settings(windows=WINDOWS, metrics=MetricSettings(min_runs=2))
 
 
 def told(events: Sequence[RunEvent]) -> dict[str, Run]:
-    """The runs that are there after these events."""
     there: dict[str, Run] = {}
     for event in events:
         if event.change is RunChange.WITHDRAWN:
@@ -50,7 +49,6 @@ def inside(runs: Sequence[Run], window: WindowSettings) -> list[Run]:
 
 
 def apply(events: Sequence[RunEvent]) -> AgentRegistry:
-    """A agents that was told all this."""
     agents = AgentRegistry(SETTINGS)
     for event in events:
         agents.apply(event, 0.0)
@@ -59,13 +57,11 @@ def apply(events: Sequence[RunEvent]) -> AgentRegistry:
 
 @given(histories())
 def test_windows_hold_what_they_say_at_every_step(events: list[RunEvent]) -> None:
-    """After each event every window of every agent holds exactly the runs that its rule names, and no agent is a ghost."""
     assert right_at_every_step(events)
 
 
 @given(histories(most=10))
 def test_readings_are_the_plain_formulas_at_every_step(events: list[RunEvent]) -> None:
-    """After each event every stability metric of every window is what its formula gives over the runs in that window."""
     agents, paths = AgentRegistry(SETTINGS), PathTable()
     for at, event in enumerate(events):
         agents.apply(event, 0.0)
@@ -80,15 +76,12 @@ def test_readings_are_the_plain_formulas_at_every_step(events: list[RunEvent]) -
 
 @given(histories(), st.randoms(use_true_random=False))
 def test_readings_do_not_depend_on_the_order_of_closing(events: list[RunEvent], dice: Random) -> None:
-    """A agents told only of the runs that remain, in another order, says the same of every agent."""
     there = list(told(events).values())
     dice.shuffle(there)
     left, right = apply(events), apply([closed(one) for one in there])
     assert set(left.keys()) == set(right.keys())
     for key in set(left.keys()):
-        one, other = left.agent(key), right.agent(key)
-        assert one is not None
-        assert other is not None
+        one, other = state_of(left, key), state_of(right, key)
         for name, window in one.windows.items():
             assert window.readings() == other.windows[name].readings()
             assert [(spec.name, tags, value) for spec, tags, value in window.series()] == [
@@ -142,32 +135,18 @@ def does_nothing(*_: object) -> None:
 )
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")  # it is printed unshrunk, to nobody
 def test_the_model_catches_a_planted_bug(place: str, bug: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The histories reach spares, periods that fall back, withdrawals and ghosts: a bug in any of them is found."""
     monkeypatch.setattr(f"otel_reliability.windows.{place}", bug)
     assert find(histories(), lambda events: not right_at_every_step(events), settings=UNSHRUNK)
 
 
 def ids(agents: AgentRegistry, window: str = "recent", key: AgentKey = KEY) -> list[str]:
-    """The runs in a window."""
     state = agents.agent(key)
     return [row.run_id for row in state.windows[window].rows()] if state is not None else []
 
 
 def small(last: int | None = 2, period: float | None = None, **limits: int) -> AgentRegistry:
-    """A agents with one small window."""
     window = WindowSettings(last=last, period=period)
     return AgentRegistry(Settings(windows=(window,), limits=LimitSettings(**limits)))
-
-
-def test_a_spare_returns_when_a_run_is_withdrawn() -> None:
-    """The run that left for a newer one counts again when that one turns out to be none."""
-    agents = small(last=2)
-    runs = [run(name, end) for end, name in enumerate("abc")]
-    for one in runs:
-        agents.apply(closed(one), 0.0)
-    assert ids(agents) == ["b", "c"]
-    agents.apply(withdrawn(runs[2]), 0.0)
-    assert ids(agents) == ["a", "b"]
 
 
 def test_spares_are_kept_while_runs_may_be_withdrawn_and_no_longer() -> None:
@@ -176,8 +155,7 @@ def test_spares_are_kept_while_runs_may_be_withdrawn_and_no_longer() -> None:
     runs = [run(f"{at:02}", at) for at in range(10)]
     for one in runs:
         agents.apply(closed(one), 0.0)
-    state = agents.agent(KEY)
-    assert state is not None
+    state = state_of(agents)
     assert state.windows["recent"].spares == 8
     for one in runs[:9]:
         agents.apply(final(one), 0.0)
@@ -187,7 +165,6 @@ def test_spares_are_kept_while_runs_may_be_withdrawn_and_no_longer() -> None:
 
 
 def test_a_run_below_a_final_window_is_refused_and_counted() -> None:
-    """A run that ended before a full window of final runs began cannot count, and that is said."""
     agents = small(last=2)
     for end in (5, 6):
         one = run(f"run-{end}", end)
@@ -196,18 +173,9 @@ def test_a_run_below_a_final_window_is_refused_and_counted() -> None:
     agents.apply(closed(run("late", 1)), 0.0)
     assert ids(agents) == ["run-5", "run-6"]
     assert agents.accounts["refused", "recent"] == 1
-    state = agents.agent(KEY)
-    assert state is not None
+    state = state_of(agents)
     assert state.row("late") is None
     assert (state.windows["recent"].refused, state.windows["recent"].turnover) == (1, 0)
-
-
-def test_runs_that_end_together_stand_by_id() -> None:
-    """Equal ends are no tie: the greater run id is the later run."""
-    agents = small(last=2)
-    for name in "cab":
-        agents.apply(closed(run(name, 7)), 0.0)
-    assert ids(agents) == ["b", "c"]
 
 
 def test_a_period_ends_where_the_latest_run_ended() -> None:
@@ -220,43 +188,27 @@ def test_a_period_ends_where_the_latest_run_ended() -> None:
 
 
 def test_no_window_holds_more_than_the_limit() -> None:
-    """However long its period, a window holds at most `limits.rows` runs, the newest."""
     agents = small(last=None, period=1e9, rows=3)
     for end in range(5):
         agents.apply(closed(run(f"run-{end}", end)), 0.0)
     assert ids(agents) == ["run-2", "run-3", "run-4"]
-    state = agents.agent(KEY)
-    assert state is not None
+    state = state_of(agents)
     assert state.windows["recent"].turnover == 2
     agents.apply(withdrawn(run("run-4", 4)), 0.0)
     assert ids(agents) == ["run-1", "run-2", "run-3"]
     assert state.windows["recent"].turnover == 1
 
 
-def test_a_revision_moves_a_run_to_another_agent() -> None:
-    """When late spans name another agent, the run leaves the one, which was none then, and enters the other."""
-    agents = small()
-    first = run("a", 1)
-    second = first._replace(key=KEY._replace(agent="billing"))
-    agents.apply(closed(first), 0.0)
-    agents.apply(revised(second, first), 0.0)
-    assert agents.keys() == [second.key]
-    assert ids(agents, key=second.key) == ["a"]
-
-
 def test_a_run_told_twice_counts_once() -> None:
-    """A second closing of a run replaces the first."""
     agents = small()
     agents.apply(closed(run("a", 1, "x")), 0.0)
     agents.apply(closed(run("a", 2, "y")), 0.0)
-    state = agents.agent(KEY)
-    assert state is not None
+    state = state_of(agents)
     assert [row.end_ns for row in state.windows["recent"].rows()] == [2]
     assert [one.path for one in state.recent] == [("y",)]
 
 
-def test_what_nobody_knows_changes_nothing() -> None:
-    """Events of agents or runs that are gone are no error."""
+def test_events_of_unknown_agents_or_runs_change_nothing() -> None:
     agents = small()
     for event in (withdrawn(run("a")), final(run("a")), revised(run("b"), run("a"))):
         agents.apply(event, 0.0)
@@ -266,29 +218,13 @@ def test_what_nobody_knows_changes_nothing() -> None:
     assert ids(agents) == ["b"]
 
 
-def test_the_last_whole_runs_are_kept() -> None:
-    """The newest runs by their ends, whatever the order of arrival; a withdrawn one goes."""
-    agents = small(recent_runs=2)
-    for end in (3, 1, 2):
-        agents.apply(closed(run(f"run-{end}", end)), 0.0)
-    state = agents.agent(KEY)
-    assert state is not None
-    assert [one.run_id for one in state.recent] == ["run-2", "run-3"]
-    assert len(state.recent) == 2
-    assert state.last_run_ns == 3
-    agents.apply(withdrawn(run("run-3", 3)), 0.0)
-    assert [one.run_id for one in state.recent] == ["run-2"]
-
-
 def test_ends_far_in_the_future_are_clamped_in_live_doors() -> None:
-    """A stamp more than five minutes ahead of the clock is taken as five minutes ahead, counted, and found again."""
     agents = small(last=None, period=1_000.0)
     now, ahead = 10**18, 300 * 10**9
     agents.apply(closed(run("leapt", now + 10**15)), 0.0, now)
     agents.apply(closed(run("sane", now)), 0.0, now)
     assert ids(agents) == ["sane", "leapt"]
-    state = agents.agent(KEY)
-    assert state is not None
+    state = state_of(agents)
     assert state.last_run_ns == now + ahead
     assert agents.accounts["clamped", "future_end"] == 1
     agents.apply(withdrawn(run("leapt", now + 10**15)), 0.0, now)
@@ -296,18 +232,7 @@ def test_ends_far_in_the_future_are_clamped_in_live_doors() -> None:
     assert [one.run_id for one in state.recent] == ["sane"]
 
 
-def test_recordings_are_taken_as_they_are() -> None:
-    """Without a clock no end is too late."""
-    agents = small()
-    agents.apply(closed(run("far", 10**19)), 0.0)
-    state = agents.agent(KEY)
-    assert state is not None
-    assert state.last_run_ns == 10**19
-    assert agents.accounts["clamped", "future_end"] == 0
-
-
 def test_idle_agents_expire_and_return_anew() -> None:
-    """An agent without a run for a day is gone; when it comes back it starts with that run."""
     agents = AgentRegistry(Settings(limits=LimitSettings(agent_idle=60.0)))
     other = KEY._replace(agent="busy")
     agents.apply(closed(run("a", 1)), 0.0)
@@ -324,7 +249,6 @@ def test_idle_agents_expire_and_return_anew() -> None:
 
 @pytest.mark.parametrize("places_return", [False, True])
 def test_agents_beyond_the_limit_have_counters_only(*, places_return: bool) -> None:
-    """They get no window and count as `__other__`; whether an expired agent's place is free again depends on the door."""
     agents = AgentRegistry(Settings(limits=LimitSettings(agents=1, agent_idle=60.0)), places_return=places_return)
     other = KEY._replace(agent="second")
     agents.apply(closed(run("a", 1)), 0.0)
@@ -341,14 +265,12 @@ def test_agents_beyond_the_limit_have_counters_only(*, places_return: bool) -> N
 
 
 def test_tasks_beyond_the_limit_are_no_group() -> None:
-    """Runs of tasks beyond the limit are no evidence per task, are counted, and have room again when a task is gone."""
     agents = small(last=3, tasks=1)
     for end, task in enumerate(["x", "y", "y"]):
         one = run(f"run-{end}", end, "a", task_id=task)
         agents.apply(closed(one), 0.0)
         agents.apply(final(one), 0.0)
-    state = agents.agent(KEY)
-    assert state is not None
+    state = state_of(agents)
     window = state.windows["recent"]
     assert window.reading("path_entropy").value is None
     assert window.reading("window.runs").value == 3
@@ -361,7 +283,6 @@ def test_tasks_beyond_the_limit_are_no_group() -> None:
 
 
 def test_each_window_has_its_own_runs() -> None:
-    """Windows of one agent share rows, and each lets go of them by its own rule."""
     agents = AgentRegistry(Settings(windows=(WindowSettings("short", last=1), WindowSettings("long", last=3))))
     for end in range(5):
         one = run(f"run-{end}", end)
@@ -369,7 +290,6 @@ def test_each_window_has_its_own_runs() -> None:
         agents.apply(final(one), 0.0)
     assert ids(agents, "short") == ["run-4"]
     assert ids(agents, "long") == ["run-2", "run-3", "run-4"]
-    state = agents.agent(KEY)
-    assert state is not None
+    state = state_of(agents)
     assert state.row("run-2") is not None
     assert state.row("run-1") is None

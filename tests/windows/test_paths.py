@@ -13,7 +13,6 @@ NAMES = st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple)
 
 @given(st.lists(NAMES, max_size=30))
 def test_codes_spell_paths(paths: list[tuple[str, ...]]) -> None:
-    """Equal paths are one object; different paths have different codes, as long as their steps are."""
     table = PathTable()
     made = [table.intern(names) for names in paths]
     for one, names in zip(made, paths, strict=True):
@@ -26,7 +25,6 @@ def test_codes_spell_paths(paths: list[tuple[str, ...]]) -> None:
 
 @given(st.lists(st.tuples(NAMES, st.booleans()), max_size=40))
 def test_codes_stay_apart_while_paths_come_and_go(steps: list[tuple[tuple[str, ...], bool]]) -> None:
-    """Characters are used again only when no path that is held has them."""
     table, held = PathTable(limit=6), list[tuple[str, ...]]()
     for names, release in steps:
         if release and held:
@@ -47,19 +45,7 @@ def test_codes_stay_apart_while_paths_come_and_go(steps: list[tuple[tuple[str, .
         assert len(table) == len(set(held))
 
 
-def test_a_path_is_forgotten_with_its_last_holder() -> None:
-    """Each holder releases its own hold; the table is empty after the last."""
-    table = PathTable()
-    path = table.intern(("a",))
-    assert table.intern(("a",)) is path
-    table.release(path)
-    assert len(table) == 1
-    table.release(path)
-    assert len(table) == 0
-
-
 def test_steps_beyond_the_limit_share_a_code() -> None:
-    """More names than there are characters do not fail: those beyond share one, and are not used up by being let go."""
     table = PathTable(limit=1)
     first, second, third = table.intern(("a",)), table.intern(("b",)), table.intern(("c",))
     assert first.names == ("a",)
@@ -80,7 +66,6 @@ def test_no_code_is_half_a_character() -> None:
 
 
 def test_names_of_no_path_are_forgotten_in_time() -> None:
-    """Names that are never the same fill nothing; a path that has gone still says its names, though others spell theirs so."""
     table, first = PathTable(), PathTable().intern(("zero",))
     gone = [table.intern((f"tool {at}", "search", f"tool {at}")) for at in range(3)]
     for path in gone:
@@ -97,7 +82,6 @@ def test_names_of_no_path_are_forgotten_in_time() -> None:
 
 
 def test_what_characters_stand_for_is_kept_once() -> None:
-    """Paths that stay hold no names of those that have gone, however long ago they were made."""
     table, kept = PathTable(), list[Path]()
     for number in range(60):
         for other in range(8):

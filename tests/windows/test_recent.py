@@ -1,5 +1,3 @@
-"""The last whole runs of an agent."""
-
 from __future__ import annotations
 
 from hypothesis import given
@@ -19,13 +17,11 @@ STEPS = st.tuples(
 
 
 def order(one: Run) -> bytes:
-    """The order of a run."""
     return order_of(one.end_ns, one.run_id)
 
 
 @given(st.lists(STEPS, max_size=60))
 def test_the_last_runs_are_those_that_ended_last(steps: list[tuple[str, str, int]]) -> None:
-    """In any order of closing and withdrawing, whether they are final or not; a run that is closed again is replaced."""
     recent, expected = RecentRuns(LIMIT), list[Run]()
     for step, run_id, end in steps:
         known = [one for one in expected if one.run_id == run_id]

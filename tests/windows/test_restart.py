@@ -10,7 +10,7 @@ from hypothesis import given
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.windows.agents import MAX_POSTPONED, AgentRegistry
-from tests.windows.runs import KEY, closed, final, histories, run
+from tests.windows.runs import KEY, closed, final, histories, run, state_of
 
 SETTINGS = Settings(
     windows=(
@@ -22,7 +22,6 @@ SETTINGS = Settings(
 
 
 def apply(registry: AgentRegistry, events: Sequence[RunEvent]) -> AgentRegistry:
-    """The registry after these events, one a second."""
     for second, event in enumerate(events):
         registry.apply(event, float(second))
     return registry
@@ -54,7 +53,6 @@ def restarted(registry: AgentRegistry, events: Sequence[RunEvent]) -> AgentRegis
 
 @given(before=histories(), after=histories(most=4))
 def test_readings_after_a_restart_are_those_before(before: list[RunEvent], after: list[RunEvent]) -> None:
-    """Rows, spares, readings and recent runs, at once and after further changes."""
     registry = apply(AgentRegistry(SETTINGS), before)
     other = restarted(registry, before)
     assert values(other) == values(registry)
@@ -65,7 +63,6 @@ def test_readings_after_a_restart_are_those_before(before: list[RunEvent], after
 
 
 def values(registry: AgentRegistry) -> list[object]:
-    """Everything that is shown of the agents."""
     agents = {key: registry.agent(key) for key in sorted(registry.keys())}
     return [
         (
@@ -83,56 +80,43 @@ def values(registry: AgentRegistry) -> list[object]:
 
 
 def lived() -> AgentRegistry:
-    """A registry after a restart with one agent of one final run."""
     one = run("a", 1, "search")
     events = [closed(one), final(one)]
     return restarted(apply(AgentRegistry(SETTINGS), events), events)
 
 
 def test_an_agent_is_loaded_when_it_is_read() -> None:
-    """Until then it is listed only; it is counted as before."""
     registry = lived()
     assert (registry.unloaded, len(registry), registry.keys()) == (1, 1, [KEY])
     assert registry.counted_as(KEY) == KEY
     registry.load_next()
     registry.load_next()
     assert registry.unloaded == 0
-    found = registry.agent(KEY)
-    assert found is not None
-    assert [row.run_id for row in found.windows["recent"].rows()] == ["a"]
+    assert [row.run_id for row in state_of(registry).windows["recent"].rows()] == ["a"]
     assert registry.accounts == {}
 
 
 def test_a_run_that_closes_does_not_load_its_agent() -> None:
-    """It waits until the agent is read, and is in the windows then."""
     registry = lived()
     one = run("b", 2, "book")
     apply(registry, [closed(one), final(one)])
     assert (registry.unloaded, registry.seen(KEY)) == (1, 0.0)
-    found = registry.agent(KEY)
-    assert found is not None
-    assert [row.run_id for row in found.windows["recent"].rows()] == ["a", "b"]
+    assert [row.run_id for row in state_of(registry).windows["recent"].rows()] == ["a", "b"]
 
 
 def test_an_agent_that_expires_before_it_is_loaded_is_forgotten() -> None:
-    """It may start over."""
     registry = lived()
     assert registry.advance(2 * SETTINGS.limits.agent_idle) == [KEY]
     assert (registry.unloaded, len(registry), registry.seen(KEY)) == (0, 0, None)
 
     registry.apply(closed(run("b", 2)), 0.0)
-    found = registry.agent(KEY)
-    assert found is not None
-    assert [row.run_id for row in found.windows["recent"].rows()] == ["b"]
+    assert [row.run_id for row in state_of(registry).windows["recent"].rows()] == ["b"]
 
 
 def test_an_agent_with_many_waiting_runs_is_loaded() -> None:
-    """What waits for an agent is bounded, whether or not anything reads the agent."""
     registry = lived()
     for number in range(2, 2 + MAX_POSTPONED):
         one = run(f"b{number:03}", number, "book")
         apply(registry, [closed(one), final(one)])
     assert registry.unloaded == 0
-    found = registry.agent(KEY)
-    assert found is not None
-    assert [row.run_id for row in found.windows["recent"].rows()][-1] == f"b{1 + MAX_POSTPONED:03}"
+    assert [row.run_id for row in state_of(registry).windows["recent"].rows()][-1] == f"b{1 + MAX_POSTPONED:03}"

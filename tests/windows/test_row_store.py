@@ -1,5 +1,3 @@
-"""Rows that are kept packed are the rows that came."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -34,13 +32,11 @@ OWN: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 @st.composite
 def rows(draw: st.DrawFn) -> Row:
-    """A row with any values."""
     return row_of(draw(runs("run")), PathTable())._replace(**draw(OWN))
 
 
 @given(st.lists(rows(), max_size=12, unique_by=lambda one: one.run_id))
 def test_rows_come_back_as_they_were(made: list[Row]) -> None:
-    """In the order of their ends, found by end and id, by id alone, and by their end."""
     store = RowStore()
     for one in made:
         assert store.row(store.insert(one, order_of(one.end_ns, one.run_id))) == one

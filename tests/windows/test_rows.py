@@ -1,5 +1,3 @@
-"""What a window keeps of a run."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -14,12 +12,10 @@ from tests.windows.runs import call, model_call, run
 
 
 def evaluation(name: str, score: float | None = None, label: str | None = None, time: int = 0) -> Evaluation:
-    """A judgement of a run."""
     return Evaluation(name, score, label, time)
 
 
 def test_a_row_says_what_the_run_says() -> None:
-    """Facts go over as they are; tokens and model calls are summed up."""
     one = run(
         "a",
         9,
@@ -42,27 +38,23 @@ def test_a_row_says_what_the_run_says() -> None:
 
 
 def test_calls_without_an_effect_are_none_of_its_effects() -> None:
-    """Assembly says which calls have one, by the user's rules."""
     calls = (call("x")._replace(has_effect=False), call("y"))
     row = row_of(run("a", task_id="t", tool_calls=calls), PathTable())
     assert row.effects == {("y", b"e")}
 
 
 def test_effects_are_kept_where_they_can_be_compared() -> None:
-    """A run without a task is compared with no other, so nothing is kept of what it changed."""
     row = row_of(run("a", task_id=None, tool_calls=(call("x"),)), PathTable())
     assert row.effects is None
 
 
 def test_unobservable_tools_are_no_evidence() -> None:
-    """No path, no retries, no counts, no effects: that is not the same as none of them."""
     row = row_of(run("a", path=None), PathTable())
     assert (row.path, row.retries, row.tool_calls, row.failed_calls, row.effects) == (None,) * 5
     assert (row.tokens, row.latency_ns) == (None, None)
 
 
 def test_incomplete_runs_stay_out_of_path_metrics_only() -> None:
-    """Nobody knows what is missing of their path; but their retries happened."""
     row = row_of(run("a", 0, "x", incomplete=True, tool_calls=(call("x", retry=1),)), PathTable())
     assert (row.path, row.effects) == (None, None)
     assert row.retries is not None
@@ -70,7 +62,6 @@ def test_incomplete_runs_stay_out_of_path_metrics_only() -> None:
 
 
 def test_retries_tell_their_longest_chain_and_what_they_cost() -> None:
-    """A retry costs its own time and the tokens of the model call before it, which counts once for all it asked for."""
     calls = (
         call("a", ok=False, start=10, end=20),
         call("a", ok=False, retry=1, start=30, end=35),
@@ -94,12 +85,10 @@ def test_retries_tell_their_longest_chain_and_what_they_cost() -> None:
     ],
 )
 def test_retries_at_the_edges(calls: tuple[ToolCall, ...], models: tuple[ModelCall, ...], expected: Retries) -> None:
-    """No calls, only repeats, and a retry that no model call came before."""
     assert retries_of(calls, models) == expected
 
 
 def test_of_several_signals_of_one_name_the_latest_counts() -> None:
-    """The greatest (time, score); a judgement without a score is no signal."""
     told = (
         evaluation("coherence", 0.9, time=1),
         evaluation("coherence", 0.2, time=2),
@@ -139,5 +128,4 @@ def test_of_several_signals_of_one_name_the_latest_counts() -> None:
 def test_evaluations_of_constraints_judge_too(
     fields: dict[str, Any], expected: tuple[tuple[str, str], ...] | None
 ) -> None:
-    """A label of low, medium or high is a violation, none is a clean judgement, anything else is no judgement."""
     assert violations_of(run("a", **fields)) == expected

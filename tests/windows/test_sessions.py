@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from otel_reliability import testing
 from otel_reliability.config import LimitSettings, SessionSettings, Settings
 from otel_reliability.metrics.sessions import SessionScore, agent_consistency, agent_reliability
-from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.run import AgentKey, Run, RunEvent
 from otel_reliability.model.span import Evaluation
 from otel_reliability.windows import sessions as module
 from otel_reliability.windows.sessions import (
@@ -30,14 +30,12 @@ JUDGED_ONLY = Settings(sessions=SessionSettings(derive=False))
 
 
 def judged(number: int, session: str | None = "s", *, key: AgentKey = KEY, **facts: Any) -> Run:
-    """The n-th run, of this session; a signal by its name, or any field of a run."""
     names = {"confidence", "coherence", "loop_detection", "tool_correctness"} & facts.keys()
     evaluations = tuple(Evaluation(name, facts.pop(name), None, 0) for name in sorted(names))
     return testing.run((), number, **({"key": key, "session_id": session, "evaluations": evaluations} | facts))
 
 
 def told(*runs: Run, settings: Settings = JUDGED_ONLY) -> Sessions:
-    """Sessions that these runs were told to, one a second."""
     sessions = Sessions(settings)
     for second, run in enumerate(runs):
         sessions.apply(closed(run), float(second))
@@ -58,7 +56,6 @@ def scores(events: list[SessionEvent]) -> list[tuple[str, float | None, float | 
 
 
 def test_a_session_closes_when_nothing_happened_for_long_enough() -> None:
-    """It is scored once, half an hour after its last run, not after its first."""
     sessions = told(judged(1, confidence=0.9))
     sessions.apply(closed(judged(2, confidence=0.6)), 1000.0)
 
@@ -68,7 +65,6 @@ def test_a_session_closes_when_nothing_happened_for_long_enough() -> None:
 
 
 def test_a_session_is_scored_as_the_bare_functions_score_it() -> None:
-    """Score, reason and metadata are those of the functions, over the runs in the order in which they began."""
     runs = [judged(2, confidence=0.3, coherence=0.9), judged(1, loop_detection=0.8), judged(3)]
     [event] = told(*runs).close_all()
     order = ["run-1", "run-2", "run-3"]
@@ -82,7 +78,6 @@ def test_a_session_is_scored_as_the_bare_functions_score_it() -> None:
 
 
 def test_sessions_are_told_apart_by_agent_and_id() -> None:
-    """Two agents may use one id, and one agent two."""
     runs = [judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), judged(3, "a", key=OTHER, confidence=0.7)]
     events = told(*runs).close_all()
 
@@ -92,45 +87,31 @@ def test_sessions_are_told_apart_by_agent_and_id() -> None:
 
 @pytest.mark.parametrize("facts", [{"session_id": None}, {"nested": True}, {"condition": "fault"}])
 def test_only_top_level_baseline_runs_of_a_session_count(facts: dict[str, Any]) -> None:
-    """A run without a session, a nested run and a perturbed run belong to none."""
     assert told(judged(1, confidence=0.9, **facts)).close_all() == []
 
 
-def test_a_late_run_has_a_closed_session_scored_again() -> None:
-    """The session does not open again: the next tick scores it anew, and says that it had closed before."""
+@pytest.mark.parametrize(
+    ("change", "expected", "runs"),
+    [
+        (closed(judged(2, confidence=0.5)), [("s", 0.5, 0.6394, False)], 2),
+        (revised(judged(1, confidence=0.2), judged(1, confidence=0.9)), [("s", 0.2, 0.2, False)], 1),
+        (final(judged(1, confidence=0.9)), [], 1),
+    ],
+    ids=["a late run", "a late evaluation", "no change"],
+)
+def test_a_late_change_has_a_closed_session_scored_again(change: RunEvent, expected: list[Any], runs: int) -> None:
     sessions = told(judged(1, confidence=0.9))
     sessions.tick(IDLE)
 
-    sessions.apply(closed(judged(2, confidence=0.5)), IDLE + 60)
+    sessions.apply(change, IDLE + 60)
 
     assert sessions.open == 0
-    assert scores(sessions.tick(IDLE + 60)) == [("s", 0.5, 0.6394, False)]
+    assert scores(sessions.tick(IDLE + 60)) == expected
+    assert sessions.traces == runs
     assert sessions.tick(10**6) == []
 
 
-def test_a_late_evaluation_has_a_closed_session_scored_again() -> None:
-    """A revised run replaces what it was, also where the session had no other run."""
-    sessions = told(judged(1, confidence=0.9))
-    sessions.tick(IDLE)
-
-    sessions.apply(revised(judged(1, confidence=0.2), judged(1, confidence=0.9)), IDLE + 60)
-
-    assert scores(sessions.tick(IDLE + 60)) == [("s", 0.2, 0.2, False)]
-    assert sessions.traces == 1
-
-
-def test_a_revised_run_may_change_its_session() -> None:
-    """What it left behind is none any more."""
-    sessions = told(judged(1, "old", confidence=0.9))
-
-    sessions.apply(revised(judged(1, "new", confidence=0.9), judged(1, "old", confidence=0.9)), 1.0)
-
-    assert [event.scores.session_id for event in sessions.close_all()] == ["new"]
-    assert (len(sessions), sessions.traces) == (1, 1)
-
-
 def test_a_withdrawn_run_leaves_its_session() -> None:
-    """A closed session is scored without it; one that has no run left is gone from the gauges too."""
     first, second = judged(1, confidence=0.9), judged(2, confidence=0.5)
     sessions = told(first, second)
     sessions.close_all()
@@ -144,15 +125,6 @@ def test_a_withdrawn_run_leaves_its_session() -> None:
     assert sessions.recent(KEY) is None
 
 
-def test_a_final_run_changes_nothing() -> None:
-    """It was told when it closed."""
-    sessions = told(judged(1, confidence=0.9))
-    sessions.tick(IDLE)
-    sessions.apply(final(judged(1, confidence=0.9)), IDLE + 60)
-
-    assert sessions.tick(IDLE + 60) == []
-
-
 def test_a_session_without_signals_has_no_reading() -> None:
     """The bare functions answer 1.0; here nothing is claimed of what nobody judged."""
     sessions = told(judged(1))
@@ -164,12 +136,10 @@ def test_a_session_without_signals_has_no_reading() -> None:
 
 
 def test_consistency_needs_a_confidence() -> None:
-    """Without one the session has a reliability only."""
     assert scores(told(judged(1, coherence=0.7)).close_all()) == [("s", 0.7, None, True)]
 
 
 def test_signals_are_derived_from_tool_calls_unless_switched_off() -> None:
-    """Where nobody judged loops and tools, the calls tell; the scores name what was derived."""
     calls = (testing.call("a"), testing.call("a", 1, repeat=True), testing.call("b", 2, ok=False), testing.call("c", 3))
     run = judged(1, confidence=0.9, loop_detection=1.0, tool_calls=calls)
 
@@ -186,7 +156,6 @@ def test_signals_are_derived_from_tool_calls_unless_switched_off() -> None:
 
 @pytest.mark.parametrize("score", [1.7, -0.1, float("nan")])
 def test_a_score_out_of_range_is_refused_and_counted(score: float) -> None:
-    """It is no evidence, and moves no other signal."""
     sessions = told(judged(1, confidence=score, coherence=0.7))
 
     assert scores(sessions.close_all()) == [("s", 0.7, None, True)]
@@ -194,7 +163,6 @@ def test_a_score_out_of_range_is_refused_and_counted(score: float) -> None:
 
 
 def test_weights_are_those_of_the_settings() -> None:
-    """Overrides are merged over the defaults."""
     settings = Settings(sessions=SessionSettings(derive=False, weights={"coherence": 0.5}))
     [event] = told(judged(1, coherence=0.0), settings=settings).close_all()
 
@@ -204,7 +172,6 @@ def test_weights_are_those_of_the_settings() -> None:
 
 
 def test_agents_that_are_not_known_have_no_sessions() -> None:
-    """An agent beyond the limit of agents keeps nothing here either."""
     sessions = Sessions(JUDGED_ONLY, known=lambda key: key == KEY)
     sessions.apply(closed(judged(1, key=OTHER, confidence=0.9)), 0.0)
 
@@ -212,7 +179,6 @@ def test_agents_that_are_not_known_have_no_sessions() -> None:
 
 
 def test_an_expired_agent_is_forgotten_whole() -> None:
-    """Its sessions, open and closed, go with it; others stay."""
     sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", key=OTHER, confidence=0.9))
     sessions.close_all()
     sessions.apply(closed(judged(3, "c", confidence=0.9)), 5.0)
@@ -225,7 +191,6 @@ def test_an_expired_agent_is_forgotten_whole() -> None:
 
 
 def test_beyond_the_limit_the_first_to_have_closed_is_forgotten() -> None:
-    """Its score stays in the gauges; only what would come late for it is lost, and it is counted."""
     settings = Settings(sessions=SessionSettings(derive=False), limits=LimitSettings(sessions=2))
     sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings)
     sessions.close_all()
@@ -241,7 +206,6 @@ def test_beyond_the_limit_the_first_to_have_closed_is_forgotten() -> None:
 
 
 def test_beyond_the_limit_the_longest_idle_session_closes_early() -> None:
-    """Where none has closed yet; its score is said at the next tick, so nothing is lost silently."""
     settings = Settings(sessions=SessionSettings(derive=False), limits=LimitSettings(sessions=1))
     sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings)
 
@@ -251,7 +215,6 @@ def test_beyond_the_limit_the_longest_idle_session_closes_early() -> None:
 
 
 def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of more runs than a session may have the newest count, and those left out are counted."""
     monkeypatch.setattr(module, "MAX_RUNS", 2)
     sessions = told(*(judged(number, confidence=number / 10) for number in (3, 1, 2, 4)))
 
@@ -259,16 +222,6 @@ def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatc
     assert event.scores.runs == ("run-3", "run-4")
     assert sessions.accounts == {("session_runs", "limit"): 2}
     assert sessions.traces == 2
-
-
-def test_an_agent_of_no_session_is_forgotten() -> None:
-    """One whose only run was withdrawn, though its session had closed: it was none, so it does not expire either."""
-    sessions = told(judged(1, confidence=0.9))
-    sessions.close_all()
-    assert sessions.recent(KEY) is not None
-    sessions.apply(withdrawn(judged(1, confidence=0.9)), 3.0)
-    assert sessions.recent(KEY) is None
-    assert len(sessions) == 0
 
 
 def test_a_run_may_leave_a_session_empty_where_there_is_no_room_for_another() -> None:
@@ -283,7 +236,6 @@ def test_a_run_may_leave_a_session_empty_where_there_is_no_room_for_another() ->
 
 
 def test_runs_of_all_sessions_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the sessions are, no more runs are remembered."""
     monkeypatch.setattr(module, "MAX_TRACES", 3)
     sessions = told(*(judged(number, f"s{number % 2}", confidence=0.5) for number in range(1, 9)))
 
@@ -292,7 +244,6 @@ def test_runs_of_all_sessions_together_have_a_limit(monkeypatch: pytest.MonkeyPa
 
 
 def drawn(number: int, session: str | None, agent: str, signals: dict[str, float]) -> Run:
-    """A run of a property test."""
     return judged(number, session, key=KEY._replace(agent=agent), **signals)
 
 
@@ -316,7 +267,6 @@ def state(sessions: Sessions) -> list[Any]:
 
 @given(runs=RUNS, others=RUNS, seed=st.randoms(use_true_random=False), step=st.sampled_from([0.0, 1.0, IDLE]))
 def test_scores_depend_on_the_runs_alone(runs: list[Run], others: list[Run], seed: Any, step: float) -> None:
-    """Order of arrival, ticks between, revisions and withdrawals leave no trace in the scores."""
     mixed, plain = mixed_up(runs, others, seed, step), told(*runs)
     plain.close_all()
 
@@ -327,7 +277,6 @@ def test_scores_depend_on_the_runs_alone(runs: list[Run], others: list[Run], see
 def test_sessions_restored_after_a_restart_score_as_before(
     runs: list[Run], others: list[Run], seed: Any, step: float
 ) -> None:
-    """Open and closed sessions go on as if nothing had happened, now and after more runs."""
     sessions, restored = mixed_up(others, [], seed, step), Sessions(JUDGED_ONLY)
     for second, run in enumerate(runs[:6]):
         sessions.apply(closed(run), 10.0**6 + second)
@@ -344,7 +293,6 @@ def test_sessions_restored_after_a_restart_score_as_before(
 
 
 def mixed_up(runs: list[Run], others: list[Run], seed: Any, step: float) -> Sessions:
-    """Sessions that were told other runs first, and these in the end."""
     mixed = Sessions(JUDGED_ONLY)
     former = {run.run_id: run for run in others}
     arrival = [*runs, *(run for run in others if run.run_id not in {one.run_id for one in runs})]
@@ -364,7 +312,6 @@ def mixed_up(runs: list[Run], others: list[Run], seed: Any, step: float) -> Sess
 
 @given(runs=RUNS)
 def test_scores_are_told_with_and_without_what_explains_them(runs: list[Run]) -> None:
-    """What gauges get is what the full scores say."""
     for event in told(*runs).close_all():
         recent = RecentSessions()
         recent.put(event.scores)
@@ -373,7 +320,6 @@ def test_scores_are_told_with_and_without_what_explains_them(runs: list[Run]) ->
 
 
 def test_a_long_session_scores_as_a_short_one_would() -> None:
-    """Its runs are held otherwise; one of them may be told anew, or go."""
     runs = [judged(number, confidence=number / 20) for number in range(1, 14)]
     sessions = told(*runs)
     sessions.apply(revised(judged(3, confidence=0.9), runs[2]), 20.0)
@@ -391,45 +337,49 @@ def test_a_long_session_scores_as_a_short_one_would() -> None:
 # --- The signals of a run -------------------------------------------------------------------------------------------------
 
 
-def signals_in(run: Run, *, derive: bool) -> tuple[dict[str, float], tuple[str, ...], tuple[str, ...]]:
-    """The signals of a run, those that are derived, and those that are refused."""
-    trace, refused = trace_of(run, derive)
-    return trace.signals, trace.derived, refused
+def scored_as(name: str, score: float | None, time: int = 0) -> Evaluation:
+    return Evaluation(name, score, None if score is not None else "good", time)
 
 
-def test_signals_come_from_evaluations_of_their_names() -> None:
-    """Of several of one name the greatest (time, score) wins; other names and labels alone are no signals."""
-    run = testing.run(
-        (),
-        evaluations=(
-            Evaluation("confidence", 0.9, None, 5),
-            Evaluation("confidence", 0.4, None, 7),
-            Evaluation("helpfulness", 0.1, None, 9),
-            Evaluation("coherence", None, "good", 9),
+BOTH = ("loop_detection", "tool_correctness")
+
+
+@pytest.mark.parametrize(
+    ("path", "evaluations", "signals", "derived", "refused"),
+    [
+        ([], [scored_as("confidence", 0.9, 5), scored_as("confidence", 0.4, 7)], {"confidence": 0.4}, (), ()),
+        ([], [scored_as("helpfulness", 0.1), scored_as("coherence", None)], {}, (), ()),
+        (["a"], [scored_as("tool_correctness", 2.0)], dict.fromkeys(BOTH, 1.0), BOTH, ("tool_correctness",)),
+        (
+            ["a"],
+            [scored_as("tool_correctness", 0.5), scored_as("coherence", 0.7)],
+            {"loop_detection": 1.0, "tool_correctness": 0.5, "coherence": 0.7},
+            ("loop_detection",),
+            (),
         ),
-    )
-    assert signals_in(run, derive=False) == ({"confidence": 0.4}, (), ())
+        (None, [], {}, (), ()),
+    ],
+    ids=[
+        "the latest",
+        "other names and labels",
+        "refused, then derived",
+        "judged, not derived",
+        "tools not observable",
+    ],
+)
+def test_signals_are_those_of_evaluations_else_derived_from_calls(
+    path: list[str] | None,
+    evaluations: list[Evaluation],
+    signals: dict[str, float],
+    derived: tuple[str, ...],
+    refused: tuple[str, ...],
+) -> None:
+    trace, found = trace_of(testing.run(path, evaluations=tuple(evaluations)), True)
 
-
-def test_a_refused_signal_may_be_derived() -> None:
-    """A score out of range did not arrive."""
-    run = testing.run(["a"], evaluations=(Evaluation("tool_correctness", 2.0, None, 0),))
-    both = ("loop_detection", "tool_correctness")
-    assert signals_in(run, derive=True) == (dict.fromkeys(both, 1.0), both, ("tool_correctness",))
-
-
-def test_what_is_judged_is_not_derived() -> None:
-    """Judgements stand beside what only the calls tell."""
-    run = testing.run(
-        ["a"], evaluations=(Evaluation("tool_correctness", 0.5, None, 0), Evaluation("coherence", 0.7, None, 0))
-    )
-    found = {"loop_detection": 1.0, "tool_correctness": 0.5, "coherence": 0.7}
-
-    assert signals_in(run, derive=True) == (found, ("loop_detection",), ())
+    assert (trace.signals, trace.derived, found) == (signals, derived, refused)
 
 
 def test_shares_of_repeats_and_failures() -> None:
-    """One repeat and two failures among four calls."""
     calls = (
         testing.call("a"),
         testing.call("a", 1, repeat=True),
@@ -439,19 +389,12 @@ def test_shares_of_repeats_and_failures() -> None:
     assert derived_signals(calls) == (0.75, 0.5)
 
 
-def test_unobservable_tools_derive_nothing() -> None:
-    """No tool calls, and no way to see them, are both no evidence."""
-    assert signals_in(testing.run(None), derive=True)[0] == {}
-    assert signals_in(testing.run(()), derive=True)[0] == {}
-
-
 # --- The gauges of recent sessions ----------------------------------------------------------------------------------------
 
 
 def scored(
     number: int, reliability: float | None = 0.5, consistency: float | None = None, **facts: Any
 ) -> SessionScores:
-    """The n-th session to end, of two runs."""
     metadata = {"traces_evaluated": 2}
     return SessionScores(
         KEY,
@@ -466,7 +409,6 @@ def scored(
 
 
 def recent(*sessions: SessionScores) -> RecentSessions:
-    """An agent's recent sessions, scored in this order."""
     found = RecentSessions()
     for session in sessions:
         found.put(session)
@@ -474,12 +416,10 @@ def recent(*sessions: SessionScores) -> RecentSessions:
 
 
 def values(sessions: RecentSessions) -> dict[str, float | None]:
-    """The gauges by name."""
     return {name: reading.value for name, reading in sessions.readings().items()}
 
 
 def test_gauges_are_the_mean_and_the_worst() -> None:
-    """Sessions without a score are left out of that score's gauges."""
     found = values(recent(scored(1, 1.0, 0.9), scored(2, 0.5), scored(3, None, 0.3)))
 
     assert found == {
@@ -491,13 +431,11 @@ def test_gauges_are_the_mean_and_the_worst() -> None:
 
 
 def test_no_session_gives_no_value() -> None:
-    """Nothing is emitted of an agent without scored sessions."""
     assert set(values(recent()).values()) == {None}
     assert recent(scored(1, None)).series() == []
 
 
 def test_readings_tell_what_stands_behind_them() -> None:
-    """The evaluated runs, how many sessions, and the signals that were derived."""
     reading = recent(scored(1), scored(2, derived=("loop_detection",))).readings()["mean_session_reliability"]
 
     assert reading.runs == 4
@@ -505,7 +443,6 @@ def test_readings_tell_what_stands_behind_them() -> None:
 
 
 def test_only_the_last_sessions_count() -> None:
-    """The last hundred by when their last run ended, in whatever order they closed."""
     sessions = [scored(number, 0.0 if number < 5 else 1.0) for number in range(LAST + 5)]
 
     assert values(recent(*reversed(sessions)))["mean_session_reliability"] == 1.0
@@ -514,7 +451,6 @@ def test_only_the_last_sessions_count() -> None:
 
 
 def test_a_session_scored_again_counts_once() -> None:
-    """With its new score, in its new place."""
     found = recent(scored(1, 0.2), scored(2, 0.5), scored(1, 0.9)._replace(end_ns=3))
 
     assert [one.session_id for one in found.sessions()] == ["s2", "s1"]

@@ -39,7 +39,6 @@ def told(dice: random.Random, number: int) -> Run:
 
 
 def changes(dice: random.Random, number: int) -> Iterator[RunEvent]:
-    """So many runs that come, change, are withdrawn, and become final."""
     open_runs: list[Run] = []
     for at in range(number):
         chance = dice.random()
@@ -58,7 +57,6 @@ def changes(dice: random.Random, number: int) -> Iterator[RunEvent]:
 
 
 def anew(state: AgentState, window: AgentWindow) -> AgentWindow:
-    """A window that is told the same rows, and nothing before them."""
     rule = next(rule for rule in SETTINGS.windows if rule.name == window.name)
     fresh = AgentWindow(rule, SETTINGS)
     for row in window.rows():
@@ -67,7 +65,6 @@ def anew(state: AgentState, window: AgentWindow) -> AgentWindow:
 
 
 def compare(number: int, looks: int) -> None:
-    """Come and go so many runs, and look so many times on the way."""
     dice, agents, seen = random.Random(number), AgentRegistry(SETTINGS), 0
     for at, event in enumerate(changes(dice, number)):
         agents.apply(event, 0.0)
@@ -82,11 +79,9 @@ def compare(number: int, looks: int) -> None:
 
 
 def test_thousands_of_runs_leave_nothing_behind() -> None:
-    """Every reading of every window is exactly what its rows alone give."""
     compare(3_000, 30)
 
 
 @pytest.mark.soak
 def test_a_hundred_thousand_runs_leave_nothing_behind() -> None:
-    """The same after 100 000 runs have come, changed and gone."""
     compare(100_000, 500)

@@ -1,5 +1,3 @@
-"""What one window answers."""
-
 from __future__ import annotations
 
 import pytest
@@ -12,32 +10,25 @@ from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.window import AgentWindow, measure
-from tests.windows.runs import KEY, closed, final, run
+from tests.windows.runs import closed, final, run, state_of
 
 
 def window_of(*runs: Run, settings: Settings | None = None) -> AgentWindow:
-    """The window of an agent with these runs."""
     agents = AgentRegistry(settings or Settings())
     for one in runs:
         agents.apply(closed(one), 0.0)
-    state = agents.agent(KEY)
-    assert state is not None
-    return state.windows["recent"]
+    return state_of(agents).windows["recent"]
 
 
 def test_readings_are_of_all_metrics_in_order() -> None:
-    """Every spec of the table has a reading, whether it has a value or not."""
     window = window_of(run("a", path="x"))
     assert list(window.readings()) == [spec.name for spec in SPECS]
 
 
 def test_readings_are_kept_until_the_window_changes() -> None:
-    """Asking twice computes once; a run that comes makes the answers new."""
     agents = AgentRegistry()
     agents.apply(closed(run("a", 1, "x")), 0.0)
-    state = agents.agent(KEY)
-    assert state is not None
-    window = state.windows["recent"]
+    window = state_of(agents).windows["recent"]
     first, series = window.reading("window.runs"), window.series()
     assert window.reading("window.runs") is first
     assert window.series() is series
@@ -49,7 +40,6 @@ def test_readings_are_kept_until_the_window_changes() -> None:
 
 
 def test_series_are_what_has_a_value() -> None:
-    """Without evidence nothing is emitted; a tier is one series for each tier, 0 or 1."""
     lone = {spec.name for spec, _, _ in window_of(run("a", path="x")).series()}
     assert "window.runs" in lone
     assert lone.isdisjoint({"path_entropy", "score", "tier", "flag", "branch_instability"})
@@ -67,7 +57,6 @@ def test_series_are_what_has_a_value() -> None:
 
 
 def test_metrics_are_found_by_any_of_their_names() -> None:
-    """A companion's name leads to the metric that answers for it; a wrong name to the nearest."""
     window = window_of(run("a", path="x"))
     assert isinstance(window.metric("path_entropy"), PathEntropy)
     assert window.metric("modal_path_share") is window.metric("path_entropy")
@@ -76,7 +65,6 @@ def test_metrics_are_found_by_any_of_their_names() -> None:
 
 
 def test_path_distance_tells_the_odd_run() -> None:
-    """A run's mean distance to the others of its task; no value for the only run of a task."""
     runs = [run(f"run-{at}", at, path, task_id="t") for at, path in enumerate(["x y", "x y", "z"])]
     window = window_of(*runs, run("lone", 9, "x", task_id="u"))
     distances = [window.path_distance(row).value for row in window.rows()]
@@ -85,7 +73,6 @@ def test_path_distance_tells_the_odd_run() -> None:
 
 
 def test_perturbed_runs_are_in_the_window_and_no_baseline() -> None:
-    """They take a place among the last n, and count for no reading of stability."""
     window = window_of(run("a", 1, "x"), run("b", 2, "y", condition="fault"))
     assert window.runs == 2
     assert window.reading("window.runs").value == 1
@@ -110,14 +97,12 @@ def test_failures_alone_make_no_pass_rate() -> None:
 
 
 def test_failures_of_which_none_is_unknown_make_a_pass_rate() -> None:
-    """Runs that all failed passed never."""
     window = window_of(*(run(f"run-{at}", at, "x", outcome=Outcome.FAILURE) for at in range(3)))
 
     assert window.reading("pass_at_k").value == 0.0
 
 
 def test_plain_runs_are_measured_in_any_order() -> None:
-    """All metrics of all families, from runs alone."""
     runs = [
         testing.run(["search", "book"], number, task_id="refund", outcome=Outcome.SUCCESS, confidence=number / 10)
         for number in range(1, 6)
@@ -131,7 +116,6 @@ def test_plain_runs_are_measured_in_any_order() -> None:
 
 
 def test_the_newest_runs_are_measured() -> None:
-    """Of more than the limit lets in."""
     window = measure((testing.run((), number) for number in range(5)), Settings(limits=LimitSettings(rows=2)))
 
     assert [row.run_id for row in window.rows()] == ["run-3", "run-4"]
