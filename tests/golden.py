@@ -104,7 +104,6 @@ class Observed:
         self.events[event.change.value] += 1
 
     def result(self) -> dict[str, Any]:
-        """Return runs, readings, sessions and what became of the spans, as JSON."""
         engine = self.engine
         runs = {run.run_id: _comparable(run) for run in engine.take_final()}
         scored = [
@@ -423,7 +422,6 @@ def differences(old: Any, new: Any, where: str, most: int = 6) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=("dump", "compare"))
     parser.add_argument("folder", type=Path)

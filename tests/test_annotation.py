@@ -15,7 +15,6 @@ from tests.telemetry.spans import Keeping, agent_run, provider, tool_call
 
 
 def said(**words: Any) -> dict[str, Any]:
-    """The attributes of a span after somebody said this about its run."""
     keeping = Keeping()
     with agent_run(provider(keeping).get_tracer("test")):
         annotate(**words)
@@ -23,7 +22,6 @@ def said(**words: Any) -> dict[str, Any]:
 
 
 def test_every_word_becomes_an_attribute_of_the_current_span() -> None:
-    """By the names of the convention, with values of its types."""
     assert said(
         task_id="refund-7",
         trial=2,
@@ -52,16 +50,14 @@ def test_every_word_becomes_an_attribute_of_the_current_span() -> None:
     }
 
 
-def test_what_is_not_said_is_not_set() -> None:
-    """None is silence; judged and clean is something else."""
+def test_absent_words_set_no_attribute() -> None:
     assert said() == {}
     assert said(success=False) == {"reliability.run.success": False}
     assert said(violations=[]) == {"reliability.violations": ()}
     assert said(violations="no_pii:high") == {"reliability.violations": ("no_pii:high",)}
 
 
-def test_it_reaches_the_run() -> None:
-    """Said on a step, it is about the run of that step."""
+def test_annotation_of_a_step_reaches_its_run() -> None:
     keeping = Keeping()
     tracer = provider(keeping).get_tracer("test")
     with agent_run(tracer):
@@ -79,7 +75,6 @@ def test_it_reaches_the_run() -> None:
 
 
 def test_another_span_may_be_named() -> None:
-    """The root, say, from deep below it."""
     keeping = Keeping()
     tracer = provider(keeping).get_tracer("test")
     with agent_run(tracer) as root, tracer.start_as_current_span("below"):
@@ -90,13 +85,11 @@ def test_another_span_may_be_named() -> None:
 
 
 def test_where_nobody_records_nothing_happens() -> None:
-    """No span, or one that is not recorded."""
     annotate(success=True)
     annotate(success=True, span=NonRecordingSpan(SpanContext(1, 1, is_remote=False)))
 
 
 def test_a_wrong_word_never_stops_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A value of the wrong type at run time is swallowed in production, and loud under tests."""
     with pytest.raises(TypeError):
         annotate(violations=cast("Any", 5))
 

@@ -1,5 +1,3 @@
-"""Settings: from file, environment and code, each overriding the one before, and checked as a whole."""
-
 from __future__ import annotations
 
 import copy
@@ -26,29 +24,13 @@ from otel_reliability.loading import Field, fields, variable
 from otel_reliability.service.settings import ServiceSettings
 
 CANDIDATES: Final = (
-    '[{"last": 7}]',
-    '[{"kind": "tool"}]',
-    "13m",
-    "http://jaeger:16686/trace/{trace_id}",
-    "7",
-    "0.5",
-    "3MiB",
-    "false",
-    "true",
-    "as_started",
-    "status",
-    "none",
-    "hal-harness",
-    "as_zero",
-    "outcome",
-    "a=1",
-    "ab" * 16,
-)
+    '[{"last": 7}]', '[{"kind": "tool"}]', "13m", "http://jaeger:16686/trace/{trace_id}", "7", "0.5", "3MiB", "false", "true",
+    "as_started", "status", "none", "hal-harness", "as_zero", "outcome", "a=1", "ab" * 16,
+)  # fmt: skip
 """Texts of which each setting accepts at least one."""
 
 
 def test_the_defaults_are_allowed() -> None:
-    """The defaults pass the checks that any value has to pass, and a copy is equal."""
     settings = Settings()
 
     assert Settings.load() == settings.checked() == settings == copy.deepcopy(settings)
@@ -57,7 +39,6 @@ def test_the_defaults_are_allowed() -> None:
 
 
 def test_code_overrides_environment_overrides_file() -> None:
-    """Each source replaces only what it names."""
     file = {"assembly": {"linger": "1s", "reopen": "2m", "idle_timeout": "5m"}, "agent_key": ["service.version"]}
     env = {"OTEL_RELIABILITY_ASSEMBLY_REOPEN": "3m", "OTEL_RELIABILITY_ASSEMBLY_IDLE_TIMEOUT": "6m"}
 
@@ -69,7 +50,6 @@ def test_code_overrides_environment_overrides_file() -> None:
 
 @pytest.mark.parametrize("setting", list(fields(Settings)), ids=lambda setting: setting.path)
 def test_every_setting_can_be_set_from_everywhere(setting: Field) -> None:
-    """A file sets it by path, a variable as text, with the same effect."""
     path = setting.path
     texts: list[str] = []
     for text in CANDIDATES:
@@ -105,7 +85,6 @@ def test_limits_derive_from_memory() -> None:
 
 
 def test_variables_are_distinct() -> None:
-    """No two settings share a variable, and none takes a name that is kept for something else."""
     names = [variable(setting.path, PREFIX) for setting in fields(Settings)]
 
     assert len(set(names)) == len(names)
@@ -127,7 +106,6 @@ def test_variables_are_distinct() -> None:
     ],
 )
 def test_errors_name_the_field_by_its_path(given: Mapping[str, object], expected: str) -> None:
-    """With value and remedy."""
     with pytest.raises(ConfigurationError) as error:
         Settings.from_mapping(given)
 
@@ -135,7 +113,6 @@ def test_errors_name_the_field_by_its_path(given: Mapping[str, object], expected
 
 
 def test_settings_made_in_code_are_checked() -> None:
-    """By `checked`, which names the same paths."""
     with pytest.raises(ConfigurationError, match=r"^assembly\.linger: -1 is not a duration"):
         Settings(assembly=AssemblySettings(linger=-1)).checked()
     with pytest.raises(ConfigurationError, match=r"^windows\[0\]\.last: 0 is not a whole number >= 1"):
@@ -145,7 +122,6 @@ def test_settings_made_in_code_are_checked() -> None:
 
 
 def test_settings_are_frozen() -> None:
-    """An engine's settings stay as they are."""
     with pytest.raises(AttributeError):
         Settings().agent_key = ()  # type: ignore[misc]
 
@@ -156,5 +132,4 @@ def test_the_hash_key_is_not_printed() -> None:
 
 
 def test_variables_that_are_no_settings_are_left_alone() -> None:
-    """The switch of the guard, and everything of others."""
     assert Settings.from_environment({"OTEL_RELIABILITY_LOUD": "1", "OTEL_SERVICE_NAME": "shop"}) == Settings()

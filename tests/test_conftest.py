@@ -31,7 +31,6 @@ def test_is_marked():
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A project with our conftest and a test of every kind."""
     pytester.makeconftest(CONFTEST)
     pytester.makeini("[pytest]\nmarkers =\n    real\n    sdk\n    soak\n")
     pytester.makepyfile(TESTS)
@@ -39,7 +38,6 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def test_skips_are_failures_in_ci(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where CI is set everything has to be there, but for ../shared, and the failure tells the reason."""
     monkeypatch.setenv("CI", "true")
 
     result = project.runpytest_subprocess()
@@ -56,14 +54,12 @@ def test_a_module_cannot_skip_itself_in_ci(project: pytest.Pytester, monkeypatch
     project.runpytest_subprocess("test_whole.py").assert_outcomes(errors=1)
 
 
-def test_what_meets_the_sdk_is_marked(pytester: pytest.Pytester) -> None:
-    """What a file imports decides; all its tests run at both ends of the range."""
-    pytester.makeconftest(CONFTEST)
-    pytester.makeini("[pytest]\nmarkers =\n    real\n    sdk\n    soak\n")
-    pytester.makepyfile(
+def test_what_meets_the_sdk_is_marked(project: pytest.Pytester) -> None:
+    project.makepyfile(
         test_meets="import opentelemetry.sdk\ndef test_a(): pass\ndef test_b(): pass",
         test_door="from otel_reliability.sources.sdk import read\ndef test_c(): assert read",
         test_other="def test_d(): assert 'opentelemetry'",
     )
 
-    pytester.runpytest_subprocess("-m", "sdk").assert_outcomes(passed=3, deselected=1)
+    files = ("test_meets.py", "test_door.py", "test_other.py")
+    project.runpytest_subprocess("-m", "sdk", *files).assert_outcomes(passed=3, deselected=1)

@@ -4,40 +4,32 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from otel_reliability import engine as engine_module
 from otel_reliability.config import AssemblySettings, Settings
-from otel_reliability.engine import DISPOSITIONS, Engine
-from otel_reliability.model.run import CloseReason, RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
-from otel_reliability.testing import EPOCH_NS, FakeClock, agent, at, model, other, span_id, tool, trace_id
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import CloseReason
+from otel_reliability.model.span import AgentSpan
+from otel_reliability.testing import EPOCH_NS, FakeClock, agent, at, tool
 from otel_reliability.windows.agents import AHEAD_NS
-
-GENAI_AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "agent"}
 
 
 def made(clock: FakeClock, settings: Settings | None = None) -> Engine:
-    """A live engine on this clock."""
     return Engine(settings, clock=clock, wall=clock.wall)
 
 
 def run_of(trace: int = 1, tools: str = "search", start: float = 0.0) -> list[AgentSpan]:
-    """The spans of one run that calls these tools, each for a second."""
     names = tools.split()
     calls = [tool(n, 1, name, trace=trace, start=start + n) for n, name in enumerate(names, 2)]
     return [*calls, agent(1, trace=trace, start=start, end=start + len(names) + 3)]
 
 
 def window_runs(engine: Engine) -> int:
-    """How many runs the windows hold, over all agents."""
     states = (engine.agents.agent(key) for key in engine.agents.keys())  # noqa: SIM118  a agents is no mapping
     return sum(state.windows["recent"].runs for state in states if state is not None)
 
 
 def test_a_run_closes_after_its_linger_and_becomes_final_after_its_reopen() -> None:
-    """A tick closes what is due, and a later one becomes final it; counters then get it once."""
     clock = FakeClock()
     engine = made(clock)
     engine.receive(run_of())
@@ -73,7 +65,6 @@ def test_what_was_read_before_an_exception_is_kept_and_counted() -> None:
 
 
 def test_a_late_span_revises_a_run_in_its_window() -> None:
-    """A run that is reopened is in the window once, as it is now, and is told as revised."""
     clock = FakeClock()
     engine = made(clock)
     late, *punctual = run_of(tools="search read")
@@ -87,33 +78,6 @@ def test_a_late_span_revises_a_run_in_its_window() -> None:
     assert window_runs(engine) == 1
     assert [run.path for run in engine.take_revised()] == [("search", "read")]
     assert (engine.revised, engine.take_revised()) == (1, [])
-
-
-def test_an_evaluation_joins_its_run() -> None:
-    """A judgement that came apart from spans decides the outcome of the run it names."""
-    engine = made(FakeClock())
-    engine.receive(run_of())
-    engine.receive_evaluations([Evaluation("success", None, "pass", at(9), trace_id(1), span_id(1))])
-    engine.flush(CloseReason.END_OF_INPUT)
-
-    assert [run.outcome.value for run in engine.take_final()] == ["success"]
-
-
-def test_an_observer_hears_every_change_of_a_run() -> None:
-    """Sessions and change detection listen to the same events as the windows."""
-    clock = FakeClock()
-    engine = made(clock)
-    heard: list[RunChange] = []
-
-    def listen(event: RunEvent, now: float) -> None:
-        assert now == clock()
-        heard.append(event.change)
-
-    engine.observers.append(listen)
-    engine.receive(run_of())
-    engine.flush(CloseReason.END_OF_INPUT)
-
-    assert heard == [RunChange.CLOSED, RunChange.FINAL]
 
 
 def test_a_stamp_from_the_future_is_clamped_in_live_doors_only() -> None:
@@ -132,7 +96,6 @@ def test_a_stamp_from_the_future_is_clamped_in_live_doors_only() -> None:
 
 
 def test_event_lag_is_the_age_of_the_span_last_received() -> None:
-    """Lag says how far behind the telemetry is; a stamp from the future is no lag."""
     clock = FakeClock(100.0)
     engine = made(clock)
     engine.receive([agent(1, start=1, end=40)])
@@ -166,7 +129,6 @@ def test_a_thread_that_comes_back_in_is_turned_away() -> None:
 
 
 def test_a_busy_engine_takes_nothing_from_whoever_does_not_wait() -> None:
-    """A host's thread never waits for the lock, and what it came with stays in its queue."""
     engine = made(FakeClock())
     inside, leave = threading.Event(), threading.Event()
 
@@ -188,7 +150,6 @@ def test_a_busy_engine_takes_nothing_from_whoever_does_not_wait() -> None:
 
 
 def test_runs_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody records final runs the oldest are let go, and counted."""
     monkeypatch.setattr(engine_module, "MAX_UNREAD", 3)
     engine = made(FakeClock())
     for number in range(1, 6):
@@ -198,41 +159,6 @@ def test_runs_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(engine.take_final()) == 3
     assert engine.unread == 2
     assert {limit.name: limit.hits for limit in engine.limits()}["unread_runs"] == 2
-
-
-@st.composite
-def arrivals(draw: st.DrawFn) -> list[AgentSpan | RawSpan]:
-    """Spans of a few traces: runs, nested and alone, other spans, orphans, duplicates, in any order."""
-    found: list[AgentSpan | RawSpan] = []
-    for trace in range(1, draw(st.integers(1, 4)) + 1):
-        for number in range(1, draw(st.integers(1, 7)) + 1):
-            parent = draw(st.one_of(st.none(), st.integers(1, 9).filter(lambda n, own=number: n != own)))
-            build = draw(st.sampled_from([agent, model, tool, other]))
-            found.append(build(number, parent, trace=trace, start=float(number)))
-    found += draw(st.lists(st.sampled_from(found), max_size=4))
-    return draw(st.permutations(found))
-
-
-@given(arrivals(), st.lists(st.sampled_from(["malformed", "refused"]), max_size=3), st.data())
-def test_every_span_is_accounted_for(spans: list[AgentSpan], lost: list[str], data: st.DataObject) -> None:
-    """Received is one of used, other, late, duplicate, malformed and refused, whatever comes, in whatever batches."""
-    clock = FakeClock()
-    engine = made(clock)
-    rest = list(spans)
-    while rest:
-        cut = data.draw(st.integers(1, len(rest)))
-        engine.receive(rest[:cut])
-        del rest[:cut]
-        clock.advance(data.draw(st.sampled_from([0.0, 1.0, 30.0, 700.0])))
-        engine.tick()
-    for disposition in lost:
-        engine.count(disposition, "a reason")
-    engine.flush(CloseReason.END_OF_INPUT)
-
-    accounts = engine.accounts
-    assert {disposition for disposition, _ in accounts} <= DISPOSITIONS
-    received = accounts.pop(("received", ""))
-    assert received == len(spans) + len(lost) == accounts.total()
 
 
 def test_an_adopted_span_waits_for_a_host_that_was_reopened() -> None:

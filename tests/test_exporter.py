@@ -39,14 +39,12 @@ class Host:
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    """A host with a `BatchSpanProcessor` that exports when it is flushed or full."""
     made = Host()
     yield made
     made.provider.shutdown()
 
 
 def test_spans_behind_a_batch_processor_become_numbers(host: Host) -> None:
-    """The batches of the SDK's own processor are all that is needed."""
     for number in range(5):
         run(host.tracer, "search read" if number else "search")
     host.provider.force_flush()
@@ -62,7 +60,6 @@ def test_spans_behind_a_batch_processor_become_numbers(host: Host) -> None:
 
 
 def test_deadlines_are_met_by_the_exports_themselves(host: Host) -> None:
-    """Where nobody collects, the next batch closes and becomes final what is due."""
     run(host.tracer)
     host.provider.force_flush()
     host.clock.advance(3)
@@ -73,7 +70,6 @@ def test_deadlines_are_met_by_the_exports_themselves(host: Host) -> None:
 
 
 def test_shutdown_closes_every_run_and_then_nothing_is_taken() -> None:
-    """The SDK's processor exports its last batch, then shuts the exporter down."""
     host = Host()
     run(host.tracer)
     host.provider.shutdown()
@@ -86,7 +82,6 @@ def test_shutdown_closes_every_run_and_then_nothing_is_taken() -> None:
 
 
 def test_one_span_that_cannot_be_read_harms_no_other(host: Host) -> None:
-    """A span made by hand without times is counted as malformed; its batch lives."""
     keeping = Keeping()
     run(provider(keeping).get_tracer("test"))
     resource = keeping.ended[0].resource
@@ -101,7 +96,6 @@ def test_one_span_that_cannot_be_read_harms_no_other(host: Host) -> None:
 
 
 def test_a_span_by_two_doors_counts_once(host: Host) -> None:
-    """A processor and an exporter on one provider share the engine."""
     host.provider.add_span_processor(ReliabilitySpanProcessor(meter_provider=host.meters.provider))
     run(host.tracer)
     host.provider.force_flush()
@@ -127,7 +121,6 @@ def test_what_the_batch_processor_dropped_leaves_incomplete_runs() -> None:
 
 
 def test_a_busy_engine_refuses_and_counts(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An export that cannot get at the engine in time lets go of its batch, and says so."""
     monkeypatch.setattr(exporter_module, "WAIT_TIMEOUT_S", 0.01)
     keeping = Keeping()
     run(provider(keeping).get_tracer("test"))
@@ -139,8 +132,6 @@ def test_a_busy_engine_refuses_and_counts(host: Host, monkeypatch: pytest.Monkey
 
 
 def test_a_bug_of_ours_is_kept_from_the_sdk(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In production a planted error costs numbers; under tests it is loud."""
-
     def planted(*_: Any, **__: Any) -> Any:
         raise RuntimeError("planted")
 
@@ -155,7 +146,6 @@ def test_a_bug_of_ours_is_kept_from_the_sdk(host: Host, monkeypatch: pytest.Monk
 
 
 def test_settings_come_as_keyword_arguments() -> None:
-    """As the SDK's declarative configuration gives them; what cannot be is told at once."""
     exporter = ReliabilitySpanExporter(meter_provider=Meters().provider, window=50, metrics={"min_runs": 9})
     settings = exporter._live.settings
 

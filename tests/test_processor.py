@@ -54,11 +54,9 @@ class Host:
 
     @property
     def waiting(self) -> int:
-        """Spans in the queue."""
         return self.processor.queued[0]
 
     def finalize(self) -> None:
-        """Let time pass until every run that ended is final."""
         self.look()
         self.clock.advance(3)
         self.look()
@@ -69,7 +67,6 @@ class Host:
 
 
 def test_spans_become_gauges_counters_and_histograms() -> None:
-    """One line in the host: the windows, the counters and the histograms of its agents come with its own metrics."""
     host = Host()
     for number in range(6):
         run(host.tracer, "search read reply" if number % 3 else "search reply")
@@ -140,7 +137,6 @@ def test_attributes_may_be_members_of_enumerations() -> None:
 
 
 def test_the_hosts_spans_are_untouched() -> None:
-    """What other processors and exporters see is what they would see without us, whichever stands first."""
     found: list[list[str]] = []
     for ours in ([], [ReliabilitySpanProcessor(meter_provider=Meters().provider)]):
         for order in (1, -1):
@@ -162,8 +158,6 @@ def _shape(span: ReadableSpan) -> str:
 
 @pytest.mark.parametrize("hook", ["put", "started", "queue"])
 def test_a_bug_of_ours_is_kept_from_the_host(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In production a planted error in a hook costs numbers and nothing else; under tests it is loud."""
-
     def planted(*_: Any, **__: Any) -> Any:
         raise RuntimeError("planted")
 
@@ -206,7 +200,6 @@ def test_a_class_of_the_users_that_did_not_call_ours_harms_nobody(monkeypatch: p
 
 
 def test_a_bug_of_ours_in_flush_and_shutdown_is_kept_from_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`force_flush` says that it failed; the provider flushes and shuts down all the same."""
     host = Host()
     for method in ("flush", "detach"):
         monkeypatch.setattr(host.live, method, None)
@@ -219,7 +212,6 @@ def test_a_bug_of_ours_in_flush_and_shutdown_is_kept_from_the_host(monkeypatch: 
 
 
 def test_a_long_call_keeps_its_run_open() -> None:
-    """A model call of hours closes nothing: the spans above it are known to be open. Nor does the collection wait for it."""
     host = Host()
     with agent_run(host.tracer):
         tool_call(host.tracer, "search")
@@ -238,7 +230,6 @@ def test_a_long_call_keeps_its_run_open() -> None:
 
 
 def test_a_child_that_outlives_its_root_is_waited_for() -> None:
-    """The root has ended, a background task of the run has not: the run closes when that has ended too."""
     host = Host()
     with agent_run(host.tracer) as root:
         child = host.tracer.start_span("execute_tool slow", set_span_in_context(root))
@@ -254,7 +245,6 @@ def test_a_child_that_outlives_its_root_is_waited_for() -> None:
 
 
 def test_deadlines_are_met_without_any_collection() -> None:
-    """Where nobody collects, threads of the host look at the clock every so often; runs close and become final."""
     host = Host()
     for _ in range(STRIDE):
         run(host.tracer)
@@ -282,7 +272,6 @@ def test_a_full_queue_is_worked_off_one_run_at_every_root() -> None:
 
 
 def test_a_queue_that_nobody_can_work_off_refuses_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the engine is busy elsewhere the host never waits: beyond the hard limit spans are counted and let go."""
     monkeypatch.setattr(processor_module, "CAPACITY", 100)
     monkeypatch.setattr(processor_module, "HARD_CAPACITY", 400)
     host = Host()
@@ -320,7 +309,6 @@ SCENES = st.lists(st.sampled_from(ODDITIES), max_size=2).map(lambda found: {**PL
 
 
 def play(tracer: Callable[[str], Tracer], scene: dict[str, Any]) -> None:
-    """Begin and end such a span, below another where it stands below one."""
     context = SpanContext(5, 6, is_remote=True, trace_flags=TraceFlags(1))
     link = Link(SpanContext(8, 9, is_remote=True))
     over = tracer("web").start_span("GET", attributes=WEB, context=Context())
@@ -386,7 +374,6 @@ def test_spans_that_began_unseen_are_looked_at_closely() -> None:
 
 
 def test_an_ordinary_span_whose_beginning_was_forgotten_is_counted() -> None:
-    """Beyond the limit of notes it is not known where such a span stood."""
     host = Host()
     for _ in range(2):
         host.tracer.start_span("GET").end()
@@ -399,7 +386,6 @@ def test_an_ordinary_span_whose_beginning_was_forgotten_is_counted() -> None:
 
 
 def test_after_shutdown_spans_are_refused_and_counted() -> None:
-    """Shutdown closes every run; a host that goes on harms nobody."""
     host = Host()
     run(host.tracer)
     host.provider.shutdown()
@@ -425,7 +411,6 @@ class Halving(Sampler):
 
 
 def test_a_sampled_run_counts_for_those_that_were_not() -> None:
-    """Counters are weighted by the sampling threshold in the trace state; windows hold the runs as they are."""
     host = Host(sampler=Halving(Decision.RECORD_AND_SAMPLE))
     for _ in range(3):
         run(host.tracer)
@@ -438,7 +423,6 @@ def test_a_sampled_run_counts_for_those_that_were_not() -> None:
 
 @pytest.mark.parametrize(("decision", "runs"), [(Decision.RECORD_ONLY, 1), (Decision.DROP, None)])
 def test_the_processor_sees_every_recording_span(decision: Decision, runs: int | None) -> None:
-    """Sampled or only recorded; what the host does not record it does not see."""
     host = Host(sampler=Halving(decision))
     run(host.tracer)
     host.provider.force_flush()
@@ -446,8 +430,7 @@ def test_the_processor_sees_every_recording_span(decision: Decision, runs: int |
     assert host.look().value("window.runs") == runs
 
 
-def test_eight_threads() -> None:
-    """Every span of every thread is accounted for once, with collections going on beside them."""
+def test_every_span_of_eight_threads_is_counted_once() -> None:
     host, each = Host(), 100
     done = threading.Event()
 
@@ -477,8 +460,7 @@ def test_eight_threads() -> None:
     assert sum(look.values("window.runs", "gen_ai.agent.name").values()) == 8 * each
 
 
-def test_concurrent_tasks_of_one_loop() -> None:
-    """Ten thousand runs that interleave on one thread keep apart."""
+def test_runs_of_concurrent_tasks_are_kept_apart() -> None:
     host, number = Host(), 9_999
 
     async def one(at: int) -> None:

@@ -1,5 +1,3 @@
-"""The pinned reference: a recording named in the settings."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,7 +9,7 @@ from otel_reliability.change.detector import Status
 from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.model.run import CloseReason
+from otel_reliability.model.run import AgentKey, CloseReason
 from otel_reliability.model.span import Resource
 from otel_reliability.reference import pinned_by
 from otel_reliability.telemetry import live as lives
@@ -22,19 +20,16 @@ from tests.telemetry.meters import Meters
 
 @pytest.fixture
 def reference(tmp_path: Path) -> Path:
-    """A recording of 70 runs of one agent."""
     return write_otlp(
         tmp_path / "reference.jsonl", [one for n in range(70) for one in run_spans(n + 1, "search reply")]
     )
 
 
 def settings(path: object, **options: Any) -> Settings:
-    """Settings that name a reference."""
     return Settings(change=ChangeSettings(reference=str(path), **options))
 
 
 def test_the_units_of_the_recording_by_agent(reference: Path) -> None:
-    """All of them, in order of their ends."""
     (key, units), *others = pinned_by(settings(reference)).items()
     assert (key.agent, len(units), others) == ("support", 70, [])
     assert [unit.end_ns for unit in units] == sorted(unit.end_ns for unit in units)
@@ -42,7 +37,6 @@ def test_the_units_of_the_recording_by_agent(reference: Path) -> None:
 
 
 def test_nothing_is_read_where_nothing_is_asked() -> None:
-    """Without a reference each agent learns its own."""
     assert pinned_by(Settings()) == {}
 
 
@@ -53,7 +47,6 @@ def test_it_is_read_for_reports_too_whose_engine_looks_for_no_change(reference: 
 
 @pytest.mark.parametrize("content", [None, "", "{}\n"])
 def test_a_reference_that_cannot_be_is_refused(tmp_path: Path, content: str | None) -> None:
-    """No file, or one without runs: the setting, its value, what is allowed, what to do."""
     path = tmp_path / "reference.jsonl"
     if content is not None:
         path.write_text(content)
@@ -63,7 +56,6 @@ def test_a_reference_that_cannot_be_is_refused(tmp_path: Path, content: str | No
 
 
 def test_an_engine_measures_against_it_from_the_first_unit_on(reference: Path) -> None:
-    """No unit is blind, and another behaviour is told after a few; after a fork the reference is there still."""
     wanted = settings(reference)
     engine = Engine(wanted, clock=lambda: 0.0, wall=None, pinned=pinned_by(wanted))
     for _ in range(2):
@@ -76,39 +68,35 @@ def test_an_engine_measures_against_it_from_the_first_unit_on(reference: Path) -
         engine.restart()
 
 
+def watched(engine: Engine) -> AgentKey:
+    """The one agent of the engine, whose detector watches already."""
+    assert engine.monitor is not None
+    (key,) = engine.monitor.keys()
+    detector = engine.monitor.detector(key)
+    assert detector is not None
+    assert detector.evidence().status is Status.WATCHING
+    return key
+
+
 def test_an_engine_measures_an_agent_of_another_environment_against_it(reference: Path) -> None:
-    """Recorded here, running there: the name is the same, and only one agent has it."""
     wanted = settings(reference)
     engine = Engine(wanted, clock=lambda: 0.0, wall=None, pinned=pinned_by(wanted))
     there = Resource(service_name="shop", environment="prod", attributes={"service.name": "shop"})
     engine.receive(one._replace(resource=there) for one in run_spans(1, "search reply"))
     engine.flush(CloseReason.FLUSH)
-    monitor = engine.monitor
-    assert monitor is not None
-    (key,) = monitor.keys()
-    detector = monitor.detector(key)
-    assert key.environment == "prod"
-    assert detector is not None
-    assert detector.evidence().status is Status.WATCHING
+    assert watched(engine).environment == "prod"
 
 
 def test_in_process_it_is_read_at_the_start(reference: Path) -> None:
-    """The detector of an agent that has one run only watches already."""
     live = lives.live_of(Meters().provider, settings(reference))
     live.engine.receive(run_spans(1, "search reply"))
     live.engine.flush(CloseReason.FLUSH)
-    monitor = live.engine.monitor
-    assert monitor is not None
-    (key,) = monitor.keys()
-    detector = monitor.detector(key)
-    assert detector is not None
-    assert detector.evidence().status is Status.WATCHING
+    assert watched(live.engine).agent == "support"
 
 
 def test_in_process_an_absent_one_is_logged_and_the_program_starts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each agent then learns its own."""
     live = lives.live_of(Meters().provider, settings(tmp_path / "absent"))
     assert live.engine.monitor is not None
     assert "change.reference" in caplog.text

@@ -24,14 +24,12 @@ with trace.get_tracer("mine").start_as_current_span("agent", attributes={"gen_ai
 
 
 def recorded(path: Path) -> Recording:
-    """The recording of a file."""
     recording = Recording()
     recording.read(path)
     return recording.close()
 
 
 def test_one_line_in_a_script_records_its_runs(tmp_path: Path) -> None:
-    """Without a provider one is set; what the processor still holds is written at exit; a second process appends."""
     for _ in range(2):
         subprocess.run([sys.executable, "-W", "error", "-c", SCRIPT], cwd=tmp_path, check=True, timeout=60)
     recording = recorded(tmp_path / "spans.jsonl")
@@ -43,7 +41,6 @@ def test_one_line_in_a_script_records_its_runs(tmp_path: Path) -> None:
 
 
 def test_a_provider_of_ones_own_is_recorded(tmp_path: Path) -> None:
-    """Spans are in the file after a flush."""
     provider = TracerProvider()
     otel_reliability.record(tmp_path / "spans.jsonl", provider)
     provider.get_tracer("mine").start_span("one").end()
@@ -54,7 +51,6 @@ def test_a_provider_of_ones_own_is_recorded(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_opened_fails_at_once_and_later_harms_nobody(tmp_path: Path) -> None:
-    """At the call the user reads it; while the agent works nothing is raised."""
     with pytest.raises(OSError, match="nowhere"):
         otel_reliability.record(tmp_path / "nowhere" / "spans.jsonl", TracerProvider())
     folder, provider = tmp_path / "folder", TracerProvider()

@@ -61,13 +61,11 @@ def test_no_modules_import_one_another() -> None:
 
 
 def is_metric(name: str) -> bool:
-    """Return whether a module computes single metrics, by its path."""
     return name.startswith("metrics/") and "_support" not in name and name != "metrics/base.py"
 
 
 @contextmanager
 def entered_modules() -> Generator[set[str]]:
-    """Collect the paths of the package's modules of which a function is called."""
     entered: set[str] = set()
 
     def note(frame: FrameType, event: str, argument: object) -> None:

@@ -1,5 +1,3 @@
-"""A test that takes too long for every change."""
-
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -30,12 +30,10 @@ def gauge(name: str, labels: str, *values: str) -> Series:
 
 
 def runs(much: str, labels: str = AT, window: str = "40x3000") -> Series:
-    """An agent's counter of runs, and the runs in its window."""
     return {**gauge("runs_total", f'{labels},outcome="success"', much), **gauge("window_runs", labels, window)}
 
 
 def tiers(**changes: str) -> Series:
-    """Which tier an agent stands in, by tier."""
     all_of_them = dict.fromkeys(("STABLE", "VARIABLE", "UNSTABLE", "CRITICAL"), "0x300") | changes
     return {
         name: text
@@ -45,18 +43,15 @@ def tiers(**changes: str) -> Series:
 
 
 def ours(name: str, labels: str, values: str) -> Series:
-    """A series of ourselves."""
     return {f"otel_reliability_{name}{{{OURS}{',' if labels else ''}{labels}}}": values}
 
 
 def sessions(at_risk: int, of: int) -> Series:
-    """Sessions that closed ten minutes after the start."""
     low = gauge("session_reliability_bucket", f'{AT},le="0.5"', f"0x9 {at_risk}x600")
     return {**low, **gauge("session_reliability_count", AT, f"0x9 {of}x600")}
 
 
 def changes(values: str, instance: str = "a") -> Series:
-    """Alarms of change detection, by an instance of the service."""
     return gauge("changes_total", f'{AGENT},instance="{instance}:9464",job="reliability",signal="calls"', values)
 
 
@@ -65,13 +60,31 @@ def by(name: str, label: str, labels: str = "", **values: str) -> Series:
     return {key: text for value, text in values.items() for key in ours(name, f'{labels}{label}="{value}"', text)}
 
 
+def spans(**dispositions: str) -> Series:
+    return by("spans_total", "disposition", **dispositions)
+
+
+def requests(**outcomes: str) -> Series:
+    return by("requests_total", "outcome", **outcomes)
+
+
+def pushes(**outcomes: str) -> Series:
+    return by("exports_total", "outcome", 'sink="metrics",', **outcomes)
+
+
+def limit_hits(values: str) -> Series:
+    return ours("limit_hits_total", 'limit="agents"', values)
+
+
+def usage(values: str) -> Series:
+    return gauge("open_run_usage", f'{AT},kind="calls"', values)
+
+
 def lag(values: str) -> Series:
-    """Messages of a partition that are not read yet."""
     return ours("kafka_lag", 'topic="spans",partition="0"', values)
 
 
 def dead_letters(values: str) -> Series:
-    """Messages that could not be read."""
     return ours("kafka_dead_letters_total", 'reason="undecodable"', values)
 
 
@@ -80,6 +93,7 @@ IDLE: Final = runs("100x3000")
 FEW: Final = runs("0+2x3000", window="19x3000")
 FELL: Final = tiers(STABLE="1x119 0x180", VARIABLE="0x119 1x180")
 EXPLODES: Final = gauge("retry_explosion_share", AT, "0.1x300")
+SELDOM: Final = gauge("retry_explosion_share", AT, "0.04x300")
 EXPLODED: Final = gauge("retry_explosions_total", AT, "0+1x300")
 FULL: Final = gauge("token_budget_pressure", AT, "0.9x300")
 
@@ -98,12 +112,7 @@ CASES: Final[Mapping[str, Sequence[Case]]] = {
     ],
     "AgentRetryExplosion": [
         Case("one run in ten explodes, the latest just now", True, {**BUSY, **EXPLODES, **EXPLODED}, 120),
-        Case(
-            "one in twenty-five does",
-            False,
-            {**BUSY, **gauge("retry_explosion_share", AT, "0.04x300"), **EXPLODED},
-            120,
-        ),
+        Case("one in twenty-five does", False, {**BUSY, **SELDOM, **EXPLODED}, 120),
         Case("none in the last hour", False, {**BUSY, **EXPLODES, **gauge("retry_explosions_total", AT, "5x300")}, 120),
         Case("a handful of runs", False, {**FEW, **EXPLODES, **EXPLODED}, 120),
     ],
@@ -114,8 +123,8 @@ CASES: Final[Mapping[str, Sequence[Case]]] = {
         Case("a handful of runs", False, {**FEW, **FULL}, 120),
     ],
     "AgentRunExceedsBound": [
-        Case("three times the bound", True, gauge("open_run_usage", f'{AT},kind="calls"', "0.5x20 3x40"), 60),
-        Case("near the bound", False, gauge("open_run_usage", f'{AT},kind="calls"', "0.9x100"), 60),
+        Case("three times the bound", True, usage("0.5x20 3x40"), 60),
+        Case("near the bound", False, usage("0.9x100"), 60),
     ],
     "AgentSessionsAtRisk": [
         Case("four of ten sessions", True, sessions(at_risk=4, of=10), 60),
@@ -126,7 +135,7 @@ CASES: Final[Mapping[str, Sequence[Case]]] = {
     "AgentBehaviourChanged": [
         Case("an alarm within the hour", True, changes("0x59 1x300"), 70, {"signal": "calls", "severity": "info"}),
         Case(
-            "the first alarm ever: its counter begins with it",
+            "the first alarm ever, the first of its counter",
             True,
             {**BUSY, **changes("_x59 1x300")},
             70,
@@ -136,11 +145,7 @@ CASES: Final[Mapping[str, Sequence[Case]]] = {
         Case(
             "an old alarm, told by another instance since",
             False,
-            {
-                **BUSY,
-                **changes("1x60 stale"),
-                **changes("_x60 1x300", instance="b"),
-            },
+            {**BUSY, **changes("1x60 stale"), **changes("_x60 1x300", instance="b")},
             70,
         ),
         Case("none, ever", False, changes("0x300"), 70),
@@ -157,56 +162,24 @@ CASES: Final[Mapping[str, Sequence[Case]]] = {
         ),
     ],
     "ReliabilityTelemetryLost": [
-        Case(
-            "two spans in a hundred are refused",
-            True,
-            by("spans_total", "disposition", received="0+1000x60", refused="0+20x60"),
-            40,
-        ),
-        Case(
-            "one in a thousand is late",
-            False,
-            by("spans_total", "disposition", received="0+1000x60", late="0+1x60"),
-            40,
-        ),
-        Case("many, of a handful", False, by("spans_total", "disposition", received="0+10x60", late="0+5x60"), 40),
-        Case(
-            "nobody's agents: other spans are not lost",
-            False,
-            by("spans_total", "disposition", received="0+1000x60", other="0+900x60"),
-            40,
-        ),
+        Case("two spans in a hundred are refused", True, spans(received="0+1000x60", refused="0+20x60"), 40),
+        Case("one in a thousand is late", False, spans(received="0+1000x60", late="0+1x60"), 40),
+        Case("many, of a handful", False, spans(received="0+10x60", late="0+5x60"), 40),
+        Case("non-agent spans are not lost", False, spans(received="0+1000x60", other="0+900x60"), 40),
     ],
     "ReliabilityRequestsRefused": [
-        Case("one request in five", True, by("requests_total", "outcome", accepted="0+8x60", unavailable="0+2x60"), 40),
-        Case("some are partly taken", False, by("requests_total", "outcome", accepted="0+8x60", partial="0+2x60"), 40),
-        Case("one of three", False, by("requests_total", "outcome", accepted="0x20 2x60", invalid="0x20 1x60"), 40),
+        Case("one request in five", True, requests(accepted="0+8x60", unavailable="0+2x60"), 40),
+        Case("some are accepted in part", False, requests(accepted="0+8x60", partial="0+2x60"), 40),
+        Case("one of three", False, requests(accepted="0x20 2x60", invalid="0x20 1x60"), 40),
     ],
     "ReliabilityExportFailing": [
-        Case(
-            "no push arrives",
-            True,
-            by("exports_total", "outcome", 'sink="metrics",', unavailable="0+1x60"),
-            40,
-            {"sink": "metrics"},
-        ),
-        Case(
-            "one in ten does not",
-            False,
-            by("exports_total", "outcome", 'sink="metrics",', unavailable="0+1x60", accepted="0+9x60"),
-            40,
-        ),
-        Case("the first two", False, by("exports_total", "outcome", 'sink="metrics",', unavailable="0x38 1 2"), 40),
+        Case("no push arrives", True, pushes(unavailable="0+1x60"), 40, {"sink": "metrics"}),
+        Case("one in ten does not", False, pushes(unavailable="0+1x60", accepted="0+9x60"), 40),
+        Case("the first two", False, pushes(unavailable="0x38 1 2"), 40),
     ],
     "ReliabilityLimitReached": [
-        Case(
-            "something finds no place",
-            True,
-            ours("limit_hits_total", 'limit="agents"', "0x20 0+1x60"),
-            40,
-            {"limit": "agents"},
-        ),
-        Case("everything does", False, ours("limit_hits_total", 'limit="agents"', "7x60"), 40),
+        Case("something finds no place", True, limit_hits("0x20 0+1x60"), 40, {"limit": "agents"}),
+        Case("everything does", False, limit_hits("7x60"), 40),
     ],
     "ReliabilityServiceDown": [
         Case("it was there an hour ago", True, ours("ready", "", "1x30 stale"), 90, {"severity": "critical"}),

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import yaml
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 SHIPPED: Final = ROOT / "otel_reliability" / "dashboards"
 BOARDS: Final = ("fleet", "agent")
@@ -30,18 +32,15 @@ class Asked(NamedTuple):
 
 
 def board(name: str) -> dict[str, Any]:
-    """A dashboard as it is shipped."""
     loaded: dict[str, Any] = json.loads((SHIPPED / f"{name}.json").read_text(encoding="utf-8"))
     return loaded
 
 
 def panels(name: str) -> Iterator[dict[str, Any]]:
-    """Its panels, without the rows' headings."""
     yield from (panel for panel in board(name)["panels"] if panel["type"] != "row")
 
 
 def questions() -> Iterator[Asked]:
-    """Every query of every panel, and of every annotation."""
     for name in BOARDS:
         for panel in panels(name):
             for target in panel["targets"]:
@@ -56,6 +55,11 @@ def questions() -> Iterator[Asked]:
                 )
         for annotation in board(name)["annotations"]["list"]:
             yield Asked(name, annotation["name"], "annotation", annotation["expr"])
+
+
+def rules_in(text: str) -> list[dict[str, Any]]:
+    """The rules of a file for Prometheus, or of one for Grafana."""
+    return [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
 
 
 def filled(expr: str, interval: str = "1m", span: str = "1h", **chosen: str) -> str:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 from unittest.mock import patch
 
-from otel_reliability.model.span import Evaluation, Resource
+from otel_reliability.model.span import Evaluation, RawSpan, Resource
 from otel_reliability.sources.otlp_write import logs_json
-from otel_reliability.testing import EPOCH_NS, FakeClock, traces_protobuf
-from tests.dashboards.bookshop import Shop, play, stamped, written
-from tests.demo.fleet import RESOURCE
+from otel_reliability.testing import EPOCH_NS, SECOND, FakeClock, traces_protobuf
+from tests.demo.bookshop import ROUND, Bookshop
+from tests.demo.fleet import RESOURCE, ROUNDS
 from tests.real.prometheus.handle import Prometheus, Prometheuses, Promtool
 from tests.service.running import JSON, Running, run_of, serving
 from tests.telemetry.receivers import over_http
 
 JOB: Final = "otel-reliability"
-ROUNDS: Final = 30
+LIVE_ROUNDS: Final = 30
 HOUR: Final = 3600.0
 SETTINGS: Final = {"sessions": {"idle": "5m"}, "hash_key": "00" * 16}
 
@@ -49,7 +50,7 @@ def live(prometheus: Prometheuses, folder: Path) -> Generator[Prometheus]:
         scrapes = Scrapes(server, len(targets))
         scrapes.wait()
         shop = Shop(main)
-        for number in range(ROUNDS):
+        for number in range(LIVE_ROUNDS):
             shop.round()
             if number % 5 == 0:
                 scrapes.wait()
@@ -133,7 +134,6 @@ def past(prometheus: Prometheuses, promtool: Promtool, folder: Path) -> Generato
 def from_scrapes(
     prometheus: Prometheuses, promtool: Promtool, folder: Path, scrapes: Sequence[Sequence[str]]
 ) -> Prometheus:
-    """A Prometheus that holds these, and scrapes nothing."""
     store = folder / "blocks"
     (store / "store").mkdir(parents=True)
     text = written(folder / "scrapes.txt", scrapes)
@@ -148,5 +148,93 @@ def from_scrapes(
 
 
 def clock_at(seconds: float) -> FakeClock:
-    """A clock that shows that Unix time."""
     return FakeClock(seconds - EPOCH_NS / 1e9)
+
+
+# --- The fleet --------------------------------------------------------------------------------------------------------
+
+
+OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0"
+_SAMPLE: Final = re.compile(r"^(\S+?(?:\{.*\})?) (\S+)(?: # .*)?$")
+
+
+class Shop:
+    """The fleet, in step with the clock of a service: each round happens when the clock says so."""
+
+    def __init__(self, running: Running, *, seed: int = 7, version: str | None = None) -> None:
+        self._running, self._version = running, version
+        begun_ns = running.clock.wall()
+        self._shop = Bookshop(seed, wall=lambda: begun_ns + ROUNDS * ROUND * SECOND, clock=running.clock)
+        self._begun_ns = begun_ns
+        self.rounds = 0
+
+    def round(self, seconds: float = ROUND) -> None:
+        played_ns = self._begun_ns + min(self.rounds, ROUNDS) * ROUND * SECOND
+        later_ns = self._running.clock.wall() - played_ns
+        self._shop.round()
+        self.rounds += 1
+        self._running.clock.advance(seconds)
+        self._send(later_ns)
+        self._running.writer_came_round()
+
+    def _send(self, later_ns: int) -> None:
+        ended, judged = self._shop.ended()
+        spans = [self._told(span, later_ns) for span in ended]
+        judgements = [one._replace(time_ns=one.time_ns + later_ns) for one in judged]
+        assert self._running.post("traces", traces_protobuf(spans)).status == 200
+        if judgements:
+            body = json.dumps(logs_json(judgements)).encode()
+            assert self._running.post("logs", body, JSON).status == 200
+
+    def _told(self, span: RawSpan, later_ns: int) -> RawSpan:
+        moved = span._replace(start_ns=span.start_ns + later_ns, end_ns=span.end_ns + later_ns)
+        if self._version is None:
+            return moved
+        return moved._replace(resource=Resource.of({**span.resource.attributes, "service.version": self._version}))
+
+
+def stamped(running: Running, others: Mapping[str, str]) -> Iterator[str]:
+    """One scrape of the service, as it would stand in a store: at its clock's time, with the labels of the scraper."""
+    at = f"{running.clock.wall() / 1e9:.3f}"
+    extra = ",".join(f'{label}="{value}"' for label, value in others.items())
+    for line in running.get("metrics", "/metrics", Accept=OPENMETRICS).text.splitlines():
+        if line.startswith("# TYPE"):
+            yield line
+        elif not line.startswith("#"):
+            found = _SAMPLE.match(line)
+            assert found, line
+            yield f"{_with(found[1], extra)} {found[2]} {at}"
+
+
+def _with(series: str, extra: str) -> str:
+    return f"{series[:-1]},{extra}}}" if series.endswith("}") else f"{series}{{{extra}}}"
+
+
+def written(path: Path, scrapes: Sequence[Sequence[str]]) -> Path:
+    """Many scrapes as a file for `promtool tsdb create-blocks-from openmetrics`: families in turn, each with all its samples."""
+    families: dict[str, list[str]] = {}
+    for scrape in scrapes:
+        samples: list[str] = []
+        for line in scrape:
+            if line.startswith("#"):
+                samples = families.setdefault(line, [])
+            else:
+                samples.append(line)
+    lines = [line for head, samples in families.items() for line in (head, *samples)]
+    path.write_text("\n".join([*lines, "# EOF\n"]), encoding="utf-8")
+    return path
+
+
+def play(
+    running: Running,
+    rounds: int,
+    seconds: float,
+    seen: Callable[[], None],
+    *,
+    seed: int = 7,
+    version: str | None = None,
+) -> None:
+    shop = Shop(running, seed=seed, version=version)
+    for _ in range(rounds):
+        shop.round(seconds)
+        seen()

@@ -12,8 +12,7 @@ from dashboards.alerts import ALERTS
 from dashboards.promql import ALL, sample_of
 from otel_reliability.telemetry.names import KAFKA, Instrument
 from tests.dashboards.asking import Asked, filled, questions
-from tests.dashboards.bookshop import Shop
-from tests.dashboards.stage import HOUR, SETTINGS, live, past
+from tests.dashboards.stage import HOUR, SETTINGS, Shop, live, past
 from tests.real.collector.handle import Collectors, Config
 from tests.real.pipelines import pipeline
 from tests.real.ports import HOST, free_port
@@ -54,7 +53,6 @@ def unanswered(server: Prometheus, asked: Iterable[Asked], interval: str, at: fl
 
 
 def without_exemplars(server: Prometheus, asked: Iterable[Asked]) -> set[str]:
-    """The names of those that ask for single runs, and get none that leads to a trace."""
     now = server.ask.query("time()")[0].value
     return {
         f"{one}, exemplars"
@@ -68,7 +66,6 @@ def without_exemplars(server: Prometheus, asked: Iterable[Asked]) -> set[str]:
 
 
 def alerts() -> list[Asked]:
-    """The values that alerts compare."""
     return [Asked("", alert.name, "", alert.value) for alert in ALERTS]
 
 
@@ -94,7 +91,6 @@ def test_every_question_is_answered(prometheus: Prometheuses, promtool: Promtool
 
 
 def test_only_names_that_are_emitted_are_asked_for() -> None:
-    """Every metric in a question is an instrument under the name that any translator of OTLP gives it."""
     known = {name for spec in (*ALL.values(), *KAFKA) for name in _samples(spec)}
 
     for one in [*questions(), *alerts()]:
@@ -105,7 +101,6 @@ def test_only_names_that_are_emitted_are_asked_for() -> None:
 
 @pytest.mark.real
 def test_a_collector_tells_the_same_names(collector: Collectors, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is pushed to a Collector and scraped there has the names, and the bounds of histograms, of our own endpoint."""
     port = free_port()
     config: Config = {
         "receivers": {"otlp": {}},
@@ -133,6 +128,5 @@ def emitted(text: str) -> set[str]:
 
 
 def _samples(spec: Instrument) -> set[str]:
-    """The names of its samples."""
     name = sample_of(spec)
     return {f"{name}_bucket", f"{name}_count", f"{name}_sum"} if spec.kind == "histogram" else {name}

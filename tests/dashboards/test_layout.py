@@ -15,7 +15,6 @@ SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_every_panel_is_explained(name: str) -> None:
-    """It says what it means, what is good, what to do, and what is missing where it has no data: that is no zero."""
     for panel in panels(name):
         for heading in ("What it means", "Good", "What to do"):
             found = re.search(rf"\*\*{heading}\.\*\* (.+)", panel["description"])
@@ -26,7 +25,6 @@ def test_every_panel_is_explained(name: str) -> None:
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_every_question_goes_to_the_data_source_that_was_chosen(name: str) -> None:
-    """Panels, questions, variables and annotations name the variable."""
     made = board(name)
     asked = [*panels(name)] + [target for panel in panels(name) for target in panel["targets"]]
     asked += [one for one in made["templating"]["list"] if one["type"] == "query"] + made["annotations"]["list"]
@@ -36,7 +34,6 @@ def test_every_question_goes_to_the_data_source_that_was_chosen(name: str) -> No
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_panels_have_numbers_of_their_own_and_do_not_overlap(name: str) -> None:
-    """The grid has 24 columns; no two things stand on the same place."""
     everything = board(name)["panels"]
 
     assert len({panel["id"] for panel in everything}) == len(everything)
@@ -56,7 +53,6 @@ def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_no_row_has_a_hole(name: str) -> None:
-    """Below each heading the panels fill the width: nothing looks as if it were missing."""
     for heading, *below in _sections(name):
         area = sum(panel["gridPos"]["w"] * panel["gridPos"]["h"] for panel in below)
         lowest = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in below)
@@ -73,7 +69,6 @@ def _sections(name: str) -> list[list[dict[str, Any]]]:
 
 
 def test_an_agent_of_the_fleet_leads_to_its_own_dashboard() -> None:
-    """The table's names are links with service, agent, data source and time."""
     (table,) = [panel for panel in panels("fleet") if panel["type"] == "table"]
     (column,) = [one for one in table["fieldConfig"]["overrides"] if one["matcher"]["options"] == "Agent"]
 
@@ -84,7 +79,6 @@ def test_an_agent_of_the_fleet_leads_to_its_own_dashboard() -> None:
 
 
 def test_links_between_dashboards_lead_somewhere() -> None:
-    """Every link at the top names one of ours."""
     known = {f"/d/{board(name)['uid']}" for name in BOARDS}
 
     for name in BOARDS:
@@ -93,7 +87,6 @@ def test_links_between_dashboards_lead_somewhere() -> None:
 
 
 def test_the_fleet_can_be_narrowed() -> None:
-    """By service, agent and tier, each to several or all."""
     variables = {one["name"]: one for one in board("fleet")["templating"]["list"]}
 
     for name in ("service", "agent", "tier"):
@@ -102,7 +95,6 @@ def test_the_fleet_can_be_narrowed() -> None:
 
 
 def test_points_of_the_distance_histogram_lead_to_traces() -> None:
-    """Exemplars are asked for where a run is looked for: path distance, token pressure, scores."""
     with_exemplars = {
         panel["title"]
         for name in BOARDS
@@ -115,7 +107,6 @@ def test_points_of_the_distance_histogram_lead_to_traces() -> None:
 
 
 def test_score_and_penalties_stand_on_one_another() -> None:
-    """Six curves that make 100, in the formula's own weights."""
     (panel,) = [one for one in panels("agent") if one["title"].startswith("The score, and what")]
     told = " ".join(target["expr"] for target in panel["targets"])
 
@@ -127,7 +118,6 @@ def test_score_and_penalties_stand_on_one_another() -> None:
 
 
 def test_the_dashboards_stay_small() -> None:
-    """At most 35 panels in Fleet and Agent, but for the row on the service itself, which has five."""
     titles = [panel["title"] for name in BOARDS for panel in panels(name)]
     (row,) = [panels for heading, *panels in _sections("fleet") if heading["title"] == "Service"]
 

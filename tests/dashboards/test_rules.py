@@ -16,24 +16,19 @@ from grafana_foundation_sdk.models import alerting, expr
 from dashboards.alerts import ALERTS, RECIPES, Alert
 from otel_reliability.dashboards import FILES, Installation, adapted
 from tests.dashboards.alert_cases import AT, CASES, Case
-from tests.dashboards.asking import ROOT, SHIPPED, board
+from tests.dashboards.asking import ROOT, SHIPPED, board, rules_in
 from tests.real.prometheus.handle import Promtool
 
 
 def told() -> list[dict[str, Any]]:
-    """Prometheus' rules as they are shipped."""
-    loaded = yaml.safe_load((SHIPPED / "rules.yaml").read_text(encoding="utf-8"))
-    return [rule for group in loaded["groups"] for rule in group["rules"]]
+    return rules_in((SHIPPED / "rules.yaml").read_text(encoding="utf-8"))
 
 
 def provisioned() -> list[dict[str, Any]]:
-    """Grafana's."""
-    loaded = yaml.safe_load((SHIPPED / "alerting.yaml").read_text(encoding="utf-8"))
-    return [rule for group in loaded["groups"] for rule in group["rules"]]
+    return rules_in((SHIPPED / "alerting.yaml").read_text(encoding="utf-8"))
 
 
 def unit_test(alert: str, case: Case) -> dict[str, Any]:
-    """A case as promtool reads it. Labels and texts of what fires are not compared here, but by `test_it_says_whom`."""
     return {
         "interval": "1m",
         "name": f"{alert}: {case.why}",
@@ -53,7 +48,6 @@ def _matchers(labels: Mapping[str, str]) -> str:
 
 
 def tried(promtool: Promtool, folder: Path, alert: str, cases: Sequence[Case]) -> str:
-    """What promtool says of these cases; nothing where all are as expected."""
     path, alone = folder / "unit-tests.yaml", folder / "rules.yaml"
     rules = [rule for rule in told() if rule["alert"] == alert]  # the others would only take time
     alone.write_text(yaml.safe_dump({"groups": [{"name": "alone", "rules": rules}]}))
@@ -69,7 +63,6 @@ def tried(promtool: Promtool, folder: Path, alert: str, cases: Sequence[Case]) -
 
 @pytest.mark.real
 def test_promtool_accepts_the_rules(promtool: Promtool) -> None:
-    """Prometheus can read the file, here and where this project uses it, and finds all the alerts."""
     for path in (SHIPPED / "rules.yaml", ROOT / "docker" / FILES["rules.yaml"]):
         done = promtool("check", "rules", path)
         assert done.returncode == 0, done.stderr
@@ -79,13 +72,11 @@ def test_promtool_accepts_the_rules(promtool: Promtool) -> None:
 @pytest.mark.real
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 def test_an_alert_fires_when_it_should_and_only_then(alert: Alert, promtool: Promtool, tmp_path: Path) -> None:
-    """What stands in the table of cases, tried by promtool."""
     assert tried(promtool, tmp_path, alert.name, CASES[alert.name]) == ""
 
 
 @pytest.mark.real
 def test_promtool_notices_a_wrong_case(promtool: Promtool, tmp_path: Path) -> None:
-    """A case that expects the contrary of what is so fails: the cases above can."""
     alert, (right, *_) = next(iter(CASES.items()))
 
     assert "FAILED" in tried(promtool, tmp_path, alert, [right._replace(fires=False)])
@@ -93,12 +84,10 @@ def test_promtool_notices_a_wrong_case(promtool: Promtool, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 def test_each_alert_is_tried_both_ways(alert: Alert) -> None:
-    """There is at least a case in which it fires, and one in which it does not."""
     assert {case.fires for case in CASES[alert.name]} == {True, False}
 
 
 def test_each_rule_has_its_runbook_and_each_runbook_its_rule() -> None:
-    """The sections of the page are the alerts, in their order, and the links of the rules lead to them."""
     page = (ROOT / "docs" / "guides" / "alerts.md").read_text(encoding="utf-8")
     sections = re.findall(r"^## (\w+)$", page, re.MULTILINE)
 
@@ -112,7 +101,6 @@ def test_each_rule_has_its_runbook_and_each_runbook_its_rule() -> None:
 
 
 def test_a_runbook_says_what_it_means_where_to_look_what_to_do_and_how_to_silence_it() -> None:
-    """Each section has the four of them."""
     page = (ROOT / "docs" / "guides" / "alerts.md").read_text(encoding="utf-8")
 
     for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:-1]:
@@ -121,7 +109,6 @@ def test_a_runbook_says_what_it_means_where_to_look_what_to_do_and_how_to_silenc
 
 
 def test_grafana_is_told_the_same() -> None:
-    """Value, limit, time, labels and texts are those of the rule for Prometheus."""
     for rule, theirs in zip(told(), provisioned(), strict=True):
         asked, judged = theirs["data"]
         (condition,) = judged["model"]["conditions"]
@@ -147,7 +134,6 @@ RECIPE_SERIES = {
 
 @pytest.mark.real
 def test_recipes_answer_what_they_say(promtool: Promtool, tmp_path: Path) -> None:
-    """Points lost, share of retries, USD a day, seconds without a run."""
     minute = 10_600
     answers = [10, 0.25, 720, minute * 60 - 1]
     expected = [
@@ -168,9 +154,8 @@ def test_recipes_answer_what_they_say(promtool: Promtool, tmp_path: Path) -> Non
 
 
 def test_alerts_lead_to_the_ui_once_its_address_is_known() -> None:
-    """To the agent's page and to the runbook that the service shows, by addresses that a message may hold."""
     files = {path.name: text for path, text in adapted(Installation(ui="https://reliability.example/"))}
-    rules = [rule for group in yaml.safe_load(files["otel-reliability.yaml"])["groups"] for rule in group["rules"]]
+    rules = rules_in(files["otel-reliability.yaml"])
 
     assert {rule["annotations"]["dashboard"] for rule in rules} == {
         "https://reliability.example/",
@@ -180,7 +165,6 @@ def test_alerts_lead_to_the_ui_once_its_address_is_known() -> None:
 
 
 def test_grafanas_own_model_knows_every_word_of_them() -> None:
-    """Read as the SDK's types and written again, a rule and its condition are what they were."""
     for theirs in provisioned():
         read = json.loads(JSONEncoder().encode(alerting.Rule.from_json(theirs)))
         judged = theirs["data"][1]["model"]
@@ -194,7 +178,6 @@ def test_grafana_would_not_take_a_word_for_a_variable() -> None:
 
 
 def test_uids_are_short_and_differ() -> None:
-    """Grafana takes 40 letters, digits, - and _ at most."""
     uids = [rule["uid"] for rule in provisioned()]
 
     assert len(set(uids)) == len(uids)
@@ -202,7 +185,6 @@ def test_uids_are_short_and_differ() -> None:
 
 
 def test_alerts_lead_to_a_dashboard_that_is_there() -> None:
-    """The link names a dashboard of ours, and for an agent says which."""
     known = {board(name)["uid"] for name in ("fleet", "agent")}
 
     for rule in (*told(), *provisioned()):

@@ -21,7 +21,6 @@ ANNOTATIONS = frozenset({"expr", "step", "textFormat", "titleFormat"})
 
 @cache
 def definitions(version: int) -> dict[str, Any]:
-    """The types of one version of Grafana."""
     loaded: dict[str, Any] = json.loads((SCHEMAS / f"grafana-{version}.json").read_text(encoding="utf-8"))
     return loaded["definitions"]
 
@@ -46,7 +45,6 @@ def _without_required(schema: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", BOARDS)
 def test_a_dashboard_is_what_grafana_calls_one(name: str, version: int) -> None:
-    """Nothing is missing, of another type, or unknown."""
     made = board(name)
     for annotation in made["annotations"]["list"]:
         for own in ANNOTATIONS:
@@ -58,7 +56,6 @@ def test_a_dashboard_is_what_grafana_calls_one(name: str, version: int) -> None:
 @pytest.mark.parametrize("version", VERSIONS[1:])
 @pytest.mark.parametrize("name", BOARDS)
 def test_a_panel_has_only_options_that_its_kind_knows(name: str, version: int) -> None:
-    """Options and field settings of every panel are known to that kind of panel, by name and by type."""
     found: list[str] = []
     for panel in panels(name):
         kind, settings = panel["type"].replace("-", ""), panel["fieldConfig"]["defaults"].get("custom", {})
@@ -70,7 +67,6 @@ def test_a_panel_has_only_options_that_its_kind_knows(name: str, version: int) -
 
 
 def test_the_schema_finds_what_is_wrong() -> None:
-    """A word that Grafana does not know, a number for a text, an option of another kind of panel: each is found."""
     for version in VERSIONS:
         for wrong in ({"titel": "Fleet"}, {"title": 7}, {"graphTooltip": 9}):
             assert list(complaints(version, "dashboard", board("fleet") | wrong)) != []

@@ -67,7 +67,6 @@ class Bookshop:
         self._rounds = 0
 
     def round(self) -> None:
-        """Let every agent do one round."""
         opening, now_ns = self._rounds < ROUNDS, self._wall() - ROUND * SECOND
         self._stage.now_ns = self._opened_ns + self._rounds * ROUND * SECOND if opening else now_ns
         perform(self._stage, self._rounds)
@@ -89,7 +88,6 @@ class Bookshop:
         return list(map(sdk.read, spans)), evaluations
 
     def close(self) -> None:
-        """End unfinished spans, and shut the SDK down."""
         self.end_late()
         self._tracers.shutdown()
 

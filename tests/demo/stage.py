@@ -46,12 +46,10 @@ class Stage:
         self._tracer = tracer
 
     def wait(self, seconds: float) -> None:
-        """Advance the clock."""
         self.now_ns += round(seconds * SECOND)
 
     @contextmanager
     def run(self, agent: str, conversation: str | None = None) -> Generator[Act]:
-        """Yield one invocation of an agent."""
         attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent}
         if conversation is not None:
             attributes["gen_ai.conversation.id"] = conversation
@@ -67,7 +65,6 @@ class Stage:
         span.end(self.now_ns)
 
     def begin(self, name: str, kind: SpanKind, attributes: Mapping[str, Any]) -> Span:
-        """Return a span that the caller ends."""
         return self._tracer.start_span(name, kind=kind, attributes=attributes, start_time=self.now_ns)
 
 
@@ -78,7 +75,6 @@ class Act:
         self._stage, self._root = stage, root
 
     def think(self, tokens: int = 2_000, reply: int = 150) -> None:
-        """Call the model."""
         with self._stage.span(f"chat {MODEL}", SpanKind.CLIENT, _chat(tokens, reply)):
             self._stage.wait(0.4 + reply / 250)
 
@@ -110,7 +106,6 @@ class Act:
                 span.set_attribute("error.type", "not_found")
 
     def ask(self, agent: str) -> Any:
-        """Return a run of another agent within this one, as a context manager."""
         return self._stage.run(agent)
 
     def evaluate(self, name: str, score: float, *, with_context: bool = True) -> None:

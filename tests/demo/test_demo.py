@@ -36,7 +36,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Completed
 
 
 def test_it_opens_with_who_is_unreliable_and_why(once: tuple[subprocess.CompletedProcess[str], Path]) -> None:
-    """The name, the tier and the score stand in the first line, the dearest reasons below it."""
     done, _ = once
     first, words, *rest = done.stdout.splitlines()
 
@@ -49,7 +48,6 @@ def test_it_opens_with_who_is_unreliable_and_why(once: tuple[subprocess.Complete
 
 
 def test_every_agent_has_its_line(once: tuple[subprocess.CompletedProcess[str], Path]) -> None:
-    """Also the one that works within the runs of another, and the one of which nothing can be said."""
     done, _ = once
     (greeter,) = re.findall(r"^greeter +no score +not enough data.*$", done.stdout, re.MULTILINE)
 
@@ -58,7 +56,6 @@ def test_every_agent_has_its_line(once: tuple[subprocess.CompletedProcess[str], 
 
 
 def test_the_recording_is_that_of_the_fleet(tmp_path: Path) -> None:
-    """`python -m tests.demo.recording` writes it after the fleet changed."""
     now = tmp_path / "now.jsonl.gz"
     now.write_bytes(recorded())
 
@@ -66,12 +63,10 @@ def test_the_recording_is_that_of_the_fleet(tmp_path: Path) -> None:
 
 
 def spans_in(recording: Path) -> list[RawSpan]:
-    """Return the spans of a recording."""
     return [span for batch in read_file(recording) for span in batch.spans]
 
 
 def test_it_leaves_the_named_file_and_nothing_else(once: tuple[subprocess.CompletedProcess[str], Path]) -> None:
-    """No state, no process, no temporary file; and it says what can be done with the file."""
     done, folder = once
 
     assert [path.name for path in folder.iterdir()] == ["demo-spans.jsonl"]
@@ -82,13 +77,11 @@ def test_it_leaves_the_named_file_and_nothing_else(once: tuple[subprocess.Comple
 
 
 def started(folder: Path, *flags: str) -> subprocess.Popen[bytes]:
-    """The demo in a folder that is also its place for temporary files."""
     env = {**untraced(), "TMPDIR": str(folder)}
     return subprocess.Popen((*DEMO, *flags), cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def told_at_the_end(process: subprocess.Popen[bytes], number: signal.Signals) -> tuple[bytes, bytes]:
-    """What a process says that is asked to end, and does so in time."""
     process.send_signal(number)
     try:
         return process.communicate(timeout=120)
@@ -98,8 +91,7 @@ def told_at_the_end(process: subprocess.Popen[bytes], number: signal.Signals) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_whoever_ends_it_early_leaves_only_the_file(number: signal.Signals, tmp_path: Path) -> None:
-    """The exit code says that it was asked to end."""
+def test_demo_that_is_interrupted_leaves_only_the_file(number: signal.Signals, tmp_path: Path) -> None:
     with started(tmp_path, "--once") as demo:
         until((tmp_path / "demo-spans.jsonl").exists, "the demo to have begun")
         out, err = told_at_the_end(demo, number)
@@ -109,7 +101,6 @@ def test_whoever_ends_it_early_leaves_only_the_file(number: signal.Signals, tmp_
 
 
 def test_without_a_terminal_it_prints_its_address_and_stays(tmp_path: Path) -> None:
-    """As in a terminal it ends when it is asked to."""
     with started(tmp_path) as demo:
         assert demo.stdout is not None
         [page] = re.findall(rb"http://\S+/", demo.stdout.readline())
@@ -121,7 +112,6 @@ def test_without_a_terminal_it_prints_its_address_and_stays(tmp_path: Path) -> N
 
 
 def test_with_an_endpoint_it_is_the_fleet_of_another_service(tmp_path: Path) -> None:
-    """It sends runs and judgements there, at its pace, until it is asked to end; it starts no service and writes no file."""
     with serving() as running:
         with started(tmp_path, "--endpoint", running.url("http"), "--pace", "0.1") as fleet:
             until(

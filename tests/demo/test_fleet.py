@@ -26,7 +26,6 @@ def wall() -> int:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> ReportView:
-    """The report of the file, with the settings of the service."""
     folder = tmp_path_factory.mktemp("fleet")
     write(Bookshop(7, wall=wall), folder / "spans.jsonl")
     settings = configured(str(folder)).engine
@@ -36,7 +35,6 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> ReportView:
 
 
 def test_each_agent_has_its_character(told: ReportView) -> None:
-    """What the page says of them is what the numbers say."""
     cards = {card.key.agent: card for card in told.agents}
 
     assert set(cards) == set(CHARACTERS)
@@ -54,7 +52,6 @@ def test_each_agent_has_its_character(told: ReportView) -> None:
 
 
 def test_every_number_of_the_table_has_evidence_in_some_agent(told: ReportView) -> None:
-    """Panels and pages can be tried on this fleet."""
     missing = {
         name
         for card in told.agents
@@ -70,12 +67,10 @@ SERIES = {"tier", "flag", "pass_at_k", "pass_hat_k", "decay_curve"}
 
 
 def test_every_value_of_the_recording_is_valid(told: ReportView) -> None:
-    """No command on the demo's own recording opens with a complaint."""
     assert told.evidence_refused == {}
 
 
 def test_conversations_are_judged(told: ReportView) -> None:
-    """By an evaluator whose judgements stand in the file, too."""
     (refunds,) = (card for card in told.agents if card.key.agent == "refunds")
 
     assert len(refunds.sessions) == RUNS // 3
@@ -86,7 +81,6 @@ def test_conversations_are_judged(told: ReportView) -> None:
 def test_the_change_half_way_is_told_in_a_sentence(
     seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Who, since when, and what to look at: the tool that was not used before. Of the others too little is known."""
     write(Bookshop(seed, wall=wall), tmp_path / "spans")
     done = call(capsys, "change", tmp_path / "spans", "--format", "json")
     agents = {agent["agent"]: agent for agent in json.loads(done.out)["agents"]}

@@ -22,7 +22,6 @@ if sys.platform == "win32":
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """The demo, at a quick pace."""
     env = {**untraced(), "TMPDIR": str(tmp_path)}
     found = Terminal(env, 50, "otel_reliability.demo", "--pace", "0.1", folder=tmp_path)
     yield found
@@ -30,7 +29,6 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 
 def test_it_follows_live_until_ctrl_c_and_leaves_the_file(terminal: Terminal, tmp_path: Path) -> None:
-    """The fleet is shown while it runs, then the verdict; pages and numbers are there until the end, and gone with it."""
     until(lambda: "runs so far" in terminal.seen(), "the verdict")
     told = terminal.seen()
     (page,) = set(re.findall(r"its page\s+(http://[\d.:]+)/", told))

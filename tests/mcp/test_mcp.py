@@ -37,13 +37,11 @@ ENV: Final = {**os.environ, "PYTHONPATH": str(Path.cwd())}
 
 @pytest.fixture(scope="module", name="file")
 def file_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A steady agent with one unusual run, and one that varies."""
     return write_otlp(tmp_path_factory.mktemp("mcp") / "spans.jsonl", SPANS)
 
 
 @pytest.fixture(scope="module", name="service")
 def service_of() -> Iterator[Running]:
-    """A service that knows one agent."""
     with serving({"metrics": {"min_runs": 2}}) as found:
         for number, path in enumerate((("search", "book"), ("search", "book"), ("pay",)), start=1):
             found.post("traces", traces_protobuf(runs_of(3, path, "support", first=10 * number)))
@@ -52,7 +50,6 @@ def service_of() -> Iterator[Running]:
 
 
 def versioned(number: int, version: str, path: str) -> list[RawSpan]:
-    """Return the spans of a run of a version of the service."""
     resource = Resource.of({"service.name": "shop", "service.version": version})
     return [span._replace(resource=resource) for span in runs(path, first=number)]
 
@@ -62,13 +59,10 @@ Call: TypeAlias = tuple[str, Mapping[str, Any]]
 
 
 def command(*args: object) -> list[str]:
-    """Return the command line of a server."""
     return ["-m", "otel_reliability.cli", "mcp", *map(str, args)]
 
 
 def asked(server: Any, *calls: Call) -> list[Any]:
-    """Connect a client, and return the answer to each call: its object, or the text of an error."""
-
     async def ask() -> list[Any]:
         async with Client(server) as client:
             found = [await client.call_tool(name, dict(args)) for name, args in calls]
@@ -78,13 +72,10 @@ def asked(server: Any, *calls: Call) -> list[Any]:
 
 
 def by_stdio(*args: object) -> Any:
-    """Return the transport to a server that is started with these arguments."""
     return stdio_client(StdioServerParameters(command=sys.executable, args=command(*args), env=ENV))
 
 
 def test_tools_only_read_and_describe_themselves(file: Path) -> None:
-    """Each has a description, and tells clients that it changes nothing."""
-
     async def ask() -> list[Any]:
         async with Client(by_stdio(file)) as client:
             return (await client.list_tools()).tools
@@ -96,7 +87,6 @@ def test_tools_only_read_and_describe_themselves(file: Path) -> None:
 
 
 def test_answers_are_those_of_the_report(file: Path) -> None:
-    """Each number with its runs and its interval, the score with its coverage: as in the JSON report."""
     recording = Recording()
     recording.read(file)
     clerk, support = plain(report_of(recording.close()))["agents"]
@@ -128,7 +118,6 @@ def test_answers_are_those_of_the_report(file: Path) -> None:
 
 
 def test_two_recordings_are_compared(file: Path, tmp_path: Path) -> None:
-    """Number by number, with both sides' runs, and whether the difference is more than chance."""
     old = write_otlp(tmp_path / "old.jsonl", runs(*STEADY))
 
     support, clerk = asked(
@@ -144,7 +133,6 @@ def test_two_recordings_are_compared(file: Path, tmp_path: Path) -> None:
 
 
 def test_two_versions_are_compared(tmp_path: Path) -> None:
-    """Of one recording, and of a service: the same numbers; a version without runs is answered with those there are."""
     spans = [span for number, each in enumerate(VERSIONS, 1) for span in versioned(number, *each)]
     calls: list[Call] = [
         ("compare_versions", {"agent": "support", "before": "1.0", "after": "2.0"}),
@@ -167,7 +155,6 @@ def test_two_versions_are_compared(tmp_path: Path) -> None:
 
 
 def test_target_is_checked_as_by_the_gate(file: Path) -> None:
-    """Held, failed or missing, with value and runs."""
     held, failed, few = asked(
         by_stdio(file),
         ("check_target", {"agent": "support", "target": "retry_explosion<=0"}),
@@ -181,7 +168,6 @@ def test_target_is_checked_as_by_the_gate(file: Path) -> None:
 
 
 def test_errors_say_what_to_do(file: Path) -> None:
-    """A wrong name is answered with the nearest, a wrong target with an example; the server goes on."""
     wrong_agent, wrong_metric, no_baseline, listed = asked(
         by_stdio(file),
         ("explain_score", {"agent": "suport"}),
@@ -197,7 +183,6 @@ def test_errors_say_what_to_do(file: Path) -> None:
 
 
 def test_a_recording_that_grows_is_read_again(tmp_path: Path) -> None:
-    """Within one session of the client."""
     file = write_otlp(tmp_path / "spans.jsonl", runs(*STEADY))
 
     async def ask() -> list[int]:
@@ -214,7 +199,6 @@ def test_a_recording_that_grows_is_read_again(tmp_path: Path) -> None:
 
 
 def test_server_answers_over_http(file: Path) -> None:
-    """Streamable HTTP on an address of this machine; the same answers as over standard input."""
     port = free_port()
     with subprocess.Popen([sys.executable, *command("--http", f"{HOST}:{port}", file)], env=ENV) as process:
         try:
@@ -226,7 +210,6 @@ def test_server_answers_over_http(file: Path) -> None:
 
 
 def test_service_answers_through_its_api(service: Running) -> None:
-    """With --url: lists, reasons, unusual runs, changes and targets come from the running service."""
     api = json.loads(service.get("ui", "/api/v1/agents/shop/support").body)["agents"][0]
 
     listed, explained, unusual, changed, checked, wrong = asked(
@@ -259,7 +242,6 @@ def test_service_answers_through_its_api(service: Running) -> None:
     ],
 )
 def test_bad_usage_is_refused(file: Path, args: tuple[str, ...], message: str) -> None:
-    """Before anything is served."""
     given = [str(file) if arg == "FILE" else arg for arg in args]
     done = subprocess.run([sys.executable, *command(*given)], env=ENV, capture_output=True, text=True, check=False)
 
@@ -268,6 +250,5 @@ def test_bad_usage_is_refused(file: Path, args: tuple[str, ...], message: str) -
 
 
 def test_an_address_that_is_no_service_is_named() -> None:
-    """An invalid address is an error of the user's, with the address in it."""
     with pytest.raises(ReliabilityError, match="does not answer as the service does"):
         RunningService("http://127.0.0.1:no-port", None).lines()

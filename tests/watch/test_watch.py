@@ -35,7 +35,6 @@ PROMISED = 0.002
 
 
 def usual(number: int, calls: int = 3) -> list[AgentSpan]:
-    """The spans of a finished run of so many calls."""
     made = [tool(2 + at, 1, f"search {at}", trace=number, start=at) for at in range(calls)]
     return [*made, agent(1, called="desk", trace=number, end=calls)]
 
@@ -46,7 +45,6 @@ def insisting(number: int, times: int = 20) -> list[AgentSpan]:
 
 
 def engine_with(*agents: str, clock: FakeClock, settings: Settings | None = None) -> Engine:
-    """An engine with finished runs of these agents."""
     engine = Engine(settings, clock=clock, wall=None)
     for first, name in enumerate(agents):
         for number in range(USUAL):
@@ -58,7 +56,6 @@ def engine_with(*agents: str, clock: FakeClock, settings: Settings | None = None
 
 
 def found(engine: Engine, clock: FakeClock, spans: Iterable[AgentSpan]) -> list[Excess]:
-    """What is found when these spans have arrived, a second later."""
     engine.receive(spans)
     clock.advance(1.0)
     engine.tick()
@@ -84,14 +81,12 @@ def test_run_that_repeats_a_failing_call_is_found_while_it_is_open() -> None:
 
 
 def test_unknown_agent_of_a_service_with_several_counts_as_other() -> None:
-    """The greatest run of any of its agents bounds it."""
     clock = FakeClock()
     (excess,) = found(engine_with("desk", "clerk", clock=clock), clock, insisting(900))
     assert (excess.agent.agent, excess.of) == ("__other__", "service")
 
 
 def test_known_agent_without_enough_runs_is_bound_by_settings_only() -> None:
-    """A maximum of few runs is no bound."""
     clock = FakeClock()
     engine = Engine(Settings(watch=WatchSettings(calls=10, tokens=1_000)), clock=clock, wall=None)
     spans = [*insisting(1, 11), model(90, 1, (900, 200)), agent(1, 99, called="new", end=99)]
@@ -111,7 +106,6 @@ def test_trace_whose_root_has_arrived_is_not_assembled_for_it() -> None:
 
 
 def test_usage_of_closed_runs_is_forgotten() -> None:
-    """The gauge is of open runs."""
     clock = FakeClock()
     engine = engine_with("desk", clock=clock)
     assert len(found(engine, clock, insisting(900))) == 1
@@ -166,7 +160,6 @@ class OneOpenRun:
 
 
 def test_ten_thousand_usual_runs_exceed_no_more_than_the_promised_share() -> None:
-    """Recorded runs of two agents, in random order: each is compared with those before it when it is complete."""
     runs = exceeded = 0
     for path in (
         "corpora/swe/sweagent_gpt4_lite_3trials.otlp.jsonl.gz",
@@ -197,20 +190,17 @@ def test_ten_thousand_usual_runs_exceed_no_more_than_the_promised_share() -> Non
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
-    """What is emitted to the global LoggerProvider."""
     processor = Kept()
     monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", loggers(processor))
     return processor
 
 
 def failing(trace: int, times: int) -> list[RawSpan]:
-    """The spans of a run that repeats a failing call, without its root."""
     book = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.arguments": "{}"}
     return [span(2 + at, 1, trace=trace, start=at, attributes={**book, "error.type": "timeout"}) for at in range(times)]
 
 
 def test_service_reports_an_open_run_within_two_seconds(kept: Kept) -> None:
-    """As a log event and a counter, before the run ends."""
     with serving() as running:
         running.post("traces", body_of([one for number in range(1, 1 + USUAL) for one in run_of(number, ["a", "b"])]))
         running.finalize()
@@ -227,7 +217,6 @@ def test_service_reports_an_open_run_within_two_seconds(kept: Kept) -> None:
 
 
 def test_on_excess_is_called_within_two_seconds_and_its_failure_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the one thread of ours, which only a host that registers it has."""
     monkeypatch.setattr(Guard, "loud", False)
     before = threading.active_count()
     calls: list[tuple[Excess, float]] = []
@@ -259,12 +248,10 @@ def test_on_excess_is_called_within_two_seconds_and_its_failure_harms_nobody(mon
 
 
 def insist(tracer: Any) -> None:
-    """Repeat the call that fails."""
     tool_call(tracer, "book", **{"gen_ai.tool.call.arguments": "{}", "error.type": "timeout"})
 
 
 def test_without_on_excess_there_is_no_thread_of_ours() -> None:
-    """Only the gauge of a collection then shows open runs."""
     before = threading.active_count()
     meters = Meters()
     host = provider(ReliabilitySpanProcessor(meter_provider=meters.provider, watch={"calls": 3}))
