@@ -184,7 +184,7 @@ CODES: Final = 1_000_000
 """Distinct step names alive at once that have a character of their own: nearly as many as Unicode has."""
 OTHER_CODE: Final = "\U0010ffff"
 OTHER_STEP: Final = "__other__"
-"""The name of all steps beyond that, which share a character."""
+"""The name of all steps beyond that, which share a character; which steps they are is not remembered."""
 
 
 class PathTable:
@@ -260,8 +260,10 @@ class PathTable:
     def _code(self, name: str) -> str:
         code = self._codes.get(name)
         if code is None:
-            code = self._codes[name] = self._free.pop() if self._free else self._next_code()
-            self._names.setdefault(code, name)
+            code = self._free.pop() if self._free else self._next_code()
+            if code != OTHER_CODE:
+                self._codes[name] = code
+                self._names[code] = name
         return code
 
     def _next_code(self) -> str:
