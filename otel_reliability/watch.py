@@ -203,8 +203,8 @@ class Watch:
 
 
 def _may_go_on(buffer: TraceBuffer) -> bool:
-    """Return whether a run of a trace may go on: its root arrives last. A conversation begins with the event of a prompt."""
-    return is_conversation(buffer.traces[0]) or all(span.parent_id is not None for span in buffer.spans)
+    """Return whether a run of a trace may go on: its root arrives last. A conversation goes on with the next prompt."""
+    return any(map(is_conversation, buffer.traces)) or all(span.parent_id is not None for span in buffer.spans)
 
 
 def usage_of(row: Row) -> dict[str, float]:
