@@ -8,6 +8,8 @@ import pytest
 
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
+from otel_reliability.conventions.adapters.by_name import ByName
+from otel_reliability.conventions.base import Answer, SpanView
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.reader import Reader, threshold
 from otel_reliability.model.span import (
@@ -212,3 +214,20 @@ def test_a_hash_key_from_the_settings_makes_hashes_agree() -> None:
 
     assert Reader(keyed, TABLE).read(raw) == Reader(keyed, TABLE).read(raw)
     assert Reader(keyless, TABLE).read(raw) != Reader(keyless, TABLE).read(raw)
+
+
+def test_answer_that_depends_on_kind_of_span_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The convention is asked about the first spans of a name and kind only."""
+    asked: list[str] = []
+    read_by_name = ByName.read
+
+    def noted(self: ByName, span: SpanView) -> Answer | None:
+        asked.append(span.name)
+        return read_by_name(self, span)
+
+    monkeypatch.setattr(ByName, "read", noted)
+    fresh = Reader(Settings(), TABLE)
+    kinds = [fresh.read(span(name="chat gpt-4", kind=kind)).kind for kind in (KIND_CLIENT, KIND_CONSUMER) * 5]
+
+    assert kinds == [Kind.MODEL, Kind.OTHER] * 5
+    assert len(asked) < 5
