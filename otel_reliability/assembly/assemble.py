@@ -177,13 +177,13 @@ class Assemble:
         for i in members:
             (_, span_id, _, _, since, until, _, kind, failed, facts, own_scope, own_resource, session_here, notes, evaluations,
              _, _, _) = spans[i]  # fmt: skip
+            if notes is not None or evaluations:
+                annotated.append(i)
             if kind is _COMPRESSION:
                 compressed.append(i)
                 continue
             if session_here is not None and session_here[0] < rank:
                 rank, session = session_here
-            if notes is not None or evaluations:
-                annotated.append(i)
             if kind is _OTHER:
                 continue
             if since < start:  # noqa: PLR1730 (a call of `min` costs more)
