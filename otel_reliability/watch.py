@@ -1,8 +1,8 @@
 """Open runs: what each has used so far, against configured bounds and against the finished runs of its agent's window.
 
 Traces that have grown are assembled as they are, the heaviest first, within a budget of processor time. Those whose root has
-arrived are not: nothing in them goes on, and they are assembled when they close. All that is emitted of an open run is that it
-exceeds a bound.
+arrived are not, unless they are part of a conversation: nothing in them goes on, and they are assembled when they close. All that
+is emitted of an open run is that it exceeds a bound.
 """
 
 from __future__ import annotations
