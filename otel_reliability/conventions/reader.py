@@ -485,7 +485,8 @@ class Reader:
     def _asked_again(self, scope: Scope, plan: Plan, span: RawSpan, asked: tuple[Any, ...]) -> Template:
         """Return the template of a span whose plan has none, or whose answer depends on its events."""
         found, is_shared = self.ask(scope, plan, span)
-        size = sum(map(_size, (asked[0], asked[2], *asked[4:]))) if is_shared else 0
+        derived = [one for one in asked[4:] if type(one) is not bool]
+        size = sum(map(_size, (asked[0], asked[2], *derived))) if is_shared else 0
         if is_shared and size <= MAX_ASKED_SIZE:
             self.remember(TEMPLATE_SIZE + size)
             plan.templates[asked] = found
