@@ -1,8 +1,8 @@
 """Open runs: what each has used so far, against configured bounds and against the finished runs of its agent's window.
 
 Traces that have grown are assembled as they are, the heaviest first, within a budget of processor time. Those whose root has
-arrived are not: nothing in them goes on, and they are assembled when they close. All that is emitted of an open run is that it
-exceeds a bound.
+arrived are not, unless they are part of a conversation: nothing in them goes on, and they are assembled when they close. All that
+is emitted of an open run is that it exceeds a bound.
 """
 
 from __future__ import annotations
@@ -203,8 +203,8 @@ class Watch:
 
 
 def _may_go_on(buffer: TraceBuffer) -> bool:
-    """Return whether a run of a trace may go on: its root arrives last. A conversation begins with the event of a prompt."""
-    return is_conversation(buffer.traces[0]) or all(span.parent_id is not None for span in buffer.spans)
+    """Return whether a run of a trace may go on: its root arrives last. A conversation goes on with the next prompt."""
+    return any(map(is_conversation, buffer.traces)) or all(span.parent_id is not None for span in buffer.spans)
 
 
 def usage_of(row: Row) -> dict[str, float]:

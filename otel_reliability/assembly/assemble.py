@@ -169,7 +169,7 @@ class Assemble:
         scope = resource = prompt = definitions = None
         rank, session = (_NO_RANK, None) if root is None else first[12] or (_NO_RANK, None)
         annotated: list[int] = []
-        compressed: list[int] = []
+        compressed = [] if implicit is None else list(implicit.compressions)
         made_of: set[tuple[str | None, ...]] = set()
         senders: set[tuple[str, str, str]] = set()
         rejected: set[int] = set()
@@ -177,13 +177,13 @@ class Assemble:
         for i in members:
             (_, span_id, _, _, since, until, _, kind, failed, facts, own_scope, own_resource, session_here, notes, evaluations,
              _, _, _) = spans[i]  # fmt: skip
+            if notes is not None or evaluations:
+                annotated.append(i)
             if kind is _COMPRESSION:
                 compressed.append(i)
                 continue
             if session_here is not None and session_here[0] < rank:
                 rank, session = session_here
-            if notes is not None or evaluations:
-                annotated.append(i)
             if kind is _OTHER:
                 continue
             if since < start:  # noqa: PLR1730 (a call of `min` costs more)
@@ -271,6 +271,7 @@ class Assemble:
             result = outcome.observed(tree, root, members, self._outcome)
         made_of.update([("model", call[0]) for call in model_calls if call[0] is not None and not call[3]])
         trace_id = first[0]
+        span_count = len(members) + (0 if implicit is None else len(implicit.compressions))
         root_id = first[1] if implicit is None else implicit.span_id_in(trace_id)
         return _tuple(Run, (
             f"{trace_id.hex()}-{root_id.hex()}", trace_id, root_id if implicit is None else None, key, session,
@@ -279,7 +280,7 @@ class Assemble:
             implicit is not None and implicit.incomplete, start, end, path, tools, tool_calls, model_calls,
             tokens_in, tokens_out, pressure, arguments_known, result.outcome, result.source, notes.confidence,
             notes.cost if notes.cost is not None else cost, notes.violations, evaluations,
-            weight(first[16], trace_id) if first[16] else 1, len(members), CloseReason.ROOT,
+            weight(first[16], trace_id) if first[16] else 1, span_count, CloseReason.ROOT,
             self._fingerprints_of((frozenset(senders), frozenset(made_of))),
             _compressions(tree, compressed, actors) if compressed else (),
         ))  # fmt: skip

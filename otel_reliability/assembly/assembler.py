@@ -56,7 +56,7 @@ _CLOSED, _FINAL = RunChange.CLOSED, RunChange.FINAL
 MAX_OPEN_PER_TRACE: Final = 10_000
 
 
-class OpenSpans(OrderedDict[TraceId, tuple[float, dict[SpanId, SpanId | None]]]):
+class OpenSpansByTrace(OrderedDict[TraceId, tuple[float, dict[SpanId, SpanId | None]]]):
     """Open spans by trace, with their parents, and when the last of them started."""
 
     def open(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> None:
@@ -93,7 +93,7 @@ class Assembler:
         self.accounts: Counter[Account] = Counter()
         self._times, self._limits = settings.assembly, settings.limits
         self._assemble = Assemble(settings)
-        self._opened = OpenSpans()
+        self._opened = OpenSpansByTrace()
         self._final = FinalRuns(settings.outcome)
         self._buffers = Buffers(settings)
         self._evaluations = WaitingEvaluations(self._limits.evaluations, self.accounts, self._give, self.spans)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from otel_reliability.assembly.closed_traces import RUN_KEYS, ClosedIds
@@ -27,13 +27,15 @@ class ImplicitRun(NamedTuple):
     """Work that becomes a run without a root.
 
     `anchor` stands in for the root: the missing parent, or the topmost span. `members`: indices of the spans, in order.
-    `incomplete`: its local parent is missing. `agent`: the name of the trace's only agent.
+    `incomplete`: its local parent is missing. `agent`: the name of the trace's only agent. `compressions`: indices of spans that
+    are compressions of its context, and no members.
     """
 
     anchor: SpanRef
     members: list[int]
     agent: str | None
     incomplete: bool
+    compressions: Sequence[int] = ()
 
     def span_id_in(self, trace_id: TraceId) -> SpanId:
         """Return the id that stands in for the root's span id; an anchor in another trace gets an id of its own."""
@@ -59,8 +61,8 @@ class Orphans(NamedTuple):
 
 
 class _Group:
-    """The orphans of a unit. `tops`: the topmost; `members`: those that a run would consist of; `start`, `end`: of all that lies
-    in the unit.
+    """The orphans of a unit. `tops`: the topmost; `members`, `compressions`: those that a run would consist of; `start`, `end`:
+    of all that lies in the unit.
     """
 
     def __init__(self, anchor: SpanRef, span: AgentSpan) -> None:
@@ -68,6 +70,7 @@ class _Group:
         self.has_gap = False
         self.tops: list[int] = []
         self.members: list[int] = []
+        self.compressions: list[int] = []
 
 
 def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
@@ -95,9 +98,9 @@ def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
                 anchors[group.anchor] = group.members[0]
                 linked.update(dict.fromkeys(group.tops, hosts[group.anchor]))
             elif group.has_gap:
-                implicit.append(ImplicitRun(group.anchor, group.members, only, incomplete=True))
+                implicit.append(ImplicitRun(group.anchor, group.members, only, True, group.compressions))
             elif not is_beside_agent and any(_is_own_call(spans[i]) for i in group.members):
-                implicit.append(ImplicitRun(group.anchor, group.members, None, incomplete=False))
+                implicit.append(ImplicitRun(group.anchor, group.members, None, False, group.compressions))
             else:
                 unclaimed.update(dict.fromkeys(group.members, BESIDE_AGENT if is_beside_agent else NO_AGENT))
     anchors.update({run.anchor: run.members[0] for run in implicit})
@@ -128,6 +131,8 @@ def _groups(tree: SpanTree) -> Iterable[_Group]:
             group.tops.append(i)
         if spans[i].kind in WORK or spans[i].kind is Kind.CHAIN:
             group.members.append(i)
+        elif spans[i].kind is Kind.COMPRESSION:
+            group.compressions.append(i)
     for i, unit in enumerate(units):
         if unit in groups and is_kept(spans[i]):
             group = groups[unit]

@@ -20,32 +20,32 @@ _FAIL: Final = frozenset({"fail", "failed", "failure", "incorrect", "false", "no
 _SCORE_THRESHOLD: Final = 0.5
 
 
-class Result(NamedTuple):
+class RunOutcome(NamedTuple):
     """An outcome and its source: the attribute, evaluation or rule that decided."""
 
     outcome: Outcome
     source: str
 
 
-_COMPLETED: Final = Result(Outcome.COMPLETED, "end")
-_BY_STATUS: Final = Result(Outcome.SUCCESS, "status")
+_COMPLETED: Final = RunOutcome(Outcome.COMPLETED, "end")
+_BY_STATUS: Final = RunOutcome(Outcome.SUCCESS, "status")
 
 
-def reported(notes: Notes, evaluations: Iterable[Evaluation], settings: OutcomeSettings) -> Result | None:
+def reported(notes: Notes, evaluations: Iterable[Evaluation], settings: OutcomeSettings) -> RunOutcome | None:
     """Return what users and evaluators report, which precedes every sign of the spans themselves."""
     if notes.success is not None:
-        return Result(_outcome(notes.success), "reliability.run.success")
+        return RunOutcome(_outcome(notes.success), "reliability.run.success")
     if notes.reward is not None:
-        return Result(_outcome(notes.reward >= settings.reward_threshold), "reliability.run.reward")
+        return RunOutcome(_outcome(notes.reward >= settings.reward_threshold), "reliability.run.reward")
     by_name = {evaluation.name: evaluation for evaluation in evaluations}
     for name in settings.evaluations:
         passed = _passed(by_name[name]) if name in by_name else None
         if passed is not None:
-            return Result(_outcome(passed), f"evaluation:{name}")
+            return RunOutcome(_outcome(passed), f"evaluation:{name}")
     return None
 
 
-def observed(tree: SpanTree, root: Invocation | None, members: Sequence[int], settings: OutcomeSettings) -> Result:
+def observed(tree: SpanTree, root: Invocation | None, members: Sequence[int], settings: OutcomeSettings) -> RunOutcome:
     """Return the outcome by the run's spans: errors of the root and of the last invocations in it, limits, and errors that its
     scope hides. `root` is None for implicit runs.
     """
@@ -56,17 +56,17 @@ def observed(tree: SpanTree, root: Invocation | None, members: Sequence[int], se
     last, hides_failure = root, False
     while node is not None:
         if node.span[8]:
-            return Result(Outcome.FAILURE, "root_error" if node is root else "agent_error")
+            return RunOutcome(Outcome.FAILURE, "root_error" if node is root else "agent_error")
         last, hides_failure = node, hides_failure or node.facts.hides_failure
         node = _last_inside(node)
     if root.facts.limit_reached or last.facts.limit_reached:
-        return Result(Outcome.FAILURE, "limit")
+        return RunOutcome(Outcome.FAILURE, "limit")
     if root.facts.expects_finish and not any(
         isinstance(facts := spans[i].facts, ToolFacts) and facts.finish for i in root.steps
     ):
-        return Result(Outcome.FAILURE, "limit")
+        return RunOutcome(Outcome.FAILURE, "limit")
     if hides_failure and _has_failed(tree, [i for i in members if spans[i].kind in STEPS]):
-        return Result(Outcome.FAILURE, "last_step_error")
+        return RunOutcome(Outcome.FAILURE, "last_step_error")
     return _BY_STATUS if settings.fallback == "status" else _COMPLETED
 
 
@@ -78,11 +78,11 @@ def _last_inside(node: Invocation) -> Invocation | None:
     return max(inside, key=lambda one: one.at) if inside else None
 
 
-def _without_root(tree: SpanTree, members: Sequence[int]) -> Result:
+def _without_root(tree: SpanTree, members: Sequence[int]) -> RunOutcome:
     """The outcome of a run whose root never arrived: its last topmost span may report a failure, nothing a success."""
     if _has_failed(tree, [i for i in members if tree.kept_above(i) == NONE]):
-        return Result(Outcome.FAILURE, "orphan_error")
-    return Result(Outcome.UNKNOWN, "none")
+        return RunOutcome(Outcome.FAILURE, "orphan_error")
+    return RunOutcome(Outcome.UNKNOWN, "none")
 
 
 def _has_failed(tree: SpanTree, spans: Sequence[int]) -> bool:

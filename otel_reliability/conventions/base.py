@@ -87,7 +87,7 @@ class Answer(NamedTuple):
     fails_with_call: bool = False
 
 
-class Event(NamedTuple):
+class EventAnswer(NamedTuple):
     """An answer of a convention about a log event: the agent span that it stands for.
 
     - `conversation`: the id of the session; None: the event adds to the model call in whose span it was written. `prompt`: the
@@ -195,6 +195,6 @@ class Convention(Protocol):
         """Return what the span is, or None where this convention does not know it."""
         ...
 
-    def read_event(self, log: RawLog) -> Event | None:
+    def read_event(self, log: RawLog) -> EventAnswer | None:
         """Return what a log event of its scopes stands for, or None where that is nothing."""
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel_reliability.conventions.base import Event
+from otel_reliability.conventions.base import EventAnswer
 from otel_reliability.model.span import (
     BY_TIME,
     KIND_UNSPECIFIED,
@@ -21,7 +21,7 @@ from otel_reliability.model.span import (
 )
 
 
-def spans_of(log: RawLog, event: Event, facts: Facts | None, sender: Resource) -> list[AgentSpan]:
+def spans_of(log: RawLog, event: EventAnswer, facts: Facts | None, sender: Resource) -> list[AgentSpan]:
     """Return the span of an event; after that of a call that started a conversation, the first one of that conversation.
 
     `facts` are those of the event with their calls hashed. The details of a model call are a span below the one that they were

@@ -63,7 +63,7 @@ Arguments: TypeAlias = "tuple[bytes | None, bytes | None]"
 """The hash of a call's arguments and that of what it changes."""
 
 
-class Result(NamedTuple):
+class HashedResult(NamedTuple):
     """The hash of a result's content, whether the call failed by it, the word by which it begins like an error, and whether
     the call failed by a pattern of the user.
     """
@@ -117,7 +117,13 @@ class Hasher:
         return self.hashed_call(name, call_id, self.arguments_of(name)(arguments), self.result(result), failed=failed)
 
     def hashed_call(
-        self, name: str | None, call_id: str | None, arguments: Arguments | None, result: Result | None, *, failed: bool
+        self,
+        name: str | None,
+        call_id: str | None,
+        arguments: Arguments | None,
+        result: HashedResult | None,
+        *,
+        failed: bool,
     ) -> Call:
         """A tool call of what `arguments_of` and `result` return, None where the span holds no such value."""
         digest, effect = arguments or (None, None)
@@ -153,13 +159,13 @@ class Hasher:
         given = cast("Mapping[str, Any]", meant).get(argument) if isinstance(meant, Mapping) else None
         return None if given is None else self.value(given)
 
-    def result(self, result: object) -> Result | None:
+    def result(self, result: object) -> HashedResult | None:
         """Return what a result says of its call: its envelope or a pattern of the user may say that the call failed."""
         if result is None:
             return None
         content, failed = content_of(result)
         is_soft = self._matches(content)
-        return Result(self.value(content), failed or is_soft, error_word(content), is_soft)
+        return HashedResult(self.value(content), failed or is_soft, error_word(content), is_soft)
 
     def value(self, value: object) -> bytes | None:
         """The hash of a value, or None where it is absent or redacted.

@@ -18,9 +18,9 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from otel_reliability.config import Settings, ToolSettings
 from otel_reliability.conventions import evaluations, fingerprints, notes, values
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, Own, SpanView, itself
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, EventAnswer, Own, SpanView, itself
 from otel_reliability.conventions.events import spans_of
-from otel_reliability.conventions.hashing import Hasher, Result
+from otel_reliability.conventions.hashing import HashedResult, Hasher
 from otel_reliability.conventions.mapping import Mapped, OwnSpans
 from otel_reliability.model.span import (
     BY_TIME,
@@ -269,7 +269,7 @@ def _hashed(read: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[
     return hashed
 
 
-def _is_soft_error(result: Result | None) -> bool:
+def _is_soft_error(result: HashedResult | None) -> bool:
     return result is not None and result.is_soft_error
 
 
@@ -474,7 +474,7 @@ class Reader:
                 found.extend(spans_of(log, read[1], facts, self._sender_of(log.resource)))
         return found
 
-    def event_of(self, log: RawLog) -> tuple[str, Event] | None:
+    def event_of(self, log: RawLog) -> tuple[str, EventAnswer] | None:
         """Return the name of the convention that reads an event, and what the event stands for; None where none reads it."""
         for convention in self._event_conventions:
             if log.scope.startswith(convention.event_scopes):
@@ -485,7 +485,8 @@ class Reader:
     def _asked_again(self, scope: Scope, plan: Plan, span: RawSpan, asked: tuple[Any, ...]) -> Template:
         """Return the template of a span whose plan has none, or whose answer depends on its events."""
         found, is_shared = self.ask(scope, plan, span)
-        size = sum(map(_size, (asked[0], *asked[2:]))) if is_shared else 0
+        derived = [one for one in asked[4:] if type(one) is not bool]
+        size = sum(map(_size, (asked[0], asked[2], *derived))) if is_shared else 0
         if is_shared and size <= MAX_ASKED_SIZE:
             self.remember(TEMPLATE_SIZE + size)
             plan.templates[asked] = found

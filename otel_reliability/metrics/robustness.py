@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.outcomes import passes
+from otel_reliability.metrics._support.groups import passes
 from otel_reliability.metrics._support.sums import mean_of_present
 from otel_reliability.metrics.base import DEFAULTS, OUTCOME, Composite, Metric, noted
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading

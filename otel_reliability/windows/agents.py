@@ -15,8 +15,7 @@ from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.record import pack_run, unpack_run
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
-from otel_reliability.windows.row_store import end_in, order_of, run_id_in
-from otel_reliability.windows.rows import PathTable, row_of
+from otel_reliability.windows.rows import PathTable, end_in, order_of, row_of, run_id_in
 from otel_reliability.windows.window import AgentWindow
 
 HASHES: Final = ToolCall._fields.index("arguments")
@@ -37,7 +36,7 @@ class RecentRuns:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._records: list[bytes] = []
-        """The order of each run (`row_store.order_of`), and behind it the run if it is packed."""
+        """The order of each run (`rows.order_of`), and behind it the run if it is packed."""
         self._runs: list[Run | None] = []
         """Each run that is not packed."""
         self._dictionary = b""

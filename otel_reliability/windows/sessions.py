@@ -212,7 +212,7 @@ MAX_TRACES: Final = 1_000_000
 """Runs of all sessions that are remembered."""
 
 
-class Session:
+class SessionTraces:
     """The traces of one conversation by run id, and the engine's time of its last change."""
 
     __slots__ = ("touched", "traces")
@@ -275,8 +275,8 @@ class Sessions:
         self._settings = settings
         self._known = known
         self._weights = weights_of(settings.sessions.weights)
-        self._open: OrderedDict[SessionKey, Session] = OrderedDict()
-        self._closed: OrderedDict[SessionKey, Session] = OrderedDict()
+        self._open: OrderedDict[SessionKey, SessionTraces] = OrderedDict()
+        self._closed: OrderedDict[SessionKey, SessionTraces] = OrderedDict()
         self._late: dict[SessionKey, None] = {}
         self._early: list[SessionEvent] = []
         self._recent: dict[AgentKey, RecentSessions] = {}
@@ -371,7 +371,7 @@ class Sessions:
             kept.clear()
         self.traces = 0
         for key, session_id, (closed, touched, traces) in sessions:
-            session = Session(touched)
+            session = SessionTraces(touched)
             for *facts, derived in traces:
                 trace = Trace._make((*facts, tuple(derived)))
                 session.traces[trace.run_id] = trace
@@ -383,7 +383,7 @@ class Sessions:
 
     # --- Runs in and out ----------------------------------------------------------------------------------------------
 
-    def _find(self, key: SessionKey | None) -> Session | None:
+    def _find(self, key: SessionKey | None) -> SessionTraces | None:
         return None if key is None else self._open.get(key) or self._closed.get(key)
 
     def _put_in(self, run: Run, now: float) -> None:
@@ -398,7 +398,7 @@ class Sessions:
         else:
             session = self._open.get(key)
             if session is None:
-                session = self._open[key] = Session(now)
+                session = self._open[key] = SessionTraces(now)
             self._open.move_to_end(key)
         session.touched = now
         self._touched.add(key)
@@ -442,7 +442,7 @@ class Sessions:
             events.append(self._event(key, session, first=True))
         return sorted(events, key=lambda event: (event.closed.end_ns, event.closed.session_id, event.key))
 
-    def _event(self, key: SessionKey, session: Session, *, first: bool) -> SessionEvent:
+    def _event(self, key: SessionKey, session: SessionTraces, *, first: bool) -> SessionEvent:
         agent, session_id = key
         self._touched.add(key)
         traces = tuple(session.sorted())

@@ -1,7 +1,8 @@
-"""One window of one agent: its rows, and the metrics about them."""
+"""One window of one agent: which of its runs are in it, and the metrics about them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Container, Iterable, Mapping, MutableSequence
 from typing import Final, TypeAlias, cast
@@ -15,8 +16,7 @@ from otel_reliability.metrics.stability.score import PartCost, Score
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome, Run
-from otel_reliability.windows.row_store import RowRange
-from otel_reliability.windows.rows import PathTable, row_of
+from otel_reliability.windows.rows import PathTable, RowStore, end_in, order_of, row_of
 
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
 Series: TypeAlias = list[tuple[MetricSpec, Attributes, Reading]]
@@ -39,6 +39,188 @@ MAX_SETTINGS: Final = 16
 _SUCCESS: Final = Outcome.SUCCESS
 _KNOWN: Final = UNDISTURBED | OUTCOME
 _empty: dict[int, tuple[Settings, tuple[Metric | Derived, ...]]] = {}
+
+
+class RowRange(ABC):
+    """The runs of one agent that are in one window now.
+
+    They are the n with the greatest (end time, run id); with a period p, those of them in (T − p, T], T being the greatest end of
+    the agent's runs. Time stands still while no run comes: the clock never empties a window.
+
+    The window is the part of the sorted rows from `_start` on. Rows below are spares: they return when a run of the window is
+    withdrawn. Only runs in `reopenable` can be withdrawn, so spares are kept until n final rows are above them, and, with a
+    period, those that the window would hold if T were the latest end of a final run. Hence which rows count is a function of
+    the rows, not of their order of arrival.
+
+    A subclass defines what happens when a row enters (`add`) and leaves (`evict`). Rows that the window keeps no more are
+    appended to `dropped`.
+    """
+
+    __slots__ = (
+        "_dropped",
+        "_final_ns",
+        "_forgotten",
+        "_kept",
+        "_last",
+        "_open",
+        "_period_ns",
+        "_reopenable",
+        "_start",
+        "refused",
+    )
+
+    def __init__(
+        self, window: WindowSettings, max_rows: int, reopenable: Container[str], dropped: MutableSequence[Row]
+    ) -> None:
+        self._last = max_rows if window.last is None else min(window.last, max_rows)
+        self._period_ns = None if window.period is None else round(window.period * 1e9)
+        self._reopenable = reopenable
+        self._dropped = dropped
+        self._kept = RowStore()
+        self._start = 0
+        self._open = 0
+        """Number of kept rows in `reopenable`."""
+        self._forgotten = 0
+        self._final_ns: int | None = None
+        self.refused = 0
+        """Runs that came too late to count: they sorted below the window and its spares."""
+
+    @abstractmethod
+    def add(self, row: Row) -> None:
+        """Count the row from now on."""
+
+    @abstractmethod
+    def evict(self, row: Row) -> None:
+        """Count the row, which was added, no more."""
+
+    # --- Reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def runs(self) -> int:
+        """Number of runs in the window, under any condition."""
+        return len(self._kept) - self._start
+
+    @property
+    def spares(self) -> int:
+        """Number of runs kept below the window, in case one of it is withdrawn."""
+        return self._start
+
+    @property
+    def newest_ns(self) -> int | None:
+        """End of the last run; None without a run."""
+        return self._kept.end_ns(len(self._kept) - 1) if len(self._kept) else None
+
+    @property
+    def turnover(self) -> int:
+        """Number of runs, not counting refused ones, that newer runs have replaced."""
+        return self._start + self._forgotten - self.refused
+
+    def rows(self) -> list[Row]:
+        """Return the rows in the window, by (end time, run id)."""
+        return self._kept.rows(self._start)
+
+    def kept(self) -> list[Row]:
+        """Return the rows in the window, and the spares before them."""
+        return self._kept.rows()
+
+    def find(self, run_id: str, order: bytes | None = None) -> Row | None:
+        """Return the row of a run of that order (None: whatever its end), in the window or a spare; None without one."""
+        at = self._kept.find(run_id) if order is None else self._kept.index(order)
+        return None if at is None else self._kept.row(at)
+
+    def keeps(self, order: bytes) -> bool:
+        """Return whether the row of this order is kept, in the window or as a spare."""
+        return self._kept.index(order) is not None
+
+    def counts(self, row: Row) -> bool:
+        """Return whether a row is in the window, and no spare."""
+        at = self._kept.index(order_of(row.end_ns, row.run_id))
+        return at is not None and at >= self._start
+
+    # --- Changes ------------------------------------------------------------------------------------------------------
+
+    def insert(self, row: Row, order: bytes | None = None) -> bool:
+        """Insert the row of a closed run; False: it sorts below all rows worth keeping, and was refused.
+
+        `order` is its order, where that is known already.
+        """
+        at = self._kept.insert(row, order or order_of(row.end_ns, row.run_id))
+        self._open += row.run_id in self._reopenable
+        if at <= self._start:
+            self._start += 1  # `_move` lets it enter if the window begins there
+        else:
+            self.add(row)
+        accepted = at >= self._move()
+        self.refused += not accepted
+        return accepted
+
+    def remove(self, order: bytes) -> None:
+        """Remove the run of this order, which was withdrawn, or is about to be closed again; do nothing if it is not here."""
+        at = self._kept.index(order)
+        if at is None:
+            return
+        if at >= self._start:
+            self.evict(self._kept.row(at))
+        else:
+            self._start -= 1
+        self._drop(at, 1)
+        self._move()
+
+    def finalize(self, order: bytes) -> None:
+        """Note that the run of this order is final: it is no longer in `reopenable`."""
+        if self._kept.index(order) is None:
+            return
+        self._open -= 1
+        end_ns = end_in(order)
+        self._final_ns = end_ns if self._final_ns is None else max(end_ns, self._final_ns)
+        self._drop_spent()
+
+    def _move(self) -> int:
+        """Let rows leave or return until the window begins where it should; return the number of rows dropped."""
+        kept, begin = self._kept, self._begin()
+        while self._start < begin:
+            self.evict(kept.row(self._start))
+            self._start += 1
+        while self._start > begin:
+            self._start -= 1
+            self.add(kept.row(self._start))
+        return self._drop_spent()
+
+    def _begin(self) -> int:
+        """Return the index of the first row that should be in the window."""
+        kept = self._kept
+        begin = max(len(kept) - self._last, 0)
+        if self._period_ns is None or not len(kept):
+            return begin
+        return max(begin, kept.after(kept.end_ns(len(kept) - 1) - self._period_ns))
+
+    def _drop_spent(self) -> int:
+        """Drop the spares that can never be in the window again; return their number."""
+        spent = self._spent() if self._start else 0
+        if spent:
+            self._drop(0, spent)
+            self._start -= spent
+            self._forgotten += spent
+        return spent
+
+    def _spent(self) -> int:
+        """Return the number of spares, from the first, above which n final rows are (and, with a period, that are too old)."""
+        kept, most, reopenable, period_ns = self._kept, self._last, self._reopenable, self._period_ns
+        horizon = None if period_ns is None or self._final_ns is None else self._final_ns - period_ns
+        final = len(kept) - self._open
+        if final < most and horizon is None:
+            return 0
+        for at in range(self._start):
+            final -= kept.run_id(at) not in reopenable
+            if final < most and (horizon is None or kept.end_ns(at) > horizon):
+                return at
+        return self._start
+
+    def _drop(self, first: int, number: int) -> None:
+        rows = self._kept.rows(first, first + number)
+        self._open -= sum([row.run_id in self._reopenable for row in rows])
+        self._dropped.extend(rows)
+        self._kept.delete(first, number)
 
 
 class AgentWindow(RowRange):

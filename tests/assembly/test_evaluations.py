@@ -8,9 +8,9 @@ from otel_reliability.assembly import evaluations
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.evaluations import WAIT
 from otel_reliability.config import LimitSettings, Settings
-from otel_reliability.model.span import Evaluation
-from otel_reliability.testing import agent, tool, trace_id
-from tests.assembly.rebuilding import Watched, used
+from otel_reliability.model.span import CompressionFacts, Evaluation, Kind, Notes
+from otel_reliability.testing import agent, agent_span, tool, trace_id
+from tests.assembly.rebuilding import Watched, run_of, used
 
 GOOD = Evaluation("success", 1.0, None, 1)
 OF_A_TRACE = [GOOD._replace(trace_id=trace_id(number)) for number in (1, 2)]
@@ -80,3 +80,11 @@ def test_the_first_final_runs_are_dropped_beyond_the_limit(monkeypatch: pytest.M
 
     assert [run.trace_id for _, run in assembler.wait(1)] == [trace_id(2)]
     assert assembler.assembler.accounts["evaluation_late", ""] == 1
+
+
+def test_notes_of_compression_count_with_and_without_evaluation() -> None:
+    """Notes on a compression of the context are of its run, whether or not an evaluation arrives apart."""
+    noted = agent_span(Kind.COMPRESSION, CompressionFacts(), 2, 1)._replace(notes=Notes(task_id="refund"))
+    evaluation = Evaluation("tone", 1.0, None, 1, trace_id(1))
+    for apart in ((), (evaluation,)):
+        assert run_of(noted, agent(1), *apart).task_id == "refund"

@@ -8,6 +8,7 @@ import pytest
 
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.reader import Reader, threshold
 from otel_reliability.model.span import (
@@ -212,3 +213,39 @@ def test_a_hash_key_from_the_settings_makes_hashes_agree() -> None:
 
     assert Reader(keyed, TABLE).read(raw) == Reader(keyed, TABLE).read(raw)
     assert Reader(keyless, TABLE).read(raw) != Reader(keyless, TABLE).read(raw)
+
+
+class Asked(Convention):
+    """A convention that counts how often it is asked; its answer depends on the kind of a span, or on a mark found in a value."""
+
+    name = "asked"
+    keys = frozenset({"text"})
+
+    def __init__(self, *, by_kind: bool) -> None:
+        self.by_kind, self.times = by_kind, 0
+
+    def read(self, span: SpanView) -> Answer:
+        """A model call, or nothing."""
+        self.times += 1
+        is_model = span.span_kind == KIND_CLIENT if self.by_kind else span.found_in("text", is_marked)
+        return Answer(Kind.MODEL) if is_model else NOTHING
+
+
+def is_marked(text: str) -> bool:
+    """A reader of a value that differs from span to span."""
+    return text.endswith("!")
+
+
+@pytest.mark.parametrize("by_kind", [True, False])
+def test_answer_by_kind_or_by_what_is_found_in_value_is_remembered(by_kind: bool) -> None:
+    """The convention is asked about the first spans only."""
+    convention = Asked(by_kind=by_kind)
+    reader = Reader(Settings(), [convention])
+    spans = [
+        span(kind=kind, attributes={"text": f"{number}{mark}"})
+        for number in range(5)
+        for kind, mark in ((KIND_CLIENT, "!"), (KIND_CONSUMER, ""))
+    ]
+
+    assert [reader.read(one).kind for one in spans] == [Kind.MODEL, Kind.OTHER] * 5
+    assert convention.times < 5

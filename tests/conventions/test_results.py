@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.conventions.hashing import HashedResult, Hasher
 from otel_reliability.conventions.results import content_of, error_word
 from otel_reliability.model.span import RawSpan
 from otel_reliability.testing import span
@@ -18,6 +18,13 @@ from tests.conventions.reading import run
 
 KIND = "openinference.span.kind"
 LANGCHAIN = "openinference.instrumentation.langchain"
+
+
+def hashed(hasher: Hasher, result: object) -> HashedResult:
+    """A result that is present."""
+    found = hasher.result(result)
+    assert found is not None
+    return found
 
 
 def message(content: str, call_id: str, status: str = "success") -> dict[str, Any]:
@@ -60,10 +67,10 @@ every_envelope = pytest.mark.parametrize("envelope", ENVELOPES)
 def test_equal_results_are_equal_in_any_envelope(envelope: Callable[[str, str, str], str], content: str) -> None:
     """The hash is that of the content, whatever ids stand around it; a mark of failure is read."""
     hasher = Hasher(b"key", ["^never"])
-    plain = hasher.result(content)[0]
+    plain = hashed(hasher, content).digest
 
-    assert hasher.result(envelope(content, "call_1", "success"))[:2] == (plain, False)
-    assert hasher.result(envelope(content, "call_2", "error"))[:2] == (plain, True)
+    assert hashed(hasher, envelope(content, "call_1", "success"))[:2] == (plain, False)
+    assert hashed(hasher, envelope(content, "call_2", "error"))[:2] == (plain, True)
 
 
 def test_adk_wraps_results() -> None:
@@ -96,8 +103,8 @@ def test_patterns_of_soft_errors_see_the_content(envelope: Callable[[str, str, s
     """`^Error:` works, because the content begins so, whatever begins the envelope."""
     hasher = Hasher(b"key", ["^Error:"])
 
-    assert hasher.result(envelope("Error: no such order", "call_1", "success"))[1]
-    assert not hasher.result(envelope("No Error: all is well", "call_1", "success"))[1]
+    assert hashed(hasher, envelope("Error: no such order", "call_1", "success")).failed
+    assert not hashed(hasher, envelope("No Error: all is well", "call_1", "success")).failed
 
 
 @pytest.mark.parametrize(

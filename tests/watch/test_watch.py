@@ -14,7 +14,7 @@ from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.config import Settings, WatchSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import Run, RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, RawSpan
+from otel_reliability.model.span import BY_TIME, AgentSpan, RawSpan, trace_of
 from otel_reliability.processor import ReliabilitySpanProcessor
 from otel_reliability.report.recording import Recording
 from otel_reliability.telemetry.guard import Guard
@@ -78,6 +78,17 @@ def test_run_that_repeats_a_failing_call_is_found_while_it_is_open() -> None:
     assert [one.kind for one in found(engine, clock, insisting(900, 30)[20:])] == ["calls"], "each kind once"
     assert engine.watched.most_extreme[excess.agent]["failing_streak"] == 29 / 5
     assert [run_id for run_id, _ in engine.watched.exceeding(excess.agent)] == [excess.run.run_id]
+
+
+def test_conversation_is_watched_after_its_first_prompt_is_answered() -> None:
+    """Each prompt is a trace of its own, whose root arrives last; the conversation goes on."""
+    clock = FakeClock()
+    engine = engine_with("desk", clock=clock)
+    conversation = trace_of("a conversation of two prompts"), BY_TIME
+    first, second = ([one._replace(link=conversation) for one in spans] for spans in (usual(900), insisting(901)))
+
+    assert found(engine, clock, first) == []
+    assert {excess.kind for excess in found(engine, clock, second)} == {"failing_streak", "calls"}
 
 
 def test_unknown_agent_of_a_service_with_several_counts_as_other() -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
-from otel_reliability.windows.row_store import RowRange
 from otel_reliability.windows.rows import PathTable, row_of
+from otel_reliability.windows.window import RowRange
 from tests.metrics import laws
 from tests.metrics.reference import NAIVE, naive
 from tests.windows.runs import KEY, closed, final, histories, revised, run, state_of, withdrawn
@@ -126,10 +126,10 @@ def does_nothing(*_: object) -> None:
 @pytest.mark.parametrize(
     ("place", "bug"),
     [
-        ("row_store.RowRange._spent", spent_at_once),
-        ("row_store.RowRange._spent", spent_too_soon),
-        ("row_store.RowRange._begin", begins_early),
-        ("row_store.RowRange.remove", does_nothing),
+        ("window.RowRange._spent", spent_at_once),
+        ("window.RowRange._spent", spent_too_soon),
+        ("window.RowRange._begin", begins_early),
+        ("window.RowRange.remove", does_nothing),
         ("agents.AgentRegistry._forget_if_empty", does_nothing),
     ],
 )

@@ -57,6 +57,18 @@ def test_steps_beyond_the_limit_share_a_code() -> None:
     assert table.intern(("e",)).code == OTHER_CODE
 
 
+def test_names_beyond_the_limit_are_not_remembered() -> None:
+    """A name that shared a character gets one of its own once there is a free one, also while another name still shares it."""
+    table = PathTable(limit=2)
+    first, second, kept = (table.intern((name,)) for name in "abc")
+    table.release(table.intern(("d",)))
+    table.release(first)
+    table.release(second)
+    assert table.intern(("e",)).code in first.code + second.code
+    assert table.intern(("d",)).code in first.code + second.code
+    assert (kept.code, kept.names) == (OTHER_CODE, (OTHER_STEP,))
+
+
 def test_no_code_is_half_a_character() -> None:
     """Surrogates are no characters, so they are left out."""
     table = PathTable()

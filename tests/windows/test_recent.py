@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from otel_reliability.model.run import Run
 from otel_reliability.testing import run
 from otel_reliability.windows.agents import RecentRuns
-from otel_reliability.windows.row_store import order_of
+from otel_reliability.windows.rows import order_of
 from tests.windows.runs import model_call
 
 LIMIT = 4

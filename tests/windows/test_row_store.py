@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from otel_reliability.model.row import Row
 from otel_reliability.testing import row
-from otel_reliability.windows.row_store import RowStore, order_of
-from otel_reliability.windows.rows import PathTable, row_of
+from otel_reliability.windows.rows import PathTable, RowStore, order_of, row_of
 from tests.windows.runs import runs
 
 IDS = st.one_of(

@@ -1,7 +1,7 @@
 """Claude Code: its log events, and its own spans `claude_code.*`.
 
 Source: recordings of Claude Code 2.1.330 (CLAUDE_CODE_ENABLE_TELEMETRY=1; spans: CLAUDE_CODE_ENHANCED_TELEMETRY_BETA=1) and its
-monitoring documentation. Input tokens there exclude the cached part. A failure is told by the `.execution` child of a tool, a
+monitoring documentation. Input tokens there exclude the cached part. A failure is reported by the `.execution` child of a tool, a
 refused call by its `.blocked_on_user` child; the tool's own status is always unset.
 """
 
@@ -16,7 +16,7 @@ from otel_reliability.conventions.base import (
     NOTHING,
     Answer,
     Convention,
-    Event,
+    EventAnswer,
     SpanView,
     own,
     own_of_all,
@@ -77,7 +77,7 @@ class ClaudeCode(Convention):
             return Answer(Kind.TOOL, RejectionFacts())
         return NOTHING
 
-    def read_event(self, log: RawLog) -> Event | None:
+    def read_event(self, log: RawLog) -> EventAnswer | None:
         """Read by event name."""
         given = log.attributes
         session = values.identifier(given.get("session.id"))
@@ -88,7 +88,7 @@ class ClaudeCode(Convention):
         identity = given.get("event.sequence"), given.get("tool_use_id"), given.get(REQUEST_ID)
         match log.name.removeprefix(PREFIX):
             case "user_prompt":
-                return Event(Kind.AGENT, InvocationFacts(name=AGENT), session, identity, prompt)
+                return EventAnswer(Kind.AGENT, InvocationFacts(name=AGENT), session, identity, prompt)
             case "tool_result":
                 failed = values.truth(given.get("success")) is False
                 call = reported_call(
@@ -98,7 +98,7 @@ class ClaudeCode(Convention):
                     failed=failed,
                 )
                 has_commit = not failed and _details(given).get(COMMIT) is not None
-                return Event(
+                return EventAnswer(
                     Kind.TOOL, ToolFacts((call,)), session, identity, prompt, duration, failed, subagent,
                     evaluation=(COMMIT_MADE, None, "pass") if has_commit else None,
                 )  # fmt: skip
@@ -109,12 +109,12 @@ class ClaudeCode(Convention):
                     cost=values.amount(given.get("cost_usd")),
                     response_id=values.text(given.get(REQUEST_ID)),
                 )
-                return Event(Kind.MODEL, facts, session, identity, prompt, duration, subagent=subagent)
+                return EventAnswer(Kind.MODEL, facts, session, identity, prompt, duration, subagent=subagent)
             case "api_error":
                 facts = ModelFacts(
                     model=values.text(given.get("model")), response_id=values.text(given.get(REQUEST_ID))
                 )
-                return Event(Kind.MODEL, facts, session, identity, prompt, duration, True, subagent)
+                return EventAnswer(Kind.MODEL, facts, session, identity, prompt, duration, True, subagent)
             case "compaction":  # by its time: it may name a prompt that is long done
                 facts = CompressionFacts(
                     values.integer(given.get("pre_tokens")),
@@ -122,7 +122,7 @@ class ClaudeCode(Convention):
                     values.text(given.get("trigger")),
                 )
                 failed = values.truth(given.get("success")) is False
-                return Event(Kind.COMPRESSION, facts, session, identity, None, duration, failed, subagent)
+                return EventAnswer(Kind.COMPRESSION, facts, session, identity, None, duration, failed, subagent)
             case _:
                 return None
 

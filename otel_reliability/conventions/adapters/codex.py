@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, EventAnswer, SpanView, own, reported_call
 from otel_reliability.model.span import (
     CompressionFacts,
     InvocationFacts,
@@ -76,7 +76,7 @@ class Codex(Convention):
             return Answer(Kind.MODEL, ModelFacts(tokens=genai.usage()))
         return NOTHING
 
-    def read_event(self, log: RawLog) -> Event | None:
+    def read_event(self, log: RawLog) -> EventAnswer | None:
         """Read by event name."""
         given = log.attributes
         session = values.identifier(given.get(CONVERSATION))
@@ -85,25 +85,29 @@ class Codex(Convention):
         duration = values.number(given.get("duration_ms")) or 0.0
         match log.name:
             case "codex.user_prompt":
-                return Event(Kind.AGENT, InvocationFacts(name=AGENT), session, ())
+                return EventAnswer(Kind.AGENT, InvocationFacts(name=AGENT), session, ())
             case "codex.tool_result":
                 return _result(given, session, duration)
             case "codex.sse_event" if given.get("event.kind") == "response.completed":
                 tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
                 if tokens == Tokens():
                     return None
-                return Event(Kind.MODEL, ModelFacts(values.text(given.get("model")), tokens=tokens), session, tokens)
+                return EventAnswer(
+                    Kind.MODEL, ModelFacts(values.text(given.get("model")), tokens=tokens), session, tokens
+                )
             case "codex.api_request":
                 failed, attempt = given.get("error.message") is not None, given.get("attempt")
                 if str(given.get("endpoint")).endswith(COMPACT):
-                    return Event(Kind.COMPRESSION, CompressionFacts(), session, (attempt,), None, duration, failed)
+                    return EventAnswer(
+                        Kind.COMPRESSION, CompressionFacts(), session, (attempt,), None, duration, failed
+                    )
                 facts = ModelFacts(values.text(given.get("model")))
-                return Event(Kind.MODEL, facts, session, (attempt,), None, duration, failed) if failed else None
+                return EventAnswer(Kind.MODEL, facts, session, (attempt,), None, duration, failed) if failed else None
             case _:
                 return None
 
 
-def _result(given: Mapping[str, Any], session: str, duration: float) -> Event | None:
+def _result(given: Mapping[str, Any], session: str, duration: float) -> EventAnswer | None:
     """A tool call; one that a rule forbade is none, and neither is the wrapper of others."""
     name, call_id = values.text(given.get("tool_name")), values.identifier(given.get("call_id"))
     if name is None or name == WRAPPER:
@@ -120,7 +124,7 @@ def _result(given: Mapping[str, Any], session: str, duration: float) -> Event | 
     call = reported_call(name, call_id, given.get("arguments"), result, failed=failed)
     facts = RejectionFacts(call_id) if refused and _REJECTED in head else ToolFacts((call,))
     started = values.mapping(output).get("agent_id") if name == SPAWN else None
-    return Event(
+    return EventAnswer(
         Kind.TOOL, facts, session, (call_id, name), None, duration, failed, starts=values.identifier(started)
     )  # fmt: skip
 

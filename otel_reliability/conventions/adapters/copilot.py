@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import Answer, Convention, Event, SpanView
+from otel_reliability.conventions.base import Answer, Convention, EventAnswer, SpanView
 from otel_reliability.model.span import CompressionFacts, InvocationFacts, Kind, ModelFacts, RawLog
 
 CONVERSATION: Final = "gen_ai.conversation.id"
@@ -48,7 +48,7 @@ class Copilot(Convention):
             facts = facts._replace(compressions=tuple(_compressions(span)))
         return answer._replace(facts=facts)
 
-    def read_event(self, log: RawLog) -> Event | None:
+    def read_event(self, log: RawLog) -> EventAnswer | None:
         """Read an evaluation by its user; of a run that the event, or its conversation, leads to."""
         given = log.attributes
         kind = log.name.removeprefix("copilot_chat.")
@@ -66,7 +66,7 @@ class Copilot(Convention):
             return genai.details_event(log)
         if evaluation[1:] == (None, None) or (session is None and not any(log.trace_id)):
             return None
-        return Event(Kind.OTHER, None, session or request_id or kind, (request_id,), evaluation=evaluation)
+        return EventAnswer(Kind.OTHER, None, session or request_id or kind, (request_id,), evaluation=evaluation)
 
 
 def _compressions(span: SpanView) -> Iterator[CompressionFacts]:

@@ -1,6 +1,6 @@
 """Gemini CLI: its log events, and its spans, each model call and each batch of tool calls a trace of its own.
 
-Source: recordings of Gemini CLI 0.61.0. The status of a span is OK whatever happened; the output, where it is captured, tells a
+Source: recordings of Gemini CLI 0.61.0. The status of a span is OK whatever happened; the output, where it is captured, shows a
 failure and the exit code of a command. A prompt of a session has no id of its own; a tool call of an event has none either.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, EventAnswer, SpanView, own, reported_call
 from otel_reliability.model.span import (
     CompressionFacts,
     InvocationFacts,
@@ -66,7 +66,7 @@ class GeminiCli(Convention):
             return Answer(Kind.TOOL, ToolFacts((call,)), failed)
         return NOTHING
 
-    def read_event(self, log: RawLog) -> Event | None:
+    def read_event(self, log: RawLog) -> EventAnswer | None:
         """Read by event name."""
         given = log.attributes
         session = values.identifier(given.get("session.id"))
@@ -76,7 +76,7 @@ class GeminiCli(Convention):
         prompt_id = given.get("prompt_id")
         match log.name:
             case "gemini_cli.user_prompt":
-                return Event(Kind.AGENT, InvocationFacts(name=AGENT), session, ())
+                return EventAnswer(Kind.AGENT, InvocationFacts(name=AGENT), session, ())
             case "gemini_cli.tool_call":
                 failed = values.truth(given.get("success")) is False
                 name = values.text(given.get("function_name"))
@@ -84,29 +84,29 @@ class GeminiCli(Convention):
                 facts = RejectionFacts() if given.get("error_type") == REFUSED else ToolFacts((call,))
                 size = given.get("content_length")
                 identity = (name, prompt_id, duration, size, failed, given.get("error"), given.get("function_args"))
-                return Event(Kind.TOOL, facts, session, identity, None, duration, failed)
+                return EventAnswer(Kind.TOOL, facts, session, identity, None, duration, failed)
             case "gemini_cli.api_response":
                 tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
                 facts = ModelFacts(values.text(given.get("model")), tokens=tokens)
-                return Event(Kind.MODEL, facts, session, (prompt_id, *tokens), None, duration)
+                return EventAnswer(Kind.MODEL, facts, session, (prompt_id, *tokens), None, duration)
             case "gemini_cli.agent.finish":
                 reason = values.text(given.get("terminate_reason"))
                 goal = None if reason is None else (SUBAGENT_GOAL, None, "pass" if reason == "GOAL" else "fail")
-                return goal and Event(Kind.OTHER, None, session, (given.get("agent_id"),), evaluation=goal)
+                return goal and EventAnswer(Kind.OTHER, None, session, (given.get("agent_id"),), evaluation=goal)
             case "gemini_cli.chat_compression":
                 return chat_compression(given, session)
             case "gemini_cli.api_error":
                 facts = ModelFacts(values.text(given.get("model")))
-                return Event(Kind.MODEL, facts, session, (prompt_id, duration), None, duration, failed=True)
+                return EventAnswer(Kind.MODEL, facts, session, (prompt_id, duration), None, duration, failed=True)
             case _:
                 return None
 
 
-def chat_compression(given: Mapping[str, Any], session: str) -> Event:
+def chat_compression(given: Mapping[str, Any], session: str) -> EventAnswer:
     """Return what a compression stands for. The agent discards one that has more tokens than there were."""
     before, after = values.integer(given.get("tokens_before")), values.integer(given.get("tokens_after"))
     failed = before is not None and after is not None and after > before
-    return Event(Kind.COMPRESSION, CompressionFacts(before, after), session, (before, after), failed=failed)
+    return EventAnswer(Kind.COMPRESSION, CompressionFacts(before, after), session, (before, after), failed=failed)
 
 
 def _tool_failed(output: Any) -> bool:

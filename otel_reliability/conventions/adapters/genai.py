@@ -14,7 +14,7 @@ from otel_reliability.conventions.base import (
     NOTHING,
     Answer,
     Convention,
-    Event,
+    EventAnswer,
     SpanView,
     own,
     own_of_all,
@@ -121,12 +121,12 @@ class GenAI(Convention):
             return by_operation(operation, span)
         return _without_operation(span)
 
-    def read_event(self, log: RawLog) -> Event | None:
+    def read_event(self, log: RawLog) -> EventAnswer | None:
         """Read the details of a model call; assembly adds what the span of the call leaves out."""
         return details_event(log)
 
 
-def details_event(log: RawLog) -> Event | None:
+def details_event(log: RawLog) -> EventAnswer | None:
     """Return what the event of a model call says; None for other events, and for one that was written in no span."""
     if log.name != DETAILS or not any(log.trace_id) or not any(log.span_id):
         return None
@@ -141,7 +141,7 @@ def details_event(log: RawLog) -> Event | None:
         cost=values.first(given, COSTS, values.amount),
         response_id=values.text(given.get(RESPONSE_ID)),
     )
-    return Event(Kind.OTHER, facts, None, ())
+    return EventAnswer(Kind.OTHER, facts, None, ())
 
 
 def by_operation(operation: str, span: SpanView) -> Answer:

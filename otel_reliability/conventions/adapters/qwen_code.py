@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import gemini_cli, genai
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, EventAnswer, SpanView, own, reported_call
 from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, ToolFacts
 
 AGENT: Final = "qwen-code"
@@ -54,7 +54,7 @@ class QwenCode(Convention):
             case _:
                 return NOTHING
 
-    def read_event(self, log: RawLog) -> Event | None:
+    def read_event(self, log: RawLog) -> EventAnswer | None:
         """Read by event name."""
         given = log.attributes
         session, prompt_id = values.identifier(given.get("session.id")), values.text(given.get("prompt_id"))
@@ -68,7 +68,7 @@ class QwenCode(Convention):
         duration = values.number(given.get("duration_ms")) or 0.0
         match log.name.removeprefix(PREFIX):
             case "user_prompt":
-                return Event(Kind.AGENT, InvocationFacts(name=AGENT), session, (), prompt)
+                return EventAnswer(Kind.AGENT, InvocationFacts(name=AGENT), session, (), prompt)
             case "tool_call":
                 return _tool(given, session, prompt, subagent, duration)
             case "api_response" | "api_error" as name:
@@ -77,16 +77,18 @@ class QwenCode(Convention):
                 facts = ModelFacts(values.text(given.get("model")), tokens=tokens, response_id=response_id)
                 failed = name == "api_error"
                 identity = (prompt_id, response_id)
-                return Event(Kind.MODEL, facts, session, identity, prompt, duration, failed, subagent)
+                return EventAnswer(Kind.MODEL, facts, session, identity, prompt, duration, failed, subagent)
             case _:
                 return None
 
 
-def _tool(given: Mapping[str, Any], session: str, prompt: str | None, subagent: str | None, duration: float) -> Event:
+def _tool(
+    given: Mapping[str, Any], session: str, prompt: str | None, subagent: str | None, duration: float
+) -> EventAnswer:
     failed, call_id = values.truth(given.get("success")) is False, values.identifier(given.get("call_id"))
     call = reported_call(values.text(given.get("function_name")), call_id, given.get("function_args"), failed=failed)
     facts = RejectionFacts(call_id) if given.get(STATUS) == NOT_STARTED else ToolFacts((call,))
-    return Event(Kind.TOOL, facts, session, (call_id,), prompt, duration, failed, subagent)
+    return EventAnswer(Kind.TOOL, facts, session, (call_id,), prompt, duration, failed, subagent)
 
 
 def _prompt(session: str, prompt_id: str) -> tuple[str | None, str | None]:

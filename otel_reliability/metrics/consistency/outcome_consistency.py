@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.outcomes import TaskOutcomes, mean_over_tasks, passes
+from otel_reliability.metrics._support.groups import TaskOutcomes, mean_over_tasks, passes
 from otel_reliability.metrics._support.sums import clamp, mean_of_present
 from otel_reliability.metrics.base import DEFAULTS, Profile
 from otel_reliability.model.reading import MetricSpec, Reading

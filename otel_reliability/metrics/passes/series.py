@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import comb
 from typing import ClassVar, Final
 
-from otel_reliability.metrics._support.outcomes import Shape, TaskOutcomes, mean_over_tasks, passes
+from otel_reliability.metrics._support.groups import Shape, TaskOutcomes, mean_over_tasks, passes
 from otel_reliability.metrics._support.sums import mean_of_present
 from otel_reliability.metrics.base import Series
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from otel_reliability.metrics._support.outcomes import passes
+from otel_reliability.metrics._support.groups import passes
 from otel_reliability.metrics.passes.attempts import attempts_of, graceful_degradation, variance_amplification
 from otel_reliability.metrics.passes.decay_curve import decay_curve, entry
 from otel_reliability.model.row import Row
