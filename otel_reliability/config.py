@@ -380,8 +380,8 @@ class Settings(Struct, frozen=True):
             )
         name, count = Counter(window.name for window in self.windows).most_common(1)[0]
         if count > 1:
-            allowed = f"a list of windows with different names ({name!r} occurs twice)"
-            raise ConfigurationError("windows", self.windows, allowed, "rename one")
+            names = [window.name for window in self.windows]
+            raise ConfigurationError("windows", names, "a list of windows with different names", f"rename one {name!r}")
 
     def __repr__(self) -> str:
         """Return the settings without the key."""

@@ -95,7 +95,10 @@ def test_variables_are_distinct() -> None:
     ("given", "expected"),
     [
         ({"windows": []}, "windows: [] is not a list of at least one window; leave it out for the last 100 runs."),
-        ({"windows": [{"last": 5}, {"last": 9}]}, "windows: "),
+        (
+            {"windows": [{"last": 5}, {"last": 9}]},
+            "windows: ['recent', 'recent'] is not a list of windows with different names; rename one 'recent'.",
+        ),
         (
             {"windows": [{"last": 5}, {"name": "day"}]},
             "windows[1].last: None is not a window, without a period; set last, period or both.",

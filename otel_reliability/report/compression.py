@@ -47,8 +47,8 @@ def compression_reasons(found: CompressionView | None) -> Iterator[ScoreReason]:
     """Yield the findings in words."""
     if found is None:
         return
-    saved = f" and reduced {found.tokens_before:,} tokens to {found.tokens_after:,}" if found.tokens_before else ""
-    failed = f"; {found.failed:,} more failed" if found.failed else ""
+    saved = f", from {found.tokens_before:,} to {found.tokens_after:,} tokens in all" if found.tokens_before else ""
+    failed = f"; {count(found.failed, 'attempt')} failed" if found.failed else ""
     sentence = (
         f"The context was compressed {count(found.compressions, 'time')} in {found.runs:,} of {count(found.of, 'run')}"
         f"{saved}{failed}."
@@ -56,7 +56,7 @@ def compression_reasons(found: CompressionView | None) -> Iterator[ScoreReason]:
     details = [_words(one, found.compared) for one in found.effects]
     if not details:
         details = [
-            f"Before and after are compared from {MIN_RUNS} runs with calls on both sides; {found.compared} have."
+            f"Before and after are compared from {MIN_RUNS} runs with calls on both sides; here {found.compared:,}."
         ]
     yield ScoreReason(COMPRESSION, None, sentence, tuple(details))
 

@@ -44,7 +44,7 @@ class History:
         self._ns, self._scores = array("q"), array("d")
         self._stride = self._wait = 1
         self.acknowledged = 0
-        """When the last change that somebody acknowledged was detected (ns)."""
+        """When the last acknowledged change was detected (ns); 0 without one."""
 
     @property
     def points(self) -> list[ScorePoint]:

@@ -64,8 +64,8 @@ class LogEvents(NamedTuple):
 class AgentTelemetry:
     """The data that the runs of one agent carry: for how many runs each thing of `CARRIED` is known.
 
-    `sessions` counts distinct conversation ids. Where each of several runs has one of its own, the instrumentation makes them
-    up (`invented_sessions`).
+    `sessions` counts distinct conversation ids. Where each of several runs has one of its own, the instrumentation may make
+    them up (`invented_sessions`).
     """
 
     key: Mapping[str, Any]
@@ -362,7 +362,7 @@ def _notes(known: AgentTelemetry) -> Iterator[str]:
         (runs["calls"] - runs["arguments"], "arguments of calls are unknown in {}; retries are matched by tool alone."),
     )
     if known.invented_sessions:
-        yield "every run has a conversation id of its own; the instrumentation makes them up, so no session is real."
+        yield "every run has a conversation id of its own; if the instrumentation makes them up, no session is real."
     yield from (note.format(count(number, "run")) for number, note in notes if number)
 
 

@@ -62,8 +62,8 @@ def _number(suite: Element, agent: AgentView, name: str) -> None:
     if fault:
         SubElement(case, "failure", message=fault, type=name)
     note = coverage(agent) if name == "score" else reading.note
-    more = f" ({note})" if note else ""
-    SubElement(case, "system-out").text = f"{measured(spec, reading.value)} of {count(reading.runs, 'run')}{more}"
+    behind = "; ".join(filter(None, (count(reading.runs, "run"), note)))
+    SubElement(case, "system-out").text = f"{measured(spec, reading.value)} ({behind})"
 
 
 def _fault(agent: AgentView, name: str) -> str:

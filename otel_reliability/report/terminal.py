@@ -65,8 +65,8 @@ def title(agent: AgentView) -> RenderableType:
     line = Table.grid(expand=True, padding=(0, 1, 0, 0))
     line.add_column(no_wrap=True)
     line.add_column(ratio=1)
-    line.add_column(justify="right")
-    line.add_row(Text(agent_name(agent.key), "bold"), Rule(style="dim"), dim(place(agent.key)))
+    where = [dim(place(agent.key))] if place(agent.key) else []  # an empty column would leave no room for the line
+    line.add_row(Text(agent_name(agent.key), "bold"), Rule(style="dim"), *where)
     return line
 
 

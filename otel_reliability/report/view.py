@@ -235,7 +235,7 @@ class ChangeView:
 
     `evidence` is what stands behind the sentence: alarms of one recording, tests of two. `state` is one of changed, watching,
     learning, none (no result) or off; `since` is the command line that shows the agent since its last change;
-    `acknowledged`: whether somebody has seen the last one.
+    `acknowledged`: whether a user has acknowledged the last one.
     """
 
     verdict: Result

@@ -15,7 +15,7 @@ from otel_reliability.report.json import key_object, plain, record
 from otel_reliability.report.target import OF_SPANS, parse
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import ChangeView, ReportView
-from otel_reliability.ui.agent_list import UNNAMED, top_penalty
+from otel_reliability.ui.agent_list import UNNAMED, runs_of, top_penalty
 from otel_reliability.ui.live import Histories, headed, live_view, snapshot, versions_compared
 from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
 from otel_reliability.windows.agents import AgentRegistry, AgentState
@@ -127,7 +127,7 @@ def _line(state: AgentState) -> Object:
     score, penalty = window.reading("score"), top_penalty(window.reading, costs)
     return {
         **key_object(key),
-        "runs": window.runs,
+        "runs": runs_of(window),
         "score": score.value,
         "score_coverage": window.reading("score_coverage").value,
         "score_note": score.note,

@@ -51,7 +51,7 @@ async def _serve(service: Service) -> None:
     scheme = "https" if service.settings.tls.certificate is not None else "http"
     texts = {"ui": "UI: {}/", "metrics": "Metrics: {}/metrics"}
     where = [texts[name].format(f"{scheme}://{place}") for name, place in service.addresses.items() if name in texts]
-    _logger.info("Ready. %s", "; ".join(where) or "Neither the UI nor /metrics is served.")
+    _logger.info("Started. %s", "; ".join(where) or "Neither the UI nor /metrics is served.")
     await asked.wait()
     _logger.info("Shutting down: draining the queue and exporting metrics.")
     await service.stop()

@@ -12,9 +12,11 @@ from otel_reliability.change.result import Result
 from otel_reliability.metrics.stability.tier import Tier, tier_of
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey
+from otel_reliability.report.findings import MIN_POINTS as SHOWN_POINTS
 from otel_reliability.report.text import agent_name, clean, count, listed, percent, place
 from otel_reliability.report.view import AgentView, ReadingView, ScorePoint
 from otel_reliability.windows.agents import AgentState
+from otel_reliability.windows.window import AgentWindow
 
 PER_PAGE: Final = 50
 MAX_SERVICES: Final = 200
@@ -29,7 +31,7 @@ MIN_POINTS: Final = 1.0
 
 
 class Penalty(NamedTuple):
-    """The largest penalty of a score: its name (None: no part costs a point), the points, a sentence."""
+    """The largest penalty of a score: its name (None: no part costs `MIN_POINTS`), the points, a sentence."""
 
     name: str | None
     points: float
@@ -77,12 +79,17 @@ Ask: TypeAlias = Callable[[str], Reading | ReadingView]
 """Return the reading of that name."""
 
 
+def runs_of(window: AgentWindow) -> int:
+    """Return the runs of a window without the perturbed ones, which pages and reports of the agent count apart."""
+    return round(window.reading("window.runs").value or 0)
+
+
 def line_of(state: AgentState, history: Sequence[ScorePoint], *, changed: bool = False) -> AgentLine:
     """Return the line of an agent, within the engine's turn."""
     window = state.first_window
     costs = {name: cost.points for name, cost in window.penalties().items()}
     scored = _scored(window.reading, costs)
-    return AgentLine(state.key, window.runs, state.last_run_ns or 0, history, changed, **scored)
+    return AgentLine(state.key, runs_of(window), state.last_run_ns or 0, history, changed, **scored)
 
 
 def line_of_view(agent: AgentView) -> AgentLine:
@@ -115,7 +122,8 @@ def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
     if name is None:
         return Penalty(None, 0.0, "Not enough data for any part of the score yet.")
     if costs[name] < MIN_POINTS:
-        return Penalty(None, costs[name], "No points lost.")
+        sentence = "No points lost." if costs[name] < SHOWN_POINTS else "No part lowers the score by a whole point."
+        return Penalty(None, costs[name], sentence)
     return Penalty(name, costs[name], _sentence(name, ask(name).value or 0.0, ask))
 
 

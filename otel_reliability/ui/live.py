@@ -63,18 +63,18 @@ class Histories:
         return () if history is None else tuple(history.points)
 
     def acknowledge(self, key: AgentKey) -> None:
-        """Note that somebody has seen the last change of an agent."""
+        """Note that a user has acknowledged the last change of an agent."""
         history = self._histories.get(key) or self._begin(key)
         history.acknowledged = self._last_alarm(key)
         self._changed[key] = None
 
     def is_changed(self, key: AgentKey) -> bool:
-        """Return whether an agent changed and nobody has seen that yet."""
+        """Return whether an agent has a change that no user has acknowledged yet."""
         history = self._histories.get(key)
         return self._last_alarm(key) > (0 if history is None else history.acknowledged)
 
     def change(self, key: AgentKey) -> ChangeView:
-        """Return what the detector of an agent reports, and whether somebody has seen it."""
+        """Return what the detector of an agent reports, and whether a user has acknowledged it."""
         found = change_of(self._engine, key)
         return replace(found, acknowledged=found.state == "changed" and not self.is_changed(key))
 

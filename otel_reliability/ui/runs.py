@@ -228,7 +228,7 @@ def made_of(run: Run) -> list[str]:
 
 
 def default_sides(runs: Sequence[Run]) -> list[RunChoice]:
-    """Return what is compared where nobody chose: the two newest versions, else the older and the newer half of the runs."""
+    """Return what is compared by default: the two newest versions, else the older and the newer half of the runs."""
     versions = list(dict.fromkeys(value for run in runs for kind, value in run.fingerprints if kind == "version"))
     if len(versions) > 1:
         return [RunChoice(version=versions[1]), RunChoice(version=versions[0])]

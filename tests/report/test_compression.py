@@ -154,7 +154,7 @@ def test_behaviour_before_and_after_compressions_is_compared(tmp_path: Path, age
     assert (failed.before, failed.calls_before, failed.after, failed.calls_after) == (0, 48, 16, 32)
     assert failed.more_than_chance
     assert (retries.p, repeats.p, retries.more_than_chance, repeats.more_than_chance) == (1.0, 1.0, False, False)
-    tokens = "" if agent == "codex" else " and reduced 7,200 tokens to 800"
+    tokens = "" if agent == "codex" else ", from 7,200 to 800 tokens in all"
     sentences = (
         f"The context was compressed 8 times in 8 of 9 runs{tokens}.",
         "After a compression 16 of 32 calls failed, before 0 of 48 (50 % and 0 %, 8 runs; more than chance, p = 0.0",
@@ -188,7 +188,7 @@ def test_few_runs_are_not_compared(tmp_path: Path) -> None:
     assert view.compression is not None
     assert (view.compression.compressions, view.compression.compared, view.compression.effects) == (4, 4, ())
     [reason] = [each for each in view.findings.reasons if each.title == "Context compression"]
-    assert reason.details == ("Before and after are compared from 5 runs with calls on both sides; 4 have.",)
+    assert reason.details == ("Before and after are compared from 5 runs with calls on both sides; here 4.",)
 
 
 def test_compression_between_two_runs_compares_them(tmp_path: Path) -> None:
@@ -229,3 +229,14 @@ def test_compression_is_step_of_run(tmp_path: Path) -> None:
     sizes = {"tokens_before": 900, "tokens_after": 100, "trigger": None, "agent": "gemini-cli"}
     [compression] = json_report.record(run)["compressions"]
     assert {**sizes, "ok": True, "time": "2023-11-14T22:30:50.000000000Z"} == compression
+
+
+def test_failed_compressions_alone_are_named(tmp_path: Path) -> None:
+    """They divide nothing, so nothing is compared."""
+    of = AGENTS["claude-code"]
+    lines = [event(of, 0, 0, "prompt"), *calls(of, 0, 1, [True]), event(of, 0, 9, "compression", success="false")]
+    [view] = reported(tmp_path, lines).agents
+
+    [reason] = [each for each in view.findings.reasons if each.title == "Context compression"]
+    assert reason.sentence == "The context was compressed 0 times in 0 of 1 run; 1 attempt failed."
+    assert reason.details == ("Before and after are compared from 5 runs with calls on both sides; here 0.",)

@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from otel_reliability.config import MetricSettings, OutcomeSettings, Settings
-from otel_reliability.model.span import RawSpan
+from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.testing import span
@@ -30,6 +30,13 @@ def test_the_score_stands_first_with_what_it_means(tmp_path: Path) -> None:
     assert lines[0].endswith(" shop · test")
     assert lines[2].strip() == "🟢 STABLE 100/100  Behaviour is consistent and predictable."
     assert lines[3].strip() == "from 60 of 100 points assessed"
+
+
+def test_the_line_of_an_agent_without_a_service_fills_the_terminal(tmp_path: Path) -> None:
+    """Coding agents name no service in their log events."""
+    spans = [each._replace(resource=Resource("", "", "", "", "", {})) for each in runs("a", "a")]
+
+    assert page(tmp_path, spans, width=60).splitlines()[0] == f"support {'─' * 52}"
 
 
 def test_without_a_score_it_says_what_is_missing(tmp_path: Path) -> None:

@@ -7,9 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.model.run import AgentKey
+from otel_reliability.engine import Engine
+from otel_reliability.model.reading import Reading
+from otel_reliability.model.run import AgentKey, RunChange, RunEvent
 from otel_reliability.report.view import ScorePoint
-from otel_reliability.ui.agent_list import SORTS, TIERS, AgentLine, Penalty, TableChoice, id_of, list_of, tier_counts
+from otel_reliability.testing import KEY, run
+from otel_reliability.ui.agent_list import (
+    SORTS,
+    TIERS,
+    AgentLine,
+    Penalty,
+    TableChoice,
+    id_of,
+    line_of,
+    list_of,
+    tier_counts,
+    top_penalty,
+)
 
 SCORES = [95.0, None, 72.0, 55.0, 12.0, 72.0]
 
@@ -132,3 +146,29 @@ def test_agents_that_differ_in_anything_have_different_ids() -> None:
     ]
 
     assert len({id_of(key) for key in keys}) == len(keys)
+
+
+@pytest.mark.parametrize(
+    ("points", "sentence"),
+    [
+        (0.0, "No points lost."),
+        (0.7, "No part lowers the score by a whole point."),
+        (18.0, "The context window is 90 % full on average."),
+    ],
+)
+def test_small_penalties_are_not_called_none(points: float, sentence: str) -> None:
+    """A score of 97 has lost points, though no part of it cost one."""
+    name = "token_budget_pressure"
+
+    assert top_penalty({name: Reading(0.9, 9)}.__getitem__, {name: points}).sentence == sentence
+
+
+def test_perturbed_runs_are_not_among_the_runs_of_a_line() -> None:
+    """The agent's page, its report and its gauge count them apart."""
+    engine = Engine(wall=None)
+    for number, condition in enumerate(("baseline", "fault", "baseline"), start=1):
+        engine.receive_events([RunEvent(RunChange.CLOSED, run(["a"], number, condition=condition), None)])
+    state = engine.read(lambda agents: agents.agent(KEY))
+
+    assert state is not None
+    assert line_of(state, ()).runs == 2

@@ -1,8 +1,8 @@
 """Claude Code: its log events, and its own spans `claude_code.*`.
 
 Source: recordings of Claude Code 2.1.330 (CLAUDE_CODE_ENABLE_TELEMETRY=1; spans: CLAUDE_CODE_ENHANCED_TELEMETRY_BETA=1) and its
-monitoring documentation. Input tokens there exclude the cached part. A failure is reported by the `.execution` child of a tool, a
-refused call by its `.blocked_on_user` child; the tool's own status is always unset.
+monitoring documentation. Input tokens there exclude the cached part. The `.execution` child of a tool shows a failure, its
+`.blocked_on_user` child a refused call; the tool's own status is always unset.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gemini CLI: its log events, and its spans, each model call and each batch of tool calls a trace of its own.
 
-Source: recordings of Gemini CLI 0.61.0. The status of a span is OK whatever happened; the output, where it is captured, shows a
-failure and the exit code of a command. A prompt of a session has no id of its own; a tool call of an event has none either.
+Source: recordings of Gemini CLI 0.61.0. The status of a span is OK whatever happened; the output, where it is captured, shows
+a failure and the exit code of a command. A prompt of a session has no id of its own; a tool call of an event has none either.
 """
 
 from __future__ import annotations
