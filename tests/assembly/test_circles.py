@@ -60,7 +60,6 @@ CASES = {
 
 @pytest.mark.parametrize("spans", CASES.values(), ids=CASES)
 def test_order_changes_nothing(spans: Sequence[AgentSpan]) -> None:
-    """What comes of a few spans is the same in every order."""
     expected = after(spans)
     for order in itertools.islice(itertools.permutations(spans), 720):
         assert after(order) == expected

@@ -43,7 +43,6 @@ def test_a_late_span_revises_its_run_and_postpones_its_finalization() -> None:
 
 
 def test_a_duplicate_changes_nothing() -> None:
-    """Before the run is final, and after."""
     assembler = watched()
     assembler.add(agent(1), tool(2, 1))
     assembler.wait(3)
@@ -56,7 +55,6 @@ def test_a_duplicate_changes_nothing() -> None:
 
 
 def test_a_parent_above_withdraws_the_run() -> None:
-    """What was a run by itself turns out to be part of another."""
     assembler = watched()
     assembler.add(agent(2, called="same"), tool(3, 2))
     assembler.wait(3)
@@ -66,7 +64,6 @@ def test_a_parent_above_withdraws_the_run() -> None:
 
 
 def test_a_trace_is_forgotten_in_time() -> None:
-    """Nothing of it is left, and what comes then is new."""
     assembler = watched()
     assembler.add(agent(1), tool(2, 1), other(3, 1))
     assembler.wait(60)
@@ -79,7 +76,6 @@ def test_a_trace_is_forgotten_in_time() -> None:
 
 
 def test_only_runs_with_a_missing_local_parent_wait_for_it() -> None:
-    """The others of the trace close at once."""
     assembler = watched()
     assembler.add(agent(1, called="one"), tool(2, 1), agent(4, 3, "two"), tool(5, 4))
 
@@ -88,7 +84,6 @@ def test_only_runs_with_a_missing_local_parent_wait_for_it() -> None:
 
 
 def test_a_parent_that_arrives_in_time_ends_the_waiting() -> None:
-    """The run closes by its root."""
     assembler = watched()
     assembler.add(agent(4, 3, "two"))
     assembler.wait(5)
@@ -98,7 +93,6 @@ def test_a_parent_that_arrives_in_time_ends_the_waiting() -> None:
 
 
 def test_a_run_with_an_open_span_waits_and_its_neighbours_do_not() -> None:
-    """Open spans are known in process."""
     assembler = watched()
     assembler.assembler.opened(trace_id(1), span_id(9), span_id(1), 0.0)
     assembler.add(agent(1, called="one"), agent(2, called="two"))
@@ -110,7 +104,6 @@ def test_a_run_with_an_open_span_waits_and_its_neighbours_do_not() -> None:
 
 @pytest.mark.parametrize("pause", [1, 5])
 def test_the_runs_of_an_endless_trace_close_and_leave_it(pause: int) -> None:
-    """Whether or not it falls quiet between two turns: finished runs close, become final, and free their memory."""
     assembler = watched()
     final = 0
     for turn in range(1, 400 // pause):
@@ -125,7 +118,6 @@ def test_the_runs_of_an_endless_trace_close_and_leave_it(pause: int) -> None:
 
 
 def test_spans_of_runs_that_left_an_endless_trace_are_late() -> None:
-    """They open no run."""
     assembler = watched()
     for turn in range(1, 120):
         assembler.add(agent(2 * turn, start=turn), tool(2 * turn + 1, 2 * turn, start=turn))
@@ -152,7 +144,6 @@ def test_a_late_root_opens_no_run() -> None:
 
 
 def test_of_final_runs_the_name_of_the_agent_stays() -> None:
-    """Work that comes later to the trace is named by its only agent, or is beside it."""
     assembler = watched(remember=300.0)
     assembler.add(agent(1, called="support"), tool(2, 1))
     assembler.wait(40)
@@ -164,7 +155,6 @@ def test_of_final_runs_the_name_of_the_agent_stays() -> None:
 
 
 def test_an_agent_below_a_request_of_long_ago_is_no_late_span() -> None:
-    """A span that lies in no run makes nothing late."""
     assembler = watched()
     assembler.add(other(1), agent(2, 1))
     assembler.wait(25)
@@ -177,7 +167,6 @@ def test_an_agent_below_a_request_of_long_ago_is_no_late_span() -> None:
 
 
 def test_a_run_of_a_run_key_grows_with_its_traces() -> None:
-    """It is one run over all of them, and final with the last."""
     assembler = watched()
     assembler.add(keyed(5, trace=2))
     assert [run.span_count for _, run in assembler.wait(3)] == [1]
@@ -189,7 +178,6 @@ def test_a_run_of_a_run_key_grows_with_its_traces() -> None:
 
 
 def test_an_agent_above_takes_lone_work_back() -> None:
-    """The run of the key is withdrawn."""
     assembler = watched()
     assembler.add(keyed(5, trace=2))
     assembler.wait(3)
@@ -200,7 +188,6 @@ def test_an_agent_above_takes_lone_work_back() -> None:
 
 
 def test_work_of_a_final_run_key_is_late() -> None:
-    """And its trace is forgotten in time."""
     assembler = watched()
     assembler.add(keyed(5, trace=2))
     assembler.wait(40)
@@ -215,7 +202,6 @@ def test_work_of_a_final_run_key_is_late() -> None:
 
 
 def test_a_run_is_closed_and_final_at_the_span_limit() -> None:
-    """With the spans that arrived first; the rest is refused by that name, and other runs of the trace go on."""
     assembler = watched(span_limit=10)
     assembler.add(agent(1), *[tool(n, 1) for n in range(2, 30)], agent(90, called="another"))
     assembler.add(tool(31, 1), tool(91, 90))
@@ -230,7 +216,6 @@ def test_a_run_is_closed_and_final_at_the_span_limit() -> None:
 
 
 def test_above_the_limit_of_open_runs_the_heaviest_are_closed() -> None:
-    """Of equals the oldest."""
     assembler = watched(open_runs=2)
     for trace, steps in ((1, 1), (2, 3), (3, 1)):
         assembler.add(*[tool(n, 1, trace=trace) for n in range(2, 2 + steps)])
@@ -240,7 +225,6 @@ def test_above_the_limit_of_open_runs_the_heaviest_are_closed() -> None:
 
 
 def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
-    """Then spans of closed runs are dropped, the oldest first."""
     assembler = watched(open_bytes=2_000, reopenable_bytes=1_000)
     assembler.add(tool(2, 1, trace=1), tool(2, 1, trace=2), tool(3, 1, trace=2))
     found = assembler.wait(1)
@@ -250,7 +234,6 @@ def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
 
 
 def test_an_evaluation_of_a_final_run_revises_it() -> None:
-    """Windows follow; what counters recorded stays."""
     assembler = watched()
     assembler.add(agent(1))
     assembler.wait(40)

@@ -29,7 +29,6 @@ def found(monkeypatch: pytest.MonkeyPatch, *rows: Row) -> None:
 def test_a_whole_run_writes_results(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Machine, versions and every row, for pages that are made from them; and a table for people."""
     found(monkeypatch, WELL, FREE)
 
     assert run.main([]) == 0
@@ -45,7 +44,6 @@ def test_a_whole_run_writes_results(
 def test_a_row_over_its_limit_fails_the_run(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is written all the same, and named."""
     found(monkeypatch, WELL, OVER)
 
     assert run.main([]) == 1
@@ -54,7 +52,6 @@ def test_a_row_over_its_limit_fails_the_run(
 
 
 def test_some_benchmarks_by_name_write_nothing(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers of different runs are not mixed."""
     found(monkeypatch, WELL)
 
     assert run.main(["service"]) == 0
@@ -62,7 +59,6 @@ def test_some_benchmarks_by_name_write_nothing(results: Path, monkeypatch: pytes
 
 
 def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the names there are."""
     assert run.main(["decoding"]) == 2
     assert "unknown benchmark decoding; name any of " in capsys.readouterr().err
     assert "service" in run.names()
@@ -71,7 +67,6 @@ def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_benchmark_that_fails_takes_no_other_with_it(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The rows that were found are written, the run fails, and says which one did."""
     monkeypatch.setattr(run, "measured", lambda chosen, console: ([WELL], ["peers"]))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
 
     assert run.main([]) == 1

@@ -84,7 +84,6 @@ CASES: Final[dict[str, tuple[list[RawLog | RawSpan], list[RawLog | RawSpan], Com
 
 @pytest.mark.parametrize("agent", CASES)
 def test_compression_is_step_and_changes_nothing_else(agent: str) -> None:
-    """It is no call, has no part in the path, and the run begins and ends without it."""
     run, reported, compression = CASES[agent]
     (plain,), (found,) = rebuilt(*run), rebuilt(*run, *reported)
 
@@ -93,7 +92,6 @@ def test_compression_is_step_and_changes_nothing_else(agent: str) -> None:
 
 
 def test_compression_of_copilot_is_event_of_span() -> None:
-    """With the time of its start where there is one; other events are none. Both decoders agree (`read_span`)."""
     none: dict[str, Any] = {}
     start, end = ("compaction_start", 11.5, none), ("compaction_complete", 12.5, DONE)
     failed = ("compaction_complete", 13, {"github.copilot.success": "false"})
@@ -147,7 +145,6 @@ def test_compression_between_two_prompts_is_step_of_following_run(prompt: str | 
 
 @pytest.mark.parametrize("pause", [30, 700])
 def test_compression_between_two_prompts_of_running_agent_is_step_of_following_run(pause: float) -> None:
-    """As in a file, also when the run before it is final, and whichever of the two prompts its event names."""
     clock = FakeClock()
     engine = Engine(Settings(), clock=clock, wall=clock.wall, reader=READER)
     arrivals: list[tuple[float, list[RawLog]]] = [
@@ -167,7 +164,6 @@ def test_compression_between_two_prompts_of_running_agent_is_step_of_following_r
 
 
 def test_compression_before_first_prompt_is_step_of_its_run() -> None:
-    """As of a session that is resumed."""
     (run,) = rebuilt(compaction(9, prompt__id=None), claude("user_prompt", 10), read(11))
 
     assert len(run.compressions) == 1
@@ -175,7 +171,6 @@ def test_compression_before_first_prompt_is_step_of_its_run() -> None:
 
 @pytest.mark.parametrize("prompt", ["p1", "p2", None])
 def test_compression_after_all_work_is_step_of_last_run(prompt: str | None) -> None:
-    """The run does not last longer for it."""
     (run,) = rebuilt(
         claude("user_prompt", 10),
         read(11),
@@ -187,7 +182,6 @@ def test_compression_after_all_work_is_step_of_last_run(prompt: str | None) -> N
 
 
 def test_compression_alone_is_no_run() -> None:
-    """With a prompt that nothing followed, or without."""
     assert rebuilt(compaction(12)) == rebuilt(claude("user_prompt", 10), compaction(12)) == []
 
 
@@ -203,7 +197,6 @@ def test_compression_below_agent_span_belongs_to_its_run() -> None:
 
 
 def test_inspection_lists_compressions_as_read() -> None:
-    """By their names, as compressions."""
     inspection = Inspection(Settings())
     for _, reported, _ in CASES.values():
         logs = [one for one in reported if isinstance(one, RawLog)]

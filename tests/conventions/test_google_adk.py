@@ -33,7 +33,6 @@ def test_tools_have_keys_of_their_own() -> None:
 
 
 def test_merged_tools_are_none_whatever_they_carry() -> None:
-    """Q9: the synthetic span after parallel tools has arguments too."""
     merged = {OPERATION: "execute_tool", "gen_ai.tool.name": "(merged tools)", "gcp.vertex.agent.tool_call_args": "N/A"}
 
     assert read(span(attributes=merged, scope=SCOPE)).kind is Kind.OTHER
@@ -86,7 +85,6 @@ def test_q28_a_sub_agent_below_a_model_span_is_not_the_same_call() -> None:
 
 
 def test_schema_2_is_otel_genai_with_a_session() -> None:
-    """Newer spans name their operation."""
     attributes = {OPERATION: "invoke_agent", "gen_ai.agent.name": "support", "gcp.vertex.agent.session_id": "s"}
     session = read(span(attributes=attributes, scope=SCOPE)).session
 

@@ -31,7 +31,6 @@ def asked(name: str) -> dict[str, Any]:
 
 
 def test_containers_and_agents() -> None:
-    """A pipeline is a container, `haystack.agent.run` the agent again, unnamed; the component has the name."""
     assert invocation(span(name="haystack.pipeline.run", scope="haystack"), Kind.WORKFLOW).name is None
     assert invocation(span(name="haystack.agent.run", scope="haystack")).name is None
     assert invocation(component("Agent", name="support_agent")).name == "support_agent"
@@ -41,7 +40,6 @@ def test_containers_and_agents() -> None:
 
 
 def test_a_generator_tells_its_replies() -> None:
-    """Model and usage stand in each reply's metadata."""
     meta = {
         "model": "gpt-4o-mini",
         "usage": {"prompt_tokens": 100, "completion_tokens": 10},

@@ -107,5 +107,4 @@ def test_q20_an_openlit_workflow_is_a_graph() -> None:
 
 
 def test_other_work_of_the_scope_is_otel_genai() -> None:
-    """Only workflows have a rule of their own in the scope of the LangChain instrumentation."""
     assert model(span(attributes={OPERATION: "chat", "gen_ai.request.model": "m"}, scope=GENAI)).request_model == "m"

@@ -10,14 +10,12 @@ KIND = "langsmith.span.kind"
 
 
 def test_kinds() -> None:
-    """A model call, a retrieval, and kinds that are nothing."""
     assert model(span(attributes={KIND: "llm", "gen_ai.usage.input_tokens": 7}, scope="langsmith")).tokens.input == 7
     assert read(span(attributes={KIND: "retriever"}, scope="langsmith")).kind is Kind.RETRIEVAL
     assert is_nothing(span(attributes={KIND: "parser"}, scope="langsmith"))
 
 
 def test_a_tool_reads_prompt_and_completion() -> None:
-    """Arguments stand under `gen_ai.prompt`, the result under `gen_ai.completion`; the name may be the span's."""
     attributes = {
         KIND: "tool",
         "gen_ai.prompt": '{"q": 1}',

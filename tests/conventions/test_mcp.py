@@ -38,7 +38,6 @@ def test_mcp_tells_one_call_up_to_four_times() -> None:
 
 
 def test_mcp_methods_that_are_no_step() -> None:
-    """`tools/list` and the rest are nothing, and so is a call that nobody can name."""
     assert is_nothing(mcp(1, None, "tools/list", KIND_CLIENT, "tools/list"))
     assert is_nothing(mcp(1, None, "send", KIND_CLIENT))
     assert call(mcp(1, None, "send", KIND_CLIENT, gen_ai__tool__name="search")).name == "search"

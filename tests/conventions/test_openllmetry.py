@@ -28,14 +28,12 @@ def wrapped(inputs: dict[str, Any], step: int) -> str:
 
 
 def test_kinds_and_names() -> None:
-    """Agent, tool and workflow by Traceloop's kind; the entity is the name."""
     assert invocation(span(attributes={KIND: "agent", NAME: "support"})).name == "support"
     assert call(span(attributes={KIND: "tool", NAME: "search"})).name == "search"
     assert invocation(span(attributes={KIND: "workflow", NAME: "refunds"}), Kind.WORKFLOW).name == "refunds"
 
 
 def test_sessions_stand_in_association_properties() -> None:
-    """The first of session, thread and conversation id; the common keys are the stronger word."""
     prefix = "traceloop.association.properties."
     found = read(span(attributes={KIND: "agent", prefix + "thread_id": "t", prefix + "session_id": "s"})).session
 
@@ -155,7 +153,6 @@ def test_q37_a_handoff_to_unknown_goes_to_whoever_starts_next() -> None:
 
 
 def test_a_handoff_names_its_target_where_it_can() -> None:
-    """By its attribute, else by its name."""
     named = {KIND: "handoff", "gen_ai.handoff.to_agent": "billing_agent"}
 
     assert target(span(name="x → unknown.handoff", attributes=named)) == "billing_agent"

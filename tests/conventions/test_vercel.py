@@ -30,7 +30,6 @@ def test_q03_the_agents_name_is_the_function_id() -> None:
 
 
 def test_model_calls() -> None:
-    """`.doGenerate` and `.doStream`, with the calls they asked for; older token names."""
     told = {
         "ai.model.id": "gpt-4o-mini",
         "ai.response.model": "gpt-4o-mini-2024",
@@ -49,7 +48,6 @@ def test_model_calls() -> None:
 
 
 def test_tool_calls() -> None:
-    """`ai.toolCall` tells name, id, arguments and result."""
     told = {"name": "search", "id": "c1", "args": '{"q":1}', "result": "2"}
     one = call(seen("ai.toolCall", {"ai.toolCall." + key: value for key, value in told.items()}))
 
@@ -57,7 +55,6 @@ def test_tool_calls() -> None:
 
 
 def test_sessions_stand_in_the_users_metadata() -> None:
-    """Under the usual names; anything else needs `mapping.session`."""
     found = seen("ai.generateText", {"ai.telemetry.metadata.sessionId": "conv-7"})
     other = seen("ai.generateText", {"ai.telemetry.metadata.ticket": "conv-7"})
     session, mapped = read(found).session, read(other, mapping={"session": ["ai.telemetry.metadata.ticket"]}).session
@@ -69,12 +66,10 @@ def test_sessions_stand_in_the_users_metadata() -> None:
 
 
 def test_operations_that_are_no_step() -> None:
-    """Embeddings are nothing."""
     assert is_nothing(seen("ai.embed"))
     assert is_nothing(seen("ai.embed.doEmbed"))
 
 
 def test_generation_7_is_otel_genai() -> None:
-    """`@ai-sdk/otel` names GenAI operations; `agent_step` is nothing."""
     assert read(span(attributes={"gen_ai.operation.name": "invoke_agent"}, scope="ai")).kind is Kind.AGENT
     assert is_nothing(span(attributes={"gen_ai.operation.name": "agent_step"}, scope="ai"))

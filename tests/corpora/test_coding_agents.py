@@ -180,7 +180,6 @@ def is_about(row: tuple[Any, ...], true: dict[str, Any]) -> bool:
 
 @every_case
 def test_every_run_is_found_and_none_is_invented(capture: str, signal: str) -> None:
-    """Each prompt is one run, whatever tells it."""
     pairs, ghosts = matched(capture, signal)
 
     assert [true["run_id"] for true, run in pairs if run is None and "found" not in known(capture, signal, true)] == []
@@ -189,7 +188,6 @@ def test_every_run_is_found_and_none_is_invented(capture: str, signal: str) -> N
 
 @every_case
 def test_every_field_is_exact_but_for_what_is_known(capture: str, signal: str) -> None:
-    """Tools, failures, retries, tokens, sessions; every difference has its reason in `KNOWN`."""
     pairs, _ = matched(capture, signal)
     unknown = {
         true["run_id"]: found for true, run in pairs if (found := set(wrong(true, run)) - known(capture, signal, true))
@@ -200,7 +198,6 @@ def test_every_field_is_exact_but_for_what_is_known(capture: str, signal: str) -
 
 @pytest.mark.parametrize("row", KNOWN, ids=lambda row: f"{row[0]} {row[2]}")
 def test_every_known_difference_is_still_there(row: tuple[Any, ...]) -> None:
-    """A reason that explains nothing any more is taken out."""
     if not CAPTURES:
         pytest.skip(f"../shared/{FOLDER} is not here")
     name, signals, _, fields, _ = row
@@ -218,7 +215,6 @@ def test_every_known_difference_is_still_there(row: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_field_is_exact_in_97_of_100_runs(field: str) -> None:
-    """Of all captures, from all that each holds."""
     if not CAPTURES:
         pytest.skip(f"../shared/{FOLDER} is not here")
     exact: Counter[bool] = Counter()
@@ -232,7 +228,6 @@ def test_a_field_is_exact_in_97_of_100_runs(field: str) -> None:
 @every_case
 @pytest.mark.parametrize("seed", [1, 2])
 def test_order_and_duplicates_change_nothing(capture: str, signal: str, seed: int) -> None:
-    """Shuffled, and shuffled with everything twice."""
     received = items(capture, signal) * seed
     random.Random(seed).shuffle(received)
 
@@ -241,7 +236,6 @@ def test_order_and_duplicates_change_nothing(capture: str, signal: str, seed: in
 
 @every_case
 def test_live_runs_are_those_of_the_file(capture: str, signal: str) -> None:
-    """Requests that arrive one by one, with the clock of the recording and deadlines met, give the same runs."""
     now = 0.0
     engine = new_engine(lambda: now)
     for spans, logs in recording(capture).batches:

@@ -43,7 +43,6 @@ def test_log_events_join_the_run_below_the_span_they_name(settings: dict[str, di
 
 
 def test_log_events_may_come_before_their_spans() -> None:
-    """Two files in any order, as two receivers would give them."""
     logs = recording(f"captured/{EVALS}.logs.jsonl.gz").evaluations
     after = rebuilt(captured(EVALS), logs)
     spans = captured(EVALS)

@@ -57,7 +57,6 @@ def rebuilt_file(source: str) -> Rebuilt:
 
 @pytest.mark.parametrize("source", FILES)
 def test_everything_is_read(source: str) -> None:
-    """No span is malformed, late or lost."""
     shared("corpora/otel_real")
     accounts = rebuilt_file(source).accounts
 
@@ -68,7 +67,6 @@ def test_everything_is_read(source: str) -> None:
 
 @every_trace
 def test_the_runs_of_a_trace_call_its_tools(source: str, trace: dict[str, Any]) -> None:
-    """Each tool once, whoever told it how often; no run without an agent, no path that cannot be seen."""
     runs = [run for run in rebuilt_file(source).runs if run.trace_id.hex() == trace["traceId"]]
     made = [TOLD_THRICE.sub("", name) for name in trace["tool_sequence"] if not re.search(r"\.(finish|success)-", name)]
 
@@ -79,7 +77,6 @@ def test_the_runs_of_a_trace_call_its_tools(source: str, trace: dict[str, Any]) 
 
 @every_trace
 def test_the_runs_of_a_trace_bear_its_agents(source: str, trace: dict[str, Any]) -> None:
-    """The names that the trace holds; a random id names nobody."""
     agents = {run.key.agent for run in rebuilt_file(source).runs if run.trace_id.hex() == trace["traceId"]}
 
     assert {name for name in trace["agents"] if not UUID.fullmatch(name)} <= agents

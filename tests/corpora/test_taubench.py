@@ -76,7 +76,6 @@ def test_every_run_is_what_the_benchmark_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", [GPT_4O, GROK_3])
 def test_every_path_is_the_sequence_of_its_trial(name: str) -> None:
-    """Per task, the paths of its trials in order."""
     found: dict[str | None, dict[int | None, list[str]]] = defaultdict(dict)
     for run in runs(name).runs:
         found[run.task_id][run.trial] = list(run.path or ())

@@ -30,7 +30,6 @@ def names(commands: list[tuple[pages.Shell, list[str]]]) -> list[str]:
 
 @pytest.mark.parametrize(("shell", "command"), OURS, ids=names(OURS))
 def test_command_is_accepted(shell: pages.Shell, command: list[str]) -> None:
-    """Its name, its options and their values are such as the program takes."""
     words, found, name = list(command), app, pages.PROGRAM
     while isinstance(found, click.Group):
         name, found, words = found.resolve_command(click.Context(found), words)
@@ -70,7 +69,6 @@ def test_command_succeeds(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every file of spans that it names is the demo's recording."""
     monkeypatch.chdir(tmp_path)
     for word in command:
         if word.endswith(".jsonl"):
@@ -82,7 +80,6 @@ def test_command_succeeds(
 
 
 def test_getting_started_shows_the_demo_as_it_is(recording: Path) -> None:
-    """Each agent has the score that the demo's service reports for the runs that the demo leaves."""
     settings = configured(str(recording.parent)).engine
     rebuilt = Recording(for_report(settings, settings.windows[0]))
     rebuilt.read(recording)

@@ -30,7 +30,6 @@ def page(*rows: dict[str, Any], over_time: dict[str, Any] | None = None) -> str:
 
 
 def test_rows_over_their_limit_come_first() -> None:
-    """Each with by how much it is over, before the table."""
     before = page(row("a", 4.0, 3.2), row("b", 1.0, 2.0), row("c", 9.0)).partition("| what |")[0]
 
     assert "1 of 2 rows over the limit:" in before
@@ -38,7 +37,6 @@ def test_rows_over_their_limit_come_first() -> None:
 
 
 def test_all_rows_within_their_limits() -> None:
-    """A row without a limit is neither over nor within."""
     assert "All 1 rows are within" in page(row("b", 1.0, 2.0), row("c", 9.0))
 
 
@@ -54,7 +52,6 @@ def test_a_deployment_is_sized_by_what_was_measured() -> None:
 
 
 def test_cost_and_memory_over_time() -> None:
-    """The page says how long, with which settings, and how memory developed."""
     found = page(over_time=OVER_TIME)
 
     assert "1,020,000 spans in 2.5 minutes (2026-11-21, " in found
@@ -64,7 +61,6 @@ def test_cost_and_memory_over_time() -> None:
 
 
 def test_nothing_measured() -> None:
-    """A page without results has no numbers."""
     found: str = WRITTEN(None, None)
 
     assert "Nothing is measured yet" in found

@@ -22,7 +22,6 @@ def raised(*errors: Exception) -> Exception:
 
 
 def test_a_right_that_lacks_is_told_whatever_came_of_it() -> None:
-    """A transaction that is not permitted breaks, and clearing it away fails too."""
     denied = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no right to write"))
     reason, what = explain(raised(denied, ValueError("in between"), broken()))
 
@@ -40,7 +39,6 @@ def test_a_right_that_lacks_is_told_whatever_came_of_it() -> None:
     ],
 )
 def test_every_other_trouble_has_its_word(error: Exception, reason: str, part: str) -> None:
-    """That of the brokers, and that of our own code."""
     word, what = explain(error)
 
     assert word == reason

@@ -19,7 +19,6 @@ kafka:
 
 
 def test_serve_check_says_what_workers_would_do(tmp_path: Path) -> None:
-    """Which topics, which groups, which guarantee; and nothing of what the client library is told."""
     (tmp_path / "workers.yaml").write_text(FILE)
     done = CliRunner().invoke(app, ["serve", "--check", "--config", str(tmp_path / "workers.yaml")])
 
@@ -30,7 +29,6 @@ def test_serve_check_says_what_workers_would_do(tmp_path: Path) -> None:
 
 
 def test_serve_check_says_why_no_worker_would_start(tmp_path: Path) -> None:
-    """A key that is not shared, and a setting that there is not."""
     (tmp_path / "workers.yaml").write_text(FILE.replace("hash_key", "#"))
     keyless = CliRunner().invoke(app, ["serve", "--check", "--config", str(tmp_path / "workers.yaml")])
     (tmp_path / "workers.yaml").write_text(FILE.replace("logs:", "log:"))
@@ -42,7 +40,6 @@ def test_serve_check_says_why_no_worker_would_start(tmp_path: Path) -> None:
 
 
 def test_settings_come_from_the_file_over_it_the_environment_over_that_flags(tmp_path: Path) -> None:
-    """As those of the service do."""
     (tmp_path / "workers.yaml").write_text(FILE)
     env = {"OTEL_RELIABILITY_KAFKA_LOGS": "other_logs", "OTEL_RELIABILITY_KAFKA_TICK": "2s"}
     found = load_config(tmp_path / "workers.yaml", env, {"kafka": {"tick": "500ms"}}).kafka

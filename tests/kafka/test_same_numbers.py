@@ -66,7 +66,6 @@ def to_kafka(broker: Kafka, batch: int = 64, times: int = 1, out: Path | None = 
 def test_two_workers_a_stage_tell_what_one_process_tells(
     kafka: Kafkas, collector: Collectors, workers: Workers
 ) -> None:
-    """A capture and a benchmark, sent twice: each run once, as it is; every gauge and counter with its value."""
     files = [
         shared("corpora/captured/langgraph-openinference.jsonl.gz"),
         shared("corpora/taubench/gpt-4o_airline_4trials.otlp.jsonl.gz"),

@@ -28,7 +28,6 @@ class Producer:
 
 
 def test_ticks_go_to_all_partitions() -> None:
-    """One round after the other; brokers that are away cost a tick, not the ticker."""
     producer = Producer()
     ticker = Ticker(producer, 0.01)
     ticker.partitions = [("spans", 0), ("logs", 0)]

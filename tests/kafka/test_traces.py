@@ -38,7 +38,6 @@ def test_a_run_is_told_when_its_root_has_arrived_and_final_when_it_can_change_no
 
 
 def test_a_run_whose_root_never_comes_is_told_when_it_is_idle() -> None:
-    """By ticks alone: no other message comes."""
     stage = Assembling(SETTINGS)
     stage.take([RUN[0]])
     stage.pass_time(10.0)
@@ -50,7 +49,6 @@ def test_a_run_whose_root_never_comes_is_told_when_it_is_idle() -> None:
 
 
 def test_a_run_that_becomes_part_of_another_is_withdrawn_from_its_agent() -> None:
-    """The record goes to the key that it was told under."""
     stage = Assembling(SETTINGS)
     stage.take([agent(2, 1, "inner")])
     stage.pass_time(25.0)
@@ -64,7 +62,6 @@ def test_a_run_that_becomes_part_of_another_is_withdrawn_from_its_agent() -> Non
 
 
 def test_a_run_that_changes_its_agent_is_withdrawn_from_the_old_one() -> None:
-    """And told to the new one, later."""
     stage = Assembling(SETTINGS)
     stage.take([agent(1, None, "first")])
     stage.pass_time(5.0)
@@ -109,7 +106,6 @@ def test_what_crosses_traces_is_counted() -> None:
 
 
 def test_a_damaged_part_costs_what_it_held() -> None:
-    """The rest of its trace is told, and it is counted."""
     stage = Assembling(SETTINGS, partitions=1)
     stage.take([RUN[0]])
     stage.take([RUN[1]])
@@ -125,7 +121,6 @@ def test_a_damaged_part_costs_what_it_held() -> None:
 
 
 def test_a_trace_of_a_hundred_thousand_spans_ends_at_the_limit() -> None:
-    """It is told at `span_limit`, the rest is refused by that name, and the partition goes on."""
     small = replace(SETTINGS, limits=replace(SETTINGS.limits, span_limit=100))
     stage = Assembling(small, partitions=1)
     stage.take([agent(1)])

@@ -43,59 +43,49 @@ def test_the_generated_telemetry_holds_everything() -> None:
 
 @given(st.data())
 def test_order_and_batches_change_nothing(data: st.DataObject) -> None:
-    """The same spans in any order, in any batches, with any pauses, give the same runs and readings."""
     laws.order_and_batches(data)
 
 
 @given(st.data())
 def test_nor_do_they_where_parents_go_in_circles(data: st.DataObject) -> None:
-    """The same where spans name any other as their parent, themselves among them."""
     laws.order_and_batches(data, hostile=True)
 
 
 @given(st.data())
 def test_traces_that_are_known_to_be_complete_need_not_wait(data: st.DataObject) -> None:
-    """What closes as soon as nothing more can come is what it is at the end, and every span is accounted for alike."""
     laws.completeness(data)
 
 
 @given(st.data())
 def test_nor_need_they_where_parents_go_in_circles(data: st.DataObject) -> None:
-    """The same where spans name any other as their parent."""
     laws.completeness(data, hostile=True)
 
 
 @given(st.data())
 def test_spans_that_come_again_change_nothing(data: st.DataObject) -> None:
-    """A span told twice is a span."""
     laws.duplication(data)
 
 
 @given(st.data())
 def test_traces_never_mix(data: st.DataObject) -> None:
-    """Two traces give what each gives alone, between one another or one after the other."""
     laws.apart(data)
 
 
 @given(st.data())
 def test_a_file_may_be_in_any_order(data: st.DataObject) -> None:
-    """Whole files: lines and spans may stand in any order."""
     laws.files(data)
 
 
 @given(st.data())
 def test_late_spans_open_no_run(data: st.DataObject) -> None:
-    """After `reopen` has passed a span of a final run is counted, no more."""
     laws.lateness(data)
 
 
 @given(st.data())
 def test_every_span_is_accounted_for(data: st.DataObject) -> None:
-    """Received is the sum of what became of spans."""
     laws.accounting(data)
 
 
 @given(st.data())
 def test_memory_stays_under_its_limits(data: st.DataObject) -> None:
-    """No limit is ever passed."""
     laws.limits(data)

@@ -58,7 +58,6 @@ def runs_of(name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", [AIRLINE, f"{AIRLINE}.turns", RETAIL])
 def test_the_document_is_what_the_schema_says(name: str) -> None:
-    """Also of real recordings."""
     assert list(faults(reported(name))) == []
 
 
@@ -73,7 +72,6 @@ def test_published_pass_rates_come_out_of_spans(name: str) -> None:
 
 
 def test_each_task_is_as_the_truth_says() -> None:
-    """Its runs, entropy, distinct paths and similarity."""
     tasks = {task["task_id"]: task for task in agent_of(AIRLINE)["tasks"]}
     known = truth(AIRLINE)["per_task"]
 

@@ -11,7 +11,6 @@ from otel_reliability.service.intake import RequestBudget
 
 
 def test_there_is_never_more_taken_than_there_is() -> None:
-    """What does not fit is refused as a whole, with a hint when to come again; what is held stays."""
     budget = RequestBudget(100)
     with budget.reserve(60) as place:
         with pytest.raises(Refused) as raised:
@@ -28,7 +27,6 @@ def test_there_is_never_more_taken_than_there_is() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 60), max_size=4), max_size=8))
 def test_whoever_comes_and_goes_the_sum_is_right(requests: list[list[int]]) -> None:
-    """Places grow and end in any order, and some do not fit."""
     budget = RequestBudget(100)
     places = [budget.reserve() for _ in requests]
     for place, sizes in zip(places, requests, strict=True):
@@ -47,7 +45,6 @@ def test_whoever_comes_and_goes_the_sum_is_right(requests: list[list[int]]) -> N
 
 
 def test_threads_do_not_lose_count() -> None:
-    """Doors are many."""
     budget = RequestBudget(1_000_000)
 
     def come_and_go(_: int) -> None:

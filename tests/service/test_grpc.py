@@ -60,7 +60,6 @@ def test_another_packing_is_unimplemented(running: Running) -> None:
 
 
 def test_the_health_service_says_whether_requests_are_taken(running: Running) -> None:
-    """SERVING (1) or NOT_SERVING (2)."""
     serving_now = running.call(b"", HEALTH)
     running.service.readiness.hold("test", "for a while")
     try:
@@ -81,7 +80,6 @@ def test_the_health_service_says_whether_requests_are_taken(running: Running) ->
     ],
 )
 def test_health_is_known_of_the_services_there_are(running: Running, name: bytes, known: bool) -> None:
-    """Asked about one service by its name."""
     request = b"\x0a" + bytes((len(name),)) + name
     if known:
         assert running.call(request, HEALTH) == b"\x08\x01"
@@ -104,7 +102,6 @@ def test_connections_grow_only_so_old() -> None:
 
 
 def test_an_address_that_is_taken_is_told(running: Running) -> None:
-    """As a setting that cannot be; and nothing of the second service stays behind."""
     with pytest.raises(ConfigurationError, match=r"service\.grpc"), serving(grpc=running.target):
         pass
     with (

@@ -66,7 +66,6 @@ class Client:
 
 @pytest.mark.parametrize("seconds", [2.0, pytest.param(300.0, marks=pytest.mark.soak)], ids=["short", "five minutes"])
 def test_more_than_it_can_take(seconds: float) -> None:
-    """The queue is a tenth of what clients hold ready: memory stays, refusals say when to come again, nothing is lost."""
     size = len(body_of(runs_of(RUNS)))
     with serving(queue=2 * size, max_request=2 * size) as running:
         clients = [Client(running, first) for first in range(CLIENTS)]

@@ -32,7 +32,6 @@ def test_without_a_line_it_only_looks() -> None:
 
 
 def test_resident_memory_is_that_of_this_process() -> None:
-    """It grows with what is held."""
     before = resident()
     held = bytearray(b"x") * 50_000_000
 
@@ -46,7 +45,6 @@ def test_resident_memory_is_that_of_this_process() -> None:
 def test_a_container_s_limit_is_read(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, told: str | None, limit: int | None
 ) -> None:
-    """Nine tenths of it; none where there is none, or it says there is none."""
     file = tmp_path_factory.mktemp("cgroup") / "memory.max"
     if told is not None:
         file.write_text(told)

@@ -26,7 +26,6 @@ EVALUATIONS = st.builds(
 
 @given(SPANS)
 def test_protobuf_round_trip(spans: list[RawSpan]) -> None:
-    """Spans written as a protobuf request are read back as they were, in order."""
     batch = decode(traces_protobuf(spans))
 
     assert plain(batch.spans) == plain(spans)
@@ -35,7 +34,6 @@ def test_protobuf_round_trip(spans: list[RawSpan]) -> None:
 
 @given(SPANS)
 def test_json_round_trip(spans: list[RawSpan]) -> None:
-    """Spans written as OTLP-JSON are read back as they were, in order."""
     batch = decode_json(json.dumps(traces_json(spans)).encode())
 
     assert plain(batch.spans) == plain(spans)
@@ -44,7 +42,6 @@ def test_json_round_trip(spans: list[RawSpan]) -> None:
 
 @given(st.lists(EVALUATIONS, max_size=4))
 def test_evaluations_round_trip(evaluations: list[Evaluation]) -> None:
-    """Evaluations written as log events are read back as they were."""
     batch = decode_request(logs_json(evaluations))
 
     assert batch.evaluations == evaluations
