@@ -51,13 +51,6 @@ def test_a_row_over_its_limit_fails_the_run(
     assert "over its limit: slow" in " ".join(capsys.readouterr().out.split())
 
 
-def test_some_benchmarks_by_name_write_nothing(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found(monkeypatch, WELL)
-
-    assert run.main(["service"]) == 0
-    assert not results.exists()
-
-
 def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main(["decoding"]) == 2
     assert "unknown benchmark decoding; name any of " in capsys.readouterr().err

@@ -37,18 +37,6 @@ def test_the_distance_is_the_formula(paths: list[Steps | None], asked: list[Step
         assert reference.distance(path) == (None if expected is None else pytest.approx(expected, abs=1e-12))
 
 
-def test_unknown_tools_are_told_apart() -> None:
-    reference = Reference([("a", "a")] * 5 + [("b", "c")])
-    assert reference.distance(("x", "y")) == 1
-    reference = Reference([("x", "y", "x")] * 5)
-    assert reference.distance(("n", "m", "n")) == 1
-
-
-def test_four_paths_are_no_reference() -> None:
-    assert Reference([None, *[("a",)] * 4]).distance(("a",)) is None
-    assert Reference([None, *[("a",)] * 5]).distance(("a",)) == 0
-
-
 def test_a_distance_is_not_remembered_across_learning() -> None:
     reference = Reference([("a",)] * 5)
     assert reference.distance(("b",)) == 1

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.kafka.traces import Traces
-from otel_reliability.model.run import RunChange
 from otel_reliability.model.span import AgentSpan, Evaluation, Notes
 from otel_reliability.testing import agent, model, tool, trace_id
 from tests.kafka.streams import Assembling, MemoryValues
@@ -46,19 +45,6 @@ def test_a_run_whose_root_never_comes_is_told_when_it_is_idle() -> None:
 
     assert changes(stage) == ["closed"]
     assert stage.records[0].run.incomplete
-
-
-def test_a_run_that_becomes_part_of_another_is_withdrawn_from_its_agent() -> None:
-    stage = Assembling(SETTINGS)
-    stage.take([agent(2, 1, "inner")])
-    stage.pass_time(25.0)
-    stage.take([agent(1, None, "outer")])
-    stage.pass_time(100.0)
-
-    inner = [one for one in stage.records if one.run.key.agent == "inner"]
-    assert inner[0].change is RunChange.CLOSED
-    assert inner[0].revision < max(one.revision for one in stage.records)
-    assert {one.run.key.agent for one in stage.records if one.change is RunChange.FINAL} >= {"outer"}
 
 
 def test_a_run_that_changes_its_agent_is_withdrawn_from_the_old_one() -> None:

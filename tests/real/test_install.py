@@ -74,15 +74,6 @@ def test_builds_again_when_the_recipe_changes(workshop: Workshop) -> None:
     assert workshop.kept() == ["thing-1"]
 
 
-def test_builds_again_what_lost_its_program(workshop: Workshop) -> None:
-    install.main([])
-    (workshop.cache / "thing-1" / "bin" / "thing").unlink()
-
-    install.main([])
-
-    assert workshop.built == ["one", "one"]
-
-
 def test_a_failed_build_leaves_what_was_there(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     install.main([])
     workshop.recipe.write_text("two")
@@ -90,16 +81,6 @@ def test_a_failed_build_leaves_what_was_there(workshop: Workshop, monkeypatch: p
     assert install.main([]) == 1
     assert workshop.kept() == ["thing-1"]
     assert (workshop.cache / "thing-1" / "bin" / "thing").read_text() == "one"
-
-
-def test_says_why_something_cannot_be_had(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(install, "BUILDERS", {"thing": workshop.fail})
-    assert install.main(["--optional"]) == 0
-    said = capsys.readouterr().out
-    assert "thing 1: not installed: doing the impossible failed with exit code 3" in said
-    assert "no such luck" in said
 
 
 def test_any_error_of_a_build_is_a_reason_to_skip(
@@ -156,17 +137,6 @@ def test_chromium_is_unpacked_whether_the_machine_has_its_libraries_or_not(
     assert shown.count("-linux-gnu") == len(libraries)
 
 
-def test_names_a_program_that_the_machine_lacks(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(shell: install.Shell, work: Path, out: Path) -> None:
-        shell.run("compiling", "no-such-compiler", cwd=work)
-
-    monkeypatch.setattr(install, "BUILDERS", {"thing": fail})
-    assert install.main([]) == 1
-    assert "needs `no-such-compiler`, which is not on this machine" in capsys.readouterr().out
-
-
 def test_of_two_at_once_one_builds(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     first_is_in, let_go = threading.Event(), threading.Event()
 
@@ -185,14 +155,6 @@ def test_of_two_at_once_one_builds(workshop: Workshop, monkeypatch: pytest.Monke
         thread.join(30)
 
     assert workshop.built == ["one"]
-
-
-def test_refuses_an_unknown_name(workshop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as refused:
-        install.main(["thimg"])
-
-    assert refused.value.code == 2
-    assert "unknown component thimg; name any of thing" in capsys.readouterr().err
 
 
 def test_every_part_of_the_collector_is_pinned() -> None:

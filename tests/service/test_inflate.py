@@ -53,14 +53,6 @@ def test_a_bomb_takes_no_more_than_the_limit() -> None:
     assert peak < 8 * MEGABYTE
 
 
-def test_unpacking_stops_where_there_is_no_room() -> None:
-    def full(size: int) -> None:
-        raise Refused(Problem.OVERLOAD, "queue_full", "full")
-
-    with pytest.raises(Refused, match="queue_full"):
-        inflate(gzip.compress(b"something"), MEGABYTE, full)
-
-
 @pytest.mark.parametrize(
     "packed",
     [

@@ -13,7 +13,6 @@ import pytest
 
 from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.service.health import RECOVERING
-from otel_reliability.service.site import TimedCache
 from otel_reliability.testing import span, traces_protobuf
 from otel_reliability.ui.agent_list import id_of
 from otel_reliability.windows.agents import AgentRegistry
@@ -153,19 +152,6 @@ def test_the_api_and_the_pages_name_the_same_agents(running: Running) -> None:
 
     assert len(told) == len(shown) == 3
     assert {link.rpartition("=")[2] for link in shown} == ids
-
-
-def test_what_was_made_stands_for_a_moment() -> None:
-    standing, made = TimedCache[int](2), list[str]()
-
-    def make(name: str) -> int:
-        made.append(name)
-        return len(made)
-
-    found = [standing.of(name, lambda name=name: make(name)) for name in "aabbcca"]
-
-    assert made == ["a", "b", "c", "a"]
-    assert found == [1, 1, 2, 2, 3, 3, 4]
 
 
 def test_pages_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,19 +122,6 @@ def test_resource_and_scope_in_parts() -> None:
     assert plain(read) == plain(full_schema.decode(body).spans[0])
 
 
-def test_resources_are_shared() -> None:
-    small, large = (
-        traces_protobuf([span()]),
-        traces_protobuf([span(resource=span().resource._replace(attributes={"service.name": "s" * 20_000}))]),
-    )
-    first, second = (decode_traces(small).spans[0].resource for _ in range(2))
-    third, fourth = (decode_traces(large).spans[0].resource for _ in range(2))
-
-    assert first is second
-    assert third == fourth
-    assert third is not fourth
-
-
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

@@ -187,15 +187,6 @@ def test_what_is_no_span(span: object) -> None:
         read(cast("ReadableSpan", span))
 
 
-def test_a_resource_is_read_once() -> None:
-    first, again = read(ended()).resource, read(ended()).resource
-    other = read(ended(resource=SdkResource(dict(RESOURCE.attributes)))).resource
-
-    assert first is again
-    assert other == first
-    assert other is not first
-
-
 def test_resources_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: dict[int, Any] = {}
     monkeypatch.setattr(sdk, "_resources", kept)
