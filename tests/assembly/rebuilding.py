@@ -129,11 +129,6 @@ def asking(facts: ModelFacts, number: int, parent: int | None = None, **place: U
     return agent_span(Kind.MODEL, facts, number, parent, **place)
 
 
-def retrieval(number: int, parent: int | None = None) -> AgentSpan:
-    """A retrieval."""
-    return agent_span(Kind.RETRIEVAL, None, number, parent)
-
-
 def noted(span: AgentSpan, **notes: Any) -> AgentSpan:
     """The span with these notes."""
     return span._replace(notes=Notes(**notes))

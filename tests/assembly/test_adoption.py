@@ -94,10 +94,6 @@ def test_nested_runs_do_not_adopt() -> None:
     assert {run.key.agent: run.path for run in runs} == {"outer": ("a", "search", "book"), "inner": ("a",)}
 
 
-def test_another_trace_adopts_nothing() -> None:
-    assert len(rebuilt(agent(1, end=5, trace=2), *lost())) == 2
-
-
 def test_an_agent_below_what_was_adopted_is_nested() -> None:
     spans = [
         agent(1, called="outer", end=9),

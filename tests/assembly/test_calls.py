@@ -50,12 +50,6 @@ def test_calls_issued_together_are_in_the_order_of_their_names() -> None:
     assert path_of(*steps, settings=AS_STARTED) == ("z", "a")
 
 
-def test_retries_use_the_clock_whatever_the_path_says() -> None:
-    run = run_of(agent(1, end=9), tool(2, 1, "z", start=1, end=3), tool(3, 1, "a", start=2, end=4))
-
-    assert calls_of(run) == [("z", True), ("a", True)]
-
-
 def test_a_group_ends_with_its_earliest_end() -> None:
     """What starts after one of the group has ended was not issued with it, though another still runs."""
     steps = [tool(2, 1, "z", start=1, end=9), tool(3, 1, "y", start=1.5, end=2), tool(4, 1, "a", start=3, end=4)]

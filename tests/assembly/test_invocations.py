@@ -236,14 +236,6 @@ def test_an_agent_that_only_told_its_place_takes_its_steps_for_the_run() -> None
 # --- Agents as tools, hand-offs, siblings -----------------------------------------------------------------------------
 
 
-def test_an_agent_called_as_a_tool_is_one_step() -> None:
-    run = run_of(
-        agent(1, called="outer", end=9), tool(2, 1, "ask", end=5), agent(3, 2, "inner"), tool(4, 3, "book", start=1)
-    )
-
-    assert run.path == ("ask", "book")
-
-
 def test_an_agent_that_stands_for_its_own_call_is_a_step_and_a_run() -> None:
     """Smolagents tells no tool span for a managed agent (Q11): the call is the invocation, named and failed as it is."""
     managed = InvocationFacts("billing", call=Call(None))

@@ -47,24 +47,6 @@ def test_a_success_ends_the_chain() -> None:
     assert marks(run_with(*attempts(True, False, True, True))) == ["", "1", "", "1"]
 
 
-def test_a_streak_without_a_failure_is_no_retry() -> None:
-    calls = [tool(n, 1, "search", arguments=bytes([n]), start=2 * n) for n in range(2, 7)]
-
-    assert marks(run_with(*calls)) == [""] * 5
-
-
-def test_other_arguments_are_another_call() -> None:
-    calls = [
-        tool(2, 1, "search", arguments=A, start=0, failed=True),
-        tool(3, 1, "search", arguments=B, start=2, failed=True),
-        tool(4, 1, "search", arguments=A, start=4, failed=True),
-        tool(5, 1, "book", arguments=A, start=6),
-        tool(6, 1, "search", arguments=B, start=8),
-    ]
-
-    assert marks(run_with(*calls)) == ["", "", "1", "", "1"]
-
-
 def test_it_must_have_failed_before_this_one_began() -> None:
     together = [tool(2, 1, arguments=A, start=0, end=3, failed=True), tool(3, 1, arguments=A, start=2, end=4)]
 
@@ -88,12 +70,6 @@ def test_where_arguments_are_unknown_the_tool_counts() -> None:
     ]
     assert marks(run_with(*mixed)) == ["", "1", "2"]
     assert run_with(*attempts(True, False)).arguments_known
-
-
-def test_unknown_arguments_of_another_tool_match_nothing() -> None:
-    calls = [tool(2, 1, "search", arguments=None, failed=True), tool(3, 1, "book", arguments=None, start=2)]
-
-    assert marks(run_with(*calls)) == ["", ""]
 
 
 def test_the_same_call_after_a_success_is_a_repeat() -> None:

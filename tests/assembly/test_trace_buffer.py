@@ -6,7 +6,7 @@ import pytest
 
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.run import CloseReason, Run, RunChange
-from otel_reliability.model.span import AgentSpan, Evaluation, Notes
+from otel_reliability.model.span import AgentSpan, Notes
 from otel_reliability.testing import agent, model, other, span_id, tool, trace_id
 from tests.assembly.rebuilding import Watched, used
 
@@ -40,18 +40,6 @@ def test_a_late_span_revises_its_run_and_postpones_its_finalization() -> None:
     assert changes(assembler.wait(2)) == [REVISED]
     assert changes(assembler.wait(19)) == []
     assert changes(assembler.wait(1)) == [FINAL]
-
-
-def test_a_duplicate_changes_nothing() -> None:
-    assembler = watched()
-    assembler.add(agent(1), tool(2, 1))
-    assembler.wait(3)
-    assembler.add(tool(2, 1))
-    assert changes(assembler.wait(30)) == [FINAL]
-    assembler.add(tool(2, 1))
-    assembler.wait(30)
-
-    assert assembler.accounts == {("used", ""): 2, ("duplicate", ""): 2}
 
 
 def test_a_parent_above_withdraws_the_run() -> None:
@@ -231,12 +219,3 @@ def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
 
     assert [(change, run.trace_id) for change, run in found] == [(CLOSED, trace_id(2)), (FINAL, trace_id(2))]
     assert assembler.assembler.accounts["limit", "reopenable_bytes"] == 1
-
-
-def test_an_evaluation_of_a_final_run_revises_it() -> None:
-    assembler = watched()
-    assembler.add(agent(1))
-    assembler.wait(40)
-    assembler.add(Evaluation("success", 1.0, None, 1, trace_id(1), span_id(1)))
-
-    assert [(change, run.outcome.value) for change, run in assembler.wait(1)] == [(REVISED, "success")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from otel_reliability.conventions import TABLE
 from tests.corpora.labels import LABELS
 from tests.corpora.matrix import PAGE, page
 from tests.corpora.recordings import CAPTURES
@@ -19,8 +18,3 @@ def test_the_page_has_not_fallen_behind() -> None:
 def test_every_capture_has_a_label() -> None:
     assert set(LABELS) == set(CAPTURES)
     assert len(set(LABELS.values())) == len(LABELS)
-
-
-@pytest.mark.parametrize("name", [convention.name for convention in TABLE])
-def test_every_convention_is_on_the_page(name: str) -> None:
-    assert f"\n| {name} | " in PAGE.read_text(encoding="utf-8")

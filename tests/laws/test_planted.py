@@ -50,10 +50,23 @@ def assert_caught(law: Law) -> None:
         attempt()
 
 
-def test_spans_left_in_the_order_of_their_arrival(monkeypatch: Plant) -> None:
-    monkeypatch.setattr(span_tree, "_ORDER", same_for_all)
+@pytest.mark.parametrize(
+    ("place", "step", "left_out", "broken"),
+    [
+        pytest.param(span_tree, "_ORDER", same_for_all, [laws.order_and_batches], id="spans in the order of arrival"),
+        pytest.param(span_tree, "_rank", same_for_all, [laws.order_and_batches], id="the version that came first"),
+        pytest.param(AgentState, "withdraw", does_nothing, [laws.order_and_batches], id="a revised run stays"),
+        pytest.param(ClosedTraces, "put", does_nothing, [laws.duplication, laws.lateness], id="final ids forgotten"),
+        pytest.param(Assembler, "_uncount", does_nothing, [laws.accounting], id="counted at every closing"),
+        pytest.param(Assembler, "_close_heaviest", does_nothing, [laws.limits], id="no limit of open runs"),
+        pytest.param(Assembler, "_forget_oldest", does_nothing, [laws.limits], id="no limit of remembered ids"),
+    ],
+)
+def test_a_step_that_is_left_out(place: Any, step: str, left_out: Any, broken: list[Law], monkeypatch: Plant) -> None:
+    monkeypatch.setattr(place, step, left_out)
 
-    assert_caught(laws.order_and_batches)
+    for law in broken:
+        assert_caught(law)
 
 
 def test_children_that_never_find_their_parent(monkeypatch: Plant) -> None:
@@ -88,18 +101,6 @@ def test_a_closed_run_that_does_not_reopen(monkeypatch: Plant) -> None:
     assert_caught(laws.order_and_batches)
 
 
-def test_the_version_that_came_first(monkeypatch: Plant) -> None:
-    monkeypatch.setattr(span_tree, "_rank", same_for_all)
-
-    assert_caught(laws.order_and_batches)
-
-
-def test_a_window_that_keeps_what_was_revised(monkeypatch: Plant) -> None:
-    monkeypatch.setattr(AgentState, "withdraw", does_nothing)
-
-    assert_caught(laws.order_and_batches)
-
-
 def test_an_evaluation_that_is_given_once(monkeypatch: Plant) -> None:
     assembled = Assembler._assembled_as_is
 
@@ -122,13 +123,6 @@ def test_a_run_that_is_never_revised(monkeypatch: Plant) -> None:
     monkeypatch.setattr(Assembler, "_emit", once)
 
     assert_caught(laws.order_and_batches)
-
-
-def test_a_duplicate_taken_for_a_span(monkeypatch: Plant) -> None:
-    monkeypatch.setattr(ClosedTraces, "put", does_nothing)
-
-    assert_caught(laws.duplication)
-    assert_caught(laws.lateness)
 
 
 def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
@@ -165,22 +159,6 @@ def test_a_span_that_is_not_counted(monkeypatch: Plant) -> None:
     monkeypatch.setattr(Assembler, "_close", uncounted)
 
     assert_caught(laws.accounting)
-
-
-def test_a_span_that_is_counted_at_every_closing(monkeypatch: Plant) -> None:
-    monkeypatch.setattr(Assembler, "_uncount", does_nothing)
-
-    assert_caught(laws.accounting)
-
-
-def test_a_limit_that_is_not_held(monkeypatch: Plant) -> None:
-    """Not holding the limit of open runs, or that of remembered ids, is caught."""
-    with monkeypatch.context() as one:
-        one.setattr(Assembler, "_close_heaviest", does_nothing)
-        assert_caught(laws.limits)
-    with monkeypatch.context() as one:
-        one.setattr(Assembler, "_forget_oldest", does_nothing)
-        assert_caught(laws.limits)
 
 
 def test_a_run_that_is_final_twice(monkeypatch: Plant) -> None:
