@@ -220,5 +220,4 @@ def test_each_service_of_a_trace_has_runs_of_its_own() -> None:
 
 
 def replace_resource(span: AgentSpan, service: str) -> AgentSpan:
-    """The span as told by another service."""
     return span._replace(resource=RESOURCE._replace(service_name=service))

@@ -27,7 +27,6 @@ def calls_of(run: Run) -> list[tuple[str, bool]]:
 
 
 def only_call(run: Run) -> ToolCall:
-    """The one call of a run."""
     assert run.tool_calls is not None
     assert len(run.tool_calls) == 1
     return run.tool_calls[0]

@@ -76,7 +76,6 @@ def test_a_pause_changes_nothing(spans: Sequence[AgentSpan]) -> None:
 
 
 def after(*batches: Sequence[AgentSpan]) -> dict[str, Run]:
-    """The runs that are known in the end."""
     watched, runs = Watched(SETTINGS), dict[str, Run]()
     for batch in batches:
         watched.add(*batch)

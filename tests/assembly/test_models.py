@@ -9,7 +9,6 @@ from tests.assembly.rebuilding import asking, invocation, rebuilt, run_of
 
 
 def tokens_of(*spans: AgentSpan) -> tuple[int | None, int | None]:
-    """Input and output tokens of the one top-level run."""
     run = run_of(*spans)
     return run.input_tokens, run.output_tokens
 

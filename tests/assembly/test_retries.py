@@ -16,7 +16,6 @@ A, B = b"a", b"b"
 
 
 def run_with(*calls: AgentSpan) -> Run:
-    """The run of an agent that made these calls."""
     return run_of(agent(1, end=99), *calls)
 
 

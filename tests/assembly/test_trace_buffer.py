@@ -20,12 +20,10 @@ def watched(remember: float = 30.0, **limits: int) -> Watched:
 
 
 def changes(found: list[tuple[RunChange, Run]]) -> list[RunChange]:
-    """What became of one run after another."""
     return [change for change, _ in found]
 
 
 def keyed(number: int, trace: int) -> AgentSpan:
-    """A lone tool call with a run key."""
     return tool(number, trace=trace)._replace(notes=Notes(run_key="aa"))
 
 

@@ -22,7 +22,6 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(monkeypatch: pytest.MonkeyPatch, *rows: Row) -> None:
-    """Let the benchmarks find these."""
     monkeypatch.setattr(run, "measured", lambda chosen, console: (list(rows), []))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
 
 

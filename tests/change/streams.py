@@ -79,5 +79,4 @@ SYNTHETIC: Final[Mapping[str, Callable[[np.random.Generator], Floats]]] = {
 
 
 def synthetic(kind: str) -> Pool:
-    """A pool of one of the synthetic kinds."""
     return Pool(SYNTHETIC[kind](np.random.default_rng(20)))

@@ -25,7 +25,6 @@ SETTINGS = ChangeSettings(runs_per_false_alarm=200)
 
 
 def passed(detector: Detector, units: list[Observation]) -> list[Alarm]:
-    """The alarms of some units."""
     return [alarm for one in units if (alarm := detector.add(one)) is not None]
 
 
@@ -163,7 +162,6 @@ def plain(detector: Detector) -> Any:
 def restarted(
     detector: Detector, settings: ChangeSettings = SETTINGS, pinned: tuple[Observation, ...] = ()
 ) -> Detector:
-    """A detector made of another's state."""
     return Detector.from_data(plain(detector), settings, pinned)
 
 

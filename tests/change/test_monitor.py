@@ -26,17 +26,14 @@ KEY = run().key
 
 
 def closed(one: Run) -> RunEvent:
-    """The run is done."""
     return RunEvent(RunChange.CLOSED, one)
 
 
 def short(n: int, **facts: object) -> Run:
-    """The n-th run of one to three calls."""
     return run(["search"] * (1 + n * n % 3), n, **facts)
 
 
 def long(n: int) -> Run:
-    """The n-th run of many calls."""
     return run(["search", "book"] * 4, n)
 
 
@@ -48,7 +45,6 @@ def fed(monitor: Monitor, events: Iterable[RunEvent], start: float = 0.0) -> lis
 
 
 def units(monitor: Monitor, key: AgentKey = KEY) -> int:
-    """How many units an agent's detector has seen."""
     detector = monitor.detector(key)
     return 0 if detector is None else detector.evidence().observations
 
@@ -78,7 +74,6 @@ def test_a_unit_enters_once_as_it_first_closed() -> None:
 
 
 def states(monitor: Monitor) -> object:
-    """The states of the detectors."""
     return [detector.to_data() for detector in map(monitor.detector, monitor.keys()) if detector is not None]
 
 
@@ -162,7 +157,6 @@ def test_a_wanted_change_is_learnt() -> None:
 
 
 def blind(monitor: Monitor) -> list[int]:
-    """How long each agent's detector is blind."""
     return [d.evidence().blind for d in map(monitor.detector, (KEY, AgentKey("", "", "", "other"))) if d is not None]
 
 
@@ -193,7 +187,6 @@ def test_a_restart_changes_nothing(cut: int) -> None:
 
 
 def expected_alarms(events: list[RunEvent]) -> list[object]:
-    """The alarms without a restart."""
     monitor, now = Monitor(SETTINGS), 0.0
     for n, event in enumerate(events):
         now += 100.0 * (n % 7)

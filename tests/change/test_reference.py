@@ -24,7 +24,6 @@ def edit_distance(one: Steps, other: Steps) -> int:
 
 
 def naive(reference: list[Steps | None], path: Steps) -> float | None:
-    """The mean of the five smallest distances."""
     distances = sorted(edit_distance(path, p) / (max(len(p), len(path)) or 1) for p in reference if p is not None)
     return sum(distances[:5]) / 5 if len(distances) >= 5 else None
 

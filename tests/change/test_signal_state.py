@@ -18,7 +18,6 @@ from tests.change.build import u_of, unit
 
 
 def single(value: float) -> float:
-    """The value in single precision."""
     return array("f", [value])[0]
 
 
@@ -95,7 +94,6 @@ def told(state: SignalState) -> list[object]:
 
 
 def values_of(state: SignalState) -> list[float]:
-    """The kept values, oldest first."""
     return Ranks.from_data(state.to_data()["values"]).split(0)[0]
 
 

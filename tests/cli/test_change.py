@@ -25,7 +25,6 @@ def runs(number: int, *, first: int = 1, also: str = "", agent: str = "support")
 
 @pytest.fixture(name="changed")
 def changed_of(tmp_path: Path) -> Path:
-    """A recording of an agent that changes at its 101st run."""
     return write_otlp(tmp_path / "changed.jsonl", [*runs(100), *runs(60, first=101, also="escalate wait")])
 
 

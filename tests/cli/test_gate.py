@@ -28,7 +28,6 @@ gate || echo "usage $?"
 
 @pytest.fixture(name="path")
 def path_of(tmp_path: Path) -> Path:
-    """Five attempts at a task, four of which passed."""
     return write_otlp(tmp_path / "spans.jsonl", FIVE)
 
 

@@ -18,7 +18,6 @@ SPANS = [*runs("fetch fetch fetch fetch read", failed="fetch"), *runs(*["fetch r
 
 
 def drawn(tmp_path: Path, encoding: str) -> list[str]:
-    """A report as it stands in a terminal of that encoding."""
     raw = io.BytesIO()
     with io.TextIOWrapper(raw, encoding=encoding, errors=PLAIN, write_through=True) as file:
         terminal.render(report(tmp_path, SPANS), Console(file=file, width=100, color_system=None))

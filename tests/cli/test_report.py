@@ -15,7 +15,6 @@ SPANS = [*attempts("refund", True, False, True), *runs("a", "b", first=4, agent=
 
 @pytest.fixture(name="path")
 def path_of(tmp_path: Path) -> Path:
-    """A recording of two agents."""
     return write_otlp(tmp_path / "spans.jsonl", SPANS)
 
 

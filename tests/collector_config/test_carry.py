@@ -50,7 +50,6 @@ def judge(url: str, trace: bytes) -> None:
 
 
 def final(service: Served, runs: int) -> None:
-    """Wait until so many runs will not change any more."""
     until(lambda: service.sum("agent_reliability_runs_total") >= runs, f"{runs} runs to become final")
 
 

@@ -42,18 +42,15 @@ RETRY = {
 
 
 def comment(name: str) -> str:
-    """What a file begins with."""
     lines = (FOLDER / name).read_text().splitlines()
     return "\n".join(line for line in lines[: next(at for at, line in enumerate(lines) if not line.startswith("#"))])
 
 
 def variables(text: str) -> set[str]:
-    """What is asked of the environment."""
     return set(re.findall(r"\$\{env:([A-Z_]+)", text))
 
 
 def exporters(config: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and settings of each."""
     yield from config["exporters"].items()
 
 

@@ -33,12 +33,10 @@ def log(scope: str, name: str, at_s: float, **attributes: Any) -> RawLog:
 
 
 def claude(name: str, at_s: float, **attributes: Any) -> RawLog:
-    """An event of Claude Code, in one session."""
     return log(CLAUDE, name, at_s, session__id=SESSION, **{"prompt__id": "p1", **attributes})
 
 
 def codex(name: str, at_s: float, **attributes: Any) -> RawLog:
-    """An event of Codex, in one conversation."""
     return log(CODEX, f"codex.{name}", at_s, **{"conversation__id": SESSION, **attributes})
 
 
@@ -313,5 +311,4 @@ def test_a_log_event_is_the_same_from_json_and_protobuf() -> None:
 
 
 def _protobuf(body: str) -> bytes:
-    """The request in protobuf."""
     return json_format.Parse(body, ExportLogsServiceRequest()).SerializeToString()

@@ -26,12 +26,10 @@ PROMPT: Final = f"{SESSION}########0"
 
 
 def read(at_s: float, **facts: Any) -> RawLog:
-    """A tool call of Claude Code."""
     return claude("tool_result", at_s, tool_name="Read", tool_use_id=f"t{at_s}", success="true", **facts)
 
 
 def compaction(at_s: float, **facts: Any) -> RawLog:
-    """A compaction of Claude Code."""
     given = {"trigger": "auto", "success": "true", "pre_tokens": "900", "post_tokens": 100, "duration_ms": "500"}
     return claude("compaction", at_s, **{**given, **facts})
 

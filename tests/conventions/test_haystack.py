@@ -26,7 +26,6 @@ def result(name: str, *, error: bool = False) -> dict[str, Any]:
 
 
 def asked(name: str) -> dict[str, Any]:
-    """A part of a message that asks for a call."""
     return {"tool_call": {"tool_name": name, "arguments": {"q": 1}, "id": "c-" + name}}
 
 

@@ -14,7 +14,6 @@ OPERATION = "gen_ai.operation.name"
 
 
 def chat(number: int, parent: int) -> RawSpan:
-    """Some work below."""
     return span(number, parent, start=0.2, end=0.4, attributes={OPERATION: "chat"})
 
 

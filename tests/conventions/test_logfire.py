@@ -12,7 +12,6 @@ OPERATION = "gen_ai.operation.name"
 
 
 def logfire(template: str, **attributes: Any) -> RawSpan:
-    """A span of logfire's instrumentation of OpenAI Agents."""
     return span(attributes={"logfire.msg_template": template, **attributes}, scope="logfire.openai_agents")
 
 

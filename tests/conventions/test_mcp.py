@@ -14,7 +14,6 @@ OPERATION = "gen_ai.operation.name"
 def mcp(
     number: int, parent: int | None, name: str, kind: int, method: str = "tools/call", **attributes: Any
 ) -> RawSpan:
-    """An MCP span."""
     facts = {key.replace("__", "."): value for key, value in attributes.items()}
     return span(number, parent, name=name, attributes={"mcp.method.name": method, **facts}, kind=kind)
 

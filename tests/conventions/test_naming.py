@@ -12,7 +12,6 @@ AGENT = span(1, attributes={OPERATION: "invoke_agent", "gen_ai.agent.name": "sup
 
 
 def tool(number: int, name: str) -> RawSpan:
-    """A tool call below the agent."""
     attributes = {OPERATION: "execute_tool", "gen_ai.tool.name": name}
     return span(number, 1, attributes=attributes, start=2 * number, end=2 * number + 1)
 

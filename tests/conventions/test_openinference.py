@@ -147,7 +147,6 @@ def test_q03_autogen_tools_are_the_last_part_of_their_name() -> None:
 def smolagents(
     *inner: RawSpan, name: str = "support_agent.run", attributes: Mapping[str, Any] | None = None
 ) -> tuple[RawSpan, ...]:
-    """A smolagents run of the given spans."""
     root = {KIND: "AGENT", "input.value": '{"task":"x","reset":true}', **(attributes or {})}
     return (span(1, name=name, attributes=root, scope=SCOPE + "smolagents", end=9), *inner)
 
@@ -155,7 +154,6 @@ def smolagents(
 def step(
     number: int, name: str, parent: int = 1, kind: str = "TOOL", attributes: Mapping[str, Any] | None = None
 ) -> RawSpan:
-    """A step of it."""
     return span(
         number,
         parent,

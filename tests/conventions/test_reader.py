@@ -156,7 +156,6 @@ def test_a_run_key_is_hashed() -> None:
 
 
 def hop(kind: int, *, links: int = 1, parent: int | None = None, attributes: dict[str, Any] | None = None) -> RawSpan:
-    """A span with links."""
     return span(2, parent, kind=kind, links=[(9, number + 1) for number in range(links)], attributes=attributes)
 
 

@@ -21,12 +21,10 @@ LANGCHAIN = "openinference.instrumentation.langchain"
 
 
 def message(content: str, call_id: str, status: str = "success") -> dict[str, Any]:
-    """A ToolMessage of LangChain."""
     return {"content": content, "type": "tool", "name": "x", "id": None, "tool_call_id": call_id, "status": status}
 
 
 def constructor(fields: dict[str, Any]) -> dict[str, Any]:
-    """An object as LangChain serializes it."""
     return {"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", "ToolMessage"], "kwargs": fields}
 
 

@@ -15,7 +15,6 @@ USAGE = {"ai.usage.inputTokens": 100, "ai.usage.outputTokens": 10}
 def seen(
     operation: str, attributes: Mapping[str, Any] | None = None, number: int = 1, parent: int | None = None
 ) -> RawSpan:
-    """A span of generation 6 or before."""
     return span(number, parent, attributes={"ai.operationId": operation, **(attributes or {})}, scope="ai")
 
 

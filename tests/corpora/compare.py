@@ -76,7 +76,6 @@ def _is_handoff(name: str, told: str, true: TrueRun) -> bool:
 
 
 def agent_is_exact(true: TrueRun, run: Run) -> bool:
-    """Whose run it is."""
     return run.key.agent == true.agent
 
 
@@ -106,32 +105,26 @@ def agents_of_steps_are_exact(true: TrueRun, run: Run) -> bool:
 
 
 def session_is_exact(true: TrueRun, run: Run) -> bool:
-    """The conversation."""
     return run.session_id == true.session
 
 
 def tokens_are_exact(true: TrueRun, run: Run) -> bool:
-    """Input and output tokens of the whole run."""
     return (run.input_tokens, run.output_tokens) == (true.input_tokens, true.output_tokens)
 
 
 def outcome_is_exact(true: TrueRun, run: Run) -> bool:
-    """How it ended."""
     return run.outcome.value in OUTCOMES[true.outcome]
 
 
 def always(true: TrueRun) -> bool:
-    """Every run has this field."""
     return True
 
 
 def hands_over(true: TrueRun) -> bool:
-    """Whether an agent of the run hands over to another."""
     return any(call.handoff for call in true.calls)
 
 
 def has_session(true: TrueRun) -> bool:
-    """Whether the program gave the run a conversation."""
     return true.session is not None
 
 

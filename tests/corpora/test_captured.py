@@ -13,7 +13,6 @@ from tests.corpora.recordings import CAPTURES, captured, rebuilt_capture, truth
 
 
 def matched(capture: str) -> Matched:
-    """The true runs of a capture, each with its own."""
     return match(truth(capture), rebuilt_capture(capture).tops)
 
 

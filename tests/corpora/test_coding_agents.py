@@ -69,7 +69,6 @@ class Recording(NamedTuple):
 
 @functools.cache
 def recording(capture: str) -> Recording:
-    """A capture, none of it malformed."""
     batches = list(read_file(shared(f"{FOLDER}/{capture}.jsonl.gz")))
     assert not [problem for batch in batches for problem in batch.malformed]
     truth = json.loads((SHARED / FOLDER / f"{capture}.truth.json").read_text())
@@ -77,7 +76,6 @@ def recording(capture: str) -> Recording:
 
 
 def items(capture: str, signal: str) -> list[RawSpan | RawLog]:
-    """The spans, the events or both of a capture."""
     found: list[RawSpan | RawLog] = []
     for spans, logs in recording(capture).batches:
         found.extend(spans if signal != EVENTS else ())
@@ -91,7 +89,6 @@ def new_engine(clock: Callable[[], float] = lambda: 0.0) -> Engine:
 
 
 def receive(engine: Engine, received: Sequence[RawSpan | RawLog]) -> None:
-    """Give an engine spans and events."""
     engine.receive([one for one in received if isinstance(one, RawSpan)])
     engine.receive_logs([one for one in received if isinstance(one, RawLog)])
 
@@ -111,7 +108,6 @@ def rebuilt_from(received: Sequence[RawSpan | RawLog]) -> list[Run]:
 
 @functools.cache
 def rebuilt(capture: str, signal: str) -> tuple[Run, ...]:
-    """The runs of a capture."""
     return tuple(rebuilt_from(items(capture, signal)))
 
 
@@ -159,7 +155,6 @@ def wrong(true: dict[str, Any], run: Run | None) -> Iterator[str]:
 
 
 def bare(name: str) -> str:
-    """A tool's name without its MCP server."""
     return name.rpartition("__")[2] if name.startswith("mcp__") else name
 
 
@@ -174,7 +169,6 @@ def known(capture: str, signal: str, true: dict[str, Any]) -> set[str]:
 
 
 def is_about(row: tuple[Any, ...], true: dict[str, Any]) -> bool:
-    """Whether a row of `KNOWN` concerns a run."""
     return true["run_id"].startswith(row[2])
 
 

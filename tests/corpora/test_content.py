@@ -36,7 +36,6 @@ PROMISED = ("langgraph", "openai_agents", "pydantic_ai", "vercel")
 
 @functools.cache
 def rebuilt_without_content(capture: str) -> Rebuilt:
-    """The runs of a capture after all content was taken out of its spans."""
     return rebuilt(map(without_content, captured(capture)))
 
 

@@ -14,7 +14,6 @@ EVALS = "pydantic_ai-evals"
 
 
 def judged(run: Run) -> dict[str, tuple[float | None, str | None]]:
-    """What a run was judged to be, by name."""
     return {evaluation.name: (evaluation.score, evaluation.label) for evaluation in run.evaluations}
 
 

@@ -36,7 +36,6 @@ AGENTS = {
 
 
 def told() -> list[tuple[str, dict[str, Any]]]:
-    """Every trace with the file it is in."""
     file = SHARED / "corpora/otel_real/truth.json"
     data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return [(source, trace) for source, found in data.items() for trace in found["traces"]]
@@ -51,7 +50,6 @@ every_trace = pytest.mark.parametrize(
 
 @functools.cache
 def rebuilt_file(source: str) -> Rebuilt:
-    """The runs of a file."""
     return rebuilt(recording(f"otel_real/{FILES[source]}").spans)
 
 

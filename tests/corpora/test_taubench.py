@@ -20,19 +20,16 @@ EXPLODES = MetricSettings().retry_threshold
 
 
 def spans(name: str) -> tuple[RawSpan, ...]:
-    """The spans of one data set."""
     return recording(f"taubench/{name}.otlp.jsonl.gz").spans
 
 
 @functools.cache
 def runs(name: str) -> Rebuilt:
-    """The runs of one data set."""
     return rebuilt(spans(name))
 
 
 @functools.cache
 def truth(name: str) -> dict[str, Any]:
-    """What the benchmark's files say of it."""
     told: dict[str, Any] = json.loads(shared("corpora/taubench/truth.json").read_text(encoding="utf-8"))
     return told["datasets"][name]
 

@@ -32,7 +32,6 @@ NOT_HARDENED = {"backend"}
 
 
 def services(file: str) -> dict[str, Any]:
-    """The services of a compose file."""
     found: dict[str, Any] = yaml.safe_load((DOCKER / file).read_text())["services"]
     return found
 

@@ -24,7 +24,6 @@ RUN = [(shell, command) for shell, command in OURS if not shell.why]
 
 
 def names(commands: list[tuple[pages.Shell, list[str]]]) -> list[str]:
-    """Return the names of the cases."""
     return [f"{pages.name(shell.page)}-{' '.join(command)}" for shell, command in commands]
 
 
@@ -54,7 +53,6 @@ def test_block_that_is_not_run_says_why(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file that the demo leaves."""
     path = tmp_path_factory.mktemp("pages") / RECORDING
     record(path)
     return path

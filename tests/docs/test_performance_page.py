@@ -12,13 +12,11 @@ MACHINE = {"cores": 2, "cpu": "CPU", "system": "Linux x86_64"}
 
 
 def row(name: str, value: float, at_most: float | None = None, unit: str = "×") -> dict[str, Any]:
-    """Return a row of results."""
     spread = [value, value]
     return {"name": name, "value": value, "at_most": at_most, "unit": unit, "spread": spread, "against": "other"}
 
 
 def page(*rows: dict[str, Any]) -> str:
-    """Return the page about these rows."""
     results = {"date": "2026-11-23", "machine": MACHINE, "versions": {"python": "3.11.7"}, "rows": rows}
     found: str = WRITTEN(results, None)
     return found

@@ -95,7 +95,6 @@ def render(run: Run) -> Render:
 
 
 def of_kind(manifests: Sequence[Manifest], kind: str) -> list[Manifest]:
-    """Return the manifests of a kind."""
     return [found for found in manifests if found["kind"] == kind]
 
 

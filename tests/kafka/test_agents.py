@@ -23,13 +23,11 @@ SETTINGS = Settings(hash_key="00" * 16)
 
 
 def told(number: int, change: RunChange, agent: str = "support") -> Outgoing:
-    """A record of a run."""
     made = run(["search", "book"][: 1 + number % 2], number)._replace(key=AgentKey("", "shop", "", agent))
     return write(RunRecord(change, made, 10 * number + list(RunChange).index(change)))
 
 
 def take(readings: Readings, *some: Outgoing, now: float = BEGIN) -> None:
-    """Receive records, and commit."""
     for one in some:
         readings.take(one.value, now)
     readings.save()

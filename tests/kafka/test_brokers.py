@@ -10,7 +10,6 @@ from otel_reliability.kafka.brokers import KafkaError, KafkaException, explain
 
 
 def broken() -> Exception:
-    """An abort that failed."""
     return KafkaException(KafkaError(KafkaError.INVALID_TXN_STATE, "an abort that failed"))
 
 

@@ -29,7 +29,6 @@ def config_of(worker: str) -> Config:
 
 
 def topics() -> dict[str, int]:
-    """The topics that are made, with their partitions."""
     (script,) = SERVICES["topics"]["command"]
     return {name: int(number) for name, number in re.findall(r"^\s*make (\w+) (\d+) \d+$", script, re.MULTILINE)}
 

@@ -15,7 +15,6 @@ RUN = (tool(2, 1, "search"), agent(1))
 
 
 def changes(stage: Assembling) -> list[str]:
-    """What was told, in order."""
     return [one.change.value for one in stage.records]
 
 

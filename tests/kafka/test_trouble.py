@@ -29,7 +29,6 @@ CALL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
 
 
 def reasons(worker: Worker) -> dict[str, str]:
-    """Why a worker is not ready."""
     found: Any = json.loads(worker.get("/readyz").body)
     return found["reasons"]
 
@@ -142,7 +141,6 @@ def test_without_a_shared_key_no_worker_starts(workers: Workers) -> None:
 
 
 def ended(workers: Workers, broker: Kafka, *options: str) -> subprocess.CompletedProcess[str]:
-    """What became of a worker that cannot work."""
     worker = workers.unstarted("assemble", broker.address, *options)
     return subprocess.run(worker.command, capture_output=True, text=True, check=False, timeout=180)
 

@@ -143,7 +143,6 @@ def test_spans_survive_the_state() -> None:
 
 
 def span_of(number: int, parent: int, kind: Kind, facts: HandoffFacts | CompressionFacts | None) -> AgentSpan:
-    """Return a span of a kind."""
     notes = Notes(task_id="t", branches=(("route", "a"),))
     return tool(number, parent, "x")._replace(kind=kind, facts=facts, notes=notes, link=(b"t" * 16, b"s" * 8))
 

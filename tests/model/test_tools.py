@@ -12,7 +12,6 @@ from otel_reliability.model.tools import DEFAULT_RULES, ToolRules, classified, e
 
 
 def call(name: str, effect: bytes | None = b"1", *, ok: bool = True) -> ToolCall:
-    """A call of this tool."""
     return ToolCall(name, ok, False, False, 0, "agent", 0, 1, None, None, effect, ok and classified(name).effect)
 
 

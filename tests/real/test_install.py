@@ -46,7 +46,6 @@ class Workshop:
 
 @pytest.fixture
 def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
-    """The installer with `thing` in place of the real components."""
     workshop = Workshop(tmp_path)
     monkeypatch.setenv("OTEL_RELIABILITY_CACHE", str(workshop.cache))
     monkeypatch.setattr(install, "VERSIONS", workshop.versions)

@@ -87,7 +87,6 @@ def chat(*tokens: int, limit: int | None = 128_000) -> list[RawSpan]:
 
 
 def caveats(agent: AgentView) -> str:
-    """Return what the report warns of."""
     return "; ".join(agent.caveats)
 
 

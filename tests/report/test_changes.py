@@ -37,12 +37,10 @@ CHANGED = random_units(100) + random_units(40, 1, 101, longer=4)
 
 
 def verdicts(findings: Sequence[Finding]) -> dict[str, Result]:
-    """The verdicts by agent."""
     return {finding.key.agent: finding.change.verdict for finding in findings if finding.key is not None}
 
 
 def page(findings: Sequence[Finding], width: int = 300) -> str:
-    """What a terminal shows."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
     changes.render(findings, SETTINGS, console)
     assert isinstance(console.file, io.StringIO)

@@ -11,12 +11,10 @@ WILD = runs(*["search reply", "reply", "ask search", "ask"] * 3)
 
 
 def compared(tmp_path: Path, before: list[RawSpan], after: list[RawSpan]) -> Baseline:
-    """Two recordings compared."""
     return comparison(tmp_path, before, after)[1]
 
 
 def changes(baseline: Baseline) -> dict[str, Compared]:
-    """The numbers of the one agent."""
     [agent] = baseline.agents
     return dict(agent.metrics)
 

@@ -120,12 +120,10 @@ def _copilot(number: int) -> list[RawSpan]:
 
 
 def reported(tmp_path: Path, lines: Sequence[str]) -> ReportView:
-    """The report on these lines."""
     return report_of(recorded(tmp_path, lines), for_people=True)
 
 
 def recorded(tmp_path: Path, lines: Sequence[str]) -> Recording:
-    """A recording of these lines."""
     file = tmp_path / "events.jsonl"
     file.write_text("\n".join(lines), "utf-8")
     recording = Recording(REPORT_SETTINGS)

@@ -81,7 +81,6 @@ def test_a_limit_that_was_hit_is_a_note(tmp_path: Path) -> None:
 
 
 def reasons(tmp_path: Path, spans: list[RawSpan]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Title → sentence and details."""
     return {one.title: (one.sentence, one.details) for one in agent_of(tmp_path, spans).findings.reasons}
 
 
@@ -165,7 +164,6 @@ def _with(each: RawSpan, arguments: str) -> RawSpan:
 
 
 def gaps(tmp_path: Path, spans: list[RawSpan]) -> dict[str, Gap]:
-    """What is missing, by what it is."""
     return {gap.missing: gap for gap in agent_of(tmp_path, spans).missing}
 
 

@@ -15,12 +15,10 @@ FIVE = attempts("refund", True, True, False, True, True)
 
 
 def results(tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 2) -> list[TargetResult]:
-    """The results on targets."""
     return gate.check(report(tmp_path, spans), [parse(target) for target in targets], min_runs)
 
 
 def states(tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 2) -> list[str]:
-    """What became of them."""
     return [result.state.name for result in results(tmp_path, spans, *targets, min_runs=min_runs)]
 
 

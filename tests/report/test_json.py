@@ -29,7 +29,6 @@ FULL = [
 
 
 def document(tmp_path: Path, spans: list[RawSpan]) -> Any:
-    """What a program reads."""
     return loaded(json.render(report(tmp_path, spans)))
 
 

@@ -11,12 +11,10 @@ from tests.report.build import attempts, report, runs
 
 
 def parsed(text: str) -> Element:
-    """What a CI server reads."""
     return fromstring(text.partition("\n")[2])
 
 
 def suite_of(tmp_path: Path, spans: list[RawSpan]) -> Element:
-    """The suite of the one agent."""
     [suite] = parsed(junit.render(report(tmp_path, spans)))
     return suite
 

@@ -22,25 +22,21 @@ AIRLINE, RETAIL = "gpt-4o_airline_4trials", "grok-3_retail_1trial_faults"
 
 @cache
 def reported(name: str) -> Any:
-    """The document of a recording of one agent."""
     return document(shared(f"corpora/taubench/{name}.otlp.jsonl.gz"))
 
 
 def document(path: Path) -> Any:
-    """The document of a file."""
     recording = Recording()
     recording.read(path)
     return loaded(json.render(report_of(recording.close())))
 
 
 def agent_of(name: str) -> Any:
-    """What is told of the one agent."""
     [agent] = reported(name)["agents"]
     return agent
 
 
 def truth(name: str) -> Any:
-    """What the truth file says of a recording."""
     return standard_json.loads(shared("corpora/taubench/truth.json").read_text("utf-8"))["datasets"][name]
 
 

@@ -18,7 +18,6 @@ from tests.shared import shared
 
 
 def page(tmp_path: Path, spans: list[RawSpan], settings: Settings | None = None, width: int = 80, **how: int) -> str:
-    """What is seen, without colour."""
     return printed(report(tmp_path, spans, for_report(settings or with_min_runs(2))), width, **how)
 
 

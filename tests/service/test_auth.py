@@ -66,7 +66,6 @@ def asked(
 
 
 def called(running: Running, method: str = EXPORT_TRACES, credentials: Any = None, **headers: str) -> grpc.StatusCode:
-    """The code of a call."""
     library = cast("Any", grpc)
     channel = (
         library.insecure_channel(running.target)
@@ -83,7 +82,6 @@ def called(running: Running, method: str = EXPORT_TRACES, credentials: Any = Non
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    """A service that asks for a token."""
     with serving(token=TOKEN) as found:
         yield found
 
@@ -167,20 +165,17 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def server(authority: Authority) -> Pair:
-    """The service's own."""
     return authority.issue("server")
 
 
 @pytest.fixture(scope="module")
 def encrypted(server: Pair) -> Iterator[Running]:
-    """A service with TLS."""
     with serving(tls={"certificate": str(server.certificate), "key": str(server.key)}) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def mutual(server: Pair, authority: Authority) -> Iterator[Running]:
-    """A service that asks clients for a certificate."""
     tls = {"certificate": str(server.certificate), "key": str(server.key), "client_ca": str(authority.certificate)}
     with serving(tls=tls) as found:
         yield found

@@ -17,7 +17,6 @@ USUAL, OTHER = ("search", "reply"), ("search", "escalate", "wait", "reply")
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
-    """What is emitted to the global LoggerProvider."""
     processor = Kept()
     monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", loggers(processor))
     return processor

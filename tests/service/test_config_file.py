@@ -16,7 +16,6 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def loaded(tmp_path: Path, content: str, env: dict[str, str] | None = None, **flags: Any) -> Config:
-    """Settings from a YAML file, the environment and flags."""
     file = tmp_path / "service.yaml"
     file.write_text(content)
     return load_config(file, env or {}, flags)

@@ -14,13 +14,11 @@ from tests.service.running import EXPORT_TRACES, HEALTH, Running, serving
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    """One service for all rules that leave no trace behind."""
     with serving(max_request=100_000, queue=200_000) as found:
         yield found
 
 
 def refusal(running: Running, body: bytes, method: str = EXPORT_TRACES, **options: Any) -> Any:
-    """How a request was refused."""
     with pytest.raises(grpc.RpcError) as raised:
         running.call(body, method, **options)
     return cast("Any", raised.value)

@@ -23,7 +23,6 @@ KINDS = (PROTOBUF, JSON)
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    """One service for all rules that leave no trace behind."""
     with serving(max_request=100_000, queue=200_000) as found:
         yield found
 

@@ -15,7 +15,6 @@ MEGABYTE = 1024 * 1024
 
 
 def problem_of(packed: bytes, limit: int = MEGABYTE) -> Problem:
-    """How it is refused."""
     with pytest.raises(Refused) as raised:
         inflate(packed, limit)
     return raised.value.problem

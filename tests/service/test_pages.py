@@ -38,7 +38,6 @@ def _elsewhere() -> list[Any]:
 
 
 def answer_of(running: Running, path: str) -> Any:
-    """The JSON at a path of the API."""
     answer = running.get("ui", path)
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json; charset=utf-8")
     return json.loads(answer.body)

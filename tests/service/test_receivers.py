@@ -100,7 +100,6 @@ def _seconds(raw: bytes | None) -> float | None:
 
 
 def _message(kind: str, body: bytes, into: Any) -> Any:
-    """The message of an answer in the encoding of its request."""
     if kind == JSON:
         return Parse(body, into)
     into.ParseFromString(body)
@@ -108,12 +107,10 @@ def _message(kind: str, body: bytes, into: Any) -> Any:
 
 
 def written(kind: str, spans: Iterable[RawSpan]) -> bytes:
-    """A request with these spans."""
     return json.dumps(traces_json(spans)).encode() if kind == JSON else body_of(spans)
 
 
 def nothing(kind: str) -> bytes:
-    """An empty message."""
     return b"{}" if kind == JSON else b""
 
 

@@ -14,7 +14,6 @@ RUNS = "agent_reliability_runs_total{"
 
 
 def lines(running: Running, start: str) -> list[str]:
-    """Samples of `/metrics` that begin so."""
     return [line for line in running.metrics().splitlines() if line.startswith(start)]
 
 

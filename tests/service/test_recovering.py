@@ -44,7 +44,6 @@ def recovering(journal: Controlled) -> Iterator[Running]:
 
 
 def done(running: Running, journal: Controlled) -> None:
-    """State is back."""
     journal.may_restore.set()
     until(lambda: not running.service.readiness.reasons, "the service to be ready")
 

@@ -33,7 +33,6 @@ def made_by(version: str, spans: list[RawSpan]) -> list[RawSpan]:
 
 
 def send(running: Running, spans: list[RawSpan]) -> None:
-    """Let these runs happen."""
     assert running.post("traces", traces_protobuf(spans)).status == 200
     running.finalize()
 

@@ -29,7 +29,6 @@ OPEN: dict[str, Any] = {"assembly": {"linger": "1h"}}
 
 
 def send_run(served: Served) -> int:
-    """Send one agent run; return the status of the answer."""
     body = traces_protobuf(run_of())
     return ask(f"{served.http}/v1/traces", body=body, headers={"Content-Type": PROTOBUF}).status
 
@@ -92,7 +91,6 @@ def test_nothing_of_what_passes_through_is_logged(serve: Services) -> None:
 
 
 def run_cli(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
     return subprocess.run(
         [*CLI, *arguments], capture_output=True, text=True, env={**os.environ, **env}, timeout=60, check=False
     )

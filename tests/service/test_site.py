@@ -38,7 +38,6 @@ def _elsewhere(trace: int, environment: str) -> RawSpan:
 
 
 def links(text: str) -> list[str]:
-    """The addresses of agents in a page."""
     return re.findall(r'href="(/agents/[^"]+)"', text)
 
 

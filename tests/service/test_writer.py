@@ -29,7 +29,6 @@ def disk() -> Controlled:
 
 @pytest.fixture
 def running(disk: Controlled) -> Iterator[Running]:
-    """A service on that disk."""
     with serving(persistence_of=disk, commit_timeout=0.1) as found:
         yield found
         disk.may_commit.set()
@@ -42,7 +41,6 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refusal_of(answer: Future[Ack]) -> Refused:
-    """Return how a request was refused."""
     error = answer.exception(60)
     assert isinstance(error, Refused)
     return error
@@ -113,7 +111,6 @@ def progress(running: Running) -> Progress:
 
 
 def is_stuck(progress: Progress, checks: int) -> bool:
-    """Return whether the writer hangs, after so many checks."""
     for _ in range(checks):
         progress.check()
     return progress.stuck

@@ -28,7 +28,6 @@ DATA = os.urandom(300_000) + b"the end"
 
 
 def read(path: Path | str) -> tuple[bytes, Reason | None]:
-    """All bytes of an input, and its damage."""
     chunks = Chunks(path)
     data = b"".join(chunks)
     return data, chunks.damage.reason if chunks.damage else None

@@ -43,7 +43,6 @@ WEB = {"http.request.method": "GET", "http.route": "/orders/{id}", "server.port"
 
 
 def reader(settings: Settings | None = None) -> Reader:
-    """A reader of every convention."""
     settings = settings or Settings()
     return Reader(settings, conventions.TABLE, Hasher(KEY, settings.tools.soft_errors))
 
@@ -53,13 +52,11 @@ BY_NATIVE = None if MODULE_OF_NATIVE is None else NativeDecoder(READER, MODULE_O
 
 
 def in_python(body: bytes, own: Reader = READER) -> Found:
-    """By the decoder and the reader in Python."""
     batch = decode_traces(body)
     return [own.read(one) for one in batch.spans], batch.malformed
 
 
 def in_full(body: bytes, own: Reader = READER) -> Found:
-    """By the full schema and the reader."""
     batch = full_schema.decode(body)
     return [own.read(one) for one in batch.spans], batch.malformed
 
@@ -73,7 +70,6 @@ def by(decoder: str) -> Callable[[bytes], Found]:
 
 
 def web(number: int, parent: int | None = None, **facts: Any) -> RawSpan:
-    """A span of a web server."""
     common: dict[str, Any] = {"attributes": WEB, "name": "GET /orders/{id}", "kind": KIND_SERVER}
     return span(number, parent, **{**common, **facts})
 

@@ -24,7 +24,6 @@ FACTS = {EVALUATION_NAME: "correctness", EVALUATION_SCORE: 1, EVALUATION_LABEL: 
 
 
 def taken(event_name: object = EVALUATION, body: object = None, facts: dict[str, Any] | None = None) -> Batch:
-    """The batch after one log record."""
     batch = Batch()
     take_log(batch, Log(event_name, body, FACTS if facts is None else facts, 7, TRACE, SPAN))
     return batch

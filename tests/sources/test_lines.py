@@ -14,7 +14,6 @@ OBJECTS = st.dictionaries(st.text(max_size=3), st.integers() | st.lists(st.text(
 
 
 def pieces(text: bytes, cuts: list[int]) -> Iterator[bytes]:
-    """The text, cut at these places."""
     edges = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
     return (text[a:b] for a, b in itertools.pairwise(edges))
 

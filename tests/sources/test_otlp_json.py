@@ -28,13 +28,11 @@ MB = 1024 * 1024
 
 
 def read(path: Path | str, longest: int = 10 * MB) -> tuple[list[RawSpan], list[Malformed]]:
-    """All spans of a file, and all that was malformed."""
     batches = list(read_file(path, longest=longest))
     return [s for b in batches for s in b.spans], [m for b in batches for m in b.malformed]
 
 
 def file(folder: Path, content: bytes) -> Path:
-    """A file with that content."""
     path = folder / "runs.jsonl"
     path.write_bytes(content)
     return path
@@ -250,12 +248,10 @@ SPAN = traces_json([span(2, 1, attributes={"a": 1}, events=[("e", {"b": 2})], li
 
 
 def request(*spans: object) -> dict[str, Any]:
-    """A request of these spans."""
     return {"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}
 
 
 def read_value(value: object) -> Any:
-    """An attribute of this value, as it is read."""
     (found,) = decode_request(request({**SPAN, "attributes": [{"key": "k", "value": value}]})).spans
     return found.attributes["k"]
 

@@ -173,7 +173,6 @@ class TestLazyAttributes:
 
 
 def logs(*records: LogRecord) -> bytes:
-    """A logs request."""
     return ExportLogsServiceRequest(
         resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=records)])]
     ).SerializeToString()

@@ -39,7 +39,6 @@ RESOURCE = SdkResource({"service.name": "shop", "service.namespace": "eu", "depl
 
 
 def ended(**fields: Any) -> ReadableSpan:
-    """An ended span as the SDK hands it over."""
     usual: dict[str, Any] = {
         "name": "chat",
         "context": CONTEXT,

@@ -15,7 +15,6 @@ SCORES = [95.0, None, 72.0, 55.0, 12.0, 72.0]
 
 
 def line(number: int, score: float | None, **facts: object) -> AgentLine:
-    """One agent."""
     key = AgentKey("", f"service-{number % 2}", "prod", f"Agent {number}")
     usual = AgentLine(
         key=key,
@@ -35,7 +34,6 @@ LINES = [line(number, score) for number, score in enumerate(SCORES)]
 
 
 def shown(lines: list[AgentLine], **choice: object) -> list[str]:
-    """The names of the agents that are shown."""
     return [one.key.agent for one in list_of(lines, TableChoice()._replace(**choice)).lines]
 
 

@@ -11,14 +11,12 @@ PATHS = st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=12).map(tuple), 
 
 
 def drawn(*paths: str) -> Flow:
-    """The flow of runs that took these paths."""
     flow = flow_of(Counter(tuple(path.split()) for path in paths))
     assert flow is not None
     return flow
 
 
 def names(flow: Flow, kind: str) -> list[tuple[str, str]]:
-    """The boxes of a kind, with their shares."""
     return [(box.label, box.share) for box in flow.boxes if box.kind == kind]
 
 

@@ -20,12 +20,10 @@ SETTINGS = Settings(metrics=MetricSettings(min_runs=2), windows=(WindowSettings(
 
 
 def key_of(agent: str) -> AgentKey:
-    """An agent of the shop."""
     return AgentKey("", "shop", "", agent)
 
 
 def closed(engine: Engine, number: int, agent: str = "support", path: str = "a b") -> None:
-    """A run closes."""
     happened = run(path.split(), number, key=key_of(agent), run_id=f"{agent}-{number}", token_pressure=0.1)
     engine.receive_events([RunEvent(RunChange.CLOSED, happened, None)])
 

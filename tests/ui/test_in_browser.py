@@ -73,7 +73,6 @@ def wanderer(agent: str = "wanderer", first: int = 1, runs: int = 24) -> list[Ra
 
 
 def send(running: Running, spans: list[RawSpan]) -> None:
-    """Let these runs happen."""
     assert running.post("traces", traces_protobuf(spans)).status == 200
     running.finalize()
 
@@ -109,7 +108,6 @@ def fifty() -> Iterator[Running]:
 
 
 def rows(page: Page) -> list[str]:
-    """The names of the agents in the table."""
     return page.locator(".agents__name a").all_text_contents()
 
 

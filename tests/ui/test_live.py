@@ -26,7 +26,6 @@ PATHS = ("search book", "search book", "search pay", "look", "search search sear
 
 
 def engine_of(*paths: str, settings: Settings = SETTINGS) -> Engine:
-    """An engine after these runs."""
     engine = Engine(settings, clock=lambda: 0.0, wall=None)
     for number, path in enumerate(paths, start=1):
         happened = run(path.split(), number, task_id=f"task-{number % 2}", token_pressure=0.5)
@@ -35,8 +34,6 @@ def engine_of(*paths: str, settings: Settings = SETTINGS) -> Engine:
 
 
 def read(engine: Engine, key: AgentKey = KEY) -> AgentSource | None:
-    """The snapshot of an agent."""
-
     def ask(agents: AgentRegistry) -> AgentSource | None:
         return snapshot(engine, agents, key)
 
@@ -44,7 +41,6 @@ def read(engine: Engine, key: AgentKey = KEY) -> AgentSource | None:
 
 
 def viewed(engine: Engine) -> AgentView:
-    """The view of the agent."""
     found = read(engine)
     assert found is not None
     return live_view(found, engine.settings)

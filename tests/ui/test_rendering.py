@@ -23,7 +23,6 @@ SETTINGS = Settings(metrics=MetricSettings(min_runs=2))
 
 
 def view_of(*runs: Run) -> AgentView:
-    """The view of the one agent of these runs."""
     engine = Engine(SETTINGS, clock=lambda: 0.0, wall=None)
     engine.receive_events([RunEvent(RunChange.CLOSED, each, None) for each in runs])
     source = engine.read(lambda agents: snapshot(engine, agents, runs[0].key))
