@@ -214,10 +214,6 @@ def test_arguments_may_be_in_messages_only() -> None:
 
 def test_each_service_of_a_trace_has_runs_of_its_own() -> None:
     """A remote parent ends a unit: what another service did is not adopted by time."""
-    far = replace_resource(tool(5, 4, "far", start=2, end=3, remote=True), "far")
+    far = tool(5, 4, "far", start=2, end=3, remote=True)._replace(resource=RESOURCE._replace(service_name="far"))
 
     assert [run.key.service_name for run in rebuilt(agent(1, end=5), tool(2, 1), far)] == ["shop"]
-
-
-def replace_resource(span: AgentSpan, service: str) -> AgentSpan:
-    return span._replace(resource=RESOURCE._replace(service_name=service))

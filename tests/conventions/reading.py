@@ -104,6 +104,12 @@ def target(span: RawSpan) -> str | None:
     return found.facts.target
 
 
+def session(span: RawSpan, **settings: Any) -> str | None:
+    """Return the id of a span's session."""
+    found = read(span, **settings).session
+    return None if found is None else found.id
+
+
 def is_nothing(span: RawSpan) -> bool:
     found = read(span)
     return found.kind is Kind.OTHER and found.facts is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from otel_reliability.model.span import Kind, RawSpan, Tokens
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, model, read, run
+from tests.conventions.reading import call, hashed, invocation, model, read, run, session
 
 SCOPE = "gcp.vertex.agent"
 OPERATION = "gen_ai.operation.name"
@@ -86,8 +86,6 @@ def test_q28_a_sub_agent_below_a_model_span_is_not_the_same_call() -> None:
 
 def test_schema_2_is_otel_genai_with_a_session() -> None:
     attributes = {OPERATION: "invoke_agent", "gen_ai.agent.name": "support", "gcp.vertex.agent.session_id": "s"}
-    session = read(span(attributes=attributes, scope=SCOPE)).session
 
     assert invocation(span(attributes=attributes, scope=SCOPE)).name == "support"
-    assert session is not None
-    assert session.id == "s"
+    assert session(span(attributes=attributes, scope=SCOPE)) == "s"

@@ -6,7 +6,7 @@ import pytest
 
 from otel_reliability.model.span import Kind, Tokens
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, runs
+from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, runs, session
 
 SCOPE = "mlflow.tracing.provider"
 
@@ -40,10 +40,8 @@ def test_an_agent_is_named_by_its_span() -> None:
 def test_a_thread_is_a_session() -> None:
     """The thread id stands in the metadata."""
     attributes = {"mlflow.spanType": '"TOOL"', "metadata": '{"thread_id":"conv-7"}'}
-    session = read(span(attributes=attributes, scope=SCOPE)).session
 
-    assert session is not None
-    assert session.id == "conv-7"
+    assert session(span(attributes=attributes, scope=SCOPE)) == "conv-7"
 
 
 def test_without_a_type_it_is_not_mlflows() -> None:

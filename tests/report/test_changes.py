@@ -36,10 +36,6 @@ CHANGED = random_units(100) + random_units(40, 1, 101, longer=4)
 """Units of an agent that changes at the 101st."""
 
 
-def verdicts(findings: Sequence[Finding]) -> dict[str, Result]:
-    return {finding.key.agent: finding.change.verdict for finding in findings if finding.key is not None}
-
-
 def page(findings: Sequence[Finding], width: int = 300) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None)
     changes.render(findings, SETTINGS, console)
@@ -91,7 +87,7 @@ def test_two_recordings_are_compared_agent_by_agent() -> None:
     late = AgentKey("", "other", "", "late")
     after = {SUPPORT: random_units(60, 2, longer=4), late: random_units(60, 3)}
     findings = compared(before, after, SETTINGS)
-    assert verdicts(findings) == {
+    assert {one.key.agent: one.change.verdict for one in findings if one.key is not None} == {
         "support": Result.CHANGED,
         "refunds": Result.NO_RESULT,
         "late": Result.NO_RESULT,

@@ -52,7 +52,10 @@ def test_runs_that_were_left_out_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_warning_of_several_numbers_is_said_once(tmp_path: Path) -> None:
-    bare = [each._replace(attributes=_without_arguments(each)) for each in runs("a a", "a")]
+    bare = [
+        each._replace(attributes={key: value for key, value in each.attributes.items() if "arguments" not in key})
+        for each in runs("a a", "a")
+    ]
 
     assert agent_of(tmp_path, bare).caveats == [
         (
@@ -61,10 +64,6 @@ def test_a_warning_of_several_numbers_is_said_once(tmp_path: Path) -> None:
             "loop_tokens_per_run, loop_seconds_per_run)"
         )
     ]
-
-
-def _without_arguments(span: RawSpan) -> dict[str, object]:
-    return {key: value for key, value in span.attributes.items() if "arguments" not in key}
 
 
 def test_a_limit_that_was_hit_is_a_note(tmp_path: Path) -> None:
@@ -148,16 +147,15 @@ def test_odd_runs_are_told_with_their_task(tmp_path: Path) -> None:
 
 def test_tasks_that_end_in_different_changes_are_told_without_arguments(tmp_path: Path) -> None:
     paid = runs("pay", task="t")
-    paid += [_with(each, '{"cents": 1250}') for each in runs("pay", first=2, task="t")]
+    paid += [
+        each._replace(attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"cents": 1250}'})
+        for each in runs("pay", first=2, task="t")
+    ]
     spans = [*paid, *runs("look", first=3, task="t", success=False)]
 
     assert reasons(tmp_path, spans)["Changes to the world"][1] == (
         "task t: 100 % apart: pay: 2 different calls, each by 1 of 3; 1 of 1 failed",
     )
-
-
-def _with(each: RawSpan, arguments: str) -> RawSpan:
-    return each._replace(attributes={**each.attributes, "gen_ai.tool.call.arguments": arguments})
 
 
 # --- Missing data -----------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, cast
 
 import grpc
@@ -12,21 +11,10 @@ from tests.real.waiting import until
 from tests.service.running import EXPORT_TRACES, HEALTH, Running, serving
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    with serving(max_request=100_000, queue=200_000) as found:
-        yield found
-
-
 def refusal(running: Running, body: bytes, method: str = EXPORT_TRACES, **options: Any) -> Any:
     with pytest.raises(grpc.RpcError) as raised:
         running.call(body, method, **options)
     return cast("Any", raised.value)
-
-
-def details_of(error: Any) -> Status:
-    """The `google.rpc.Status` among the trailing metadata."""
-    return Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"])
 
 
 def test_a_bomb_is_refused_before_it_has_unpacked() -> None:
@@ -35,7 +23,9 @@ def test_a_bomb_is_refused_before_it_has_unpacked() -> None:
         error = refusal(running, b"\n" * 100_000_000, compression=grpc.Compression.Gzip)
 
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert details_of(error).message.startswith("the body decompresses to more")
+        assert Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"]).message.startswith(
+            "the body decompresses to more"
+        )
 
 
 @pytest.mark.parametrize(

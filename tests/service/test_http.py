@@ -4,7 +4,6 @@ import gc
 import gzip
 import json
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,12 +18,6 @@ from tests.real.web import Answer, ask
 from tests.service.running import JSON, PROTOBUF, Running, run_of, serving
 
 KINDS = (PROTOBUF, JSON)
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    with serving(max_request=100_000, queue=200_000) as found:
-        yield found
 
 
 def status_of(answer: Answer, kind: str) -> Status:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, cast
 
 import grpc
@@ -49,13 +49,6 @@ class Answer(NamedTuple):
     body: bytes = b""
     message: str = ""
     retry: float | None = None
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    """A service for all rules that leave no trace behind."""
-    with serving(max_request=100_000, queue=200_000) as found:
-        yield found
 
 
 def sent(running: Running, kind: str, body: bytes, signal: str = "traces", packing: str = "plain") -> Answer:

@@ -10,18 +10,9 @@ from hypothesis import strategies as st
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.sources.otlp_protobuf import LARGE, LEAST_SPAN, check, decode_logs, decode_traces
 from otel_reliability.testing import span, traces_protobuf
-from tests.sources.strategies import plain
+from tests.sources.strategies import plain, wire
 
 MB = 1024 * 1024
-
-
-def wire(number: int, payload: bytes) -> bytes:
-    """A length-delimited field."""
-    size, length = len(payload), bytearray()
-    while size > 127:
-        length.append(size & 127 | 128)
-        size >>= 7
-    return bytes([number << 3 | 2, *length, size]) + payload
 
 
 EMPTY = {

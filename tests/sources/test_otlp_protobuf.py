@@ -21,14 +21,7 @@ from otel_reliability.sources.otlp_protobuf import plain as plain_value
 from otel_reliability.sources.otlp_write import pairs
 from otel_reliability.testing import at, span, span_id, trace_id, traces_protobuf
 from tests.sources import full_schema
-from tests.sources.strategies import plain, requests
-
-
-def wire(number: int, payload: bytes) -> bytes:
-    """A length-delimited field as it lies on the wire; for payloads shorter than 16 KiB."""
-    size = len(payload)
-    length = [size] if size < 128 else [size & 127 | 128, size >> 7]
-    return bytes([number << 3 | 2, *length]) + payload
+from tests.sources.strategies import plain, requests, wire
 
 
 def request_with(*extra: bytes) -> bytes:
