@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from otel_reliability.model.run import Run
@@ -100,7 +101,8 @@ def agents_of_steps_are_exact(true: TrueRun, run: Run) -> bool:
     return told == Counter((call.name, call.agent) for call in true.calls if not call.handoff)
 
 
-class Field(NamedTuple):
+@dataclass(frozen=True)
+class Field:
     """One thing to compare: how, and of which runs."""
 
     is_exact: Callable[[TrueRun, Run], bool]

@@ -7,7 +7,6 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from otel_reliability.cli.app import app
-from otel_reliability.service.config_file import load_config
 
 FILE = """
 hash_key: 00112233445566778899aabbccddeeff
@@ -37,14 +36,6 @@ def test_serve_check_says_why_no_worker_would_start(tmp_path: Path) -> None:
     assert (keyless.exit_code, misspelt.exit_code) == (2, 2)
     assert "hash_key: None is not a key that all workers share" in keyless.output
     assert "kafka.log: 'log' is not a setting; the nearest is logs" in misspelt.output
-
-
-def test_settings_come_from_the_file_over_it_the_environment_over_that_flags(tmp_path: Path) -> None:
-    (tmp_path / "workers.yaml").write_text(FILE)
-    env = {"OTEL_RELIABILITY_KAFKA_LOGS": "other_logs", "OTEL_RELIABILITY_KAFKA_TICK": "2s"}
-    found = load_config(tmp_path / "workers.yaml", env, {"kafka": {"tick": "500ms"}}).kafka
-
-    assert (found.brokers, found.logs, found.tick) == ("one:9092, two:9092", "other_logs", 0.5)
 
 
 def test_a_transaction_lasts_longer_than_from_one_commit_to_the_next(tmp_path: Path) -> None:

@@ -74,10 +74,6 @@ def test_of_a_long_window_the_numbers_cover_all_runs(monkeypatch: pytest.MonkeyP
     assert "rare" not in {use.tool for use in found.findings.tools}
 
 
-def test_an_unknown_agent_has_no_view() -> None:
-    assert read(engine_of("a"), KEY._replace(agent="nobody")) is None
-
-
 def test_change_detection_collects_a_baseline_then_watches_then_alarms() -> None:
     baseline = change_of(engine_of(*["a b"] * 10), KEY)
     calls = cycle(["a b", "a b c"])
