@@ -1,5 +1,3 @@
-"""What happens to the runs of a trace over time: closing, reopening, finalizing, parts of a trace, limits."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""What an alarm says."""
-
 from __future__ import annotations
 
 from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts

@@ -1,5 +1,3 @@
-"""Change points: what else changed when an agent's behaviour did."""
-
 from __future__ import annotations
 
 import json

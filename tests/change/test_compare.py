@@ -1,5 +1,3 @@
-"""Two recordings."""
-
 from __future__ import annotations
 
 import pytest

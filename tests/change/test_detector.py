@@ -1,5 +1,3 @@
-"""The detector of one agent."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Change detection for all agents, from changes of runs."""
-
 from __future__ import annotations
 
 import hashlib

@@ -1,5 +1,3 @@
-"""From runs to units."""
-
 from __future__ import annotations
 
 import random

@@ -1,5 +1,3 @@
-"""A recording judged as a whole."""
-
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,3 @@
-"""The reference and the path signal."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""What change detection found, in words."""
-
 from __future__ import annotations
 
 from otel_reliability.change import sentences

@@ -1,5 +1,3 @@
-"""Whether tasks stand in blocks."""
-
 from __future__ import annotations
 
 import random

@@ -1,5 +1,3 @@
-"""`otel-reliability dashboards`, as users start it."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Judgements of real recordings join their runs."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The page of conventions says what the recordings show."""
-
 from __future__ import annotations
 
 import pytest

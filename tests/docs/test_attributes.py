@@ -1,5 +1,3 @@
-"""The page of `reliability.*` attributes names what the readers read."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The pages that are made from the code say what the code says."""
-
 from __future__ import annotations
 
 import runpy

@@ -1,5 +1,3 @@
-"""The OpenAPI document describes the routes of the service, and its answers."""
-
 from __future__ import annotations
 
 import re

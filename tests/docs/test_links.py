@@ -1,5 +1,3 @@
-"""Links within the project lead somewhere."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The page of costs names what is over its limit first, and sizes a deployment by what was measured."""
-
 from __future__ import annotations
 
 import runpy

@@ -1,5 +1,3 @@
-"""The pictures of pages and reports: they are there, small, and fetch nothing."""
-
 from __future__ import annotations
 
 import re

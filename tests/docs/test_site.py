@@ -1,5 +1,3 @@
-"""The documentation site builds, and no link or anchor in it is broken."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""The agents of a partition: what is kept of them, and what becomes of it."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""What is said of trouble with the brokers: the cause, not what came of it."""
-
 from __future__ import annotations
 
 from itertools import pairwise

@@ -1,5 +1,3 @@
-"""The traces of a partition: when they are told, what is kept of them, and what cannot be joined."""
-
 from __future__ import annotations
 
 from msgspec.structs import replace

@@ -1,5 +1,3 @@
-"""What cannot be used, and what is not there: each is told once, counted, and costs nothing else."""
-
 from __future__ import annotations
 
 import importlib

@@ -1,5 +1,3 @@
-"""The judgement whether a tool changes the world."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""What can be said of the agents of recordings, in values, on a terminal and as JSON."""
-
 from __future__ import annotations
 
 import io

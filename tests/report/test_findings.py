@@ -1,5 +1,3 @@
-"""Findings in words: the caveats, the reasons and the missing data of an agent."""
-
 from __future__ import annotations
 
 import inspect

@@ -1,5 +1,3 @@
-"""`inspect`: what was recognized, what was not, which data the runs carry."""
-
 from __future__ import annotations
 
 import io

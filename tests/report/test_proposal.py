@@ -1,5 +1,3 @@
-"""Rules that `inspect` proposes for spans that no convention recognizes."""
-
 from __future__ import annotations
 
 import json

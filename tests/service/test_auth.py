@@ -1,5 +1,3 @@
-"""Who may come in: every door, with every kind of key that is no key."""
-
 from __future__ import annotations
 
 import ssl

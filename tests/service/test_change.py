@@ -1,5 +1,3 @@
-"""Change, as the service tells it."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""A disk that is full: what cannot be written is refused and told to come again, and with room again all goes on."""
-
 from __future__ import annotations
 
 import errno

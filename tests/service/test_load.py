@@ -1,5 +1,3 @@
-"""More than the service can take: what it cannot it refuses with a hint when to come again, and what it takes it keeps."""
-
 from __future__ import annotations
 
 import threading

@@ -1,5 +1,3 @@
-"""The service as a process of its own, as users start and stop it."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""The pages as a client of HTTP sees them: what they answer, to whom, under which policy."""
-
 from __future__ import annotations
 
 import base64

@@ -1,5 +1,3 @@
-"""The page of long trials is what their results say, and every trial is a test that there is."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Compiled modules that were built for another version are not used."""
-
 from __future__ import annotations
 
 import sys

@@ -1,5 +1,3 @@
-"""The report as one file: whole by itself, from a disk, in a real browser."""
-
 from __future__ import annotations
 
 import base64
