@@ -65,6 +65,7 @@ def test_each_task_is_as_the_truth_says() -> None:
         assert task["path_entropy_bits"] == pytest.approx(known[name]["path_entropy_bits"], abs=1e-9)
         assert task["distinct_paths"] == known[name]["distinct_paths"]
         assert task["path_similarity"] == pytest.approx(known[name]["lev_sim_all"], abs=1e-9)
+    assert len(agent_of(AIRLINE)["findings"]["exploding_runs"]) == 1
 
 
 def test_one_attempt_a_task_gives_no_score() -> None:
