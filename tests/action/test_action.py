@@ -140,7 +140,6 @@ def act(folder: Path, github: GitHub, *, event: Any = None, **inputs: str) -> Do
 
 
 def test_summary_and_comment_show_values_intervals_and_changes(tmp_path: Path, github: GitHub) -> None:
-    """A failed target fails the step; the comment names value, interval, runs, and what changed by more than chance."""
     write_otlp(tmp_path / "old.jsonl", runs(*STEADY))
     write_otlp(tmp_path / "new.jsonl", runs(*VARIED))
 
@@ -167,7 +166,6 @@ def test_summary_and_comment_show_values_intervals_and_changes(tmp_path: Path, g
 
 
 def test_comment_of_one_title_is_updated(tmp_path: Path, github: GitHub) -> None:
-    """The second run replaces its text; another title gets a comment of its own."""
     write_otlp(tmp_path / "spans.jsonl", runs(*STEADY))
 
     codes = [
@@ -222,7 +220,6 @@ def test_no_comment_is_no_failure(tmp_path: Path, github: GitHub, reason: str) -
     [("vendor.github-actions", "action.yml"), ("vendor.github-workflows", ".github/workflows/release.yml")],
 )
 def test_files_of_github_satisfy_their_schemas(schema: str, file: str) -> None:
-    """Checked with GitHub's own schemas."""
     checker = Path(sysconfig.get_path("scripts")) / "check-jsonschema"
     done = subprocess.run(
         [checker, "--builtin-schema", schema, ROOT / file], capture_output=True, text=True, check=False

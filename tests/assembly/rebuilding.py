@@ -38,7 +38,6 @@ def names_of(*told: Told, settings: Settings = DEFAULTS) -> list[tuple[str, bool
 
 
 def accounts_of(*told: Told, settings: Settings = DEFAULTS) -> dict[tuple[str, str], int]:
-    """What became of these spans."""
     assembler = Assembler(settings)
     for one in told:
         take(assembler, one, 0.0)
@@ -61,7 +60,6 @@ def take(assembler: Assembler, one: Told, now: float) -> None:
 
 
 def used(assembler: Assembler) -> dict[str, int]:
-    """Return the use of every limit."""
     return {limit.name: limit.used for limit in assembler.limits if limit.used is not None}
 
 
@@ -113,27 +111,18 @@ def _steps(seconds: float) -> Iterable[float]:
 
 
 def invocation(facts: InvocationFacts, number: int, parent: int | None = None, **place: Unpack[Place]) -> AgentSpan:
-    """An agent with these facts."""
     return agent_span(Kind.AGENT, facts, number, parent, **place)
 
 
 def chain(
     number: int, parent: int | None = None, facts: InvocationFacts | None = None, **place: Unpack[Place]
 ) -> AgentSpan:
-    """An untyped container."""
     return agent_span(Kind.CHAIN, facts or InvocationFacts(), number, parent, **place)
 
 
 def asking(facts: ModelFacts, number: int, parent: int | None = None, **place: Unpack[Place]) -> AgentSpan:
-    """A model call with these facts."""
     return agent_span(Kind.MODEL, facts, number, parent, **place)
 
 
-def retrieval(number: int, parent: int | None = None) -> AgentSpan:
-    """A retrieval."""
-    return agent_span(Kind.RETRIEVAL, None, number, parent)
-
-
 def noted(span: AgentSpan, **notes: Any) -> AgentSpan:
-    """The span with these notes."""
     return span._replace(notes=Notes(**notes))

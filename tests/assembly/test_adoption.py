@@ -12,7 +12,6 @@ from tests.assembly.rebuilding import accounts_of, asking, chain, names_of, rebu
 
 
 def test_work_whose_parent_never_came_is_one_incomplete_run() -> None:
-    """One run a missing parent, which stands in for its root; it is named by the service where the trace has no agent."""
     run = run_of(tool(2, 1, "search"), tool(3, 1, "book", start=2))
 
     assert (run.path, run.key.agent) == (("search", "book"), "shop")
@@ -21,7 +20,6 @@ def test_work_whose_parent_never_came_is_one_incomplete_run() -> None:
 
 
 def test_each_missing_parent_is_a_run() -> None:
-    """Work below two parents that never came is two runs."""
     assert [run.path for run in rebuilt(tool(3, 1, "search"), tool(4, 2, "book", start=2))] == [("search",), ("book",)]
 
 
@@ -39,14 +37,12 @@ def test_lone_model_calls_below_a_missing_parent_are_a_run_too() -> None:
 
 
 def test_the_gap_may_lie_above_other_spans() -> None:
-    """What counts is the topmost span known."""
     run = run_of(tool(3, 2, "search"), other(2, 1))
 
     assert (run.incomplete, run.run_id[-2:]) == (True, "01")
 
 
 def test_the_only_agent_of_the_trace_names_it() -> None:
-    """One agent, however many runs: its name. Several: the service's."""
     one = [agent(9, called="support", start=5), tool(3, 1, "search")]
 
     assert names_of(*one) == [("support", False), ("support", False)]
@@ -76,7 +72,6 @@ def lost(start: float = 2, end: float = 3) -> list[AgentSpan]:
 
 
 def test_the_one_run_around_it_adopts_lost_work() -> None:
-    """The span between was lost, not the run: it has the steps, and is complete."""
     (run,) = rebuilt(agent(1, end=5), tool(2, 1, "first"), *lost())
 
     assert (run.path, run.implicit, run.incomplete, run.span_count) == (("first", "search", "book"), False, False, 4)
@@ -84,31 +79,22 @@ def test_the_one_run_around_it_adopts_lost_work() -> None:
 
 @pytest.mark.parametrize(("start", "end"), [(0.5, 3), (2, 6)])
 def test_only_a_run_that_encloses_it_in_time(start: float, end: float) -> None:
-    """From before its first start to after its last end."""
     assert [run.implicit for run in rebuilt(agent(1, start=1, end=5), *lost(start, end))].count(True) == 1
 
 
 def test_two_runs_around_it_adopt_nothing() -> None:
-    """Which of the two lost the work cannot be told."""
     runs = rebuilt(agent(1, called="one", end=5), agent(2, called="two", end=6), *lost())
 
     assert sorted((run.key.agent, run.path) for run in runs) == [("one", ()), ("shop", ("search", "book")), ("two", ())]
 
 
 def test_nested_runs_do_not_adopt() -> None:
-    """The top-level run does, whatever is nested in it."""
     runs = rebuilt(agent(1, called="outer", end=9), agent(2, 1, "inner", end=8), tool(3, 2, "a"), *lost())
 
     assert {run.key.agent: run.path for run in runs} == {"outer": ("a", "search", "book"), "inner": ("a",)}
 
 
-def test_another_trace_adopts_nothing() -> None:
-    """Time alone joins nothing."""
-    assert len(rebuilt(agent(1, end=5, trace=2), *lost())) == 2
-
-
 def test_an_agent_below_what_was_adopted_is_nested() -> None:
-    """A lost span above a tool that called an agent: the run that adopts the call has that agent nested in it."""
     spans = [
         agent(1, called="outer", end=9),
         tool(8, 7, "ask", start=2, end=5),
@@ -130,7 +116,6 @@ def test_what_is_adopted_adopts_nothing() -> None:
 
 
 def test_a_run_below_a_gap_may_adopt_what_nothing_else_does() -> None:
-    """An agent below a lost call is a top-level run, and as good an adopter as any."""
     inner = [
         tool(8, 7, "ask", start=2, end=8),
         agent(9, 8, "inner", start=3, end=7),
@@ -145,7 +130,6 @@ def test_a_run_below_a_gap_may_adopt_what_nothing_else_does() -> None:
 
 @pytest.mark.parametrize("remote", [None, True])
 def test_beside_an_agent_it_is_nobodys(remote: bool | None) -> None:
-    """Work with nothing lost above it, in a trace that has an agent, belongs to no run, and is counted."""
     lone = tool(3, 99 if remote else None, "search", remote=remote)
     spans = [agent(1), lone, model(4, start=2)]
 
@@ -154,7 +138,6 @@ def test_beside_an_agent_it_is_nobodys(remote: bool | None) -> None:
 
 
 def test_without_an_agent_a_tool_call_makes_an_implicit_run() -> None:
-    """It is complete: nothing is missing."""
     run = run_of(other(1, span_kind=KIND_SERVER), tool(2, 1, "search"), model(3, 1, start=2))
 
     assert (run.implicit, run.incomplete, run.path, run.key.agent) == (True, False, ("search",), "shop")
@@ -179,7 +162,6 @@ def test_lone_model_calls_make_none() -> None:
 
 
 def test_a_lone_hand_off_makes_none() -> None:
-    """It is no tool call."""
     assert rebuilt(handoff(1, None, "billing")) == []
 
 
@@ -192,7 +174,6 @@ def keyed(span: AgentSpan, key: str = "aa") -> AgentSpan:
 
 
 def test_a_run_key_groups_lone_work_across_traces() -> None:
-    """Model calls and all, by the hash of the key; span ids are ids within their trace."""
     settings = Settings(assembly=AssemblySettings(run_key="chat.id"))
     spans = [
         keyed(model(1, None, (10, 1), trace=1)),
@@ -213,7 +194,6 @@ def test_a_run_key_groups_lone_work_across_traces() -> None:
 
 
 def test_below_an_agent_a_run_key_is_nothing() -> None:
-    """It groups what no agent span does."""
     assert run_of(agent(1), keyed(tool(2, 1, "search"))).path == ("search",)
 
 
@@ -234,11 +214,6 @@ def test_arguments_may_be_in_messages_only() -> None:
 
 def test_each_service_of_a_trace_has_runs_of_its_own() -> None:
     """A remote parent ends a unit: what another service did is not adopted by time."""
-    far = replace_resource(tool(5, 4, "far", start=2, end=3, remote=True), "far")
+    far = tool(5, 4, "far", start=2, end=3, remote=True)._replace(resource=RESOURCE._replace(service_name="far"))
 
     assert [run.key.service_name for run in rebuilt(agent(1, end=5), tool(2, 1), far)] == ["shop"]
-
-
-def replace_resource(span: AgentSpan, service: str) -> AgentSpan:
-    """The span as told by another service."""
-    return span._replace(resource=RESOURCE._replace(service_name=service))

@@ -27,7 +27,6 @@ def calls_of(run: Run) -> list[tuple[str, bool]]:
 
 
 def only_call(run: Run) -> ToolCall:
-    """The one call of a run."""
     assert run.tool_calls is not None
     assert len(run.tool_calls) == 1
     return run.tool_calls[0]
@@ -37,7 +36,6 @@ def only_call(run: Run) -> ToolCall:
 
 
 def test_steps_are_in_the_order_of_start_end_and_span_id() -> None:
-    """One after another, whatever order they arrive in."""
     steps = [tool(2, 1, "c", start=3), tool(3, 1, "a", start=1), tool(4, 1, "b", start=2)]
 
     assert {path_of(*order) for order in itertools.permutations(steps)} == {("a", "b", "c")}
@@ -49,13 +47,6 @@ def test_calls_issued_together_are_in_the_order_of_their_names() -> None:
 
     assert path_of(*steps) == ("a", "z")
     assert path_of(*steps, settings=AS_STARTED) == ("z", "a")
-
-
-def test_retries_use_the_clock_whatever_the_path_says() -> None:
-    """`tool_calls` stand in the order of the clock."""
-    run = run_of(agent(1, end=9), tool(2, 1, "z", start=1, end=3), tool(3, 1, "a", start=2, end=4))
-
-    assert calls_of(run) == [("z", True), ("a", True)]
 
 
 def test_a_group_ends_with_its_earliest_end() -> None:
@@ -80,7 +71,6 @@ def test_a_model_call_between_parts_them() -> None:
 
 
 def test_another_invocations_model_call_does_not() -> None:
-    """Groups are of one invocation."""
     steps = [tool(2, 1, "z", start=1, end=5), tool(4, 1, "a", start=3, end=4)]
 
     assert path_of(*steps, agent(5, 1, None, start=2, end=3), model(6, 5, start=2, end=2.5)) == ("a", "z")
@@ -100,14 +90,12 @@ def test_calls_of_two_agents_are_never_one_group() -> None:
 
 
 def test_a_hand_off_joins_no_group() -> None:
-    """It is no call, and parts those on either side."""
     steps = [tool(2, 1, "z", start=1, end=5), handoff(3, 1, "b", start=2), tool(4, 1, "a", start=3, end=4)]
 
     assert path_of(*steps) == ("z", "→b", "a")
 
 
 def test_what_was_called_inside_a_call_follows_it() -> None:
-    """A call, then the calls within it, then the next, even if that began meanwhile."""
     steps = [
         tool(2, 1, "outer", start=1, end=9),
         tool(3, 2, "inner", start=2, end=3),
@@ -119,7 +107,6 @@ def test_what_was_called_inside_a_call_follows_it() -> None:
 
 
 def test_groups_are_of_one_enclosing_call() -> None:
-    """Calls within two different calls are not issued together."""
     steps = [
         tool(2, 1, "one", start=1, end=9),
         tool(3, 1, "two", start=1, end=9),
@@ -132,7 +119,6 @@ def test_groups_are_of_one_enclosing_call() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=8))
 def test_a_path_has_each_call_once(calls: list[tuple[str, int, int]]) -> None:
-    """However calls overlap, the path holds all of them, and the clock's order is that of their starts."""
     steps = [tool(n, 1, name, start=start, end=start + length) for n, (name, start, length) in enumerate(calls, 2)]
     run = run_of(agent(1, end=99), *steps)
 
@@ -142,7 +128,6 @@ def test_a_path_has_each_call_once(calls: list[tuple[str, int, int]]) -> None:
 
 @given(st.data())
 def test_names_alone_order_calls_that_were_issued_together(data: st.DataObject) -> None:
-    """All of one group: any starts within the earliest end give the same path."""
     names = data.draw(st.lists(st.sampled_from("abcd"), min_size=1, max_size=6))
     starts = data.draw(st.lists(st.integers(0, 9), min_size=len(names), max_size=len(names)))
     steps = [
@@ -164,7 +149,6 @@ def test_a_tool_span_in_one_of_its_name_is_the_same_call() -> None:
 
 
 def test_it_takes_what_either_knows() -> None:
-    """Name, id, arguments and result from whichever has them, the outer first."""
     run = run_of(
         agent(1, end=9),
         tool(2, 1, "search", arguments=None, result=b"outer", end=5),
@@ -185,7 +169,6 @@ def test_it_takes_what_either_knows() -> None:
     ],
 )
 def test_a_call_within_a_call(outer: Named, inner: Named, number: int) -> None:
-    """Another name or another call id makes it another call, made inside the first."""
     (name, call_id), (inner_name, inner_id) = outer, inner
     run = run_of(
         agent(1, end=9),
@@ -197,7 +180,6 @@ def test_a_call_within_a_call(outer: Named, inner: Named, number: int) -> None:
 
 
 def test_a_chain_of_four_spans_is_one_call() -> None:
-    """MCP tells a call up to four times."""
     run = run_of(agent(1, end=9), *(tool(n, n - 1, "search", start=n / 10, end=5 - n / 10) for n in range(2, 6)))
 
     assert calls_of(run) == [("search", True)]
@@ -236,7 +218,6 @@ def test_one_after_the_other_under_one_call_id_are_two_attempts() -> None:
 
 
 def test_calls_within_a_call_that_was_told_twice_are_within_the_one() -> None:
-    """What hangs on either span follows the call."""
     run = run_of(
         agent(1, end=9),
         tool(2, 1, "ask", call_id="7", start=1, end=5),
@@ -258,7 +239,6 @@ def test_a_span_may_tell_several_calls() -> None:
 
 
 def test_the_order_within_groups_changes_nothing_else() -> None:
-    """A run is the same but for its path."""
     spans = [agent(1, end=9), tool(2, 1, "z", start=1, end=5), tool(3, 1, "a", start=2, end=6)]
 
     assert run_of(*spans, settings=AS_STARTED) == run_of(*spans)._replace(path=("z", "a"))

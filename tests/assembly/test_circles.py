@@ -60,7 +60,6 @@ CASES = {
 
 @pytest.mark.parametrize("spans", CASES.values(), ids=CASES)
 def test_order_changes_nothing(spans: Sequence[AgentSpan]) -> None:
-    """What comes of a few spans is the same in every order."""
     expected = after(spans)
     for order in itertools.islice(itertools.permutations(spans), 720):
         assert after(order) == expected
@@ -77,7 +76,6 @@ def test_a_pause_changes_nothing(spans: Sequence[AgentSpan]) -> None:
 
 
 def after(*batches: Sequence[AgentSpan]) -> dict[str, Run]:
-    """The runs that are known in the end."""
     watched, runs = Watched(SETTINGS), dict[str, Run]()
     for batch in batches:
         watched.add(*batch)

@@ -19,7 +19,6 @@ OF_A_RESPONSE = [GOOD._replace(response_id=f"response-{number}") for number in (
 
 @pytest.mark.parametrize("told", [OF_A_TRACE, OF_A_RESPONSE, [OF_A_TRACE[0], OF_A_RESPONSE[1]]])
 def test_of_one_beyond_the_limit_nothing_is_left(told: list[Evaluation]) -> None:
-    """It is counted. The others wait on, and go when they have waited too long."""
     assembler = Assembler(Settings(limits=LimitSettings(evaluations=1)))
     for one in told:
         assembler.evaluate(one, 0.0)
@@ -33,7 +32,6 @@ def test_of_one_beyond_the_limit_nothing_is_left(told: list[Evaluation]) -> None
 
 
 def test_one_that_was_refused_is_taken_once_there_is_room() -> None:
-    """The run it is about has come by then."""
     assembler = Assembler(Settings(limits=LimitSettings(evaluations=1)))
     for one in OF_A_TRACE:
         assembler.evaluate(one, 0.0)
@@ -58,7 +56,6 @@ def final(traces: int) -> Watched:
 
 
 def test_an_evaluation_makes_a_new_version_of_the_top_level_run() -> None:
-    """The next one is of that version; one that adds nothing changes nothing."""
     assembler = final(1)
     for one in (FINAL, FINAL, FINAL._replace(score=0.5, time_ns=6)):
         assembler.add(one)
@@ -72,7 +69,6 @@ def test_an_evaluation_makes_a_new_version_of_the_top_level_run() -> None:
 
 
 def test_the_first_final_runs_are_dropped_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An evaluation of one is late."""
     monkeypatch.setattr(evaluations, "MAX_RUNS", 2)
     assembler = final(2)
     for trace in (1, 2):

@@ -21,7 +21,6 @@ BELOW = (tool(4, 5, remote=True), other(5, 1, remote=False))
 @pytest.mark.parametrize("told", [*permutations((HERE, THERE)), *permutations((THERE, *BELOW))])
 @pytest.mark.parametrize("pause", [0, 1, 5, 14])
 def test_it_is_in_this_process_if_any_says_so(told: tuple[AgentSpan, ...], pause: int) -> None:
-    """Whoever came first: what hangs on it is one run, whose root is missing."""
     watched = Watched(SETTINGS)
     for span in told:
         watched.add(span)

@@ -150,12 +150,10 @@ RUNS: Mapping[str, tuple[Sequence[AgentSpan], Sequence[tuple[str, bool]]]] = {
 
 @pytest.mark.parametrize(("spans", "expected"), RUNS.values(), ids=RUNS)
 def test_a_trace_has_these_runs(spans: Sequence[AgentSpan], expected: Sequence[tuple[str, bool]]) -> None:
-    """The agents of its runs, and whether each is nested."""
     assert names_of(*spans) == expected
 
 
 def test_an_agent_is_a_run_even_if_it_did_nothing() -> None:
-    """An agent without steps is a run with an empty path; no tool was called."""
     run = run_of(agent(1, called="support"))
 
     assert (run.key.agent, run.path, run.tool_calls, run.nested, run.implicit) == ("support", (), (), False, False)
@@ -163,13 +161,11 @@ def test_an_agent_is_a_run_even_if_it_did_nothing() -> None:
 
 
 def test_a_chain_below_an_agent_is_only_passed_through() -> None:
-    """Its steps are the agent's."""
     assert run_of(agent(1), chain(2, 1), tool(3, 2, "search")).path == ("search",)
     assert len(rebuilt(agent(1), chain(2, 1), tool(3, 2, "search"))) == 1
 
 
 def test_the_encloser_is_found_through_any_span() -> None:
-    """Steps belong to the nearest invocation above them, through web requests and whatever lies between."""
     spans = [agent(1), other(2, 1), other(3, 2), tool(4, 3, "search")]
 
     assert run_of(*spans).path == ("search",)
@@ -209,7 +205,6 @@ def test_in_a_container_the_agent_that_named_the_run_is_the_run() -> None:
 
 
 def test_below_a_tool_every_agent_is_a_run() -> None:
-    """Unnamed, a workflow, or of the same name: called as a tool it is a run of its own."""
     for inner in (agent(3, 2, None), agent(3, 2, "outer"), workflow(3, 2, "graph")):
         spans = [agent(1, called="outer"), tool(2, 1, "ask"), inner, tool(4, 3, "search")]
         runs = rebuilt(*spans)
@@ -219,7 +214,6 @@ def test_below_a_tool_every_agent_is_a_run() -> None:
 
 
 def test_the_run_above_has_the_steps_too_each_by_the_agent_that_took_it() -> None:
-    """A nested agent's steps count for both runs."""
     spans = [
         agent(1, called="outer", end=9),
         tool(2, 1, "search"),
@@ -234,22 +228,12 @@ def test_the_run_above_has_the_steps_too_each_by_the_agent_that_took_it() -> Non
 
 
 def test_an_agent_that_only_told_its_place_takes_its_steps_for_the_run() -> None:
-    """Where the same invocation is told again, the steps below are the run's agent's."""
     run = run_of(agent(1, called="outer"), agent(2, 1, None), tool(3, 2, "search"))
 
     assert [call.agent for call in run.tool_calls or ()] == ["outer"]
 
 
 # --- Agents as tools, hand-offs, siblings -----------------------------------------------------------------------------
-
-
-def test_an_agent_called_as_a_tool_is_one_step() -> None:
-    """The tool call; what the agent did comes after it."""
-    run = run_of(
-        agent(1, called="outer", end=9), tool(2, 1, "ask", end=5), agent(3, 2, "inner"), tool(4, 3, "book", start=1)
-    )
-
-    assert run.path == ("ask", "book")
 
 
 def test_an_agent_that_stands_for_its_own_call_is_a_step_and_a_run() -> None:
@@ -268,7 +252,6 @@ def test_an_agent_that_stands_for_its_own_call_is_a_step_and_a_run() -> None:
 
 
 def test_such_an_agent_below_a_tool_span_is_told_by_that() -> None:
-    """Where a tool span tells the call, the invocation does not tell it again."""
     managed = InvocationFacts("billing", call=Call(None))
 
     assert run_of(agent(1, end=9), tool(2, 1, "ask", end=5), invocation(managed, 3, 2), tool(4, 3, "book")).path == (
@@ -278,7 +261,6 @@ def test_such_an_agent_below_a_tool_span_is_told_by_that() -> None:
 
 
 def test_a_hand_off_stands_in_the_path_only_where_a_span_tells_it() -> None:
-    """As `→agent`; it is no tool call."""
     run = run_of(agent(1, called="one", end=9), tool(2, 1, "search"), handoff(3, 1, "two", start=2))
 
     assert run.path == ("search", "→two")
@@ -286,12 +268,10 @@ def test_a_hand_off_stands_in_the_path_only_where_a_span_tells_it() -> None:
 
 
 def test_a_transfer_tool_stays_a_tool() -> None:
-    """A `transfer_to_…` call is a call."""
     assert run_of(agent(1), tool(2, 1, "transfer_to_billing")).path == ("transfer_to_billing",)
 
 
 def test_sibling_agents_add_no_step() -> None:
-    """Whom a workflow let work next stands in the agents of the steps, not in the path."""
     spans = [
         workflow(1, end=9),
         agent(2, 1, "one"),

@@ -9,7 +9,6 @@ from tests.assembly.rebuilding import asking, invocation, rebuilt, run_of
 
 
 def tokens_of(*spans: AgentSpan) -> tuple[int | None, int | None]:
-    """Input and output tokens of the one top-level run."""
     run = run_of(*spans)
     return run.input_tokens, run.output_tokens
 
@@ -22,7 +21,6 @@ def totals(
 
 
 def test_a_run_has_the_tokens_of_its_model_calls() -> None:
-    """Summed; what a call does not tell is left out; nothing at all is absent, not 0."""
     assert tokens_of(agent(1), model(2, 1, (100, 10)), model(3, 1, (50, 5), start=2)) == (150, 15)
     assert tokens_of(agent(1), model(2, 1, (100, None)), model(3, 1, (None, 5), start=2)) == (100, 5)
     assert tokens_of(agent(1), model(2, 1, (None, None))) == (None, None)
@@ -33,7 +31,6 @@ def test_a_run_has_the_tokens_of_its_model_calls() -> None:
 
 
 def test_a_model_call_within_a_model_call_is_one() -> None:
-    """The outer's value, field by field, else the sum of the inner."""
     outer, inner = model(2, 1, (100, None), end=5), [model(3, 2, (90, 4), start=1), model(4, 2, (90, 6), start=2)]
     run = run_of(agent(1, end=9), outer, *inner)
 
@@ -41,7 +38,6 @@ def test_a_model_call_within_a_model_call_is_one() -> None:
 
 
 def test_at_any_depth() -> None:
-    """Three spans of one call, one within the other."""
     run = run_of(
         agent(1, end=9), model(2, 1, (None, None), end=5), model(3, 2, (None, 7), end=4), model(4, 3, (80, 6), end=3)
     )
@@ -50,7 +46,6 @@ def test_at_any_depth() -> None:
 
 
 def test_it_takes_the_name_of_whichever_knows() -> None:
-    """The outer span may not know which model answered."""
     run = run_of(agent(1), asking(ModelFacts(), 2, 1, end=5), model(3, 2, called="model-2", start=1))
 
     assert [call.model for call in run.model_calls] == ["model-2"]
@@ -86,7 +81,6 @@ def test_twins_of_two_scopes_are_one_call(
 
 
 def test_twins_that_differ_are_two_calls() -> None:
-    """Other counts, or not within one another in time."""
     assert len(twins((100, 10), (90, 10)).model_calls) == 2
     assert len(twins((100, 10), (100, 10), start=2, end=4).model_calls) == 2
 
@@ -121,7 +115,6 @@ def test_of_a_chain_of_one_name_the_outermost_totals_count() -> None:
 
 
 def test_an_agent_and_the_agent_it_called_add_up() -> None:
-    """Of other names each tells its own calls."""
     spans = [totals((100, 10), 1, None, "outer"), totals((50, 5), 2, 1, "inner"), tool(3, 2)]
 
     assert tokens_of(*spans) == (150, 15)
@@ -129,12 +122,10 @@ def test_an_agent_and_the_agent_it_called_add_up() -> None:
 
 
 def test_a_workflow_without_totals_has_those_of_its_agents() -> None:
-    """Two agents in a container."""
     assert tokens_of(workflow(1, end=9), totals((100, 10), 2, 1, "one"), totals((50, 5), 3, 1, "two")) == (150, 15)
 
 
 def test_costs_add_up_where_the_run_tells_none() -> None:
-    """US dollars of the model calls that tell them."""
     run = run_of(agent(1), asking(ModelFacts(cost=0.25), 2, 1), asking(ModelFacts(cost=0.5), 3, 1), model(4, 1))
 
     assert run.cost == 0.75

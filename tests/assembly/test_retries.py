@@ -16,7 +16,6 @@ A, B = b"a", b"b"
 
 
 def run_with(*calls: AgentSpan) -> Run:
-    """The run of an agent that made these calls."""
     return run_of(agent(1, end=99), *calls)
 
 
@@ -37,7 +36,6 @@ def attempts(
 
 
 def test_a_call_after_the_same_that_failed_is_a_retry() -> None:
-    """Each attempt counts on; the attempt that ends well is the last of the chain."""
     run = run_with(*attempts(True, True, False))
 
     assert marks(run) == ["", "1", "2"]
@@ -45,32 +43,10 @@ def test_a_call_after_the_same_that_failed_is_a_retry() -> None:
 
 
 def test_a_success_ends_the_chain() -> None:
-    """What follows a success is no retry, and a failure after it begins another chain."""
     assert marks(run_with(*attempts(True, False, True, True))) == ["", "1", "", "1"]
 
 
-def test_a_streak_without_a_failure_is_no_retry() -> None:
-    """The same tool with other arguments, five times: an agent at work."""
-    calls = [tool(n, 1, "search", arguments=bytes([n]), start=2 * n) for n in range(2, 7)]
-
-    assert marks(run_with(*calls)) == [""] * 5
-
-
-def test_other_arguments_are_another_call() -> None:
-    """Between attempts at one call others may fail; each has a chain of its own."""
-    calls = [
-        tool(2, 1, "search", arguments=A, start=0, failed=True),
-        tool(3, 1, "search", arguments=B, start=2, failed=True),
-        tool(4, 1, "search", arguments=A, start=4, failed=True),
-        tool(5, 1, "book", arguments=A, start=6),
-        tool(6, 1, "search", arguments=B, start=8),
-    ]
-
-    assert marks(run_with(*calls)) == ["", "", "1", "", "1"]
-
-
 def test_it_must_have_failed_before_this_one_began() -> None:
-    """Calls issued together are not retries of one another."""
     together = [tool(2, 1, arguments=A, start=0, end=3, failed=True), tool(3, 1, arguments=A, start=2, end=4)]
 
     assert marks(run_with(*together)) == ["", ""]
@@ -78,7 +54,6 @@ def test_it_must_have_failed_before_this_one_began() -> None:
 
 
 def test_the_latest_earlier_one_counts() -> None:
-    """A failure long ago, then a success: the next is no retry."""
     assert marks(run_with(*attempts(True, False, False))) == ["", "1", "again"]
 
 
@@ -96,15 +71,7 @@ def test_where_arguments_are_unknown_the_tool_counts() -> None:
     assert run_with(*attempts(True, False)).arguments_known
 
 
-def test_unknown_arguments_of_another_tool_match_nothing() -> None:
-    """The tool is always known."""
-    calls = [tool(2, 1, "search", arguments=None, failed=True), tool(3, 1, "book", arguments=None, start=2)]
-
-    assert marks(run_with(*calls)) == ["", ""]
-
-
 def test_the_same_call_after_a_success_is_a_repeat() -> None:
-    """A loop, counted apart from retries; where both results are known they must be equal."""
     assert marks(run_with(*attempts(False, False))) == ["", "again"]
     same = attempts(False, False, result=b"1")
     assert marks(run_with(*same)) == ["", "again"]
@@ -113,12 +80,10 @@ def test_the_same_call_after_a_success_is_a_repeat() -> None:
 
 
 def test_a_repeat_needs_its_arguments_known() -> None:
-    """The same tool again, with who knows what, is no loop."""
     assert marks(run_with(*attempts(False, False, arguments=None))) == ["", ""]
 
 
 def test_attempts_of_a_sub_agent_count_for_the_run_above_too() -> None:
-    """A retry is a retry whoever makes it."""
     spans = [agent(1, end=99), tool(2, 1, failed=True), agent(3, 1, "inner", start=2, end=9), tool(4, 3, start=3)]
 
     assert marks(run_of(*spans)) == ["", "1"]
@@ -180,12 +145,10 @@ def test_a_call_after_an_edit_of_a_file_is_no_retry(calls: str, expected: str) -
 
 
 def test_a_cycle_with_other_results_makes_progress() -> None:
-    """Results that differ between the rounds are no repetition."""
     assert marks(run_with(*called("run_tests", "edit", "run_tests", "edit", run_tests="1 2"))) == ["", "", "", "again"]
 
 
 def test_what_changes_the_world_is_the_users_to_say() -> None:
-    """`tools.reads` and `tools.effects` count before the names."""
     calls = called("run_tests", "edit", "run_tests", "get_order", "run_tests")
     settings = Settings(tools=ToolSettings(reads=("edit",), effects=("get_order",)))
     run = run_of(agent(1, end=99), *calls, settings=settings)
@@ -262,7 +225,6 @@ def is_in_cycle(calls: Sequence[ToolCall], at: int) -> bool:
 
 @given(_calls)
 def test_the_marks_are_those_of_the_rule(drawn: list[Drawn]) -> None:
-    """Looked up instead of searched for, they are the same."""
     calls = [
         tool(n + 2, 1, name, arguments=arguments, failed=failed, start=start, end=start + length)
         for n, (name, arguments, failed, start, length) in enumerate(drawn)

@@ -1,12 +1,10 @@
-"""What happens to the runs of a trace over time: closing, reopening, finalizing, parts of a trace, limits."""
-
 from __future__ import annotations
 
 import pytest
 
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.run import CloseReason, Run, RunChange
-from otel_reliability.model.span import AgentSpan, Evaluation, Notes
+from otel_reliability.model.span import AgentSpan, Notes
 from otel_reliability.testing import agent, model, other, span_id, tool, trace_id
 from tests.assembly.rebuilding import Watched, used
 
@@ -20,12 +18,10 @@ def watched(remember: float = 30.0, **limits: int) -> Watched:
 
 
 def changes(found: list[tuple[RunChange, Run]]) -> list[RunChange]:
-    """What became of one run after another."""
     return [change for change, _ in found]
 
 
 def keyed(number: int, trace: int) -> AgentSpan:
-    """A lone tool call with a run key."""
     return tool(number, trace=trace)._replace(notes=Notes(run_key="aa"))
 
 
@@ -42,21 +38,7 @@ def test_a_late_span_revises_its_run_and_postpones_its_finalization() -> None:
     assert changes(assembler.wait(1)) == [FINAL]
 
 
-def test_a_duplicate_changes_nothing() -> None:
-    """Before the run is final, and after."""
-    assembler = watched()
-    assembler.add(agent(1), tool(2, 1))
-    assembler.wait(3)
-    assembler.add(tool(2, 1))
-    assert changes(assembler.wait(30)) == [FINAL]
-    assembler.add(tool(2, 1))
-    assembler.wait(30)
-
-    assert assembler.accounts == {("used", ""): 2, ("duplicate", ""): 2}
-
-
 def test_a_parent_above_withdraws_the_run() -> None:
-    """What was a run by itself turns out to be part of another."""
     assembler = watched()
     assembler.add(agent(2, called="same"), tool(3, 2))
     assembler.wait(3)
@@ -66,7 +48,6 @@ def test_a_parent_above_withdraws_the_run() -> None:
 
 
 def test_a_trace_is_forgotten_in_time() -> None:
-    """Nothing of it is left, and what comes then is new."""
     assembler = watched()
     assembler.add(agent(1), tool(2, 1), other(3, 1))
     assembler.wait(60)
@@ -79,7 +60,6 @@ def test_a_trace_is_forgotten_in_time() -> None:
 
 
 def test_only_runs_with_a_missing_local_parent_wait_for_it() -> None:
-    """The others of the trace close at once."""
     assembler = watched()
     assembler.add(agent(1, called="one"), tool(2, 1), agent(4, 3, "two"), tool(5, 4))
 
@@ -88,7 +68,6 @@ def test_only_runs_with_a_missing_local_parent_wait_for_it() -> None:
 
 
 def test_a_parent_that_arrives_in_time_ends_the_waiting() -> None:
-    """The run closes by its root."""
     assembler = watched()
     assembler.add(agent(4, 3, "two"))
     assembler.wait(5)
@@ -98,7 +77,6 @@ def test_a_parent_that_arrives_in_time_ends_the_waiting() -> None:
 
 
 def test_a_run_with_an_open_span_waits_and_its_neighbours_do_not() -> None:
-    """Open spans are known in process."""
     assembler = watched()
     assembler.assembler.opened(trace_id(1), span_id(9), span_id(1), 0.0)
     assembler.add(agent(1, called="one"), agent(2, called="two"))
@@ -110,7 +88,6 @@ def test_a_run_with_an_open_span_waits_and_its_neighbours_do_not() -> None:
 
 @pytest.mark.parametrize("pause", [1, 5])
 def test_the_runs_of_an_endless_trace_close_and_leave_it(pause: int) -> None:
-    """Whether or not it falls quiet between two turns: finished runs close, become final, and free their memory."""
     assembler = watched()
     final = 0
     for turn in range(1, 400 // pause):
@@ -125,7 +102,6 @@ def test_the_runs_of_an_endless_trace_close_and_leave_it(pause: int) -> None:
 
 
 def test_spans_of_runs_that_left_an_endless_trace_are_late() -> None:
-    """They open no run."""
     assembler = watched()
     for turn in range(1, 120):
         assembler.add(agent(2 * turn, start=turn), tool(2 * turn + 1, 2 * turn, start=turn))
@@ -152,7 +128,6 @@ def test_a_late_root_opens_no_run() -> None:
 
 
 def test_of_final_runs_the_name_of_the_agent_stays() -> None:
-    """Work that comes later to the trace is named by its only agent, or is beside it."""
     assembler = watched(remember=300.0)
     assembler.add(agent(1, called="support"), tool(2, 1))
     assembler.wait(40)
@@ -164,7 +139,6 @@ def test_of_final_runs_the_name_of_the_agent_stays() -> None:
 
 
 def test_an_agent_below_a_request_of_long_ago_is_no_late_span() -> None:
-    """A span that lies in no run makes nothing late."""
     assembler = watched()
     assembler.add(other(1), agent(2, 1))
     assembler.wait(25)
@@ -177,7 +151,6 @@ def test_an_agent_below_a_request_of_long_ago_is_no_late_span() -> None:
 
 
 def test_a_run_of_a_run_key_grows_with_its_traces() -> None:
-    """It is one run over all of them, and final with the last."""
     assembler = watched()
     assembler.add(keyed(5, trace=2))
     assert [run.span_count for _, run in assembler.wait(3)] == [1]
@@ -189,7 +162,6 @@ def test_a_run_of_a_run_key_grows_with_its_traces() -> None:
 
 
 def test_an_agent_above_takes_lone_work_back() -> None:
-    """The run of the key is withdrawn."""
     assembler = watched()
     assembler.add(keyed(5, trace=2))
     assembler.wait(3)
@@ -200,7 +172,6 @@ def test_an_agent_above_takes_lone_work_back() -> None:
 
 
 def test_work_of_a_final_run_key_is_late() -> None:
-    """And its trace is forgotten in time."""
     assembler = watched()
     assembler.add(keyed(5, trace=2))
     assembler.wait(40)
@@ -215,7 +186,6 @@ def test_work_of_a_final_run_key_is_late() -> None:
 
 
 def test_a_run_is_closed_and_final_at_the_span_limit() -> None:
-    """With the spans that arrived first; the rest is refused by that name, and other runs of the trace go on."""
     assembler = watched(span_limit=10)
     assembler.add(agent(1), *[tool(n, 1) for n in range(2, 30)], agent(90, called="another"))
     assembler.add(tool(31, 1), tool(91, 90))
@@ -230,7 +200,6 @@ def test_a_run_is_closed_and_final_at_the_span_limit() -> None:
 
 
 def test_above_the_limit_of_open_runs_the_heaviest_are_closed() -> None:
-    """Of equals the oldest."""
     assembler = watched(open_runs=2)
     for trace, steps in ((1, 1), (2, 3), (3, 1)):
         assembler.add(*[tool(n, 1, trace=trace) for n in range(2, 2 + steps)])
@@ -240,20 +209,9 @@ def test_above_the_limit_of_open_runs_the_heaviest_are_closed() -> None:
 
 
 def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
-    """Then spans of closed runs are dropped, the oldest first."""
     assembler = watched(open_bytes=2_000, reopenable_bytes=1_000)
     assembler.add(tool(2, 1, trace=1), tool(2, 1, trace=2), tool(3, 1, trace=2))
     found = assembler.wait(1)
 
     assert [(change, run.trace_id) for change, run in found] == [(CLOSED, trace_id(2)), (FINAL, trace_id(2))]
     assert assembler.assembler.accounts["limit", "reopenable_bytes"] == 1
-
-
-def test_an_evaluation_of_a_final_run_revises_it() -> None:
-    """Windows follow; what counters recorded stays."""
-    assembler = watched()
-    assembler.add(agent(1))
-    assembler.wait(40)
-    assembler.add(Evaluation("success", 1.0, None, 1, trace_id(1), span_id(1)))
-
-    assert [(change, run.outcome.value) for change, run in assembler.wait(1)] == [(REVISED, "success")]

@@ -22,14 +22,12 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(monkeypatch: pytest.MonkeyPatch, *rows: Row) -> None:
-    """Let the benchmarks find these."""
     monkeypatch.setattr(run, "measured", lambda chosen, console: (list(rows), []))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
 
 
 def test_a_whole_run_writes_results(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Machine, versions and every row, for pages that are made from them; and a table for people."""
     found(monkeypatch, WELL, FREE)
 
     assert run.main([]) == 0
@@ -45,7 +43,6 @@ def test_a_whole_run_writes_results(
 def test_a_row_over_its_limit_fails_the_run(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is written all the same, and named."""
     found(monkeypatch, WELL, OVER)
 
     assert run.main([]) == 1
@@ -53,16 +50,7 @@ def test_a_row_over_its_limit_fails_the_run(
     assert "over its limit: slow" in " ".join(capsys.readouterr().out.split())
 
 
-def test_some_benchmarks_by_name_write_nothing(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers of different runs are not mixed."""
-    found(monkeypatch, WELL)
-
-    assert run.main(["service"]) == 0
-    assert not results.exists()
-
-
 def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the names there are."""
     assert run.main(["decoding"]) == 2
     assert "unknown benchmark decoding; name any of " in capsys.readouterr().err
     assert "service" in run.names()
@@ -71,7 +59,6 @@ def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_benchmark_that_fails_takes_no_other_with_it(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The rows that were found are written, the run fails, and says which one did."""
     monkeypatch.setattr(run, "measured", lambda chosen, console: ([WELL], ["peers"]))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
 
     assert run.main([]) == 1

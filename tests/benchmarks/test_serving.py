@@ -50,7 +50,6 @@ def endpoint() -> Generator[tuple[str, list[tuple[object, bytes]]]]:
 
 
 def test_each_request_is_sent_once_over_few_connections() -> None:
-    """Connections are kept, and an overloaded server gets its request again."""
     bodies = [*(str(number).encode() for number in range(40)), b"busy"]
     with endpoint() as (address, received):
         serving.send(address, bodies)
@@ -66,7 +65,6 @@ def test_a_rejected_request_ends_the_measurement() -> None:
 
 
 def test_cpu_of_children_counts() -> None:
-    """Children that have ended count too."""
     command = [sys.executable, "-c", CHILD]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         found, deadline = 0.0, time.monotonic() + 30

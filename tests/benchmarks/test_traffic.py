@@ -17,7 +17,6 @@ KINDS = [RECORDED, WEB, *SHAPES] if CAPTURED.exists() else [WEB, *SHAPES]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_two_requests_share_a_span(kind: str) -> None:
-    """Every request has 512 spans with ids of its own."""
     found = [ExportTraceServiceRequest.FromString(body) for body in islice(traffic(kind), 4)]
     spans = [span for one in found for part in one.resource_spans for scope in part.scope_spans for span in scope.spans]
 
@@ -27,7 +26,6 @@ def test_no_two_requests_share_a_span(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_job_makes_runs_of_every_kind_of_traffic(kind: str) -> None:
-    """Runs close and reach the windows, and every span is accounted for; a web server has no runs."""
     job, requests = Job(), 12
     for body in islice(traffic(kind), requests):
         job.receive(body)
@@ -38,7 +36,6 @@ def test_the_job_makes_runs_of_every_kind_of_traffic(kind: str) -> None:
 
 
 def test_a_worker_measures_round_after_round() -> None:
-    """The job costs more than parsing alone."""
     with worker("one agent", native=False, requests=2, warm=2) as measure:
         costs = [measure(), measure()]
 
@@ -47,7 +44,6 @@ def test_a_worker_measures_round_after_round() -> None:
 
 @pytest.mark.skipif(not CAPTURED.exists(), reason="../shared/corpora/captured is not here")
 def test_recorded_lines_are_otlp_json() -> None:
-    """Ids are hexadecimal, as OTLP-JSON has them and protobuf's own JSON has not."""
     (span, *_) = json.loads(next(lines(recorded())))["resourceSpans"][0]["scopeSpans"][0]["spans"]
 
     assert len(bytes.fromhex(span["traceId"])) == 16

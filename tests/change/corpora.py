@@ -27,7 +27,6 @@ CORPORA: Final = (GPT_AIRLINE, GPT_TELECOM, SFT_AIRLINE, SFT_TELECOM, CLAUDE_AIR
 
 @functools.cache
 def recorded_runs(corpus: str) -> tuple[Run, ...]:
-    """The runs of a recording."""
     engine = Engine(wall=None)
     for batch in read_file(shared(f"corpora/{corpus}.otlp.jsonl.gz")):
         engine.receive(batch.spans)

@@ -24,10 +24,6 @@ def recorded(units: Sequence[Observation]) -> Pool:
     return Pool(np.array(values, dtype=np.float64), between)
 
 
-def _ties(dice: np.random.Generator) -> Floats:
-    return dice.integers(0, 3, (SIZE, 5)).astype(np.float64)
-
-
 def _constants(dice: np.random.Generator) -> Floats:
     """Four signals that never change, and one."""
     values = np.tile([0.0, 1.0, 7.0, 300.0, 0.0], (SIZE, 1))
@@ -35,28 +31,10 @@ def _constants(dice: np.random.Generator) -> Floats:
     return values
 
 
-def _rare(dice: np.random.Generator) -> Floats:
-    """Signals that are the same but for one unit in a hundred, as failures are."""
-    return (dice.random((SIZE, 5)) < 0.01).astype(np.float64)
-
-
-def _heavy_tails(dice: np.random.Generator) -> Floats:
-    return dice.standard_cauchy((SIZE, 5))
-
-
-def _dependent(dice: np.random.Generator) -> Floats:
-    """Five signals that are one."""
-    return np.repeat(dice.normal(size=(SIZE, 1)), 5, axis=1)
-
-
 def _absent_in_part(dice: np.random.Generator) -> Floats:
     values = dice.normal(size=(SIZE, 5))
     values[dice.random((SIZE, 5)) < 0.4] = np.nan
     return values
-
-
-def _fifty(dice: np.random.Generator) -> Floats:
-    return dice.normal(size=(SIZE, 50))
 
 
 def _sessions(dice: np.random.Generator) -> Floats:
@@ -67,17 +45,16 @@ def _sessions(dice: np.random.Generator) -> Floats:
 
 
 SYNTHETIC: Final[Mapping[str, Callable[[np.random.Generator], Floats]]] = {
-    "ties": _ties,
+    "ties": lambda dice: dice.integers(0, 3, (SIZE, 5)).astype(np.float64),
     "constants": _constants,
-    "rare events": _rare,
-    "heavy tails": _heavy_tails,
-    "dependent signals": _dependent,
+    "rare events": lambda dice: (dice.random((SIZE, 5)) < 0.01).astype(np.float64),
+    "heavy tails": lambda dice: dice.standard_cauchy((SIZE, 5)),
+    "dependent signals": lambda dice: np.repeat(dice.normal(size=(SIZE, 1)), 5, axis=1),
     "absent in part": _absent_in_part,
-    "fifty signals": _fifty,
+    "fifty signals": lambda dice: dice.normal(size=(SIZE, 50)),
     "sessions": _sessions,
 }
 
 
 def synthetic(kind: str) -> Pool:
-    """A pool of one of the synthetic kinds."""
     return Pool(SYNTHETIC[kind](np.random.default_rng(20)))

@@ -1,25 +1,20 @@
-"""What an alarm says."""
-
 from __future__ import annotations
 
 from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts
 
 
 def test_summaries_of_nothing_are_none() -> None:
-    """No values, no summary; else their number, mean and median."""
     assert Summary.of([]) is None
     assert Summary.of([1, 2, 6]) == (3, 3, 2)
 
 
 def test_only_clear_shifts_are_told_and_at_most_three() -> None:
-    """A tool counts once a unit, small shifts are left out, and the largest come first."""
     before = [("a", "a", "b"), ("a", "b"), ("a",), ("a", "c"), None]
     after = [("d", "a"), ("d", "a"), ("d", "e", "a"), ("d", "f", "a"), None]
     assert tool_shifts(before, after) == (ToolShift("d", 0, 1), ToolShift("b", 0.5, 0), ToolShift("c", 0.25, 0))
 
 
 def test_units_that_use_no_tool_any_more_are_a_shift() -> None:
-    """An empty path says that no tool is used; an unobservable one says nothing."""
     assert tool_shifts([("a",)], [()]) == (ToolShift("a", 1, 0),)
     assert tool_shifts([("a",)], [None]) == ()
     assert tool_shifts([()], [()]) == ()

@@ -1,5 +1,3 @@
-"""Change points: what else changed when an agent's behaviour did."""
-
 from __future__ import annotations
 
 import json
@@ -45,13 +43,11 @@ def points_of(observations: Iterable[Observation]) -> list[tuple[int, tuple[str,
 
 
 def test_first_appearance_is_a_change_point_and_returning_is_none() -> None:
-    """Two models used by turns raise no change point at each switch."""
     models = ["a"] * 20 + ["b"] * 5 + ["a"] * 5 + ["b"] * 5
     assert points_of(seen(n, model) for n, model in enumerate(models)) == [(21, ("a",), ("b",))]
 
 
 def test_values_used_side_by_side_are_the_baseline() -> None:
-    """The first runs show both."""
     assert points_of(seen(n, "ab"[n % 2]) for n in range(100)) == []
 
 
@@ -69,7 +65,6 @@ def test_kind_that_appears_late_has_a_baseline_of_its_own() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """Whatever is new in an agent without end."""
     points = ChangePoints()
     for n in range(20_000):
         points.add(seen(n, f"{n // 10}"), n)
@@ -79,7 +74,6 @@ def test_memory_is_bounded() -> None:
 
 
 def test_state_continues_after_a_restart() -> None:
-    """Nothing is a second time new."""
     points, whole = ChangePoints(), ChangePoints()
     for n in range(60):
         one = seen(n, "a" if n < 25 else "b" if n < 40 else "c")
@@ -92,7 +86,6 @@ def test_state_continues_after_a_restart() -> None:
 
 
 def test_session_has_the_fingerprints_of_all_its_runs() -> None:
-    """Where a session is the observation."""
     session = joined("s", [seen(1, "a"), seen(2, "b"), seen(3, "a")])
     assert session.fingerprints == (("model", "a"), ("model", "b"))
     assert convert(unpack(pack(session)), Observation) == session
@@ -124,7 +117,6 @@ def swapped() -> Sequence[Run]:
 
 
 def test_alarm_names_the_model_that_changed(swapped: Sequence[Run]) -> None:
-    """The change point is at the run at which the model changed, and the alarm names it."""
     (observations,) = Observations(swapped).values()
     found = evaluate(observations, SETTINGS)
     assert found.result is Result.CHANGED
@@ -136,7 +128,6 @@ def test_alarm_names_the_model_that_changed(swapped: Sequence[Run]) -> None:
 
 
 def test_fingerprints_are_hashes_and_versions_never_content(swapped: Sequence[Run]) -> None:
-    """Prompts and tool definitions are keyed hashes; equal ones are equal."""
     shown = dict(swapped[0].fingerprints)
     assert (shown["model"], shown["framework"]) == ("gpt-4.1", "test 1")
     assert len(shown["prompt"]) == len(shown["tools"]) == 16
@@ -145,7 +136,6 @@ def test_fingerprints_are_hashes_and_versions_never_content(swapped: Sequence[Ru
 
 
 def test_log_event_and_info_series_follow_the_change_point() -> None:
-    """One event for the change point, and one series of the agent, whose attributes change with it."""
     kept, meters = Kept(), Meters()
     live = live_of(meters.provider, Settings())
     shown: list[str] = []
@@ -178,7 +168,6 @@ def test_info_of_many_agents_stays_within_the_limit_of_the_sdk() -> None:
 
 
 def test_report_by_model_compares_the_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each model's runs are a group with numbers and intervals of its own, compared with the first model's."""
     spans = [
         one for n in range(40) for one in spans_of(n, "gpt-4.1" if n < 20 else "gpt-5-mini", 1 + n % (2 + n // 20))
     ]

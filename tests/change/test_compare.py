@@ -1,5 +1,3 @@
-"""Two recordings."""
-
 from __future__ import annotations
 
 import pytest
@@ -14,7 +12,6 @@ NAMES = tuple(SIGNALS)
 
 
 def test_like_units_do_not_differ() -> None:
-    """Two draws of one behaviour: no change, and every tested signal is named with its chance."""
     comparison = compare(random_units(60), random_units(50, seed=1), NAMES)
     assert comparison.result is Result.NO_CHANGE
     assert {test.signal for test in comparison.tests} == set(NAMES)
@@ -23,7 +20,6 @@ def test_like_units_do_not_differ() -> None:
 
 
 def test_a_difference_is_told_by_its_signals() -> None:
-    """Longer paths differ in path and calls, in nothing else, and the sides are summarised."""
     comparison = compare(random_units(60), random_units(50, seed=1, longer=3), NAMES)
     assert comparison.result is Result.CHANGED
     assert {test.signal for test in comparison.tests if test.differs} == {"path", "calls"}
@@ -35,7 +31,6 @@ def test_a_difference_is_told_by_its_signals() -> None:
 
 
 def test_other_tools_of_like_number_differ_by_path() -> None:
-    """The same number of calls to other tools: the path tells it, and the tools are named."""
     after = [unit(n, ("search", "cancel")) for n in range(30)]
     comparison = compare([unit(n) for n in range(30)], after, NAMES)
     assert [test.signal for test in comparison.tests if test.differs] == ["path"]
@@ -44,14 +39,12 @@ def test_other_tools_of_like_number_differ_by_path() -> None:
 
 @pytest.mark.parametrize(("n", "m"), [(19, 60), (60, 19), (0, 0)])
 def test_too_few_units_give_no_verdict(n: int, m: int) -> None:
-    """Either side needs 20 units, and it is said how many there are."""
     comparison = compare(random_units(n), random_units(m), NAMES)
     assert comparison.result is Result.NO_RESULT
     assert f"{n} before and {m} after" in comparison.why
 
 
 def test_signals_without_evidence_are_not_tested() -> None:
-    """A signal counts only where 20 units of either side have it; with none left there is no verdict."""
     bare = [unit(n, None, output_tokens=None, largest_input=None, failures=None, replies=0) for n in range(30)]
     bare = [one._replace(failed_calls=None) for one in bare]
     assert compare(bare, random_units(30), NAMES).result is Result.NO_RESULT
@@ -60,13 +53,11 @@ def test_signals_without_evidence_are_not_tested() -> None:
 
 
 def test_only_the_latest_units_are_compared() -> None:
-    """Of a long recording the latest thousand units count."""
     long = [unit(n, ("mail",) * 9) for n in range(500)] + [unit(n) for n in range(MAX_OBSERVATIONS)]
     assert compare(long, [unit(n) for n in range(30)], ("calls", "path")).result is Result.NO_CHANGE
 
 
 def test_how_far_the_tasks_are_the_same_is_told() -> None:
-    """The share of units whose task both sides have; unknown where a unit has no task."""
     one = [unit(n, task="ab"[n % 2]) for n in range(20)]
     two = [unit(n, task="bc"[n % 2]) for n in range(20)]
     assert compare(one, two, ("calls",)).shared_tasks == 0.5

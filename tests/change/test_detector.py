@@ -1,5 +1,3 @@
-"""The detector of one agent."""
-
 from __future__ import annotations
 
 import json
@@ -25,7 +23,6 @@ SETTINGS = ChangeSettings(runs_per_false_alarm=200)
 
 
 def passed(detector: Detector, units: list[Observation]) -> list[Alarm]:
-    """The alarms of some units."""
     return [alarm for one in units if (alarm := detector.add(one)) is not None]
 
 
@@ -63,7 +60,6 @@ def _distance(one: Observation, other: Observation) -> float:
 
 
 def test_a_change_is_told_with_what_changed() -> None:
-    """The alarm names the signals, where it was noticed, since when, and the numbers on either side."""
     (alarm,) = passed(Detector(SETTINGS), shifted())
     told = {one.signal: one for one in alarm.signals}
     assert 100 < alarm.observation <= 125
@@ -78,7 +74,6 @@ def test_a_change_is_told_with_what_changed() -> None:
 
 
 def test_tools_that_came_and_went_are_told() -> None:
-    """An alarm says which tools the units use now, and did not, with the shares of the units."""
     after = [unit(n, ("search", "cancel")) for n in range(90, 140)]
     (alarm, *_) = passed(Detector(SETTINGS), [unit(n, ("search", "book")) for n in range(90)] + after)
     assert [shift.tool for shift in alarm.tools] == ["book", "cancel"]
@@ -88,7 +83,6 @@ def test_tools_that_came_and_went_are_told() -> None:
 
 
 def test_it_is_blind_while_it_learns() -> None:
-    """For 60 units, and for 60 after every alarm, no change is told and no evidence shown."""
     detector, blinds = Detector(SETTINGS), list[int]()
     for one in shifted():
         alarm = detector.add(one)
@@ -104,7 +98,6 @@ def test_it_is_blind_while_it_learns() -> None:
 
 
 def test_after_an_alarm_it_learns_anew() -> None:
-    """A second change is told as well, counted from the first unit ever seen."""
     detector = Detector(SETTINGS)
     alarms = passed(detector, shifted(100, 120) + random_units(60, seed=5, first=221))
     assert [100 < alarms[0].observation < 130, 220 < alarms[1].observation < 260] == [True, True]
@@ -113,7 +106,6 @@ def test_after_an_alarm_it_learns_anew() -> None:
 
 
 def test_reset_learns_anew_and_keeps_the_record() -> None:
-    """After a reset the next units are the reference; alarms stay on record."""
     detector = Detector(SETTINGS)
     passed(detector, shifted())
     detector.reset()
@@ -123,14 +115,12 @@ def test_reset_learns_anew_and_keeps_the_record() -> None:
 
 
 def test_a_constant_agent_never_alarms() -> None:
-    """An agent whose units are all alike raises no evidence at all, though its ties are broken at random."""
     detector = Detector(ChangeSettings(runs_per_false_alarm=2))
     assert not passed(detector, [unit(n) for n in range(2_000)])
     assert (detector.evidence().status, detector.evidence().log10) == (Status.WATCHING, None)
 
 
 def test_an_agent_without_evidence_is_silent() -> None:
-    """Observations without any number raise no evidence and no error."""
     bare = [Observation(str(n), n, n, None, None, None, None, None, None) for n in range(200)]
     detector = Detector(SETTINGS)
     assert not passed(detector, bare)
@@ -151,7 +141,6 @@ def test_no_verdict_where_tasks_stand_in_blocks() -> None:
 
 @given(st.integers(0, 170), st.integers(0, 3))
 def test_a_restart_changes_nothing(cut: int, seed: int) -> None:
-    """Writing the state as JSON in mid-stream, and going on with what is read, gives the same alarms and evidence."""
     units = random_units(100, seed) + random_units(70, seed + 10, 101, longer=3)
     whole, first = Detector(SETTINGS), Detector(SETTINGS)
     expected = passed(whole, units)
@@ -171,7 +160,6 @@ def plain(detector: Detector) -> Any:
 def restarted(
     detector: Detector, settings: ChangeSettings = SETTINGS, pinned: tuple[Observation, ...] = ()
 ) -> Detector:
-    """A detector made of another's state."""
     return Detector.from_data(plain(detector), settings, pinned)
 
 
@@ -184,7 +172,6 @@ def test_other_signals_learn_anew() -> None:
 
 
 def test_the_state_is_bounded() -> None:
-    """After thousands of units of ever new paths the state is no larger than it was after hundreds, and small."""
     detector = Detector(ChangeSettings())
     sizes = list[int]()
     for n in range(3_000):
@@ -201,7 +188,6 @@ class TestPinnedReference:
     RECORDING = tuple(random_units(120, seed=7))
 
     def test_it_is_never_blind(self) -> None:
-        """A change is told within the first units, as the recording has filled reference and ranks."""
         detector = Detector(SETTINGS, self.RECORDING)
         assert detector.evidence()[:3] == (Status.WATCHING, 0, 0)
         (alarm, *_) = passed(detector, random_units(40, seed=1, first=1, longer=3))
@@ -209,23 +195,19 @@ class TestPinnedReference:
         assert 1 <= alarm.since_observation <= alarm.observation
 
     def test_the_recording_itself_raises_no_evidence(self) -> None:
-        """However much a recording changes within, it is the reference."""
         detector = Detector(SETTINGS, shifted(100, 100))
         assert (detector.evidence().log10, detector.alarms) == (None, ())
 
     def test_an_alarm_leads_back_to_it(self) -> None:
-        """An agent that stays unlike the recording is told again."""
         alarms = passed(Detector(SETTINGS, self.RECORDING), random_units(200, seed=1, longer=3))
         assert len(alarms) >= 3
 
     def test_a_short_recording_is_no_evidence(self) -> None:
-        """With fewer than 60 units nothing can be said, and the reading says why."""
         detector = Detector(SETTINGS, self.RECORDING[: BLIND - 1])
         assert not passed(detector, shifted())
         assert detector.evidence()[:5] == (Status.SHORT_REFERENCE, 160, 0, None, {})
 
     def test_a_restart_keeps_to_its_recording(self) -> None:
-        """With the same recording the state goes on; with another it is given up."""
         detector = Detector(SETTINGS, self.RECORDING)
         passed(detector, random_units(10))
         assert restarted(detector, pinned=self.RECORDING).evidence() == detector.evidence()
@@ -234,6 +216,5 @@ class TestPinnedReference:
 
 @pytest.mark.parametrize("signals", [(), ("path", "path"), ("path", "colour")])
 def test_wrong_signals_are_refused(signals: tuple[str, ...]) -> None:
-    """An empty list, a repeated and an unknown name are told with what is allowed."""
     with pytest.raises(ConfigurationError, match="outcome"):
         Detector(ChangeSettings(signals=signals))

@@ -1,5 +1,3 @@
-"""Change detection for all agents, from changes of runs."""
-
 from __future__ import annotations
 
 import hashlib
@@ -26,17 +24,14 @@ KEY = run().key
 
 
 def closed(one: Run) -> RunEvent:
-    """The run is done."""
     return RunEvent(RunChange.CLOSED, one)
 
 
 def short(n: int, **facts: object) -> Run:
-    """The n-th run of one to three calls."""
     return run(["search"] * (1 + n * n % 3), n, **facts)
 
 
 def long(n: int) -> Run:
-    """The n-th run of many calls."""
     return run(["search", "book"] * 4, n)
 
 
@@ -48,13 +43,11 @@ def fed(monitor: Monitor, events: Iterable[RunEvent], start: float = 0.0) -> lis
 
 
 def units(monitor: Monitor, key: AgentKey = KEY) -> int:
-    """How many units an agent's detector has seen."""
     detector = monitor.detector(key)
     return 0 if detector is None else detector.evidence().observations
 
 
 def test_an_agents_change_is_told_once() -> None:
-    """Runs become units as they close; the alarm is handed out once, with whose it is."""
     monitor = Monitor(SETTINGS)
     (change,) = fed(monitor, map(closed, [*map(short, range(100)), *map(long, range(100, 120))]))
     assert (change.key, change.alarm.observation > 100) == (KEY, True)
@@ -62,7 +55,6 @@ def test_an_agents_change_is_told_once() -> None:
 
 
 def test_agents_do_not_mix() -> None:
-    """What one agent does is no evidence about another."""
     monitor, other = Monitor(SETTINGS), AgentKey("", "", "", "other")
     events = [closed(one._replace(key=key)) for n in range(200) for one, key in ((short(n), KEY), (long(n), other))]
     assert not fed(monitor, events)
@@ -70,7 +62,6 @@ def test_agents_do_not_mix() -> None:
 
 
 def test_a_unit_enters_once_as_it_first_closed() -> None:
-    """Late spans, a withdrawal and the finalizing of a run change nothing that has entered."""
     plain, revised = Monitor(SETTINGS), Monitor(SETTINGS)
     fed(plain, (closed(short(n)) for n in range(100)))
     for n in range(100):
@@ -81,12 +72,10 @@ def test_a_unit_enters_once_as_it_first_closed() -> None:
 
 
 def states(monitor: Monitor) -> object:
-    """The states of the detectors."""
     return [detector.to_data() for detector in map(monitor.detector, monitor.keys()) if detector is not None]
 
 
 def test_a_run_that_late_spans_make_whole_enters_then() -> None:
-    """A run that was no unit as it closed, and is one now, has not entered before."""
     monitor = Monitor(SETTINGS)
     part = short(1, incomplete=True)
     fed(monitor, [closed(part), RunEvent(RunChange.REVISED, short(1), part)])
@@ -94,7 +83,6 @@ def test_a_run_that_late_spans_make_whole_enters_then() -> None:
 
 
 def test_a_session_is_a_unit_when_it_closes() -> None:
-    """Its runs wait until it was idle for long enough; a run of it in between puts that off."""
     monitor = Monitor(SETTINGS)
     monitor.apply(closed(short(1, session_id="s")), 0)
     monitor.apply(closed(short(2, session_id="s")), IDLE - 1)
@@ -105,7 +93,6 @@ def test_a_session_is_a_unit_when_it_closes() -> None:
 
 
 def test_an_open_session_follows_its_runs() -> None:
-    """In an open session late spans and withdrawals count; a session of no run is none."""
     monitor = Monitor(SETTINGS)
     one, two = short(1, session_id="s"), short(2, session_id="t")
     fed(monitor, [closed(one), RunEvent(RunChange.REVISED, one._replace(session_id="u"), one)])
@@ -116,7 +103,6 @@ def test_an_open_session_follows_its_runs() -> None:
 
 
 def test_a_session_enters_once() -> None:
-    """A run that comes after its session closed is late, and counted; revisions of entered runs are not even that."""
     monitor = Monitor(SETTINGS)
     one = short(1, session_id="s")
     monitor.apply(closed(one), 0)
@@ -129,7 +115,6 @@ def test_a_session_enters_once() -> None:
 
 
 def test_sessions_have_limits() -> None:
-    """Beyond them the longest idle session is given up, and further runs of an endless one; both are counted."""
     monitor = Monitor(Settings(limits=LimitSettings(sessions=3)))
     fed(monitor, (closed(short(n, session_id=str(n))) for n in range(5)))
     fed(monitor, (closed(short(n, session_id="4")) for n in range(5, MAX_RUNS + 10)))
@@ -139,7 +124,6 @@ def test_sessions_have_limits() -> None:
 
 
 def test_agents_have_a_limit() -> None:
-    """A new agent finds no place until one has been idle for as long as windows keep it."""
     settings = Settings(limits=LimitSettings(agents=2, agent_idle=100))
     monitor = Monitor(settings)
     keys = [AgentKey("", "", "", name) for name in "abc"]
@@ -161,7 +145,6 @@ def test_an_idle_agent_is_remembered_for_90_days() -> None:
 
 
 def test_a_wanted_change_is_learnt() -> None:
-    """Reset one agent, or all: what comes next is the reference."""
     monitor, other = Monitor(SETTINGS), AgentKey("", "", "", "other")
     fed(monitor, [closed(short(n, key=key)) for n in range(100) for key in (KEY, other)])
     monitor.reset(KEY)
@@ -172,12 +155,10 @@ def test_a_wanted_change_is_learnt() -> None:
 
 
 def blind(monitor: Monitor) -> list[int]:
-    """How long each agent's detector is blind."""
     return [d.evidence().blind for d in map(monitor.detector, (KEY, AgentKey("", "", "", "other"))) if d is not None]
 
 
 def test_a_pinned_recording_is_for_its_agent() -> None:
-    """The agent whose key the recording has is held against it; others learn."""
     detectors = Monitor(SETTINGS, {KEY: [observation_of(short(n)) for n in range(80)]})
     fed(detectors, [closed(short(1)), closed(short(2, key=AgentKey("", "", "", "other")))])
     assert blind(detectors) == [0, 59]
@@ -185,7 +166,6 @@ def test_a_pinned_recording_is_for_its_agent() -> None:
 
 @given(st.integers(0, 129))
 def test_a_restart_changes_nothing(cut: int) -> None:
-    """What changed, run by run, gives the same units and alarms in another process, open sessions included."""
     runs = [*map(short, range(100)), *map(long, range(100, 130))]
     events = [closed(one._replace(session_id=f"s{n // 2}" if n % 3 else None)) for n, one in enumerate(runs)]
     monitor, now, changes, stored = Monitor(SETTINGS), 0.0, list[Change](), dict[bytes, Any]()
@@ -205,7 +185,6 @@ def test_a_restart_changes_nothing(cut: int) -> None:
 
 
 def expected_alarms(events: list[RunEvent]) -> list[object]:
-    """The alarms without a restart."""
     monitor, now = Monitor(SETTINGS), 0.0
     for n, event in enumerate(events):
         now += 100.0 * (n % 7)
@@ -215,7 +194,6 @@ def expected_alarms(events: list[RunEvent]) -> list[object]:
 
 
 def test_changes_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the limit the oldest are let go, and counted."""
     monkeypatch.setattr(monitor_module, "MAX_PENDING_CHANGES", 1)
     monitor = Monitor(SETTINGS)
     for n in range(400):
@@ -242,7 +220,6 @@ happening = st.tuples(
 def test_nothing_is_missed_between_two_looks(
     told: list[tuple[float, int, RunChange, str | None, AgentKey]], idle: float
 ) -> None:
-    """Sessions close, and agents are forgotten, as if somebody looked all the time."""
     settings = replace(SETTINGS, sessions=SessionSettings(idle=idle))
     quick, slow, now, last = Monitor(settings), Looking(settings), 7.1, dict[int, Run]()
     for wait, number, change, session, key in told:
@@ -260,7 +237,6 @@ def test_nothing_is_missed_between_two_looks(
 def test_a_closed_session_is_known_by_the_same_digest_as_ever(
     agent: str, session: str, extra: list[tuple[str, str]]
 ) -> None:
-    """What was written down by an earlier version is known again."""
     key = AgentKey("", "shop", "", agent, tuple(extra))
     plain = repr((tuple(key), session)).encode("utf-8", "surrogatepass")
     assert digest((key, session)) == hashlib.blake2b(plain, digest_size=8).digest()

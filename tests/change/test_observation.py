@@ -1,5 +1,3 @@
-"""From runs to units."""
-
 from __future__ import annotations
 
 import random
@@ -25,7 +23,6 @@ MODEL_CALLS = (
 
 
 def test_a_run_gives_its_numbers() -> None:
-    """Calls, failures, tokens and path are read from the run; the largest input is of one model call."""
     calls = (call("search"), call("book", ok=False))
     facts = {"model_calls": MODEL_CALLS, "output_tokens": 130, "outcome": Outcome.FAILURE, "task_id": "t"}
     one = observation_of(run(("search", "book"), 1, tool_calls=calls, **facts))
@@ -34,31 +31,26 @@ def test_a_run_gives_its_numbers() -> None:
 
 
 def test_no_evidence_is_none() -> None:
-    """Unobservable tools, absent tokens and an unknown outcome are None, not 0."""
     bare = observation_of(run(None, model_calls=MODEL_CALLS[2:]))
     assert bare[3:9] == (None,) * 6
     assert {name: signal.read(bare) for name, signal in SIGNALS.items()} == dict.fromkeys(SIGNALS)
 
 
 def test_a_run_without_tool_calls_has_none_of_them() -> None:
-    """No tool was called: that is a path, and zero calls."""
     assert observation_of(run(()))[3:6] == ((), 0, 0)
 
 
 def test_signals_are_those_of_the_settings() -> None:
-    """The names that a setting may take are those of the table."""
     assert tuple(SIGNALS) == config.SIGNALS == ChangeSettings().signals
 
 
 @pytest.mark.parametrize("facts", [{"nested": True}, {"incomplete": True}, {"condition": "fault"}])
 def test_only_whole_undisturbed_runs_count(facts: dict[str, Any]) -> None:
-    """Nested, incomplete and perturbed runs are no units."""
     assert not counts_for_change(run((), 1, **facts))
     assert counts_for_change(run(()))
 
 
 def test_a_session_sums_its_runs() -> None:
-    """Numbers are summed, the largest input is the largest of all, paths are joined in the order of time."""
     later = unit(2, ("mail",), largest_input=9_000, failures=1, task="t")
     earlier = unit(1, ("search", "read"), failures=None, task="t", failed_calls=2)
     whole = joined("session", [later, earlier])
@@ -75,19 +67,16 @@ def test_a_session_lacks_what_one_of_its_runs_lacks() -> None:
 
 
 def test_a_session_of_several_tasks_has_none() -> None:
-    """A task is known only where all runs of the session name the same."""
     assert joined("session", [unit(1, task="a"), unit(2, task="b")]).task is None
 
 
 @given(st.randoms(use_true_random=False))
 def test_a_session_of_one_run_is_that_run(dice: random.Random) -> None:
-    """Under the session's name."""
     (only,) = random_units(1, seed=dice.randrange(10**6))
     assert joined("session", [only]) == only._replace(id="session")
 
 
 def test_paths_are_bounded() -> None:
-    """Of a path, or of joined ones, the first thousand steps are kept."""
     long = observation_of(run(("a",) * 5_000))
     assert len(long.path or ()) == MAX_STEPS
     assert len(joined("session", [long, long]).path or ()) == MAX_STEPS
@@ -96,7 +85,6 @@ def test_paths_are_bounded() -> None:
 
 @given(st.randoms(use_true_random=False))
 def test_the_order_in_which_runs_arrived_does_not_matter(dice: random.Random) -> None:
-    """A session, and a file, are the same for every order of arrival."""
     units = random_units(8)
     shuffled = dice.sample(units, len(units))
     assert joined("session", shuffled) == joined("session", units)

@@ -64,7 +64,6 @@ def resampled(corpus: str, n: int, seed: int, first: int = 1) -> list[Observatio
 
 
 def test_the_sentence_has_what_it_needs() -> None:
-    """From recorded files to the alarm: which signals, since when, and from what to what."""
     units = resampled(GPT_TELECOM, 200, seed=1) + resampled(SFT_TELECOM, 100, seed=2, first=201)
     judgement = evaluate(units, SETTINGS)
     alarm = judgement.alarms[0]
@@ -84,12 +83,10 @@ def test_the_sentence_has_what_it_needs() -> None:
 
 @pytest.mark.parametrize("corpus", [GPT_AIRLINE, GPT_TELECOM, CLAUDE_AIRLINE])
 def test_no_change_is_no_change(corpus: str) -> None:
-    """A recorded agent that stays the same is called the same."""
     assert evaluate(resampled(corpus, 400, seed=3), SETTINGS).result is Result.NO_CHANGE
 
 
 def test_a_pinned_recording_tells_a_new_model_from_its_first_units() -> None:
-    """Held against a recording of the old model, the new one is found though it is all there is."""
     pinned = resampled(GPT_AIRLINE, 100, seed=5)
     detector = Detector(SETTINGS, pinned)
     alarms = [alarm.observation for unit in resampled(CLAUDE_AIRLINE, 60, seed=6) if (alarm := detector.add(unit))]
@@ -99,14 +96,12 @@ def test_a_pinned_recording_tells_a_new_model_from_its_first_units() -> None:
 
 
 def test_two_recordings_of_two_models_differ() -> None:
-    """The files of two models on one set of tasks differ by more than chance."""
     comparison = compare(recorded_units(GPT_AIRLINE), recorded_units(CLAUDE_AIRLINE), SETTINGS.signals)
     assert comparison.result is Result.CHANGED
     assert comparison.tests[0].differs
 
 
 def test_the_halves_of_one_recording_do_not() -> None:
-    """Split at random, a recording does not differ from itself, whatever the seed."""
     units, dice = recorded_units(CLAUDE_AIRLINE), random.Random(8)
     verdicts: list[Result] = []
     for seed in range(12):

@@ -28,7 +28,6 @@ def test_false_alarms_are_as_rare_as_promised_at_1000(kind: str) -> None:
 @pytest.mark.parametrize("corpus", CORPORA)
 @pytest.mark.parametrize("c", [200, pytest.param(1_000, marks=pytest.mark.soak)])
 def test_recorded_agents_keep_the_promise(corpus: str, c: int) -> None:
-    """The same for streams drawn from the runs of recorded agents, paths and all."""
     keeps_the_promise(recorded(recorded_units(corpus)), c)
 
 

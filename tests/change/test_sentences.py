@@ -1,5 +1,3 @@
-"""What change detection found, in words."""
-
 from __future__ import annotations
 
 from otel_reliability.change import sentences
@@ -13,7 +11,6 @@ SETTINGS = ChangeSettings(runs_per_false_alarm=500)
 
 
 def test_a_change_is_told_with_when_and_what() -> None:
-    """The signal, the numbers on either side, where it began and where it was noticed, and the tools."""
     units = random_units(120) + [unit(n, ("refund",) * 9) for n in range(121, 150)]
     text = sentences.of_recording(evaluate(units, SETTINGS))
     assert text.startswith("changed about unit 12")
@@ -23,13 +20,11 @@ def test_a_change_is_told_with_when_and_what() -> None:
 
 
 def test_no_change_and_no_verdict_are_told_apart() -> None:
-    """One rests on evidence, the other says what is missing."""
     assert sentences.of_recording(evaluate(random_units(200), SETTINGS)) == "no change in 200 units"
     assert sentences.of_recording(evaluate(random_units(30), SETTINGS)).startswith("no result: 30 of the 60 units")
 
 
 def test_two_recordings_are_told() -> None:
-    """Which signals differ and how surely, how many were compared, and that the tasks are not the same."""
     one = [unit(n, ("search",), task="a") for n in range(30)]
     two = [unit(n, ("search", "refund", "mail"), task="ab"[n % 2]) for n in range(30)]
     text = sentences.of_comparison(compare(one, two, SETTINGS.signals))
@@ -41,7 +36,6 @@ def test_two_recordings_are_told() -> None:
 
 
 def test_a_detector_says_what_it_waits_for() -> None:
-    """How long it is blind, what it has gathered, or why it can say nothing."""
     detector = Detector(SETTINGS)
     assert sentences.of_evidence(detector.evidence()) == "collecting a baseline: 60 more units"
     for one in random_units(90):
@@ -52,12 +46,10 @@ def test_a_detector_says_what_it_waits_for() -> None:
 
 
 def test_numbers_that_are_not_known_are_called_so() -> None:
-    """A side without values is unknown, not 0."""
     assert sentences._shift("calls", None, sentences.Summary(3, 12_345.6, 1.0)) == "unknown → 12,346"
 
 
 def test_of_many_alarms_the_first_are_told() -> None:
-    """An agent that is not as the pinned reference says alarms again and again; the others are counted."""
     judgement = evaluate(random_units(200, 1, longer=4), SETTINGS, random_units(100))
     text = sentences.of_recording(judgement)
     last = judgement.alarms[-1].observation

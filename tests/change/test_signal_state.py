@@ -18,7 +18,6 @@ from tests.change.build import u_of, unit
 
 
 def single(value: float) -> float:
-    """The value in single precision."""
     return array("f", [value])[0]
 
 
@@ -95,13 +94,11 @@ def told(state: SignalState) -> list[object]:
 
 
 def values_of(state: SignalState) -> list[float]:
-    """The kept values, oldest first."""
     return Ranks.from_data(state.to_data()["values"]).split(0)[0]
 
 
 @given(PHASES, st.integers(-300, 300), st.integers(-1, 100))
 def test_it_is_the_formula(phases: list[tuple[list[float], int]], first: int, cut: int) -> None:
-    """Whatever comes, and wherever it is restarted, all numbers are those of the plain one."""
     together([value for some, times in phases for value in some * times], first=first, cut=cut)
 
 
@@ -127,13 +124,11 @@ def in_turns(dice: random.Random) -> float:
 
 @pytest.mark.parametrize("value", [constant, tied, spread, in_turns])
 def test_a_full_window_is_the_formula(value: Callable[[random.Random], float]) -> None:
-    """The same when values leave at the other end, and after a restart there."""
     dice = random.Random(value.__name__)
     together([value(dice) for _ in range(3 * WINDOW)], cut=2 * WINDOW)
 
 
 def test_a_signal_that_becomes_constant_is_forgotten() -> None:
-    """As soon as only equal values are kept there is no evidence any more; what differs then is evidence again."""
     values = [*range(100), *[0.1] * WINDOW]
     assert together(values[:-1]).evidence > 0
     assert together([*values, 0.1]).evidence == 0
@@ -153,7 +148,6 @@ def test_a_bet_is_fair(ranks: list[float]) -> None:
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.9, 1.0])
 def test_a_shift_either_way_wins(p: float) -> None:
-    """Ranks that stay at one side of ½ let the money grow, and a turn to the other side is found as well."""
     weights, money = EVEN, 1.0
     for rank in [1 - p] * 300 + [p] * 60:
         growth, weights = bet(weights, rank)
@@ -162,7 +156,6 @@ def test_a_shift_either_way_wins(p: float) -> None:
 
 
 def test_the_money_never_overflows_or_runs_out() -> None:
-    """After many bets the weights still sum to 1 and none is lost."""
     weights = EVEN
     for _ in range(20_000):
         _, weights = bet(weights, 0.0)
@@ -181,5 +174,4 @@ def test_ties_are_broken_evenly_and_by_nothing_but_names() -> None:
 
 @pytest.mark.parametrize("unit_id", ["", "\ud800", "ü" * 1_000])
 def test_any_id_breaks_ties(unit_id: str) -> None:
-    """Ids that are empty, long or no valid text do as well as others."""
     assert 0 <= u_of(unit_id, "path", 0) < 1

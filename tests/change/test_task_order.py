@@ -1,5 +1,3 @@
-"""Whether tasks stand in blocks."""
-
 from __future__ import annotations
 
 import random
@@ -13,7 +11,6 @@ TASKS = list(range(25))
 
 @pytest.mark.parametrize("length", [2, 3, 8])
 def test_attempts_in_a_row_are_blocks(length: int) -> None:
-    """A task's attempts one after the other are recognised, from two attempts on."""
     assert in_blocks([task for task in TASKS for _ in range(length)])
 
 
@@ -23,13 +20,11 @@ def test_two_tasks_in_two_halves_are_blocks() -> None:
 
 
 def test_a_random_order_is_none() -> None:
-    """Of a thousand random orders of few or many tasks none is taken for blocks."""
     dice = random.Random(1)
     assert not any(in_blocks(dice.choices(TASKS[: 2 + n % 24], k=200)) for n in range(1_000))
 
 
 def test_rounds_are_none() -> None:
-    """All tasks in turn, again and again, is no order of blocks."""
     assert not in_blocks(TASKS * 8)
 
 
@@ -41,12 +36,10 @@ def test_a_change_of_the_mix_is_none() -> None:
 
 @pytest.mark.parametrize("tasks", [[], ["a"] * 100, list(range(100)), ["a"] * 5 + ["b"] * (MIN_OBSERVATIONS - 6)])
 def test_too_little_to_tell(tasks: list[object]) -> None:
-    """One task only, no task twice, or fewer than twenty units are no blocks."""
     assert not in_blocks(tasks)
 
 
 def test_only_the_last_500_units_count() -> None:
-    """Blocks that are long past are forgotten."""
     order, dice = TaskOrder(), random.Random(3)
     for task in TASKS:
         for _ in range(8):

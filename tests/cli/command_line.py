@@ -18,7 +18,6 @@ class Done(NamedTuple):
 
 
 def call(capsys: pytest.CaptureFixture[str], *args: object) -> Done:
-    """`otel-reliability ARGS`."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as raised:
         app([str(arg) for arg in args], prog_name="otel-reliability")

@@ -10,7 +10,6 @@ from tests.cli.command_line import call
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
-    """What it is for, what to type first, and every command with what it does."""
     done = call(capsys, "--help")
 
     assert done.code == 0
@@ -21,7 +20,6 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "serve"])
 def test_every_command_has_help_of_its_own(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    """Its options are explained."""
     done = call(capsys, name, "--help")
 
     assert done.code == 0
@@ -29,7 +27,6 @@ def test_every_command_has_help_of_its_own(capsys: pytest.CaptureFixture[str], n
 
 
 def test_a_misspelt_command_is_told_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """Bad usage exits 2."""
     done = call(capsys, "repot")
 
     assert done.code == 2
@@ -37,7 +34,6 @@ def test_a_misspelt_command_is_told_the_right_one(capsys: pytest.CaptureFixture[
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    """As installed."""
     assert "0." in call(capsys, "--version").out
 
 
@@ -61,7 +57,6 @@ def test_without_its_packages_the_command_line_says_what_to_install(missing: str
 
 
 def test_help_loads_no_engine() -> None:
-    """It answers at once."""
     code = "from otel_reliability.cli.app import app; app(['-h'], standalone_mode=False); import sys; print(set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

@@ -25,7 +25,6 @@ def runs(number: int, *, first: int = 1, also: str = "", agent: str = "support")
 
 @pytest.fixture(name="changed")
 def changed_of(tmp_path: Path) -> Path:
-    """A recording of an agent that changes at its 101st run."""
     return write_otlp(tmp_path / "changed.jsonl", [*runs(100), *runs(60, first=101, also="escalate wait")])
 
 
@@ -36,7 +35,6 @@ def same_of(tmp_path: Path) -> Path:
 
 
 def test_a_change_is_a_sentence(capsys: pytest.CaptureFixture[str], changed: Path) -> None:
-    """Changed, since when, by which signals, and the tools that were not used before."""
     done = call(capsys, "change", changed, "--set", SOON)
     words = " ".join(done.out.split())
 
@@ -49,7 +47,6 @@ def test_a_change_is_a_sentence(capsys: pytest.CaptureFixture[str], changed: Pat
 
 
 def test_two_files_are_compared(capsys: pytest.CaptureFixture[str], same: Path, changed: Path, tmp_path: Path) -> None:
-    """The later with the earlier, in JSON with the tests."""
     like = write_otlp(tmp_path / "like.jsonl", runs(40, first=50))
     found = {
         path: json.loads(call(capsys, "change", "--before", same, path, "--format", "json").out)["agents"][0]
@@ -61,7 +58,6 @@ def test_two_files_are_compared(capsys: pytest.CaptureFixture[str], same: Path, 
 
 
 def test_a_reference_recording_is_read(capsys: pytest.CaptureFixture[str], same: Path, tmp_path: Path) -> None:
-    """With it, too few units for a verdict of their own are told to be other; a file that is not there is bad usage."""
     short = write_otlp(tmp_path / "short.jsonl", runs(40, also="escalate wait"))
     assert "no result" in call(capsys, "change", short).out
     done = call(capsys, "change", short, "--set", f"change.reference={same}", "--set", SOON)
@@ -73,7 +69,6 @@ def test_a_reference_recording_is_read(capsys: pytest.CaptureFixture[str], same:
 
 
 def test_the_gate_fails_on_a_change(capsys: pytest.CaptureFixture[str], changed: Path, same: Path) -> None:
-    """Exits 1, whether within a recording or since an earlier one; 0 where there is none."""
     done = call(capsys, "gate", changed, "--no-change", "--set", SOON)
     assert (done.code, "✗ support: changed about unit" in done.out) == (1, True)
     assert "1 failed" in done.out
@@ -86,7 +81,6 @@ def test_the_gate_fails_on_a_change(capsys: pytest.CaptureFixture[str], changed:
 def test_the_gate_misses_evidence_of_fewer_than_20_units(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, before: int, after: int
 ) -> None:
-    """Exits 3, on either side; and so it does where a recording alone is too short."""
     old = write_otlp(tmp_path / "old.jsonl", runs(before))
     new = write_otlp(tmp_path / "new.jsonl", runs(after, also="escalate"))
     assert call(capsys, "gate", new, "--no-change", "--baseline", old).code == 3
@@ -96,7 +90,6 @@ def test_the_gate_misses_evidence_of_fewer_than_20_units(
 def test_an_agent_of_one_recording_only_is_missing_evidence(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, same: Path
 ) -> None:
-    """It is not taken for unchanged; who asks for the others only, with `--agent`, gets their verdict."""
     both = write_otlp(tmp_path / "both.jsonl", [*runs(40), *runs(40, first=500, agent="other")])
     gate = ("gate", both, "--no-change", "--baseline", same)
     assert call(capsys, *gate).code == 3
@@ -104,7 +97,6 @@ def test_an_agent_of_one_recording_only_is_missing_evidence(
 
 
 def test_programs_read_the_gate_on_change(capsys: pytest.CaptureFixture[str], changed: Path, same: Path) -> None:
-    """JSON has the finding, JUnit a test for it."""
     found = json.loads(call(capsys, "gate", changed, "--no-change", "--baseline", same, "--format", "json").out)
     assert (found["exit_code"], found["verdicts"]) == (1, [])
     assert [(one["agent"], one["state"], one["verdict"]) for one in found["changes"]] == [
@@ -121,5 +113,4 @@ def test_programs_read_the_gate_on_change(capsys: pytest.CaptureFixture[str], ch
 def test_a_gate_without_a_demand_is_bad_usage(
     capsys: pytest.CaptureFixture[str], same: Path, demands: tuple[str, ...]
 ) -> None:
-    """So is an earlier recording that nothing is compared with."""
     assert call(capsys, "gate", same, *demands).code == 2

@@ -1,5 +1,3 @@
-"""`otel-reliability dashboards`, as users start it."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,7 +9,6 @@ from tests.cli.command_line import call
 
 
 def test_it_writes_everything_and_says_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each file is named on its own line, and is there."""
     done = call(capsys, "dashboards", tmp_path / "new")
 
     assert done.code == 0
@@ -20,7 +17,6 @@ def test_it_writes_everything_and_says_where(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_it_overwrites_only_when_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A second time it refuses, in one line with the remedy; with --force it does it."""
     call(capsys, "dashboards", tmp_path)
 
     again = call(capsys, "dashboards", tmp_path)

@@ -28,12 +28,10 @@ gate || echo "usage $?"
 
 @pytest.fixture(name="path")
 def path_of(tmp_path: Path) -> Path:
-    """Five attempts at a task, four of which passed."""
     return write_otlp(tmp_path / "spans.jsonl", FIVE)
 
 
 def test_each_exit_code_in_a_shell(path: Path) -> None:
-    """As a CI job runs it: with -e, each code with its message."""
     done = subprocess.run(
         ["bash", "-c", SCRIPT.format(python=sys.executable)],
         cwd=path.parent,
@@ -61,7 +59,6 @@ def test_each_exit_code_in_a_shell(path: Path) -> None:
 
 
 def test_bad_usage_weighs_more_than_a_failed_target(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A gate that was not understood is no gate."""
     done = call(capsys, "gate", path, "--require", "score>100", "--require", 'agents["suport"].score>=1')
 
     assert done.code == 2
@@ -69,7 +66,6 @@ def test_bad_usage_weighs_more_than_a_failed_target(path: Path, capsys: pytest.C
 
 
 def test_programs_read_json_and_junit(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the same verdicts, and the same exit code."""
     targets = ("--require", "tier>=STABLE", "--require", "pass_hat_k.1>=0.95")
     as_json, as_junit = (call(capsys, "gate", path, *targets, "--format", form) for form in ("json", "junit"))
     document = json.loads(as_json.out)
@@ -84,7 +80,6 @@ def test_programs_read_json_and_junit(path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_many_tasks_are_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The gravest are told, the others counted."""
     spans = [each for task in range(12) for each in attempts(f"t{task}", task > 2, first=task + 1)]
     path = write_otlp(tmp_path / "spans.jsonl", spans)
     done = call(capsys, "gate", path, "--require", "reliability.pass_at_k>=100", "--min-runs", "1")

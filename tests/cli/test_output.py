@@ -18,7 +18,6 @@ SPANS = [*runs("fetch fetch fetch fetch read", failed="fetch"), *runs(*["fetch r
 
 
 def drawn(tmp_path: Path, encoding: str) -> list[str]:
-    """A report as it stands in a terminal of that encoding."""
     raw = io.BytesIO()
     with io.TextIOWrapper(raw, encoding=encoding, errors=PLAIN, write_through=True) as file:
         terminal.render(report(tmp_path, SPANS), Console(file=file, width=100, color_system=None))
@@ -27,7 +26,6 @@ def drawn(tmp_path: Path, encoding: str) -> list[str]:
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
 def test_columns_stay_columns_without_the_signs_of_charts(tmp_path: Path, encoding: str) -> None:
-    """Every line is as wide as it would be with them, and no sign is lost."""
     whole, plain = drawn(tmp_path, "utf-8"), drawn(tmp_path, encoding)
 
     assert [cell_len(line) for line in plain] == [cell_len(line) for line in whole]
@@ -35,13 +33,11 @@ def test_columns_stay_columns_without_the_signs_of_charts(tmp_path: Path, encodi
 
 
 def test_what_charts_tell_is_told_in_ascii_too(tmp_path: Path) -> None:
-    """Heights as digits, lengths as so many signs."""
     assert STEPS.encode("ascii", PLAIN) == b"12345678"
     assert (FILLED + REST + EMPTY).encode("ascii", PLAIN) == b"#.."
     assert any("############" in line for line in drawn(tmp_path, "ascii"))
 
 
 def test_only_what_cannot_be_written_is_replaced() -> None:
-    """What cannot be read is somebody else's."""
     with pytest.raises(UnicodeDecodeError):
         plainly(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"))

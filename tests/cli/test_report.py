@@ -15,12 +15,10 @@ SPANS = [*attempts("refund", True, False, True), *runs("a", "b", first=4, agent=
 
 @pytest.fixture(name="path")
 def path_of(tmp_path: Path) -> Path:
-    """A recording of two agents."""
     return write_otlp(tmp_path / "spans.jsonl", SPANS)
 
 
 def test_a_page_in_a_pipe_is_plain_and_has_no_trailing_space(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nobody looks there."""
     out = call(capsys, "report", path).out
 
     assert "\x1b" not in out
@@ -30,7 +28,6 @@ def test_a_page_in_a_pipe_is_plain_and_has_no_trailing_space(path: Path, capsys:
 def test_colour_can_be_forced_and_refused(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the variables that everybody knows."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     coloured = call(capsys, "report", path).out
@@ -41,7 +38,6 @@ def test_colour_can_be_forced_and_refused(
 
 
 def test_an_agent_can_be_chosen(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One that is not there is bad usage, and the nearest is named."""
     document = json.loads(call(capsys, "report", path, "--agent", "support", "--format", "json").out)
     done = call(capsys, "report", path, "--agent", "suport")
 
@@ -66,15 +62,12 @@ def test_an_agent_can_be_chosen(path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_runs_can_be_chosen(
     path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], expected: list[int]
 ) -> None:
-    """The last ones, those of the last while of each agent, those since a moment."""
     document = json.loads(call(capsys, "report", path, *options, "--format", "json").out)
 
     assert [agent["runs"] for agent in document["agents"]] == expected
 
 
 def test_a_score_needs_as_many_runs_as_were_asked_for(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two, if nobody says anything."""
-
     def scored(*options: str) -> list[bool]:
         agents = json.loads(call(capsys, "report", path, *options, "--format", "json").out)["agents"]
         return [agent["score"] is not None for agent in agents]
@@ -86,8 +79,6 @@ def test_a_score_needs_as_many_runs_as_were_asked_for(path: Path, capsys: pytest
 def test_settings_come_from_file_environment_and_command_line(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each over the one before."""
-
     def notes(*options: object) -> list[str]:
         agents = json.loads(call(capsys, "report", path, *options, "--format", "json").out)["agents"]
         return [agent["score_note"].partition(" that")[0] for agent in agents]
@@ -126,7 +117,6 @@ def test_settings_come_from_file_environment_and_command_line(
 def test_what_cannot_be_is_refused_in_four_parts(
     path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
 ) -> None:
-    """Which, what it was, what is allowed, what to do; and exit 2."""
     done = call(capsys, "report", path, *options)
 
     assert done.code == 2
@@ -147,7 +137,6 @@ def test_what_cannot_be_is_refused_in_four_parts(
 def test_a_settings_file_that_cannot_be_read_is_told(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, message: str
 ) -> None:
-    """By name and reason."""
     (tmp_path / name).write_text(text, encoding="utf-8")
     done = call(capsys, "report", path, "--config", tmp_path / name)
 
@@ -156,7 +145,6 @@ def test_a_settings_file_that_cannot_be_read_is_told(
 
 
 def test_two_recordings_are_compared(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The new one is the argument, the old one the option; `--since` is about the new one."""
     old = write_otlp(tmp_path / "old.jsonl", runs("a", "a", agent="other"))
     seen = call(capsys, "report", "--baseline", old, path, "--since", "2023-11-14T22:16:40Z").out
     document = json.loads(call(capsys, "report", "--baseline", old, path, "--format", "json").out)
@@ -171,7 +159,6 @@ def test_two_recordings_are_compared(path: Path, tmp_path: Path, capsys: pytest.
 
 
 def test_every_format_tells_the_same_sentence_of_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The one that `change` tells, with how to see the agent since."""
     spans = [*runs(*["look reply"] * 80), *runs(*["look ask ask wait reply"] * 40, first=81)]
     path = write_otlp(tmp_path / "changed.jsonl", spans)
     [told] = json.loads(call(capsys, "change", path, "--format", "json").out)["agents"]
@@ -191,5 +178,4 @@ def test_every_format_tells_the_same_sentence_of_changes(tmp_path: Path, capsys:
 
 
 def test_where_nothing_can_be_said_of_changes_it_is_said_why(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Too few runs are no steadiness."""
     assert "? Behaviour: no result: 3 of the 60 units that a baseline takes" in call(capsys, "report", path).out

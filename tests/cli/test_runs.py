@@ -16,7 +16,6 @@ SPANS = runs("search reply", "fetch fetch", failed="fetch", task="refund", sessi
 
 
 def test_a_run_is_one_object_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By when they began, with every field, and null for what is not known."""
     path = write_otlp(tmp_path / "spans.jsonl", SPANS[::-1])
     done = call(capsys, "runs", path)
     first, second = map(json.loads, done.out.splitlines())
@@ -63,7 +62,6 @@ def test_a_run_is_one_object_a_line(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_packed_files_and_standard_input_are_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All give the same lines."""
     plain, packed = write_otlp(tmp_path / "a.jsonl", SPANS), write_otlp(tmp_path / "b.jsonl.gz", SPANS)
     expected = call(capsys, "runs", plain).out
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(plain.read_bytes()))))
@@ -76,7 +74,6 @@ def test_packed_files_and_standard_input_are_read(
 def test_what_cannot_be_read_is_named_by_file_line_and_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On standard error, with a count, and the rest is printed."""
     path = spoil(write_otlp(tmp_path / "spans.jsonl", SPANS), "nonsense", *['{"resourceSpans": 7}'] * 30)
     done = call(capsys, "runs", path)
 
@@ -91,7 +88,6 @@ def test_what_cannot_be_read_is_named_by_file_line_and_reason(
     "content", [b"nonsense\n", b"\x1f\x8b\x08\x00garbage", b"\x00\x01\x02\xff" * 50, b'{"resourceSpans": [']
 )
 def test_where_nothing_can_be_read_it_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes) -> None:
-    """Truncated and binary garbage: a clear word, no traceback."""
     path = tmp_path / "spans.jsonl"
     path.write_bytes(content)
     done = call(capsys, "runs", path)
@@ -102,7 +98,6 @@ def test_where_nothing_can_be_read_it_fails(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_an_empty_file_has_no_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """That is no error."""
     path = tmp_path / "spans.jsonl"
     path.write_bytes(b"")
 
@@ -110,7 +105,6 @@ def test_an_empty_file_has_no_runs(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_file_that_is_not_there_is_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Which file, why, and what to give."""
     done = call(capsys, "runs", tmp_path / "nothing.jsonl")
 
     assert done.code == 2
@@ -120,7 +114,6 @@ def test_a_file_that_is_not_there_is_bad_usage(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_runs_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By agent, by pattern, by when they ended."""
     path = write_otlp(tmp_path / "spans.jsonl", [*SPANS, *runs("a", first=3, agent="refunds")])
 
     assert len(call(capsys, "runs", path, "--agent", "ref*").out.splitlines()) == 1
@@ -130,7 +123,6 @@ def test_runs_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_evidence_that_was_refused_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By name and reason, without the value."""
     path = write_otlp(tmp_path / "spans.jsonl", runs("a", notes={"reliability.run.confidence": 1.7}))
 
     assert call(capsys, "runs", path).err == "reliability.run.confidence: refused 1 time (not a number from 0 to 1).\n"

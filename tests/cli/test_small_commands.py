@@ -32,7 +32,6 @@ def path_of(tmp_path: Path) -> Path:
     ],
 )
 def test_runs_are_recommended(capsys: pytest.CaptureFixture[str], options: tuple[str, ...], line: str) -> None:
-    """As many as the source says; and the other way round."""
     assert call(capsys, "sample-size", *options).out == f"{line}\n"
 
 
@@ -48,7 +47,6 @@ def test_runs_are_recommended(capsys: pytest.CaptureFixture[str], options: tuple
 def test_recommendations_that_cannot_be_are_refused(
     capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
 ) -> None:
-    """In four parts."""
     done = call(capsys, "sample-size", *options)
 
     assert done.code == 2
@@ -57,7 +55,6 @@ def test_recommendations_that_cannot_be_are_refused(
 
 @pytest.mark.parametrize("name", [*ALL_SPECS, *OF_TARGETS, *CHANGE_NAMES])
 def test_every_number_is_explained(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    """What it means, its range, what it needs, where it comes from."""
     done = call(capsys, "explain", name)
 
     assert done.code == 0
@@ -65,7 +62,6 @@ def test_every_number_is_explained(capsys: pytest.CaptureFixture[str], name: str
 
 
 def test_an_explanation_teaches(capsys: pytest.CaptureFixture[str]) -> None:
-    """Formula, cost in the score, how to improve it, its OpenTelemetry name; which is understood too."""
     by_name, by_metric = (
         call(capsys, "explain", name).out for name in ("tool_variance", "agent.reliability.tool_variance")
     )
@@ -81,7 +77,6 @@ def test_an_explanation_teaches(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_number_that_is_not_there_shows_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    """And exits 2."""
     done = call(capsys, "explain", "path_entropie")
 
     assert done.code == 2
@@ -89,7 +84,6 @@ def test_a_number_that_is_not_there_shows_the_nearest(capsys: pytest.CaptureFixt
 
 
 def test_a_badge_is_text_picture_or_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With a trust score of the user, for one agent."""
     badge = ("report", path, "--agent", "support", "--format")
 
     assert call(capsys, *badge, "badge").out == "🟢 STABLE 100/100, from 60 of 100 points assessed\n"
@@ -103,7 +97,6 @@ def test_a_badge_is_text_picture_or_json(path: Path, capsys: pytest.CaptureFixtu
 def test_of_several_agents_text_names_all_and_a_picture_wants_one(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A badge is of one agent."""
     done = call(capsys, "report", path, "--format", "badge-svg")
 
     assert call(capsys, "report", path, "--format", "badge").out.splitlines() == [
@@ -115,7 +108,6 @@ def test_of_several_agents_text_names_all_and_a_picture_wants_one(
 
 
 def test_without_a_score_there_is_no_badge(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 3, like a gate without data."""
     empty = tmp_path / "empty.jsonl"
     empty.touch()
     badge = ("--format", "badge")

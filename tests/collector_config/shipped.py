@@ -18,12 +18,10 @@ BACKEND = {"BACKEND_ENDPOINT": "127.0.0.1:9", "BACKEND_INSECURE": "true"}
 
 
 def files() -> list[Path]:
-    """All of them."""
     return sorted(FOLDER.glob("*.yaml"))
 
 
 def parsed(name: str) -> dict[str, Any]:
-    """One of them, as it stands."""
     return yaml.safe_load((FOLDER / name).read_text())
 
 

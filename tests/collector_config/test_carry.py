@@ -50,12 +50,10 @@ def judge(url: str, trace: bytes) -> None:
 
 
 def final(service: Served, runs: int) -> None:
-    """Wait until so many runs will not change any more."""
     until(lambda: service.sum("agent_reliability_runs_total") >= runs, f"{runs} runs to become final")
 
 
 def test_the_sidecar_gives_all_to_both(collector: Collectors, serve: Services, tmp_path: Path) -> None:
-    """Every span reaches the service and the back end; of logs the service has evaluations alone."""
     out, service = tmp_path / "spans.jsonl", serve()
     other = backend(collector, out)
     before = shipped(collector, "sidecar.yaml", OTEL_RELIABILITY_ENDPOINT=service.grpc, BACKEND_ENDPOINT=other.grpc)
@@ -98,7 +96,6 @@ def test_the_gateway_taps_before_the_sampler(collector: Collectors, serve: Servi
 
 
 def test_the_gateways_queue_outlives_it(collector: Collectors, serve: Services, tmp_path: Path) -> None:
-    """Service away, Collector killed, both back: what was handed to the Collector is counted, once."""
     service = serve(state=tmp_path / "state")
     service.kill()
     before = shipped(

@@ -42,24 +42,20 @@ RETRY = {
 
 
 def comment(name: str) -> str:
-    """What a file begins with."""
     lines = (FOLDER / name).read_text().splitlines()
     return "\n".join(line for line in lines[: next(at for at, line in enumerate(lines) if not line.startswith("#"))])
 
 
 def variables(text: str) -> set[str]:
-    """What is asked of the environment."""
     return set(re.findall(r"\$\{env:([A-Z_]+)", text))
 
 
 def exporters(config: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and settings of each."""
     yield from config["exporters"].items()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_says_when_to_choose_it(name: str) -> None:
-    """First of all, and how the service is started beside it."""
     said = comment(name)
 
     assert said.startswith("# Choose this when ")
@@ -67,7 +63,6 @@ def test_it_says_when_to_choose_it(name: str) -> None:
 
 
 def test_every_file_is_listed() -> None:
-    """With a link, once in the tables; and nothing else is."""
     rows = [line for line in (FOLDER / "README.md").read_text().splitlines() if line.startswith("| [")]
     listed = [re.findall(r"\[([\w.-]+)\]\(([\w.-]+)\)", row)[0] for row in rows]
 
@@ -76,7 +71,6 @@ def test_every_file_is_listed() -> None:
 
 
 def test_every_variable_is_listed() -> None:
-    """What the files ask of the environment, and no more."""
     asked = set[str]().union(*(variables(path.read_text()) for path in files()))
     rows = [line for line in (FOLDER / "README.md").read_text().splitlines() if line.startswith("| `")]
     told = {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row.split("|")[1])}
@@ -86,7 +80,6 @@ def test_every_variable_is_listed() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_put_over_the_name_of_the_agents_service(name: str) -> None:
-    """And what goes to the service is retried without end and never sampled."""
     config = parsed(name)
     samplers = {"tail_sampling", "probabilistic_sampler"}
     to_us = {key for key, _ in exporters(config) if key.partition("/")[2] in {"reliability", "even", "odd", "windows"}}
@@ -104,14 +97,12 @@ def test_nothing_is_put_over_the_name_of_the_agents_service(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OUT])
 def test_evaluations_reach_the_service(name: str) -> None:
-    """Told by the name that the service knows them by."""
     assert EVALUATION in (FOLDER / name).read_text().partition("processors:")[2]
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("name", RUN)
 def test_a_real_collector_starts_on_it(collector: Collectors, tmp_path: Path, name: str) -> None:
-    """As it stands, with no word of a name that has grown old."""
     said = shipped(collector, name, QUEUE_DIRECTORY=str(tmp_path / "queue")).said().lower()
 
     assert "deprecat" not in said
@@ -120,7 +111,6 @@ def test_a_real_collector_starts_on_it(collector: Collectors, tmp_path: Path, na
 
 @pytest.mark.real
 def test_files_add_up(collector: Collectors, tmp_path: Path) -> None:
-    """One for metrics, and over it one for spans, make one Collector."""
     for spans in SPANS:
         for metrics in METRICS:
             env = {**BACKEND, "QUEUE_DIRECTORY": str(tmp_path / "queue")}
@@ -149,7 +139,6 @@ def merge(one: Any, other: Any) -> Any:
 
 @pytest.mark.real
 def test_the_balanced_one_is_sound_but_for_its_exporter(collector: Collectors) -> None:
-    """Another exporter in its place, with the settings it hands on: a real Collector takes the rest."""
     config = parsed(NOT_RUN)
     balancers = {key: settings for key, settings in exporters(config) if key.startswith("load_balancing/")}
     others = {key.replace("load_balancing", "otlp_grpc"): settings for key, settings in balancers.items()}

@@ -64,7 +64,6 @@ def run(*spans: RawSpan, **settings: Any) -> Run:
 
 
 def hashed(value: object) -> bytes | None:
-    """The hash of arguments or of a result under the key of the tests."""
     return HASHER.value(value)
 
 
@@ -93,7 +92,6 @@ def tool(span: RawSpan) -> ToolFacts:
 
 
 def call(span: RawSpan) -> Call:
-    """The one call of a tool span."""
     (found,) = tool(span).calls
     return found
 
@@ -106,8 +104,13 @@ def target(span: RawSpan) -> str | None:
     return found.facts.target
 
 
+def session(span: RawSpan, **settings: Any) -> str | None:
+    """Return the id of a span's session."""
+    found = read(span, **settings).session
+    return None if found is None else found.id
+
+
 def is_nothing(span: RawSpan) -> bool:
-    """Whether a span is no step, no container, nothing."""
     found = read(span)
     return found.kind is Kind.OTHER and found.facts is None
 
@@ -141,5 +144,4 @@ def unwanted(raw: RawSpan, own: Reader = READER) -> set[str]:
 
 
 def without(attributes: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """Attributes without some of them."""
     return {key: value for key, value in attributes.items() if key not in keys}

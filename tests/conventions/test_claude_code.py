@@ -12,7 +12,6 @@ SCOPE = "com.anthropic.claude_code.tracing"
 
 
 def claude(name: str, /, status: int = 0, **attributes: Any) -> RawSpan:
-    """A span of Claude Code."""
     return span(name=f"claude_code.{name}", attributes=attributes, scope=SCOPE, status=status)
 
 

@@ -33,12 +33,10 @@ def log(scope: str, name: str, at_s: float, **attributes: Any) -> RawLog:
 
 
 def claude(name: str, at_s: float, **attributes: Any) -> RawLog:
-    """An event of Claude Code, in one session."""
     return log(CLAUDE, name, at_s, session__id=SESSION, **{"prompt__id": "p1", **attributes})
 
 
 def codex(name: str, at_s: float, **attributes: Any) -> RawLog:
-    """An event of Codex, in one conversation."""
     return log(CODEX, f"codex.{name}", at_s, **{"conversation__id": SESSION, **attributes})
 
 
@@ -70,7 +68,6 @@ def rebuilt(*received: RawSpan | RawLog, **settings: Any) -> list[Run]:
 
 
 def test_events_of_claude_code_are_a_run() -> None:
-    """Tools with their failures and retries, tokens with the cached part, cost; a refused call is no step."""
     usage = {"input_tokens": 100, "cache_read_tokens": "20", "cache_creation_tokens": 3, "output_tokens": 10}
     bash = {"tool_name": "Bash", "tool_input": '{"command": "make"}', "duration_ms": "500"}
     (run,) = rebuilt(
@@ -108,7 +105,6 @@ def test_a_prompt_that_nothing_followed_is_no_run() -> None:
 
 
 def test_events_without_their_prompt_are_one_incomplete_run() -> None:
-    """As work whose root never arrived."""
     (run,) = rebuilt(
         claude("tool_result", 13, tool_name="Read", tool_use_id="t1", success=True, duration_ms=5),
         claude("api_request", 14, input_tokens=1, output_tokens=1),
@@ -119,7 +115,6 @@ def test_events_without_their_prompt_are_one_incomplete_run() -> None:
 
 @pytest.mark.parametrize(("settings", "outcome"), [({}, Outcome.COMPLETED), (None, Outcome.SUCCESS)])
 def test_a_commit_decides_the_outcome_only_where_configured(settings: dict[str, Any] | None, outcome: Outcome) -> None:
-    """It is an evaluation of the run in any case."""
     given = {"outcome": {"evaluations": ["git_commit"]}} if settings is None else settings
     (run,) = rebuilt(
         claude("user_prompt", 10),
@@ -246,7 +241,6 @@ def test_a_background_subagent_of_qwen_code_lies_below_the_call_that_its_link_na
 
 
 def test_totals_of_copilot_are_those_of_the_session_and_its_users_evaluate_runs() -> None:
-    """Feedback reaches the run of its conversation that came before it."""
     own = {"gen_ai.conversation.id": SESSION, "gen_ai.operation.name": "invoke_agent"}
     totals = {"gen_ai__agent__name": "copilot", "gen_ai__usage__input_tokens": 900}
     feedback = {"conversation_id": SESSION, "rating": "positive", "request_id": "r"}
@@ -291,7 +285,6 @@ EVENTS = [
 @pytest.mark.parametrize("wrong", [None, b"x", [], {"a": 1}, float("nan"), "9" * 5_000, "\ud800", True, -1])
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name if isinstance(event, RawLog) else None)
 def test_a_value_of_a_wrong_type_harms_nothing(event: RawLog, wrong: Any) -> None:
-    """Whatever stands in an attribute, reading goes on."""
     for key in event.attributes:
         changed = event._replace(attributes={**event.attributes, key: wrong})
         for found in READER.read_logs([changed, event]):
@@ -299,7 +292,6 @@ def test_a_value_of_a_wrong_type_harms_nothing(event: RawLog, wrong: Any) -> Non
 
 
 def test_a_log_event_is_the_same_from_json_and_protobuf() -> None:
-    """Times, scope, resource, attributes; the service reads both into the same spans."""
     body = (
         '{"resourceLogs": [{"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "codex_exec"}}]},'
         ' "scopeLogs": [{"scope": {"name": "codex_otel.log_only"}, "logRecords": [{"observedTimeUnixNano": "11000000000",'
@@ -319,5 +311,4 @@ def test_a_log_event_is_the_same_from_json_and_protobuf() -> None:
 
 
 def _protobuf(body: str) -> bytes:
-    """The request in protobuf."""
     return json_format.Parse(body, ExportLogsServiceRequest()).SerializeToString()

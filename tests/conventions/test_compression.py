@@ -26,12 +26,10 @@ PROMPT: Final = f"{SESSION}########0"
 
 
 def read(at_s: float, **facts: Any) -> RawLog:
-    """A tool call of Claude Code."""
     return claude("tool_result", at_s, tool_name="Read", tool_use_id=f"t{at_s}", success="true", **facts)
 
 
 def compaction(at_s: float, **facts: Any) -> RawLog:
-    """A compaction of Claude Code."""
     given = {"trigger": "auto", "success": "true", "pre_tokens": "900", "post_tokens": 100, "duration_ms": "500"}
     return claude("compaction", at_s, **{**given, **facts})
 
@@ -84,7 +82,6 @@ CASES: Final[dict[str, tuple[list[RawLog | RawSpan], list[RawLog | RawSpan], Com
 
 @pytest.mark.parametrize("agent", CASES)
 def test_compression_is_step_and_changes_nothing_else(agent: str) -> None:
-    """It is no call, has no part in the path, and the run begins and ends without it."""
     run, reported, compression = CASES[agent]
     (plain,), (found,) = rebuilt(*run), rebuilt(*run, *reported)
 
@@ -93,7 +90,6 @@ def test_compression_is_step_and_changes_nothing_else(agent: str) -> None:
 
 
 def test_compression_of_copilot_is_event_of_span() -> None:
-    """With the time of its start where there is one; other events are none. Both decoders agree (`read_span`)."""
     none: dict[str, Any] = {}
     start, end = ("compaction_start", 11.5, none), ("compaction_complete", 12.5, DONE)
     failed = ("compaction_complete", 13, {"github.copilot.success": "false"})
@@ -147,7 +143,6 @@ def test_compression_between_two_prompts_is_step_of_following_run(prompt: str | 
 
 @pytest.mark.parametrize("pause", [30, 700])
 def test_compression_between_two_prompts_of_running_agent_is_step_of_following_run(pause: float) -> None:
-    """As in a file, also when the run before it is final, and whichever of the two prompts its event names."""
     clock = FakeClock()
     engine = Engine(Settings(), clock=clock, wall=clock.wall, reader=READER)
     arrivals: list[tuple[float, list[RawLog]]] = [
@@ -167,7 +162,6 @@ def test_compression_between_two_prompts_of_running_agent_is_step_of_following_r
 
 
 def test_compression_before_first_prompt_is_step_of_its_run() -> None:
-    """As of a session that is resumed."""
     (run,) = rebuilt(compaction(9, prompt__id=None), claude("user_prompt", 10), read(11))
 
     assert len(run.compressions) == 1
@@ -175,7 +169,6 @@ def test_compression_before_first_prompt_is_step_of_its_run() -> None:
 
 @pytest.mark.parametrize("prompt", ["p1", "p2", None])
 def test_compression_after_all_work_is_step_of_last_run(prompt: str | None) -> None:
-    """The run does not last longer for it."""
     (run,) = rebuilt(
         claude("user_prompt", 10),
         read(11),
@@ -187,7 +180,6 @@ def test_compression_after_all_work_is_step_of_last_run(prompt: str | None) -> N
 
 
 def test_compression_alone_is_no_run() -> None:
-    """With a prompt that nothing followed, or without."""
     assert rebuilt(compaction(12)) == rebuilt(claude("user_prompt", 10), compaction(12)) == []
 
 
@@ -203,7 +195,6 @@ def test_compression_below_agent_span_belongs_to_its_run() -> None:
 
 
 def test_inspection_lists_compressions_as_read() -> None:
-    """By their names, as compressions."""
     inspection = Inspection(Settings())
     for _, reported, _ in CASES.values():
         logs = [one for one in reported if isinstance(one, RawLog)]

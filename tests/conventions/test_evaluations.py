@@ -17,7 +17,6 @@ AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support"
 
 
 def test_an_event_is_a_judgement_of_its_span() -> None:
-    """With the time of the event and the response it is about."""
     event = (EVENT, {NAME: "correctness", SCORE: 0.9, LABEL: "pass", "gen_ai.response.id": "r1"})
     (found,) = read(span(2, start=3, events=[event, ("exception", {})])).evaluations
 
@@ -25,7 +24,6 @@ def test_an_event_is_a_judgement_of_its_span() -> None:
 
 
 def test_attributes_can_judge_their_span() -> None:
-    """The event's attributes on the span itself, and OpenInference's lists, evaluations and annotations alike."""
     attributes = {
         NAME: "correctness",
         SCORE: 1,
@@ -60,7 +58,6 @@ def test_attributes_can_judge_their_span() -> None:
     ],
 )
 def test_what_judges_nothing_is_no_judgement(facts: dict[str, Any]) -> None:
-    """Without a name, or without score and label, or with values that are none."""
     assert read(span(events=[(EVENT, facts)])).evaluations == ()
     assert read(span(attributes=facts)).evaluations == ()
 
@@ -81,7 +78,6 @@ def test_an_evaluator_span_tells_its_judgement() -> None:
 
 
 def test_a_list_of_judgements_has_a_limit() -> None:
-    """Of a thousand on one span the first 64 are read."""
     many = {
         f"evaluations.{n}.evaluation.{key}": value
         for n in range(1_000)

@@ -39,12 +39,10 @@ TOOL = {OPERATION: "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.ca
     ],
 )
 def test_an_operation_is_a_kind(operation: str, kind: Kind) -> None:
-    """Operations that are a step or a container are told; all others are nothing."""
     assert read(span(attributes={OPERATION: operation})).kind is kind
 
 
 def test_a_model_call_tells_model_tokens_and_reasons() -> None:
-    """The current keys of an inference span."""
     facts = model(
         span(
             attributes={
@@ -89,7 +87,6 @@ def test_a_finish_reason_can_say_that_a_model_call_failed() -> None:
 
 
 def test_an_agent_tells_its_name_totals_and_limit() -> None:
-    """A limit word in an agent's finish reasons is a mark of its own; totals are the invocation's."""
     facts = invocation(
         span(attributes={**AGENT, "gen_ai.usage.input_tokens": 7, "gen_ai.response.finish_reasons": ["max_steps"]})
     )
@@ -113,7 +110,6 @@ def test_aggregated_usage_is_the_agents_total() -> None:
 
 
 def test_a_tool_call_tells_arguments_and_result_as_hashes() -> None:
-    """Name and id as they are; arguments and result only hashed; absent content is unknown."""
     full = call(span(attributes={**TOOL, "gen_ai.tool.call.arguments": '{"q": 1}', "gen_ai.tool.call.result": "found"}))
     bare = call(span(attributes=TOOL))
 
@@ -132,7 +128,6 @@ def test_a_tool_can_fail_without_the_status(mark: dict[str, Any]) -> None:
 
 
 def test_a_tool_without_a_name_attribute_is_named_by_its_span() -> None:
-    """`execute_tool search` names search; a tool that nobody can name is still a call."""
     attributes = {OPERATION: "execute_tool"}
 
     assert call(span(name="execute_tool search", attributes=attributes)).name == "search"
@@ -150,7 +145,6 @@ def test_message_parts_tell_the_calls_a_model_asked_for() -> None:
 
 
 def test_an_answer_in_the_messages_asks_for_nothing() -> None:
-    """Messages without a call are told apart from messages that are not captured."""
     answer = '[{"role":"assistant","parts":[{"type":"text","content":"done"}]}]'
     facts = model(span(attributes={**CHAT, "gen_ai.output.messages": answer}))
 
@@ -272,7 +266,6 @@ def details(span_id: int, **given: Any) -> RawLog:
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("times", [1, 2])
 def test_the_event_of_a_model_call_adds_what_its_span_leaves_out(times: int, order: int) -> None:
-    """Tokens and the calls it asked for, once, in whatever order they arrive; the span's own values precede the event's."""
     usage = {"gen_ai.usage.input_tokens": 5}
     event = details(2, usage__input_tokens=100, usage__output_tokens=10, output__messages=ASKED)
     engine = Engine(Settings(), clock=lambda: 0.0, wall=None, reader=reader())
@@ -288,7 +281,6 @@ def test_the_event_of_a_model_call_adds_what_its_span_leaves_out(times: int, ord
 
 
 def test_the_event_of_a_model_call_opens_no_run() -> None:
-    """It belongs to none where the span it was written in is absent, or is no model call."""
     engine = Engine(Settings(), clock=lambda: 0.0, wall=None, reader=reader())
     engine.receive([span(1, attributes=AGENT, start=0, end=9)])
     engine.receive_logs([details(span_id, output__messages=ASKED, usage__input_tokens=7) for span_id in (1, 99)])

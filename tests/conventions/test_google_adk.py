@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from otel_reliability.model.span import Kind, RawSpan, Tokens
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, model, read, run
+from tests.conventions.reading import call, hashed, invocation, model, read, run, session
 
 SCOPE = "gcp.vertex.agent"
 OPERATION = "gen_ai.operation.name"
@@ -33,7 +33,6 @@ def test_tools_have_keys_of_their_own() -> None:
 
 
 def test_merged_tools_are_none_whatever_they_carry() -> None:
-    """Q9: the synthetic span after parallel tools has arguments too."""
     merged = {OPERATION: "execute_tool", "gen_ai.tool.name": "(merged tools)", "gcp.vertex.agent.tool_call_args": "N/A"}
 
     assert read(span(attributes=merged, scope=SCOPE)).kind is Kind.OTHER
@@ -86,10 +85,7 @@ def test_q28_a_sub_agent_below_a_model_span_is_not_the_same_call() -> None:
 
 
 def test_schema_2_is_otel_genai_with_a_session() -> None:
-    """Newer spans name their operation."""
     attributes = {OPERATION: "invoke_agent", "gen_ai.agent.name": "support", "gcp.vertex.agent.session_id": "s"}
-    session = read(span(attributes=attributes, scope=SCOPE)).session
 
     assert invocation(span(attributes=attributes, scope=SCOPE)).name == "support"
-    assert session is not None
-    assert session.id == "s"
+    assert session(span(attributes=attributes, scope=SCOPE)) == "s"

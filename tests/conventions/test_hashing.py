@@ -40,7 +40,6 @@ def respelled(value: Any, rng: random.Random) -> Any:
 
 @given(ARGUMENTS, st.randoms(use_true_random=False))
 def test_equal_arguments_have_equal_hashes(value: dict[str, Any], rng: random.Random) -> None:
-    """However they are spelled: as an object, as JSON with other spaces and order, as tuples and whole floats."""
     again = json.dumps(value, indent=1, ensure_ascii=rng.random() < 0.5)
 
     assert hashed(value) == hashed(again) == hashed(respelled(value, rng))
@@ -52,7 +51,6 @@ FLAT = st.dictionaries(WORDS | st.text(max_size=4), SCALARS | WORDS | st.just(2*
 
 @given(FLAT | ARGUMENTS, st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" ,", " : ")]))
 def test_json_text_has_the_hash_of_what_it_means(value: dict[str, Any], escaped: bool, marks: tuple[str, str]) -> None:
-    """However it is escaped and spaced."""
     text = json.dumps(value, ensure_ascii=escaped, separators=marks)
 
     assert hashed(text) == hashed(unwrapped(text)[1])
@@ -60,7 +58,6 @@ def test_json_text_has_the_hash_of_what_it_means(value: dict[str, Any], escaped:
 
 @given(VALUES, VALUES)
 def test_hashes_are_equal_only_of_equal_values(one: object, two: object) -> None:
-    """Two values share a hash exactly where their canonical JSON is the same."""
     assert (hashed([one]) == hashed([two])) == (canonical([one]) == canonical([two]))
 
 
@@ -78,7 +75,6 @@ def test_hashes_are_equal_only_of_equal_values(one: object, two: object) -> None
     ],
 )
 def test_different_arguments_differ(one: object, two: object) -> None:
-    """Types and order count; nothing is folded together that a tool could tell apart."""
     assert hashed(one) != hashed(two)
 
 
@@ -98,7 +94,6 @@ def test_q41_wrappers_and_literals_are_seen_through(wrapped: object) -> None:
 
 
 def test_wrappers_with_arguments_by_position_keep_them() -> None:
-    """Positional arguments count, and a tool's own argument called `kwargs` is no wrapper."""
     assert hashed({"args": [1], "kwargs": {}}) != hashed({"args": [2], "kwargs": {}})
     assert hashed({"kwargs": {"q": 1}, "limit": 5}) != hashed({"q": 1})
 
@@ -121,14 +116,12 @@ def test_what_is_redacted_is_unknown(mark: str) -> None:
 
 @pytest.mark.parametrize("value", [None, ""])
 def test_what_is_absent_is_unknown(value: object) -> None:
-    """No text is no evidence."""
     assert HASHER.arguments(value) == (None, None)
     assert HASHER.value(value) is None
 
 
 @given(VALUES)
 def test_a_hash_depends_on_its_key_and_tells_no_text(value: object) -> None:
-    """Under another key every hash is another; a digest is 8 bytes, whatever went in."""
     own, other = Hasher(b"one").value([value]), Hasher(b"two").value([value])
 
     assert own is not None
@@ -137,7 +130,6 @@ def test_a_hash_depends_on_its_key_and_tells_no_text(value: object) -> None:
 
 
 def test_of_equal_texts_only_a_hash_is_remembered() -> None:
-    """Arguments, results, prompts and messages are read once; none of their text outlives the span."""
     own = reader()
     secret = "the secret of a user"
     told = f'[{{"parts": [{{"type": "tool_call", "name": "search", "arguments": {{"q": "{secret}"}}}}]}}]'
@@ -154,7 +146,6 @@ def test_of_equal_texts_only_a_hash_is_remembered() -> None:
 
 
 def test_without_a_key_hashes_die_with_the_process() -> None:
-    """Two hashers that were given none do not agree."""
     assert Hasher().value("x") != Hasher().value("x")
 
 
@@ -169,13 +160,11 @@ def test_free_text_is_left_out_of_effects() -> None:
 
 
 def test_short_and_dense_texts_are_no_free_text() -> None:
-    """An address or a long identifier is part of an effect."""
     for text in ("x" * 60, "12 Main Street, Springfield", "one two three four five six seven eight"[:40]):
         assert HASHER.arguments({"to": text})[1] == hashed({"to": text})
 
 
 def test_soft_errors_are_failures_to_the_user() -> None:
-    """A pattern on the result, whatever type it has, makes a call that returned normally a failed one."""
     hasher = Hasher(b"k", ["^Error:", '"error":'])
 
     assert hasher.call("t", None, None, "Error: no such order", failed=False).failed
@@ -186,7 +175,6 @@ def test_soft_errors_are_failures_to_the_user() -> None:
 
 
 def test_deep_and_strange_values_have_a_hash() -> None:
-    """Sets, bytes, keys of other types, endless depth: each has one spelling."""
     deep: list[Any] = []
     for _ in range(500):
         deep = [deep]
@@ -200,7 +188,6 @@ def test_deep_and_strange_values_have_a_hash() -> None:
 
 
 def test_an_identifier_is_printable() -> None:
-    """The values of `run.key` leave as hexadecimal digits."""
     assert HASHER.text("order-7") == HASHER.text("order-7") != HASHER.text("order-8")
     assert len(HASHER.text("order-7")) == 2 * DIGEST_SIZE
 
@@ -216,7 +203,6 @@ def test_an_identifier_is_printable() -> None:
     ],
 )
 def test_a_shell_command_that_only_reads_has_no_effect(arguments: object) -> None:
-    """The effect is empty, whatever form the arguments have; of any other tool it is a hash."""
     hasher = Hasher(b"key")
     assert hasher.call("Bash", None, arguments, failed=False).effect == READS_ONLY
     assert hasher.call("run_shell_command", None, {"command": "make"}, failed=False).effect not in {READS_ONLY, None}

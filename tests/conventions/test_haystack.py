@@ -26,12 +26,10 @@ def result(name: str, *, error: bool = False) -> dict[str, Any]:
 
 
 def asked(name: str) -> dict[str, Any]:
-    """A part of a message that asks for a call."""
     return {"tool_call": {"tool_name": name, "arguments": {"q": 1}, "id": "c-" + name}}
 
 
 def test_containers_and_agents() -> None:
-    """A pipeline is a container, `haystack.agent.run` the agent again, unnamed; the component has the name."""
     assert invocation(span(name="haystack.pipeline.run", scope="haystack"), Kind.WORKFLOW).name is None
     assert invocation(span(name="haystack.agent.run", scope="haystack")).name is None
     assert invocation(component("Agent", name="support_agent")).name == "support_agent"
@@ -41,7 +39,6 @@ def test_containers_and_agents() -> None:
 
 
 def test_a_generator_tells_its_replies() -> None:
-    """Model and usage stand in each reply's metadata."""
     meta = {
         "model": "gpt-4o-mini",
         "usage": {"prompt_tokens": 100, "completion_tokens": 10},

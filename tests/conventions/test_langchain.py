@@ -6,7 +6,7 @@ import pytest
 
 from otel_reliability.model.span import Kind, RawSpan
 from otel_reliability.testing import span
-from tests.conventions.reading import invocation, model, read, run
+from tests.conventions.reading import invocation, model, read, run, session
 
 GENAI = "opentelemetry.instrumentation.genai.langchain"
 OPENINFERENCE = "openinference.instrumentation.langchain"
@@ -14,7 +14,6 @@ OPERATION = "gen_ai.operation.name"
 
 
 def chat(number: int, parent: int) -> RawSpan:
-    """Some work below."""
     return span(number, parent, start=0.2, end=0.4, attributes={OPERATION: "chat"})
 
 
@@ -63,12 +62,11 @@ def test_q04_a_langsmith_chain_is_an_agent_where_it_bears_the_name() -> None:
 def test_q19_a_chain_that_bears_its_agents_name_is_an_agent() -> None:
     """LangChain JS never says AGENT: `metadata` (JSON) names whose callback it is; a node has another name."""
     attributes = {"openinference.span.kind": "CHAIN", "metadata": '{"lc_agent_name":"billing","thread_id":"conv-7"}'}
-    named = read(span(name="billing", attributes=attributes, scope=OPENINFERENCE))
-    node = read(span(name="model_request", attributes=attributes, scope=OPENINFERENCE))
+    named = span(name="billing", attributes=attributes, scope=OPENINFERENCE)
+    node = span(name="model_request", attributes=attributes, scope=OPENINFERENCE)
 
-    assert (named.kind, node.kind) == (Kind.AGENT, Kind.CHAIN)
-    assert named.session is not None
-    assert named.session.id == "conv-7"
+    assert (read(named).kind, read(node).kind) == (Kind.AGENT, Kind.CHAIN)
+    assert session(named) == "conv-7"
 
 
 def test_q20_a_langfuse_chain_that_langchain_told_is_a_graph() -> None:
@@ -107,5 +105,4 @@ def test_q20_an_openlit_workflow_is_a_graph() -> None:
 
 
 def test_other_work_of_the_scope_is_otel_genai() -> None:
-    """Only workflows have a rule of their own in the scope of the LangChain instrumentation."""
     assert model(span(attributes={OPERATION: "chat", "gen_ai.request.model": "m"}, scope=GENAI)).request_model == "m"

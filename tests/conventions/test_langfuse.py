@@ -12,7 +12,6 @@ SDK = "langfuse-sdk"
 
 
 def test_observations_are_named_by_their_spans() -> None:
-    """Agents, tools and chains have no name but their span's."""
     given = {
         TYPE: "tool",
         "langfuse.observation.input": '{"args":[],"kwargs":{"q":1}}',
@@ -28,7 +27,6 @@ def test_observations_are_named_by_their_spans() -> None:
 
 
 def test_a_generation_tells_model_tokens_and_cost() -> None:
-    """Usage and cost are JSON objects."""
     attributes = {
         TYPE: "generation",
         "langfuse.observation.model.name": "gpt-4o-mini",
@@ -41,7 +39,6 @@ def test_a_generation_tells_model_tokens_and_cost() -> None:
 
 
 def test_the_level_error_is_a_failure() -> None:
-    """Langfuse marks failures by level."""
     attributes = {TYPE: "tool", "langfuse.observation.level": "ERROR"}
 
     assert call(span(attributes=attributes, scope=SDK)).failed

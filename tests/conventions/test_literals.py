@@ -32,7 +32,6 @@ def listed(value: object) -> object:
 
 @given(COLLECTIONS)
 def test_what_repr_writes_is_read_back(value: object) -> None:
-    """Quotes of both kinds, escapes, characters beyond the first plane, tuples of one: all as they were."""
     assert values.literal(repr(value)) == listed(value)
 
 
@@ -55,7 +54,6 @@ def test_what_repr_writes_is_read_back(value: object) -> None:
     ],
 )
 def test_what_is_no_data_stays_text(text: str) -> None:
-    """Calls, names, sets, keys that JSON does not know, damage: nothing is evaluated, nothing is guessed."""
     assert values.literal(text) == text
     assert values.literal(text, "otherwise") == "otherwise"
 
@@ -64,7 +62,6 @@ def test_what_is_no_data_stays_text(text: str) -> None:
     "piece", ["'", '"', "\\'", "'\\", "[", "(", ",", ", ", " ,", " ", "None", "{'a':", "\\U", "(T"]
 )
 def test_reading_takes_time_by_length_alone(piece: str) -> None:
-    """No text, however hostile, costs more than one pass: the longest take a fraction of a second."""
     began = time.process_time()
     values.literal("[" + piece * (values.MAX_LITERAL // len(piece) - 1) + "]")
 

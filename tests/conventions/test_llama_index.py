@@ -12,7 +12,6 @@ SUMMARY = "ToolCall(tool_name='search', tool_kwargs={'q': 1}, tool_id='c1')"
 
 
 def seen(name: str, event: str | None = "ToolCall", summary: str | None = SUMMARY, status: int = 0) -> RawSpan:
-    """A span below a step."""
     attributes = {"llamaindex.step.input_event": event, "llamaindex.step.input_summary": summary}
     told = {key: value for key, value in attributes.items() if value is not None}
     return span(2, 1, name=name, attributes=told, scope=SCOPE, status=status)

@@ -6,13 +6,12 @@ from typing import Any
 
 from otel_reliability.model.span import RawSpan
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, target
+from tests.conventions.reading import call, hashed, invocation, is_nothing, model, session, target
 
 OPERATION = "gen_ai.operation.name"
 
 
 def logfire(template: str, **attributes: Any) -> RawSpan:
-    """A span of logfire's instrumentation of OpenAI Agents."""
     return span(attributes={"logfire.msg_template": template, **attributes}, scope="logfire.openai_agents")
 
 
@@ -28,13 +27,8 @@ def test_q13_templates_are_kinds() -> None:
 
 def test_q13_the_group_is_the_session_but_for_null() -> None:
     """`group_id` is the text "null" where the user gave none."""
-    given, absent = (
-        read(logfire("OpenAI Agents trace: {name}", group_id=group)).session for group in ("conv-7", "null")
-    )
-
-    assert given is not None
-    assert given.id == "conv-7"
-    assert absent is None
+    assert session(logfire("OpenAI Agents trace: {name}", group_id="conv-7")) == "conv-7"
+    assert session(logfire("OpenAI Agents trace: {name}", group_id="null")) is None
 
 
 def test_q13_a_function_fails_by_level() -> None:

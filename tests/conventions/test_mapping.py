@@ -22,7 +22,6 @@ MAPPING: dict[str, Any] = {
 
 
 def test_an_agents_name_is_replaced() -> None:
-    """By the first mapped attribute that is there; on spans that are no invocation it says nothing."""
     named = {**AGENT, "app.agent": "refunds"}
 
     assert run(span(attributes=named), mapping=MAPPING).key.agent == "refunds"
@@ -32,7 +31,6 @@ def test_an_agents_name_is_replaced() -> None:
 
 
 def test_a_mapped_session_is_the_strongest() -> None:
-    """It outranks the keys of every convention."""
     attributes = {**AGENT, "gen_ai.conversation.id": "other", "app.chat": 7}
 
     assert run(span(attributes=attributes), mapping=MAPPING).session_id == "7"
@@ -40,7 +38,6 @@ def test_a_mapped_session_is_the_strongest() -> None:
 
 
 def test_notes_are_read_under_the_same_checks() -> None:
-    """Task, outcome, confidence and cost, from a span of any kind."""
     attributes = {"app.case": 12, "app.resolved": "yes", "app.sure": "0.25", "app.usd": 0.5}
 
     assert read(span(attributes=attributes), mapping=MAPPING).notes == Notes(
@@ -53,14 +50,12 @@ def test_notes_are_read_under_the_same_checks() -> None:
     ("value", "meant"), [("Failed", False), ("success", True), (True, True), (0, False), ("ok", True)]
 )
 def test_an_outcome_has_words_of_its_own(value: object, meant: bool) -> None:
-    """Beside true and false, what people write for them."""
     found = read(span(attributes={"app.resolved": value}), mapping=MAPPING).notes
 
     assert found == Notes(success=meant)
 
 
 def test_what_cannot_stand_is_named_as_it_came() -> None:
-    """The user's own attribute is refused by its own name, not by ours."""
     found = read(
         span(attributes={"app.sure": 17, "app.resolved": "perhaps", "reliability.trial": -1}), mapping=MAPPING
     ).notes
@@ -74,7 +69,6 @@ def test_what_cannot_stand_is_named_as_it_came() -> None:
 
 
 def test_what_reliability_attributes_say_is_stronger() -> None:
-    """Whoever annotates has the last word, right or wrong."""
     attributes = {
         "app.ticket": "theirs",
         "reliability.task.id": "ours",
@@ -89,7 +83,6 @@ def test_what_reliability_attributes_say_is_stronger() -> None:
 
 
 def test_mapped_attributes_are_wanted() -> None:
-    """A door that drops what nobody looks at keeps them."""
     keys = {key for keys in MAPPING.values() for key in keys}
 
     assert keys <= reader(mapping=MAPPING).wanted

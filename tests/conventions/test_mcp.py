@@ -14,7 +14,6 @@ OPERATION = "gen_ai.operation.name"
 def mcp(
     number: int, parent: int | None, name: str, kind: int, method: str = "tools/call", **attributes: Any
 ) -> RawSpan:
-    """An MCP span."""
     facts = {key.replace("__", "."): value for key, value in attributes.items()}
     return span(number, parent, name=name, attributes={"mcp.method.name": method, **facts}, kind=kind)
 
@@ -38,7 +37,6 @@ def test_mcp_tells_one_call_up_to_four_times() -> None:
 
 
 def test_mcp_methods_that_are_no_step() -> None:
-    """`tools/list` and the rest are nothing, and so is a call that nobody can name."""
     assert is_nothing(mcp(1, None, "tools/list", KIND_CLIENT, "tools/list"))
     assert is_nothing(mcp(1, None, "send", KIND_CLIENT))
     assert call(mcp(1, None, "send", KIND_CLIENT, gen_ai__tool__name="search")).name == "search"

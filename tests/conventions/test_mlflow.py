@@ -6,7 +6,7 @@ import pytest
 
 from otel_reliability.model.span import Kind, Tokens
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, runs
+from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, runs, session
 
 SCOPE = "mlflow.tracing.provider"
 
@@ -30,31 +30,25 @@ def test_q21_every_value_is_json_text() -> None:
 
 @pytest.mark.parametrize(("kind", "ours"), [("RETRIEVER", Kind.RETRIEVAL), ("LLM", Kind.MODEL), ("PARSER", Kind.OTHER)])
 def test_other_types(kind: str, ours: Kind) -> None:
-    """Types that are a step, and one that is nothing."""
     assert read(span(attributes={"mlflow.spanType": f'"{kind}"'}, scope=SCOPE)).kind is ours
 
 
 def test_an_agent_is_named_by_its_span() -> None:
-    """The decorators' AGENT."""
     assert invocation(span(name="support", attributes={"mlflow.spanType": '"AGENT"'}, scope=SCOPE)).name == "support"
 
 
 def test_a_thread_is_a_session() -> None:
     """The thread id stands in the metadata."""
     attributes = {"mlflow.spanType": '"TOOL"', "metadata": '{"thread_id":"conv-7"}'}
-    session = read(span(attributes=attributes, scope=SCOPE)).session
 
-    assert session is not None
-    assert session.id == "conv-7"
+    assert session(span(attributes=attributes, scope=SCOPE)) == "conv-7"
 
 
 def test_without_a_type_it_is_not_mlflows() -> None:
-    """A span of the scope that says nothing is nothing."""
     assert is_nothing(span(scope=SCOPE))
 
 
 def test_a_type_that_is_no_text_is_nobody_s() -> None:
-    """Whatever object stands where the span type should, the span is read, as nothing."""
     for kind in ({"a": 1}, [1], '{"a": 1}', 3, None):
         assert is_nothing(span(scope="mlflow", attributes={"mlflow.spanType": kind}))
 

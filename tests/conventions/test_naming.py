@@ -12,13 +12,11 @@ AGENT = span(1, attributes={OPERATION: "invoke_agent", "gen_ai.agent.name": "sup
 
 
 def tool(number: int, name: str) -> RawSpan:
-    """A tool call below the agent."""
     attributes = {OPERATION: "execute_tool", "gen_ai.tool.name": name}
     return span(number, 1, attributes=attributes, start=2 * number, end=2 * number + 1)
 
 
 def test_variants_of_a_name_are_one_tool() -> None:
-    """`fetch_page_1…n` is fetch_page; the first pattern that fits renames; other names stay."""
     rules = {"rename": {"fetch_page_*": "fetch_page", "fetch_*": "fetch"}}
     spans = [
         tool(number, name) for number, name in enumerate(("fetch_page_1", "fetch_page_22", "fetch_url", "search"), 2)
@@ -28,14 +26,12 @@ def test_variants_of_a_name_are_one_tool() -> None:
 
 
 def test_an_ignored_tool_is_no_step() -> None:
-    """Before and after it the path goes on; ignoring is asked before renaming."""
     rules = {"ignore": ["log_*"], "rename": {"log_*": "log"}}
 
     assert run(AGENT, tool(2, "search"), tool(3, "log_step"), tool(4, "book"), tools=rules).path == ("search", "book")
 
 
 def test_a_run_of_ignored_tools_only_has_an_empty_path() -> None:
-    """Its tools were seen: the model asked for some, they are ignored, and nothing is unobservable."""
     chat = span(2, 1, attributes={OPERATION: "chat", "gen_ai.response.finish_reasons": ("tool_calls",)}, start=1, end=2)
     found = run(AGENT, chat, tool(3, "log_step"), tools={"ignore": ["log_*"]})
 
@@ -43,7 +39,6 @@ def test_a_run_of_ignored_tools_only_has_an_empty_path() -> None:
 
 
 def test_calls_told_by_messages_follow_the_same_rules() -> None:
-    """Where no tool span tells, the calls of messages are renamed and ignored alike."""
     parts = ",".join(f'{{"type":"tool_call","name":"{name}"}}' for name in ("fetch_page_1", "log_step"))
     attributes = {OPERATION: "chat", "gen_ai.output.messages": f'[{{"parts":[{parts}]}}]'}
     chat = span(2, 1, attributes=attributes, start=1, end=2)
@@ -55,7 +50,6 @@ def test_calls_told_by_messages_follow_the_same_rules() -> None:
 
 
 def test_an_agent_that_stands_for_its_call_is_renamed() -> None:
-    """Managed agents of smolagents are steps of their manager under the user's names."""
     managed = span(
         name="billing_2.run",
         attributes={"openinference.span.kind": "AGENT"},
@@ -69,14 +63,12 @@ def test_an_agent_that_stands_for_its_call_is_renamed() -> None:
 
 
 def test_a_tool_nobody_can_name_stays_unnamed() -> None:
-    """No pattern fits a name that is not there."""
     found = read(span(name="tool", attributes={OPERATION: "execute_tool"}), tools={"ignore": ["*"]})
 
     assert (found.kind, found.facts) == (Kind.TOOL, ToolFacts((Call(None),)))
 
 
 def test_long_names_are_cut() -> None:
-    """A name as long as a prompt ends in an ellipsis; one of the longest length stays whole."""
     for name, expected in [("x" * 256, "x" * 256), ("x" * 10_000, "x" * 255 + "…")]:
         facts = {"openinference.span.kind": "TOOL"}
         found = read(span(name=f"{name}.start-1", attributes=facts, scope="openinference.instrumentation.beeai"))

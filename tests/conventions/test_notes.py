@@ -41,7 +41,6 @@ READ = Notes(
 
 
 def test_every_note_is_read() -> None:
-    """From a span of any kind, and from texts where an exporter wrote texts."""
     violations = "reliability.violations"
     texts = {key: str(value).lower() for key, value in GOOD.items() if key != violations}
 
@@ -50,7 +49,6 @@ def test_every_note_is_read() -> None:
 
 
 def test_a_span_without_notes_has_none() -> None:
-    """Nor has one whose other attributes only look like it."""
     assert read(span(attributes={"my.reliability.task.id": "7", "reliabilit": 1})).notes is None
 
 
@@ -80,7 +78,6 @@ BAD: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("key", "value"), BAD)
 def test_evidence_that_cannot_stand_is_named_and_absent(key: str, value: object) -> None:
-    """It is refused under its own name with a reason, and every other field is as if it had not been there."""
     found = notes.read({key: value})
     beside = notes.read({**GOOD, key: value})
 
@@ -93,7 +90,6 @@ def test_evidence_that_cannot_stand_is_named_and_absent(key: str, value: object)
 
 
 def test_a_branch_that_is_no_word_is_named_without_its_decision() -> None:
-    """Decisions are the user's own names: they are not repeated in an account of faults."""
     found = notes.read({"reliability.branch.route": 1.5, "reliability.branch.other": 3})
 
     assert found is not None
@@ -112,7 +108,6 @@ def test_a_run_without_violations_is_clean_not_unjudged() -> None:
 
 
 def test_a_violation_of_unknown_weight_still_counts() -> None:
-    """The word is named, the violation stays; the last colon parts it from its constraint."""
     found = notes.read({"reliability.violations": '["policy:refunds:HIGH", "tone:odd"]'})
 
     assert found is not None
@@ -121,7 +116,6 @@ def test_a_violation_of_unknown_weight_still_counts() -> None:
 
 
 def test_branches_have_a_limit() -> None:
-    """A span with a thousand decisions keeps the first by name."""
     found = notes.read({f"reliability.branch.{number:04}": 1 for number in range(1_000)})
 
     assert found is not None

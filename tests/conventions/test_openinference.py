@@ -39,12 +39,10 @@ def seen(kind: str, name: str = "span", scope: str = "test", **attributes: Any) 
     ],
 )
 def test_a_kind_is_a_kind(kind: str, ours: Kind) -> None:
-    """Kinds that are a step or a container are told, in any case of letters; all others are nothing."""
     assert read(seen(kind, name="x")).kind is ours
 
 
 def test_a_model_call_tells_model_tokens_and_cost() -> None:
-    """OpenInference's own keys; the total cost is in US dollars."""
     facts = model(
         seen(
             "LLM",
@@ -67,7 +65,6 @@ def test_dual_emitted_tokens_count_once() -> None:
 
 
 def test_flattened_messages_tell_the_calls_a_model_asked_for() -> None:
-    """Calls stand in keys, in any order; what is no whole key is passed over."""
     attributes = {
         CALL_KEY.format(0, 1) + "function.name": "book",
         CALL_KEY.format(0, 0) + "function.name": "search",
@@ -150,7 +147,6 @@ def test_q03_autogen_tools_are_the_last_part_of_their_name() -> None:
 def smolagents(
     *inner: RawSpan, name: str = "support_agent.run", attributes: Mapping[str, Any] | None = None
 ) -> tuple[RawSpan, ...]:
-    """A smolagents run of the given spans."""
     root = {KIND: "AGENT", "input.value": '{"task":"x","reset":true}', **(attributes or {})}
     return (span(1, name=name, attributes=root, scope=SCOPE + "smolagents", end=9), *inner)
 
@@ -158,7 +154,6 @@ def smolagents(
 def step(
     number: int, name: str, parent: int = 1, kind: str = "TOOL", attributes: Mapping[str, Any] | None = None
 ) -> RawSpan:
-    """A step of it."""
     return span(
         number,
         parent,
@@ -299,12 +294,10 @@ def test_q42_a_run_that_only_finished_has_an_empty_path() -> None:
 
 
 def test_an_error_status_fails_a_tool() -> None:
-    """A failed tool span is a failed call."""
     assert call(span(name="search", attributes={KIND: "TOOL"}, status=STATUS_ERROR)).failed
 
 
 def test_a_kind_that_is_no_text_is_not_recognised() -> None:
-    """A span whose kind is a number is left to the conventions that stand behind."""
     assert is_nothing(span(attributes={KIND: 3}))
     assert read(span(attributes={KIND: 3, "gen_ai.operation.name": "chat"})).kind is Kind.MODEL
 

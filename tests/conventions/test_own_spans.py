@@ -35,7 +35,6 @@ def by(rules: list[dict[str, Any]], one: RawSpan) -> Any:
 
 
 def test_rules_say_what_spans_are_and_where_their_parts_stand() -> None:
-    """An agent, a model call and tool calls, of which one failed by its own attribute."""
     spans = [
         own(1, type="agent", bot="support", chat="c1", ticket="t7", status="success"),
         own(2, 1, type="llm", model="m-1", tokens_in=100, tokens_out="10"),
@@ -53,7 +52,6 @@ def test_rules_say_what_spans_are_and_where_their_parts_stand() -> None:
 
 
 def test_the_first_rule_that_matches_decides() -> None:
-    """Rules stand before all conventions; a kind `other` makes spans nothing."""
     rules = [{"kind": "other", "name": "ping"}, {"kind": "tool", "scope": "my_*"}]
     operation = {"gen_ai.operation.name": "chat"}
 
@@ -77,7 +75,6 @@ def test_the_first_rule_that_matches_decides() -> None:
     ],
 )
 def test_names_come_from_a_key_or_from_the_span(rule: dict[str, Any], name: str, expected: str | None) -> None:
-    """Without a key, what the star stands for; a tool without either is called as its span."""
     _, facts = by([rule], span(name=name, attributes={"t": "by key"}))
 
     match facts:
@@ -91,7 +88,6 @@ def test_names_come_from_a_key_or_from_the_span(rule: dict[str, Any], name: str,
 
 @pytest.mark.parametrize(("value", "matches"), [("agent", True), ("Agent", False), (True, False), (None, False)])
 def test_values_are_matched_as_text(value: object, matches: bool) -> None:
-    """A shell glob on the whole value; a boolean is written as in JSON."""
     rules = [{"kind": "agent", "attributes": {"is": "agent"}}]
 
     assert (by(rules, span(attributes={"is": value} if value is not None else {}))[0] is Kind.AGENT) is matches
@@ -100,7 +96,6 @@ def test_values_are_matched_as_text(value: object, matches: bool) -> None:
 
 
 def test_a_call_fails_by_its_status_too() -> None:
-    """An outcome that says nothing leaves it to the status of the span."""
     rule = {"kind": "tool", "outcome": "o"}
     failed = [
         by([rule], span(status=status, attributes=attributes))[1].calls[0].failed

@@ -13,7 +13,6 @@ QUIRKS = 46
 
 
 def test_every_quirk_is_tested() -> None:
-    """Q1 to Q46: each has a small fixture that shows what it looks like and what comes out."""
     tested = {
         int(number) for file in HERE.glob("test_*.py") for number in NUMBERED.findall(file.read_text(encoding="utf-8"))
     }
@@ -22,7 +21,6 @@ def test_every_quirk_is_tested() -> None:
 
 
 def test_every_convention_has_a_name_and_says_what_it_reads() -> None:
-    """Names are told apart by `inspect`; conventions of a scope stand before those that are asked about every span."""
     names = [convention.name for convention in TABLE]
     scoped = [bool(convention.scopes) for convention in TABLE]
 

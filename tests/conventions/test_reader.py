@@ -51,12 +51,10 @@ TRACELOOP = "traceloop.span.kind"
 def test_the_first_convention_that_knows_a_span_reads_it(
     scope: str, attributes: dict[str, Any], name: str, convention: str | None
 ) -> None:
-    """A scope before attributes, a framework's kind before the operation, attributes before names."""
     assert READER.convention_of(span(name=name, attributes=attributes, scope=scope)) == convention
 
 
 def test_a_span_with_two_conventions_counts_once() -> None:
-    """Dual emission makes one agent, one model call, one tool call; tokens are counted once."""
     agent = {OPENINFERENCE: "AGENT", "agent.name": "support", OPERATION: "invoke_agent", "gen_ai.agent.name": "support"}
     tokens = {"llm.token_count.prompt": 100, "gen_ai.usage.input_tokens": 100}
     tool = {OPENINFERENCE: "TOOL", "tool.name": "search", OPERATION: "execute_tool", "gen_ai.tool.name": "search"}
@@ -88,7 +86,6 @@ def test_one_call_told_by_two_libraries_counts_once() -> None:
 
 
 def test_place_times_and_sender_are_taken_as_they_are() -> None:
-    """Of a span nobody knows, nothing is kept but where and when it was; of its resource, whose it was."""
     raw = span(
         2, 1, trace=7, name="GET", start=1, end=3, status=STATUS_ERROR, kind=KIND_CLIENT, remote=True, scope="httpx"
     )
@@ -105,7 +102,6 @@ def test_place_times_and_sender_are_taken_as_they_are() -> None:
 
 
 def test_whatever_is_kept_has_a_bounded_length() -> None:
-    """Names, ids and the like may come at any length; those that differ stay apart."""
     long, longer = "x" * 100_000, "x" * 100_001
     about = {
         OPERATION: "invoke_agent",
@@ -137,12 +133,10 @@ def test_whatever_is_kept_has_a_bounded_length() -> None:
     ],
 )
 def test_sessions_stand_by_the_worth_of_their_key(attributes: dict[str, Any], session: Session | None) -> None:
-    """The common keys first, then the convention's own; empty and "null" are absent."""
     assert read(span(attributes={OPERATION: "chat", **attributes}, scope="@mastra/otel")).session == session
 
 
 def test_what_belongs_to_an_agents_identity() -> None:
-    """`agent_key`: the span's own attribute, else its resource's, else empty; numbers as texts, in the order asked."""
     resource = Resource.of({"service.name": "shop", "service.version": "1.2", "shard": 7})
     raw = span(attributes={"service.version": "1.3"}, resource=resource)
 
@@ -155,7 +149,6 @@ def test_what_belongs_to_an_agents_identity() -> None:
 
 
 def test_a_run_key_is_hashed() -> None:
-    """The value groups runs and does not leave as it is."""
     key: dict[str, Any] = {"assembly": {"run_key": "order.id"}}
 
     assert read(span(attributes={"order.id": "o-7"}), **key).notes == Notes(run_key=Hasher(KEY).text("o-7"))
@@ -164,12 +157,10 @@ def test_a_run_key_is_hashed() -> None:
 
 
 def hop(kind: int, *, links: int = 1, parent: int | None = None, attributes: dict[str, Any] | None = None) -> RawSpan:
-    """A span with links."""
     return span(2, parent, kind=kind, links=[(9, number + 1) for number in range(links)], attributes=attributes)
 
 
 def test_the_link_of_a_parentless_messaging_hop_is_its_parent() -> None:
-    """A producer, a consumer, or a span that tells of messaging, with exactly one link and no parent."""
     assert read(hop(KIND_PRODUCER)).link == read(hop(KIND_CONSUMER)).link == (trace_id(9), span_id(1))
     assert read(hop(KIND_CLIENT, attributes={"messaging.system": "kafka"})).link == (trace_id(9), span_id(1))
     assert read(hop(KIND_CLIENT)).link is None
@@ -198,7 +189,6 @@ def test_sampling_thresholds(trace_state: str, found: int | None) -> None:
 
 
 def test_scopes_beyond_the_limit_are_still_read() -> None:
-    """A sender with a scope a span costs no memory without end."""
     own = reader()
     spans = [span(attributes={OPERATION: "chat"}, scope=f"scope-{number}") for number in range(5_000)]
 
@@ -207,7 +197,6 @@ def test_scopes_beyond_the_limit_are_still_read() -> None:
 
 
 def test_a_hash_key_from_the_settings_makes_hashes_agree() -> None:
-    """Two readers under one key tell the same call by the same hash; without one they do not."""
     raw = span(attributes={OPERATION: "execute_tool", "gen_ai.tool.name": "t", "gen_ai.tool.call.arguments": "{}"})
     keyed, keyless = Settings(hash_key="ab" * 32), Settings()
 

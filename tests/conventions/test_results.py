@@ -28,12 +28,10 @@ def hashed(hasher: Hasher, result: object) -> HashedResult:
 
 
 def message(content: str, call_id: str, status: str = "success") -> dict[str, Any]:
-    """A ToolMessage of LangChain."""
     return {"content": content, "type": "tool", "name": "x", "id": None, "tool_call_id": call_id, "status": status}
 
 
 def constructor(fields: dict[str, Any]) -> dict[str, Any]:
-    """An object as LangChain serializes it."""
     return {"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", "ToolMessage"], "kwargs": fields}
 
 
@@ -65,7 +63,6 @@ every_envelope = pytest.mark.parametrize("envelope", ENVELOPES)
 @every_envelope
 @pytest.mark.parametrize("content", ["refund RF-1 issued", '{"order_id": "1234"}', 'it\'s "quoted"\nhere'])
 def test_equal_results_are_equal_in_any_envelope(envelope: Callable[[str, str, str], str], content: str) -> None:
-    """The hash is that of the content, whatever ids stand around it; a mark of failure is read."""
     hasher = Hasher(b"key", ["^never"])
     plain = hashed(hasher, content).digest
 
@@ -94,7 +91,6 @@ def test_adk_wraps_results() -> None:
     ],
 )
 def test_what_is_no_envelope_is_a_result(result: object) -> None:
-    """Objects of a tool's own are the content, whatever they say of themselves."""
     assert content_of(result) == (result, False)
 
 
@@ -126,12 +122,10 @@ def test_patterns_of_soft_errors_see_the_content(envelope: Callable[[str, str, s
     ],
 )
 def test_the_word_by_which_a_content_begins_like_an_error(content: object, word: str | None) -> None:
-    """Of a fixed list, in lower case; nothing else of the content is kept."""
     assert error_word(content) == word
 
 
 def test_results_like_errors_that_no_rule_catches_are_counted_by_tool_and_word() -> None:
-    """Calls that failed anyway, or by a pattern, are none of them."""
     hasher = Hasher(b"key", ["^ERR-"])
     for result, failed in [("Error: a", False), ("Error: b", False), ("Error: c", True), ("ERR-7 invalid", False)]:
         hasher.call("lookup", None, None, result, failed=failed)
@@ -144,7 +138,6 @@ def test_results_like_errors_that_no_rule_catches_are_counted_by_tool_and_word()
     inner,
 )))  # fmt: skip
 def test_opening_is_total(value: object) -> None:
-    """Whatever a result is, it has a content."""
     for result in (value, json.dumps(value), str(value)):
         assert error_word(content_of(result).value) is None or True
 
@@ -169,7 +162,6 @@ def test_the_same_call_four_times_is_three_repeats() -> None:
 
 
 def test_tests_after_an_edit_are_no_repeat() -> None:
-    """The world changed in between, also where the tests say the same as before."""
     tests = ("run_tests", "{}", "2 failed")
     found = run(*graph(tests, ("edit", '{"line": 1}', "ok"), tests, ("edit", '{"line": 2}', "ok"), tests))
 

@@ -101,7 +101,6 @@ def conforms(value: object, hint: Any) -> bool:
 
 @given(spans())
 def test_whatever_a_span_carries_it_is_read(raw: RawSpan) -> None:
-    """No type, shape, size or depth under any key raises, and every field that comes out is of its type."""
     found = READER.read(raw)
 
     assert conforms(found, AgentSpan), found
@@ -124,7 +123,6 @@ CONFIGURED: Final = reader(
 
 @given(spans())
 def test_settings_do_not_change_that(raw: RawSpan) -> None:
-    """The same with every setting that reads attributes."""
     assert conforms(CONFIGURED.read(raw), AgentSpan)
 
 
@@ -142,7 +140,6 @@ def test_what_nobody_wants_is_not_looked_at(raw: RawSpan) -> None:
 
 @given(spans())
 def test_whatever_is_looked_at_is_wanted(raw: RawSpan) -> None:
-    """No key is asked for that is not told as wanted, whether it is there or not, also under the user's settings."""
     assert unwanted(raw) == set()
     assert unwanted(raw, CONFIGURED) == set()
 
@@ -183,7 +180,6 @@ WRONG: Final[list[object]] = [None, b"x", float("nan"), float("-inf"), [[]], {"a
     ],
 )
 def test_a_value_of_a_wrong_type_is_absent(attributes: dict[str, Any], key: str) -> None:
-    """Whatever stands there that cannot be meant, the span reads as if the key were not there."""
     is_claude = "stop_reason" in attributes
     name, scope = ("claude_code.llm_request", "com.anthropic.claude_code.tracing") if is_claude else ("span", "test")
     absent = read(span(name=name, scope=scope, attributes=without(attributes, key)))
@@ -196,7 +192,6 @@ def test_a_value_of_a_wrong_type_is_absent(attributes: dict[str, Any], key: str)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_kind_of_a_wrong_type_is_no_kind(kind: str, wrong: object) -> None:
-    """A discriminator that is no text claims nothing."""
     found = read(span(attributes={kind: wrong}))
 
     assert (found.kind, found.facts) == (read(span()).kind, None)

@@ -20,7 +20,6 @@ JSON = st.recursive(
 
 @pytest.mark.parametrize("value", ["", "null", "None", 3, 3.0, True, None, b"x", ["x"], {"x": 1}])
 def test_what_is_no_text(value: object) -> None:
-    """Empty texts and the words for nothing are absent; other types are no text."""
     assert values.text(value) is None
 
 
@@ -28,7 +27,6 @@ def test_what_is_no_text(value: object) -> None:
     "value", [1.5, -1, "-1", "1.0", "٣", "9" * 30, True, None, float("inf"), float("nan"), 2**63, [1]]
 )
 def test_what_is_no_count(value: object) -> None:
-    """Fractions, negatives, digits of other scripts, what no 64-bit counter holds, and other types."""
     assert values.integer(value) is None
 
 
@@ -54,19 +52,16 @@ def test_members_of_enumerations_are_plain_values() -> None:
     "value", [float("nan"), float("inf"), "nan", "-inf", "1e999", 10**400, "much", True, None, [1.0]]
 )
 def test_what_is_no_number(value: object) -> None:
-    """Only finite numbers are numbers."""
     assert values.number(value) is None
 
 
 @pytest.mark.parametrize("value", ["yes", 2, -1, None, [True], "", 0.5])
 def test_what_is_no_truth(value: object) -> None:
-    """Other words and numbers say neither true nor false."""
     assert values.truth(value) is None
 
 
 @given(JSON)
 def test_json_text_means_what_it_says(value: object) -> None:
-    """A value and its JSON mean the same, white space around it or not; a text that is no JSON means itself."""
     text = json.dumps(value)
 
     assert values.parsed(f" {text}\n") == values.parsed(text) == value
@@ -88,12 +83,10 @@ def test_json_text_means_what_it_says(value: object) -> None:
     ],
 )
 def test_what_cannot_be_read_is_the_text_it_is(text: str) -> None:
-    """Damaged, cut off, too deep, too long, or no data at all."""
     assert values.parsed(text) == text
 
 
 def test_lists_objects_and_words() -> None:
-    """Whatever shape a list comes in, it is a list; what does not belong in it is left out."""
     assert values.items("") == values.items(None) == ()
     assert list(values.items((1, 2))) == [1, 2]
     assert values.objects([{"a": 1}, None, [{"b": 2}]]) == [{"a": 1}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from otel_reliability.model.run import Run
@@ -75,11 +76,6 @@ def _is_handoff(name: str, told: str, true: TrueRun) -> bool:
     return told in {name, *("→" + agent for agent in (*true.sub_agents, name.removeprefix("transfer_to_")))}
 
 
-def agent_is_exact(true: TrueRun, run: Run) -> bool:
-    """Whose run it is."""
-    return run.key.agent == true.agent
-
-
 def failures_are_exact(true: TrueRun, run: Run) -> bool:
     """Which tools failed how often. A soft error (an error payload in a normal return) may show or not."""
     if run.tool_calls is None:
@@ -105,51 +101,22 @@ def agents_of_steps_are_exact(true: TrueRun, run: Run) -> bool:
     return told == Counter((call.name, call.agent) for call in true.calls if not call.handoff)
 
 
-def session_is_exact(true: TrueRun, run: Run) -> bool:
-    """The conversation."""
-    return run.session_id == true.session
+@dataclass(frozen=True)
+class Field:
+    """One thing to compare: how, and of which runs."""
 
-
-def tokens_are_exact(true: TrueRun, run: Run) -> bool:
-    """Input and output tokens of the whole run."""
-    return (run.input_tokens, run.output_tokens) == (true.input_tokens, true.output_tokens)
-
-
-def outcome_is_exact(true: TrueRun, run: Run) -> bool:
-    """How it ended."""
-    return run.outcome.value in OUTCOMES[true.outcome]
-
-
-def always(true: TrueRun) -> bool:
-    """Every run has this field."""
-    return True
-
-
-def hands_over(true: TrueRun) -> bool:
-    """Whether an agent of the run hands over to another."""
-    return any(call.handoff for call in true.calls)
-
-
-def has_session(true: TrueRun) -> bool:
-    """Whether the program gave the run a conversation."""
-    return true.session is not None
-
-
-class Field(NamedTuple):
-    """One thing to compare: of which runs, and how."""
-
-    concerns: Callable[[TrueRun], bool]
     is_exact: Callable[[TrueRun, Run], bool]
+    concerns: Callable[[TrueRun], bool] = lambda _: True
 
 
 FIELDS: Final[Mapping[str, Field]] = {
-    "path": Field(always, path_is_exact),
-    "hand-offs": Field(hands_over, handoffs_are_exact),
-    "failed calls": Field(always, failures_are_exact),
-    "retries": Field(always, retries_are_exact),
-    "agent": Field(always, agent_is_exact),
-    "agents of steps": Field(always, agents_of_steps_are_exact),
-    "session": Field(has_session, session_is_exact),
-    "tokens": Field(always, tokens_are_exact),
-    "outcome": Field(always, outcome_is_exact),
+    "path": Field(path_is_exact),
+    "hand-offs": Field(handoffs_are_exact, lambda true: any(call.handoff for call in true.calls)),
+    "failed calls": Field(failures_are_exact),
+    "retries": Field(retries_are_exact),
+    "agent": Field(lambda true, run: run.key.agent == true.agent),
+    "agents of steps": Field(agents_of_steps_are_exact),
+    "session": Field(lambda true, run: run.session_id == true.session, lambda true: true.session is not None),
+    "tokens": Field(lambda true, run: (run.input_tokens, run.output_tokens) == (true.input_tokens, true.output_tokens)),
+    "outcome": Field(lambda true, run: run.outcome.value in OUTCOMES[true.outcome]),
 }

@@ -112,7 +112,6 @@ class Notes:
 
 
 def page() -> str:
-    """The page."""
     notes = Notes()
     shown = SHOWN.format(adk=notes.number(_ADK))
     rows = "".join(_row(capture, notes) for capture in CAPTURES if capture not in RAW)

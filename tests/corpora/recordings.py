@@ -49,7 +49,6 @@ def recording(path: str) -> Recording:
 
 
 def captured(name: str) -> tuple[RawSpan, ...]:
-    """The spans of a capture."""
     return recording(f"captured/{name}.jsonl.gz").spans
 
 
@@ -129,7 +128,6 @@ class Truth(msgspec.Struct):
 
 @functools.cache
 def truth(name: str) -> Truth:
-    """The truth of a capture."""
     found = msgspec.json.decode(shared(f"{CAPTURED}/{name}.truth.json").read_bytes(), type=Truth)
     found.name = name
     return found

@@ -13,13 +13,11 @@ from tests.corpora.recordings import CAPTURES, captured, rebuilt_capture, truth
 
 
 def matched(capture: str) -> Matched:
-    """The true runs of a capture, each with its own."""
     return match(truth(capture), rebuilt_capture(capture).tops)
 
 
 @every_agent_capture
 def test_every_run_is_found_once_and_none_is_invented(capture: str) -> None:
-    """Each true run has its run, in a trace of its own, and no run is left over."""
     found = matched(capture)
 
     assert [true.id for true, run in found.pairs if run is None] == []
@@ -41,7 +39,6 @@ def test_where_no_agent_is_there_is_no_run(capture: str) -> None:
 @pytest.mark.parametrize("field", FIELDS)
 @every_agent_capture
 def test_a_field_is_exact_but_for_what_is_known(capture: str, field: str) -> None:
-    """What the telemetry holds is exact in every run, but for the exceptions, each of which is still needed."""
     known = [run for (name, run, excepted) in EXCEPTIONS if (name, excepted) == (capture, field)]
 
     assert sorted(misses(truth(capture), field, matched(capture).pairs)) == sorted(known)
@@ -49,7 +46,6 @@ def test_a_field_is_exact_but_for_what_is_known(capture: str, field: str) -> Non
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_field_is_exact_in_98_of_100_runs(field: str) -> None:
-    """Over all captures, of the runs whose telemetry holds it."""
     held = exact = 0
     for capture in CAPTURES:
         if capture not in RAW:
@@ -97,7 +93,6 @@ def test_no_session_joins_what_belongs_apart(capture: str) -> None:
     ],
 )
 def test_sub_agents_have_runs_of_their_own(capture: str, names: set[str]) -> None:
-    """An agent inside another's run has its own run, nested, whose steps the run above has too."""
     runs = rebuilt_capture(capture).runs
     nested = [run for run in runs if run.nested]
     above = {run.trace_id: Counter(run.path or ()) for run in runs if not run.nested}

@@ -69,7 +69,6 @@ class Recording(NamedTuple):
 
 @functools.cache
 def recording(capture: str) -> Recording:
-    """A capture, none of it malformed."""
     batches = list(read_file(shared(f"{FOLDER}/{capture}.jsonl.gz")))
     assert not [problem for batch in batches for problem in batch.malformed]
     truth = json.loads((SHARED / FOLDER / f"{capture}.truth.json").read_text())
@@ -77,7 +76,6 @@ def recording(capture: str) -> Recording:
 
 
 def items(capture: str, signal: str) -> list[RawSpan | RawLog]:
-    """The spans, the events or both of a capture."""
     found: list[RawSpan | RawLog] = []
     for spans, logs in recording(capture).batches:
         found.extend(spans if signal != EVENTS else ())
@@ -91,7 +89,6 @@ def new_engine(clock: Callable[[], float] = lambda: 0.0) -> Engine:
 
 
 def receive(engine: Engine, received: Sequence[RawSpan | RawLog]) -> None:
-    """Give an engine spans and events."""
     engine.receive([one for one in received if isinstance(one, RawSpan)])
     engine.receive_logs([one for one in received if isinstance(one, RawLog)])
 
@@ -111,7 +108,6 @@ def rebuilt_from(received: Sequence[RawSpan | RawLog]) -> list[Run]:
 
 @functools.cache
 def rebuilt(capture: str, signal: str) -> tuple[Run, ...]:
-    """The runs of a capture."""
     return tuple(rebuilt_from(items(capture, signal)))
 
 
@@ -159,7 +155,6 @@ def wrong(true: dict[str, Any], run: Run | None) -> Iterator[str]:
 
 
 def bare(name: str) -> str:
-    """A tool's name without its MCP server."""
     return name.rpartition("__")[2] if name.startswith("mcp__") else name
 
 
@@ -174,13 +169,11 @@ def known(capture: str, signal: str, true: dict[str, Any]) -> set[str]:
 
 
 def is_about(row: tuple[Any, ...], true: dict[str, Any]) -> bool:
-    """Whether a row of `KNOWN` concerns a run."""
     return true["run_id"].startswith(row[2])
 
 
 @every_case
 def test_every_run_is_found_and_none_is_invented(capture: str, signal: str) -> None:
-    """Each prompt is one run, whatever tells it."""
     pairs, ghosts = matched(capture, signal)
 
     assert [true["run_id"] for true, run in pairs if run is None and "found" not in known(capture, signal, true)] == []
@@ -189,7 +182,6 @@ def test_every_run_is_found_and_none_is_invented(capture: str, signal: str) -> N
 
 @every_case
 def test_every_field_is_exact_but_for_what_is_known(capture: str, signal: str) -> None:
-    """Tools, failures, retries, tokens, sessions; every difference has its reason in `KNOWN`."""
     pairs, _ = matched(capture, signal)
     unknown = {
         true["run_id"]: found for true, run in pairs if (found := set(wrong(true, run)) - known(capture, signal, true))
@@ -200,7 +192,6 @@ def test_every_field_is_exact_but_for_what_is_known(capture: str, signal: str) -
 
 @pytest.mark.parametrize("row", KNOWN, ids=lambda row: f"{row[0]} {row[2]}")
 def test_every_known_difference_is_still_there(row: tuple[Any, ...]) -> None:
-    """A reason that explains nothing any more is taken out."""
     if not CAPTURES:
         pytest.skip(f"../shared/{FOLDER} is not here")
     name, signals, _, fields, _ = row
@@ -218,7 +209,6 @@ def test_every_known_difference_is_still_there(row: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_field_is_exact_in_97_of_100_runs(field: str) -> None:
-    """Of all captures, from all that each holds."""
     if not CAPTURES:
         pytest.skip(f"../shared/{FOLDER} is not here")
     exact: Counter[bool] = Counter()
@@ -232,7 +222,6 @@ def test_a_field_is_exact_in_97_of_100_runs(field: str) -> None:
 @every_case
 @pytest.mark.parametrize("seed", [1, 2])
 def test_order_and_duplicates_change_nothing(capture: str, signal: str, seed: int) -> None:
-    """Shuffled, and shuffled with everything twice."""
     received = items(capture, signal) * seed
     random.Random(seed).shuffle(received)
 
@@ -241,7 +230,6 @@ def test_order_and_duplicates_change_nothing(capture: str, signal: str, seed: in
 
 @every_case
 def test_live_runs_are_those_of_the_file(capture: str, signal: str) -> None:
-    """Requests that arrive one by one, with the clock of the recording and deadlines met, give the same runs."""
     now = 0.0
     engine = new_engine(lambda: now)
     for spans, logs in recording(capture).batches:

@@ -36,7 +36,6 @@ PROMISED = ("langgraph", "openai_agents", "pydantic_ai", "vercel")
 
 @functools.cache
 def rebuilt_without_content(capture: str) -> Rebuilt:
-    """The runs of a capture after all content was taken out of its spans."""
     return rebuilt(map(without_content, captured(capture)))
 
 
@@ -50,7 +49,6 @@ def test_no_prompt_is_left(capture: str) -> None:
 
 @every_agent_capture
 def test_runs_agents_and_outcomes_are_the_same(capture: str) -> None:
-    """Without content every run is found, of the same agent, with the same outcome."""
     found = {run.run_id: (run.key, run.outcome, run.nested) for run in rebuilt_without_content(capture).runs}
 
     assert found == {run.run_id: (run.key, run.outcome, run.nested) for run in rebuilt_capture(capture).runs}
@@ -79,7 +77,6 @@ NEVER_WRONG = sorted(ONLY_WITH_CONTENT - {("google_adk15-native", "tokens")})
 
 @pytest.mark.parametrize(("capture", "field"), NEVER_WRONG)
 def test_what_only_content_tells_is_absent_without_it(capture: str, field: str) -> None:
-    """Not wrong, not zero, not empty: None."""
     pairs = match(truth(capture), rebuilt_without_content(capture).tops).pairs
     missed = misses(truth(capture), field, pairs)
 
@@ -92,7 +89,6 @@ def test_what_only_content_tells_is_absent_without_it(capture: str, field: str) 
 
 @every_agent_capture
 def test_no_content_is_kept(capture: str) -> None:
-    """What is kept of a span quotes no prompt, whatever the span does."""
     for span in captured(capture):
         assert quotes_a_prompt({"kept": READER.read(span)._replace(resource=NOBODY)}) == [], span.name
 
@@ -100,7 +96,6 @@ def test_no_content_is_kept(capture: str) -> None:
 @pytest.mark.parametrize("field", FIELDS)
 @every_agent_capture
 def test_what_only_content_tells_is_listed(capture: str, field: str) -> None:
-    """A field loses exactness without content only where the table says that content alone tells it."""
     with_content = misses(truth(capture), field, match(truth(capture), rebuilt_capture(capture).tops).pairs)
     without = misses(truth(capture), field, match(truth(capture), rebuilt_without_content(capture).tops).pairs)
 

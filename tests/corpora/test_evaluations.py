@@ -1,5 +1,3 @@
-"""Judgements of real recordings join their runs."""
-
 from __future__ import annotations
 
 import json
@@ -14,7 +12,6 @@ EVALS = "pydantic_ai-evals"
 
 
 def judged(run: Run) -> dict[str, tuple[float | None, str | None]]:
-    """What a run was judged to be, by name."""
     return {evaluation.name: (evaluation.score, evaluation.label) for evaluation in run.evaluations}
 
 
@@ -43,7 +40,6 @@ def test_log_events_join_the_run_below_the_span_they_name(settings: dict[str, di
 
 
 def test_log_events_may_come_before_their_spans() -> None:
-    """Two files in any order, as two receivers would give them."""
     logs = recording(f"captured/{EVALS}.logs.jsonl.gz").evaluations
     after = rebuilt(captured(EVALS), logs)
     spans = captured(EVALS)

@@ -37,7 +37,6 @@ def everything() -> list[RawSpan]:
 @every_capture
 @pytest.mark.parametrize("seed", range(3))
 def test_order_does_not_matter(capture: str, seed: int) -> None:
-    """The same runs, to the last field, from the same spans in any order."""
     spans = list(captured(capture))
     random.Random(seed).shuffle(spans)
 
@@ -46,7 +45,6 @@ def test_order_does_not_matter(capture: str, seed: int) -> None:
 
 @every_capture
 def test_repetition_does_not_matter(capture: str) -> None:
-    """Every span twice, in any order: the same runs, and as many duplicates as spans."""
     spans = list(captured(capture)) * 2
     random.Random(1).shuffle(spans)
     found = rebuilt(spans)
@@ -57,7 +55,6 @@ def test_repetition_does_not_matter(capture: str) -> None:
 
 @pytest.mark.parametrize("doubled", [False, True])
 def test_company_does_not_matter(doubled: bool) -> None:
-    """All captures in one shuffle: two traces never mix, and every span is accounted for."""
     spans = everything() * (2 if doubled else 1)
     random.Random(7).shuffle(spans)
     found = rebuilt(spans)

@@ -1,10 +1,7 @@
-"""The page of conventions says what the recordings show."""
-
 from __future__ import annotations
 
 import pytest
 
-from otel_reliability.conventions import TABLE
 from tests.corpora.labels import LABELS
 from tests.corpora.matrix import PAGE, page
 from tests.corpora.recordings import CAPTURES
@@ -12,18 +9,10 @@ from tests.corpora.recordings import CAPTURES
 
 @pytest.mark.skipif(not CAPTURES, reason="../shared/corpora/captured is not here")
 def test_the_page_has_not_fallen_behind() -> None:
-    """It is what the code and the recordings would make of it now."""
     assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m tests.corpora.matrix`"
 
 
 @pytest.mark.skipif(not CAPTURES, reason="../shared/corpora/captured is not here")
 def test_every_capture_has_a_label() -> None:
-    """Each is in the table under a name of its own."""
     assert set(LABELS) == set(CAPTURES)
     assert len(set(LABELS.values())) == len(LABELS)
-
-
-@pytest.mark.parametrize("name", [convention.name for convention in TABLE])
-def test_every_convention_is_on_the_page(name: str) -> None:
-    """By the name that `inspect` prints."""
-    assert f"\n| {name} | " in PAGE.read_text(encoding="utf-8")

@@ -36,7 +36,6 @@ AGENTS = {
 
 
 def told() -> list[tuple[str, dict[str, Any]]]:
-    """Every trace with the file it is in."""
     file = SHARED / "corpora/otel_real/truth.json"
     data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return [(source, trace) for source, found in data.items() for trace in found["traces"]]
@@ -51,13 +50,11 @@ every_trace = pytest.mark.parametrize(
 
 @functools.cache
 def rebuilt_file(source: str) -> Rebuilt:
-    """The runs of a file."""
     return rebuilt(recording(f"otel_real/{FILES[source]}").spans)
 
 
 @pytest.mark.parametrize("source", FILES)
 def test_everything_is_read(source: str) -> None:
-    """No span is malformed, late or lost."""
     shared("corpora/otel_real")
     accounts = rebuilt_file(source).accounts
 
@@ -68,7 +65,6 @@ def test_everything_is_read(source: str) -> None:
 
 @every_trace
 def test_the_runs_of_a_trace_call_its_tools(source: str, trace: dict[str, Any]) -> None:
-    """Each tool once, whoever told it how often; no run without an agent, no path that cannot be seen."""
     runs = [run for run in rebuilt_file(source).runs if run.trace_id.hex() == trace["traceId"]]
     made = [TOLD_THRICE.sub("", name) for name in trace["tool_sequence"] if not re.search(r"\.(finish|success)-", name)]
 
@@ -79,7 +75,6 @@ def test_the_runs_of_a_trace_call_its_tools(source: str, trace: dict[str, Any]) 
 
 @every_trace
 def test_the_runs_of_a_trace_bear_its_agents(source: str, trace: dict[str, Any]) -> None:
-    """The names that the trace holds; a random id names nobody."""
     agents = {run.key.agent for run in rebuilt_file(source).runs if run.trace_id.hex() == trace["traceId"]}
 
     assert {name for name in trace["agents"] if not UUID.fullmatch(name)} <= agents

@@ -15,11 +15,6 @@ DATA_SETS = sorted(file.name.removesuffix(".otlp.jsonl.gz") for file in (SHARED 
 NONE_HERE = pytest.param("", marks=pytest.mark.skip(reason="../shared/corpora/tau2 is not here"))
 
 
-def in_groups(path: list[str] | tuple[str, ...]) -> Counter[str]:
-    """Tool names without an order: calls issued together have none, and the truth does not say which were."""
-    return Counter(path)
-
-
 @pytest.mark.parametrize("name", DATA_SETS or [NONE_HERE])
 def test_every_run_is_what_the_benchmark_says(name: str) -> None:
     """Task, success, calls, failed calls and tokens, run by run; paths as the sequences, but for parallel calls."""
@@ -35,7 +30,7 @@ def test_every_run_is_what_the_benchmark_says(name: str) -> None:
         failed = sum(not call.ok for call in run.tool_calls or ())
         assert (run.success, len(run.tool_calls or ()), failed) == (true["success"], true["n_calls"], true["errors"])
         assert (run.input_tokens, run.output_tokens) == (true["input_tokens"], true["output_tokens"])
-        assert in_groups(run.path or ()) == in_groups(told["per_task"][true["task"]]["sequences"][true["trial"]])
+        assert Counter(run.path or ()) == Counter(told["per_task"][true["task"]]["sequences"][true["trial"]])
 
 
 @pytest.mark.parametrize("name", DATA_SETS or [NONE_HERE])

@@ -20,19 +20,16 @@ EXPLODES = MetricSettings().retry_threshold
 
 
 def spans(name: str) -> tuple[RawSpan, ...]:
-    """The spans of one data set."""
     return recording(f"taubench/{name}.otlp.jsonl.gz").spans
 
 
 @functools.cache
 def runs(name: str) -> Rebuilt:
-    """The runs of one data set."""
     return rebuilt(spans(name))
 
 
 @functools.cache
 def truth(name: str) -> dict[str, Any]:
-    """What the benchmark's files say of it."""
     told: dict[str, Any] = json.loads(shared("corpora/taubench/truth.json").read_text(encoding="utf-8"))
     return told["datasets"][name]
 
@@ -76,7 +73,6 @@ def test_every_run_is_what_the_benchmark_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", [GPT_4O, GROK_3])
 def test_every_path_is_the_sequence_of_its_trial(name: str) -> None:
-    """Per task, the paths of its trials in order."""
     found: dict[str | None, dict[int | None, list[str]]] = defaultdict(dict)
     for run in runs(name).runs:
         found[run.task_id][run.trial] = list(run.path or ())

@@ -32,7 +32,6 @@ NOT_HARDENED = {"backend"}
 
 
 def services(file: str) -> dict[str, Any]:
-    """The services of a compose file."""
     found: dict[str, Any] = yaml.safe_load((DOCKER / file).read_text())["services"]
     return found
 
@@ -42,7 +41,6 @@ EACH = [pytest.param(file, name, id=f"{file}-{name}") for file in ALL_FILES for 
 
 @pytest.mark.parametrize("file", ALL_FILES)
 def test_it_is_as_the_compose_specification_wants_it(file: str) -> None:
-    """Checked with the schema of the specification itself."""
     checker = Path(sysconfig.get_path("scripts")) / "check-jsonschema"
     done = subprocess.run(
         [checker, "--builtin-schema", "vendor.compose-spec", DOCKER / file], capture_output=True, text=True, check=False
@@ -53,7 +51,6 @@ def test_it_is_as_the_compose_specification_wants_it(file: str) -> None:
 
 @pytest.mark.parametrize(("file", "name"), EACH)
 def test_every_image_is_pinned_or_built_here(file: str, name: str) -> None:
-    """By digest, with the version beside it; ours is built from the Dockerfile."""
     service = services(file)[name]
 
     if service["image"] in OURS:
@@ -66,7 +63,6 @@ def test_every_image_is_pinned_or_built_here(file: str, name: str) -> None:
 
 @pytest.mark.parametrize(("file", "name"), EACH)
 def test_every_container_is_bounded_and_hardened(file: str, name: str) -> None:
-    """Memory, processes and logs have limits; it gains no rights; what can be read-only and without capabilities is."""
     service = services(file)[name]
 
     assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
@@ -79,7 +75,6 @@ def test_every_container_is_bounded_and_hardened(file: str, name: str) -> None:
 
 @pytest.mark.parametrize("file", ALL_FILES)
 def test_ports_are_published_once_and_on_this_machine_only(file: str) -> None:
-    """Nobody asks for a password there."""
     published = [port for service in services(file).values() for port in service.get("ports", ())]
     outside = [port.rsplit(":", 2)[1] for port in published]
 
@@ -89,7 +84,6 @@ def test_ports_are_published_once_and_on_this_machine_only(file: str) -> None:
 
 @pytest.mark.parametrize(("file", "name"), EACH)
 def test_every_mount_is_there_and_every_volume_declared(file: str, name: str) -> None:
-    """Files are mounted read-only; volumes hold what is to outlive a container."""
     declared = yaml.safe_load((DOCKER / file).read_text())["volumes"]
     for mount in services(file)[name].get("volumes", ()):
         source, _, target = mount.partition(":")
@@ -102,7 +96,6 @@ def test_every_mount_is_there_and_every_volume_declared(file: str, name: str) ->
 
 @pytest.mark.parametrize(("file", "name"), EACH)
 def test_whoever_waits_for_health_waits_for_a_service_that_tells_it(file: str, name: str) -> None:
-    """By a check of its own, or by that of its image."""
     everybody = services(file)
     for other, how in everybody[name].get("depends_on", {}).items():
         tells = "healthcheck" in everybody[other] or everybody[other]["image"] in OURS
@@ -111,7 +104,6 @@ def test_whoever_waits_for_health_waits_for_a_service_that_tells_it(file: str, n
 
 @pytest.mark.parametrize("file", FILES)
 def test_the_settings_of_the_service_are_settings(file: str) -> None:
-    """With those of the image beneath them, as the container would have them."""
     image = dict(re.findall(r"(OTEL_RELIABILITY_\w+)=(\S+:\d+)", (DOCKER / "Dockerfile").read_text()))
     env = {**os.environ, **image, **services(file)["otel-reliability"]["environment"]}
     done = subprocess.run(
@@ -127,7 +119,6 @@ def test_the_settings_of_the_service_are_settings(file: str) -> None:
 
 @pytest.mark.parametrize("file", FILES)
 def test_the_fleet_s_command_is_one(file: str) -> None:
-    """It sends to a service of the same file, at a port at which that listens."""
     name, *arguments = services(file)["fleet"]["command"]
     context = demo.make_context(name, arguments)
     found = re.fullmatch(r"http://([\w-]+):4318", context.params["endpoint"])
@@ -140,7 +131,6 @@ def test_the_fleet_s_command_is_one(file: str) -> None:
 
 @pytest.mark.real
 def test_prometheus_takes_its_configuration_and_its_rules(promtool: Promtool) -> None:
-    """It scrapes the service of the compose file at the port of its metrics."""
     done = promtool("check", "config", DOCKER / "prometheus" / "prometheus.yml")
     config = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
     (target,) = config["scrape_configs"][0]["static_configs"][0]["targets"]
@@ -153,7 +143,6 @@ def test_prometheus_takes_its_configuration_and_its_rules(promtool: Promtool) ->
 
 @pytest.mark.real
 def test_the_collector_takes_its_configuration_and_hands_on_what_the_fleet_sends(collector: Collectors) -> None:
-    """Spans and judgements, to the service that it finds under the name of the compose file, or where the environment says."""
     with serving() as running:
         gateway = collector(DOCKER / "collector.yaml", env={"OTEL_RELIABILITY_ENDPOINT": running.target})
         fleet = Replay(Endpoint(gateway.http))
@@ -169,7 +158,6 @@ def test_the_collector_takes_its_configuration_and_hands_on_what_the_fleet_sends
 
 
 def test_grafana_finds_its_data_source_under_the_name_that_dashboards_use() -> None:
-    """And reads it at the address of the compose file."""
     found = yaml.safe_load((DOCKER / "grafana/provisioning/datasources/prometheus.yaml").read_text())
     (source,) = found["datasources"]
     provider = yaml.safe_load((DOCKER / "grafana/provisioning/dashboards/otel-reliability.yaml").read_text())

@@ -31,7 +31,6 @@ def entries(lock: Path) -> dict[str, str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the linter of Dockerfiles is installed on Linux only")
 def test_the_dockerfile_is_as_hadolint_wants_it() -> None:
-    """No rule is switched off."""
     hadolint = Path(sysconfig.get_path("scripts")) / "hadolint"
     done = subprocess.run([hadolint, "--no-color", DOCKERFILE], capture_output=True, text=True, check=False)
 
@@ -40,7 +39,6 @@ def test_the_dockerfile_is_as_hadolint_wants_it() -> None:
 
 
 def test_every_stage_rests_on_one_base_pinned_by_digest() -> None:
-    """With the tag beside it, for people."""
     bases = {step.text.partition(" AS ")[0] for step in steps() if step.name == "FROM"}
 
     (base,) = bases
@@ -49,7 +47,6 @@ def test_every_stage_rests_on_one_base_pinned_by_digest() -> None:
 
 @pytest.mark.parametrize("name", ["build.lock", "requirements.lock"])
 def test_what_is_installed_is_part_of_what_is_tested(name: str) -> None:
-    """Same versions, same hashes as in the lock of the repository; `make lock` writes them together."""
     all_of_it = entries(PROJECT / "requirements.lock")
     part = entries(PROJECT / "docker" / name)
 
@@ -58,7 +55,6 @@ def test_what_is_installed_is_part_of_what_is_tested(name: str) -> None:
 
 
 def test_nothing_for_developers_is_installed() -> None:
-    """The image holds the service and what it needs."""
     assert {"pytest", "ruff", "uv", "hatchling", "quixstreams"}.isdisjoint(
         entries(PROJECT / "docker/requirements.lock")
     )
@@ -66,7 +62,6 @@ def test_nothing_for_developers_is_installed() -> None:
 
 
 def test_only_what_is_copied_is_sent_to_the_engine() -> None:
-    """Every source of a COPY is let through by .dockerignore, and nothing else is."""
     ignored, *let_through = (
         line for line in (PROJECT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")
     )
@@ -80,7 +75,6 @@ def test_only_what_is_copied_is_sent_to_the_engine() -> None:
 
 
 def test_its_doors_are_those_that_are_exposed() -> None:
-    """In the environment that the image gives them, and in EXPOSE."""
     (exposed,) = (step.text for step in steps() if step.name == "EXPOSE")
     text = DOCKERFILE.read_text()
 

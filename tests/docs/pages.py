@@ -40,12 +40,10 @@ def name(page: Path) -> str:
 
 
 def prose(page: Path) -> str:
-    """Return the page without its blocks of code."""
     return FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
 def targets(page: Path) -> Iterator[str]:
-    """Yield the targets of its links and pictures within the project."""
     for found in TARGET.finditer(prose(page)):
         target = found[1] or found[2]
         if not ELSEWHERE.match(target):
@@ -53,7 +51,6 @@ def targets(page: Path) -> Iterator[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of its headings."""
     return {slug(heading) for heading in HEADING.findall(prose(page))}
 
 
@@ -67,7 +64,6 @@ def slug(heading: str) -> str:
 
 
 def shells(page: Path) -> Iterator[Shell]:
-    """Yield the shell blocks of a page."""
     for found in SHELL.finditer(page.read_text(encoding="utf-8")):
         lines = _lines(found["block"].replace("\\\n", " "))
         yield Shell(page, [command for line in lines for command in _split(line)], (found["why"] or "").strip())

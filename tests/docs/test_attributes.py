@@ -1,5 +1,3 @@
-"""The page of `reliability.*` attributes names what the readers read."""
-
 from __future__ import annotations
 
 import re
@@ -12,14 +10,12 @@ READ = {value for name, value in vars(notes).items() if name.isupper() and isins
 
 
 def test_page_lists_every_attribute() -> None:
-    """One row for each attribute that is read, and no other row."""
     rows = set(re.findall(r"^\| `(reliability\.[\w.]+)", PAGE, re.MULTILINE))
 
     assert rows == READ
 
 
 def test_snippets_set_attributes_that_are_read() -> None:
-    """The snippets of all languages use names from the table."""
     used = set(re.findall(r'"(reliability\.[\w.]+)"', PAGE))
 
     assert {"typescript", "java", "go", "python"} <= set(re.findall(r"^```(\w+)", PAGE, re.MULTILINE))

@@ -24,13 +24,11 @@ RUN = [(shell, command) for shell, command in OURS if not shell.why]
 
 
 def names(commands: list[tuple[pages.Shell, list[str]]]) -> list[str]:
-    """Return the names of the cases."""
     return [f"{pages.name(shell.page)}-{' '.join(command)}" for shell, command in commands]
 
 
 @pytest.mark.parametrize(("shell", "command"), OURS, ids=names(OURS))
 def test_command_is_accepted(shell: pages.Shell, command: list[str]) -> None:
-    """Its name, its options and their values are such as the program takes."""
     words, found, name = list(command), app, pages.PROGRAM
     while isinstance(found, click.Group):
         name, found, words = found.resolve_command(click.Context(found), words)
@@ -55,7 +53,6 @@ def test_block_that_is_not_run_says_why(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file that the demo leaves."""
     path = tmp_path_factory.mktemp("pages") / RECORDING
     record(path)
     return path
@@ -70,7 +67,6 @@ def test_command_succeeds(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every file of spans that it names is the demo's recording."""
     monkeypatch.chdir(tmp_path)
     for word in command:
         if word.endswith(".jsonl"):
@@ -82,7 +78,6 @@ def test_command_succeeds(
 
 
 def test_getting_started_shows_the_demo_as_it_is(recording: Path) -> None:
-    """Each agent has the score that the demo's service reports for the runs that the demo leaves."""
     settings = configured(str(recording.parent)).engine
     rebuilt = Recording(for_report(settings, settings.windows[0]))
     rebuilt.read(recording)

@@ -1,5 +1,3 @@
-"""The pages that are made from the code say what the code says."""
-
 from __future__ import annotations
 
 import runpy
@@ -19,7 +17,6 @@ PAGES: Mapping[str, Callable[[], str]] = runpy.run_path(str(DOCS / "generate.py"
 
 @pytest.mark.parametrize("name", sorted(PAGES))
 def test_no_page_has_fallen_behind(name: str) -> None:
-    """Each page is what `make docs` would write now."""
     assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
 
 
@@ -30,7 +27,6 @@ def test_no_page_has_fallen_behind(name: str) -> None:
     + [f"kafka.{one.path}" for one in fields(KafkaSettings)],
 )
 def test_every_setting_is_told(path: str) -> None:
-    """Each setting has a row, and what stands in it is not empty."""
     rows = [row for row in PAGES["reference/settings.md"]().splitlines() if row.startswith(f"| `{path}` |")]
 
     assert len(rows) == 1

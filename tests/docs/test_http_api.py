@@ -1,5 +1,3 @@
-"""The OpenAPI document describes the routes of the service, and its answers."""
-
 from __future__ import annotations
 
 import re
@@ -24,7 +22,6 @@ ABSENT = cast("Any", None)
 
 
 def test_document_names_every_route() -> None:
-    """Each path with its method, and no other."""
     parts = (Api, Probes, Metrics, Site, OtlpHttp)
     tables = (part.__new__(part).routes() for part in parts)
     routes = {(route.method.lower(), re.sub(r":[^}]*", "", route.path)) for table in tables for route in table}
@@ -34,7 +31,6 @@ def test_document_names_every_route() -> None:
 
 @pytest.mark.parametrize("runs", [0, 7])
 def test_list_of_agents_follows_its_schema(runs: int) -> None:
-    """With and without agents."""
     engine = Engine(Settings(), wall=None)
     for number in range(runs):
         engine.receive(

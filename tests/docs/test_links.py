@@ -1,5 +1,3 @@
-"""Links within the project lead somewhere."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,7 +9,6 @@ from tests.docs import pages
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=pages.name)
 def test_every_link_leads_to_a_file_and_a_section_of_it(page: Path) -> None:
-    """Relative links, pictures, and the anchors of pages."""
     for target in pages.targets(page):
         path, _, anchor = target.partition("#")
         found = (page.parent / path).resolve() if path else page
@@ -21,7 +18,6 @@ def test_every_link_leads_to_a_file_and_a_section_of_it(page: Path) -> None:
 
 
 def test_every_page_of_the_folder_is_in_its_index() -> None:
-    """Nobody has to know a page's name to find it."""
     index = pages.ROOT / "docs" / "README.md"
     named = {(index.parent / target.partition("#")[0]).resolve() for target in pages.targets(index)}
 

@@ -1,5 +1,3 @@
-"""The page of costs names what is over its limit first, and sizes a deployment by what was measured."""
-
 from __future__ import annotations
 
 import runpy
@@ -9,37 +7,24 @@ from tests.docs.pages import ROOT
 
 WRITTEN = runpy.run_path(str(ROOT / "docs" / "performance_page.py"))["written"]
 MACHINE = {"cores": 2, "cpu": "CPU", "system": "Linux x86_64"}
-OVER_TIME = {
-    "date": "2026-11-21", "machine": MACHINE, "settings": ["assembly.linger=1s"], "spans": 1_024_000, "minutes": 2.5,
-    "cost": {"ratio": 1.02, "spread": [0.98, 1.05], "at_most": 1.1},
-    "memory": {"growth": 0.012, "at_most": 0.05, "samples": [[1.0, 25_600, 90_000_000], [150.0, 1_024_000, 120_000_000]]},
-}  # fmt: skip
 
 
 def row(name: str, value: float, at_most: float | None = None, unit: str = "×") -> dict[str, Any]:
-    """Return a row of results."""
     spread = [value, value]
     return {"name": name, "value": value, "at_most": at_most, "unit": unit, "spread": spread, "against": "other"}
 
 
-def page(*rows: dict[str, Any], over_time: dict[str, Any] | None = None) -> str:
-    """Return the page about these rows."""
+def page(*rows: dict[str, Any]) -> str:
     results = {"date": "2026-11-23", "machine": MACHINE, "versions": {"python": "3.11.7"}, "rows": rows}
-    found: str = WRITTEN(results, over_time)
+    found: str = WRITTEN(results, None)
     return found
 
 
 def test_rows_over_their_limit_come_first() -> None:
-    """Each with by how much it is over, before the table."""
     before = page(row("a", 4.0, 3.2), row("b", 1.0, 2.0), row("c", 9.0)).partition("| what |")[0]
 
     assert "1 of 2 rows over the limit:" in before
     assert "- a: 4 ×, limit 3.2 (+25%)" in before
-
-
-def test_all_rows_within_their_limits() -> None:
-    """A row without a limit is neither over nor within."""
-    assert "All 1 rows are within" in page(row("b", 1.0, 2.0), row("c", 9.0))
 
 
 def test_a_deployment_is_sized_by_what_was_measured() -> None:
@@ -53,18 +38,7 @@ def test_a_deployment_is_sized_by_what_was_measured() -> None:
     assert "An agent" not in found
 
 
-def test_cost_and_memory_over_time() -> None:
-    """The page says how long, with which settings, and how memory developed."""
-    found = page(over_time=OVER_TIME)
-
-    assert "1,020,000 spans in 2.5 minutes (2026-11-21, " in found
-    assert "with `assembly.linger=1s`" in found
-    assert "costs 1.02 times" in found
-    assert "90 MB after 25,600 spans" in found
-
-
 def test_nothing_measured() -> None:
-    """A page without results has no numbers."""
     found: str = WRITTEN(None, None)
 
     assert "Nothing is measured yet" in found

@@ -83,7 +83,6 @@ def test_the_metric_keeps_the_laws_and_is_emitted(copy: Path, blocks: list[str])
 
 
 def test_the_command_line_explains_it(copy: Path) -> None:
-    """`explain` finds it in the table."""
     done = _python(copy, "-m", "otel_reliability.cli", "explain", "failed_call_share")
 
     assert done.returncode == 0, done.stderr

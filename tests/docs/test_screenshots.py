@@ -1,5 +1,3 @@
-"""The pictures of pages and reports: they are there, small, and fetch nothing."""
-
 from __future__ import annotations
 
 import re
@@ -19,18 +17,15 @@ LARGEST = 300_000
 
 @pytest.mark.parametrize("name", [*SCRIPT["SHOTS"], SCRIPT["TERMINAL"]])
 def test_every_picture_was_taken(name: str) -> None:
-    """What the script would take stands in its folder, and loads at once."""
     assert 10_000 < (FOLDER / name).stat().st_size < LARGEST
 
 
 def test_no_picture_is_left_of_what_is_not_taken_any_more() -> None:
-    """A page that went takes its picture along."""
     assert {path.name for path in FOLDER.glob("page-*")} == {*SCRIPT["SHOTS"], SCRIPT["TERMINAL"]}
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.svg")), ids=lambda path: path.name)
 def test_drawings_fetch_nothing(path: Path) -> None:
-    """Whoever reads a page tells nobody else."""
     text = path.read_text(encoding="utf-8")
 
     assert not re.search(r"url\(['\"]?[a-z]+:|(?:href|src)=['\"]?[a-z]+:|@import", text)

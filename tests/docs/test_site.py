@@ -1,5 +1,3 @@
-"""The documentation site builds, and no link or anchor in it is broken."""
-
 from __future__ import annotations
 
 import os
@@ -30,7 +28,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_in_the_site(site: Path) -> None:
-    """Each page of docs/, and the pages outside it that are linked."""
     for page in (ROOT / "docs").rglob("*.md"):
         path = page.relative_to(ROOT / "docs")
         name = path.with_name("index.html") if path.name == "README.md" else path.with_suffix(".html")
@@ -39,7 +36,6 @@ def test_every_page_is_in_the_site(site: Path) -> None:
 
 
 def test_links_to_files_of_the_project_stay_in_the_site(site: Path) -> None:
-    """Relative links and pictures of every page lead to a file."""
     for page in site.rglob("*.html"):
         if page.name == "404.html":
             continue

@@ -29,7 +29,6 @@ def docstrings(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def test_pages_use_the_words_of_the_field() -> None:
-    """Code and quoted names are left out."""
     found = [
         f"{name(page)}:{number}: {word[0]}"
         for page in PAGES
@@ -41,7 +40,6 @@ def test_pages_use_the_words_of_the_field() -> None:
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
-    """In the whole package."""
     found = [
         f"{path.relative_to(ROOT)}:{line}: {text.strip()[:60]}"
         for path in sorted((ROOT / "otel_reliability").rglob("*.py"))

@@ -28,7 +28,6 @@ Turn = Callable[[Sequence[str], int, str | None], None]
 
 
 def by_hand() -> Turn:
-    """Return runs that are instrumented by hand."""
     tracer = trace.get_tracer("by hand")
 
     def turn(path: Sequence[str], tokens: int, conversation: str | None) -> None:
@@ -76,7 +75,6 @@ def pydantic_ai() -> Turn:
 
 
 def main(framework: str, behaviour: str, runs: int) -> None:
-    """Behave."""
     otel_reliability.record("spans.jsonl")
     turn, dice = {"by_hand": by_hand, "pydantic_ai": pydantic_ai}[framework](), random.Random(SEED)
     for number in range(runs):

@@ -22,7 +22,6 @@ framework = pytest.mark.parametrize(
 
 
 def recorded(framework: str, behaviour: str, runs: int, folder: Path) -> Path:
-    """The spans that an agent of a framework leaves."""
     try:
         python = python_for(framework)
     except NotInstallable as reason:

@@ -80,7 +80,6 @@ class Performance(NamedTuple):
     [pytest.param(name, marks=pytest.mark.real if name in FRAMEWORKS else pytest.mark.sdk) for name in NAMES],
 )
 def test_an_example_shows_what_it_promises(name: str, tmp_path: Path) -> None:
-    """It runs; its spans tell the runs of its script; its process saw the same; at the end stands its scorecard."""
     performed = perform(name, tmp_path)
 
     assert_runs_as_scripted(performed.runs, TRUTHS[name])
@@ -146,7 +145,6 @@ def assert_scorecard(performed: Performance) -> None:
 
 
 def test_every_example_is_described_and_known() -> None:
-    """Each says at its top how it is run, and the tests know what it must show."""
     assert sorted(TRUTHS) == NAMES
     for name in NAMES:
         told = ast.get_docstring(ast.parse((EXAMPLES / name / "agent.py").read_text(encoding="utf-8"))) or ""
@@ -156,7 +154,6 @@ def test_every_example_is_described_and_known() -> None:
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_requirements_hold_hashes_and_no_addresses(name: str) -> None:
-    """What an example installs is pinned, holds what it asks for, and comes from wherever packages come."""
     text = (EXAMPLES / name / "requirements.txt").read_text(encoding="utf-8")
     asked = re.findall(r"^[\w-]+", (EXAMPLES / name / "requirements.in").read_text(encoding="utf-8"), re.MULTILINE)
     entries = re.split(r"\n(?=[A-Za-z])", text)

@@ -54,7 +54,6 @@ def _readings(engine: Engine, key: Any) -> dict[str, float | None]:
 
 
 def by_file(settings: Settings) -> Watch:
-    """What the file of spans gives."""
     engine = Engine(settings, clock=lambda: 0.0, wall=None)
     watch = Watch(engine)
     for batch in read_file(SPANS):

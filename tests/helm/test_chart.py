@@ -95,13 +95,11 @@ def render(run: Run) -> Render:
 
 
 def of_kind(manifests: Sequence[Manifest], kind: str) -> list[Manifest]:
-    """Return the manifests of a kind."""
     return [found for found in manifests if found["kind"] == kind]
 
 
 @EACH
 def test_chart_passes_helms_own_lint(run: Run, values: Values) -> None:
-    """Warnings count as errors."""
     done = run(["lint", "--strict"], values)
 
     assert done.returncode == 0, done.stdout
@@ -110,7 +108,6 @@ def test_chart_passes_helms_own_lint(run: Run, values: Values) -> None:
 @EACH
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
 def test_manifests_satisfy_the_schemas_of_kubernetes(render: Render, values: Values, version: str) -> None:
-    """Unknown fields are errors; the two kinds of the Prometheus Operator have no schema there."""
     for manifest in render(values, version):
         if not manifest["apiVersion"].startswith("monitoring.coreos.com/"):
             kubernetes_validate.validate(dict(manifest), version, strict=True)
@@ -118,7 +115,6 @@ def test_manifests_satisfy_the_schemas_of_kubernetes(render: Render, values: Val
 
 @EACH
 def test_services_and_monitors_select_what_is_there(render: Render, values: Values) -> None:
-    """Every Service selects the pods of one StatefulSet and its ports; a ServiceMonitor scrapes each set once."""
     manifests = render(values)
     pods = {found["metadata"]["name"]: found["spec"]["template"] for found in of_kind(manifests, "StatefulSet")}
     headless = {found["spec"]["serviceName"] for found in of_kind(manifests, "StatefulSet")}
@@ -141,7 +137,6 @@ def test_services_and_monitors_select_what_is_there(render: Render, values: Valu
 
 @EACH
 def test_pods_are_hardened_and_bounded(render: Render, values: Values) -> None:
-    """As the image allows: no root, nothing written but to volumes, a limit of memory, no token of the cluster."""
     for found in of_kind(render(values), "StatefulSet"):
         pod = found["spec"]["template"]["spec"]
         [container] = pod["containers"]
@@ -158,7 +153,6 @@ def test_pods_are_hardened_and_bounded(render: Render, values: Values) -> None:
 
 @EACH
 def test_containers_start_with_valid_settings(render: Render, values: Values, tmp_path: Path) -> None:
-    """`serve --check` accepts the file and the environment of each container, with those of the image."""
     manifests = render(values)
     [config] = [found for found in of_kind(manifests, "ConfigMap") if "config.yaml" in found["data"]]
     file = tmp_path / "config.yaml"
@@ -181,7 +175,6 @@ def test_containers_start_with_valid_settings(render: Render, values: Values, tm
 
 
 def test_alerts_and_dashboards_are_those_of_the_package(render: Render) -> None:
-    """The repository holds them once; only the address of the runbooks differs."""
     manifests = render({**PUBLIC, **MONITORED})
     [rule] = of_kind(manifests, "PrometheusRule")
     boards = {
@@ -214,7 +207,6 @@ def test_alerts_and_dashboards_are_those_of_the_package(render: Render) -> None:
     ],
 )
 def test_wrong_values_are_rejected_by_name(run: Run, values: Values, message: str) -> None:
-    """Before anything is installed."""
     done = run(["template", "otel-reliability"], values)
 
     assert done.returncode != 0
@@ -222,7 +214,6 @@ def test_wrong_values_are_rejected_by_name(run: Run, values: Values, message: st
 
 
 def test_every_version_is_that_of_the_package() -> None:
-    """pyproject.toml has it; the chart and the native extension follow."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     of_package, of_native = (
         tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -233,7 +224,6 @@ def test_every_version_is_that_of_the_package() -> None:
 
 
 def test_collector_of_the_operator_is_valid(collector: Collectors) -> None:
-    """The configuration in the OpenTelemetryCollector of docs/guides/kubernetes.md, checked by a Collector."""
     page = (ROOT / "docs" / "guides" / "kubernetes.md").read_text(encoding="utf-8")
     blocks = [yaml.safe_load(block) for language, block in FENCE.findall(page) if language == "yaml"]
     [resource] = [block for block in blocks if block.get("kind") == "OpenTelemetryCollector"]

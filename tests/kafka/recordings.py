@@ -39,13 +39,11 @@ class Copy(NamedTuple):
 
 
 def files() -> list[Path]:
-    """Every recording, judgements after their spans."""
     return sorted((SHARED / "corpora").glob("*/*.jsonl.gz"))
 
 
 @functools.cache
 def recorded(file: Path) -> Recorded:
-    """A file, parsed once."""
     name = file.name.removesuffix(".jsonl.gz").removesuffix(".otlp").removesuffix(".logs")
     spans: list[ExportTraceServiceRequest] = []
     logs: list[ExportLogsServiceRequest] = []
@@ -87,7 +85,6 @@ def moved(trace_id: bytes, number: int) -> bytes:
 
 
 def as_recorded(requests: Requests) -> Requests:
-    """Every request as it was."""
     return requests
 
 
@@ -149,7 +146,6 @@ def _cut(requests: Requests, size: int) -> Iterator[ExportTraceServiceRequest]:
 
 
 def _parsed(kind: Any, request: Any) -> Any:
-    """A copy that may be changed."""
     found = kind()
     found.CopyFrom(request)
     return found

@@ -1,5 +1,3 @@
-"""The agents of a partition: what is kept of them, and what becomes of it."""
-
 from __future__ import annotations
 
 import math
@@ -23,13 +21,11 @@ SETTINGS = Settings(hash_key="00" * 16)
 
 
 def told(number: int, change: RunChange, agent: str = "support") -> Outgoing:
-    """A record of a run."""
     made = run(["search", "book"][: 1 + number % 2], number)._replace(key=AgentKey("", "shop", "", agent))
     return write(RunRecord(change, made, 10 * number + list(RunChange).index(change)))
 
 
 def take(readings: Readings, *some: Outgoing, now: float = BEGIN) -> None:
-    """Receive records, and commit."""
     for one in some:
         readings.take(one.value, now)
     readings.save()
@@ -43,7 +39,6 @@ def numbers(readings: Readings) -> dict[str, float]:
 
 @pytest.mark.parametrize("seconds", [2.0, 0.25])
 def test_a_take_over_changes_no_number(seconds: float) -> None:
-    """Gauges, counters and histograms go on, whether runs were final by then or not, and however often state is committed."""
     store = MemoryValues()
     undisturbed, readings = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
     for number in range(1, 60):
@@ -59,7 +54,6 @@ def test_a_take_over_changes_no_number(seconds: float) -> None:
 
 
 def test_agents_are_loaded_when_they_are_needed() -> None:
-    """A take-over loads none, nor does a record; time loads one after another, as they were."""
     store = MemoryValues()
     undisturbed, before = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
     names = [f"agent {number}" for number in range(5)]
@@ -92,7 +86,6 @@ def test_large_values_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_runs_that_no_window_needs_are_deleted() -> None:
-    """The store does not grow with the number of runs."""
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 600):
@@ -102,7 +95,6 @@ def test_runs_that_no_window_needs_are_deleted() -> None:
 
 
 def test_an_agent_without_runs_for_a_day_is_let_go() -> None:
-    """With its runs, and its series end."""
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     take(readings, told(1, RunChange.CLOSED), told(1, RunChange.FINAL))
@@ -116,7 +108,6 @@ def test_an_agent_without_runs_for_a_day_is_let_go() -> None:
 
 
 def test_agents_beyond_the_limit_are_counted_together() -> None:
-    """Their runs have counters only; the agents before them go on."""
     readings = Readings(replace(SETTINGS, limits=LimitSettings(agents=1)), MemoryValues(), {})
     take(readings, told(1, RunChange.CLOSED), told(2, RunChange.CLOSED, "another"), told(3, RunChange.CLOSED))
 
@@ -124,7 +115,6 @@ def test_agents_beyond_the_limit_are_counted_together() -> None:
 
 
 def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is no record is refused with nothing received."""
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 10):

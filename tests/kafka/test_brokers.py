@@ -1,5 +1,3 @@
-"""What is said of trouble with the brokers: the cause, not what came of it."""
-
 from __future__ import annotations
 
 from itertools import pairwise
@@ -10,7 +8,6 @@ from otel_reliability.kafka.brokers import KafkaError, KafkaException, explain
 
 
 def broken() -> Exception:
-    """An abort that failed."""
     return KafkaException(KafkaError(KafkaError.INVALID_TXN_STATE, "an abort that failed"))
 
 
@@ -22,7 +19,6 @@ def raised(*errors: Exception) -> Exception:
 
 
 def test_a_right_that_lacks_is_told_whatever_came_of_it() -> None:
-    """A transaction that is not permitted breaks, and clearing it away fails too."""
     denied = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no right to write"))
     reason, what = explain(raised(denied, ValueError("in between"), broken()))
 
@@ -40,7 +36,6 @@ def test_a_right_that_lacks_is_told_whatever_came_of_it() -> None:
     ],
 )
 def test_every_other_trouble_has_its_word(error: Exception, reason: str, part: str) -> None:
-    """That of the brokers, and that of our own code."""
     word, what = explain(error)
 
     assert word == reason

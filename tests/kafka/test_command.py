@@ -7,7 +7,6 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from otel_reliability.cli.app import app
-from otel_reliability.service.config_file import load_config
 
 FILE = """
 hash_key: 00112233445566778899aabbccddeeff
@@ -19,7 +18,6 @@ kafka:
 
 
 def test_serve_check_says_what_workers_would_do(tmp_path: Path) -> None:
-    """Which topics, which groups, which guarantee; and nothing of what the client library is told."""
     (tmp_path / "workers.yaml").write_text(FILE)
     done = CliRunner().invoke(app, ["serve", "--check", "--config", str(tmp_path / "workers.yaml")])
 
@@ -30,7 +28,6 @@ def test_serve_check_says_what_workers_would_do(tmp_path: Path) -> None:
 
 
 def test_serve_check_says_why_no_worker_would_start(tmp_path: Path) -> None:
-    """A key that is not shared, and a setting that there is not."""
     (tmp_path / "workers.yaml").write_text(FILE.replace("hash_key", "#"))
     keyless = CliRunner().invoke(app, ["serve", "--check", "--config", str(tmp_path / "workers.yaml")])
     (tmp_path / "workers.yaml").write_text(FILE.replace("logs:", "log:"))
@@ -39,15 +36,6 @@ def test_serve_check_says_why_no_worker_would_start(tmp_path: Path) -> None:
     assert (keyless.exit_code, misspelt.exit_code) == (2, 2)
     assert "hash_key: None is not a key that all workers share" in keyless.output
     assert "kafka.log: 'log' is not a setting; the nearest is logs" in misspelt.output
-
-
-def test_settings_come_from_the_file_over_it_the_environment_over_that_flags(tmp_path: Path) -> None:
-    """As those of the service do."""
-    (tmp_path / "workers.yaml").write_text(FILE)
-    env = {"OTEL_RELIABILITY_KAFKA_LOGS": "other_logs", "OTEL_RELIABILITY_KAFKA_TICK": "2s"}
-    found = load_config(tmp_path / "workers.yaml", env, {"kafka": {"tick": "500ms"}}).kafka
-
-    assert (found.brokers, found.logs, found.tick) == ("one:9092, two:9092", "other_logs", 0.5)
 
 
 def test_a_transaction_lasts_longer_than_from_one_commit_to_the_next(tmp_path: Path) -> None:

@@ -29,13 +29,11 @@ def config_of(worker: str) -> Config:
 
 
 def topics() -> dict[str, int]:
-    """The topics that are made, with their partitions."""
     (script,) = SERVICES["topics"]["command"]
     return {name: int(number) for name, number in re.findall(r"^\s*make (\w+) (\d+) \d+$", script, re.MULTILINE)}
 
 
 def test_workers_find_their_settings_and_their_topics() -> None:
-    """Every topic that either stage or a Collector names is made, spans and judgements with as many partitions."""
     made = topics()
     for worker, kind in (("assemble", AssembleStage), ("aggregate", AggregateStage)):
         config = config_of(worker)
@@ -50,7 +48,6 @@ def test_workers_find_their_settings_and_their_topics() -> None:
 
 
 def test_prometheus_scrapes_what_there_is() -> None:
-    """The Collector that reads the readings, and every worker."""
     config: Any = yaml.safe_load((DOCKER / "prometheus" / "kafka.yml").read_text())
     agents, workers = config["scrape_configs"]
     ((target,),) = [one["targets"] for one in agents["static_configs"]]

@@ -38,7 +38,6 @@ def told(folder: Path) -> dict[str, set[str]]:
 
 
 def test_every_question_about_workers_is_one_that_they_answer(tmp_path: Path) -> None:
-    """By name, and by the labels that it is told apart by."""
     known = told(tmp_path)
     asked = [one.expr for one in questions() if ASKED.search(one.expr)]
     asked += [alert.value for alert in ALERTS if ASKED.search(alert.value)]

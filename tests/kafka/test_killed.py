@@ -133,7 +133,6 @@ def test_thirty_kills_while_workers_come_and_go_and_the_broker_is_restarted(kafk
 def test_a_worker_that_is_a_million_spans_behind_catches_up_and_says_how_far_it_is(
     kafka: Kafkas, workers: Workers
 ) -> None:
-    """The lag falls from what waits to nothing, from look to look, and every run is told."""
     broker = kafka()
     topics_of(broker)
     body, runs = traces_protobuf(run_of(1, TOOLS * 3)), 100_000

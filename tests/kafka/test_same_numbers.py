@@ -66,7 +66,6 @@ def to_kafka(broker: Kafka, batch: int = 64, times: int = 1, out: Path | None = 
 def test_two_workers_a_stage_tell_what_one_process_tells(
     kafka: Kafkas, collector: Collectors, workers: Workers
 ) -> None:
-    """A capture and a benchmark, sent twice: each run once, as it is; every gauge and counter with its value."""
     files = [
         shared("corpora/captured/langgraph-openinference.jsonl.gz"),
         shared("corpora/taubench/gpt-4o_airline_4trials.otlp.jsonl.gz"),
@@ -161,7 +160,6 @@ def test_every_recording_tells_the_same_however_it_comes(
 
 
 def runs(recordings: Sequence[Path]) -> list[dict[str, Any]]:
-    """What `otel-reliability runs` prints."""
     command = [sys.executable, "-m", "otel_reliability.cli", "runs", "-q", *map(str, recordings)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, env={**os.environ})
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -173,13 +171,11 @@ def comparable(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def agent_of(labels: Labels) -> tuple[str | None, str | None]:
-    """Whose a series is."""
     named = dict(labels)
     return named.get("service_name"), named.get("gen_ai_agent_name")
 
 
 def shown(aggregates: Sequence[Worker]) -> Numbers:
-    """What workers show of agents, by name and labels."""
     texts = [prometheus_numbers(worker.numbers()) for worker in aggregates]
     return {
         (name, own(dict(labels))): value

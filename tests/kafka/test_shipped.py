@@ -27,7 +27,6 @@ TOPICS = {"spans": "otlp_spans", "logs": "otlp_logs", "readings": "otel_reliabil
 def test_they_carry_spans_and_judgements_in_and_numbers_out(
     kafka: Kafkas, collector: Collectors, workers: Workers
 ) -> None:
-    """Runs through the one file, with a judgement that comes as a log event; what the workers tell of them through the other."""
     broker = kafka()
     topics_of(broker, names=(*TOPICS.values(), RUNS, DEAD))
     first = workers("assemble", broker, settings={"kafka": TOPICS})

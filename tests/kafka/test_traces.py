@@ -1,12 +1,9 @@
-"""The traces of a partition: when they are told, what is kept of them, and what cannot be joined."""
-
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.kafka.traces import Traces
-from otel_reliability.model.run import RunChange
 from otel_reliability.model.span import AgentSpan, Evaluation, Notes
 from otel_reliability.testing import agent, model, tool, trace_id
 from tests.kafka.streams import Assembling, MemoryValues
@@ -16,7 +13,6 @@ RUN = (tool(2, 1, "search"), agent(1))
 
 
 def changes(stage: Assembling) -> list[str]:
-    """What was told, in order."""
     return [one.change.value for one in stage.records]
 
 
@@ -38,7 +34,6 @@ def test_a_run_is_told_when_its_root_has_arrived_and_final_when_it_can_change_no
 
 
 def test_a_run_whose_root_never_comes_is_told_when_it_is_idle() -> None:
-    """By ticks alone: no other message comes."""
     stage = Assembling(SETTINGS)
     stage.take([RUN[0]])
     stage.pass_time(10.0)
@@ -49,22 +44,7 @@ def test_a_run_whose_root_never_comes_is_told_when_it_is_idle() -> None:
     assert stage.records[0].run.incomplete
 
 
-def test_a_run_that_becomes_part_of_another_is_withdrawn_from_its_agent() -> None:
-    """The record goes to the key that it was told under."""
-    stage = Assembling(SETTINGS)
-    stage.take([agent(2, 1, "inner")])
-    stage.pass_time(25.0)
-    stage.take([agent(1, None, "outer")])
-    stage.pass_time(100.0)
-
-    inner = [one for one in stage.records if one.run.key.agent == "inner"]
-    assert inner[0].change is RunChange.CLOSED
-    assert inner[0].revision < max(one.revision for one in stage.records)
-    assert {one.run.key.agent for one in stage.records if one.change is RunChange.FINAL} >= {"outer"}
-
-
 def test_a_run_that_changes_its_agent_is_withdrawn_from_the_old_one() -> None:
-    """And told to the new one, later."""
     stage = Assembling(SETTINGS)
     stage.take([agent(1, None, "first")])
     stage.pass_time(5.0)
@@ -109,7 +89,6 @@ def test_what_crosses_traces_is_counted() -> None:
 
 
 def test_a_damaged_part_costs_what_it_held() -> None:
-    """The rest of its trace is told, and it is counted."""
     stage = Assembling(SETTINGS, partitions=1)
     stage.take([RUN[0]])
     stage.take([RUN[1]])
@@ -125,7 +104,6 @@ def test_a_damaged_part_costs_what_it_held() -> None:
 
 
 def test_a_trace_of_a_hundred_thousand_spans_ends_at_the_limit() -> None:
-    """It is told at `span_limit`, the rest is refused by that name, and the partition goes on."""
     small = replace(SETTINGS, limits=replace(SETTINGS.limits, span_limit=100))
     stage = Assembling(small, partitions=1)
     stage.take([agent(1)])

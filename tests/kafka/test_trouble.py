@@ -1,5 +1,3 @@
-"""What cannot be used, and what is not there: each is told once, counted, and costs nothing else."""
-
 from __future__ import annotations
 
 import importlib
@@ -29,13 +27,11 @@ CALL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
 
 
 def reasons(worker: Worker) -> dict[str, str]:
-    """Why a worker is not ready."""
     found: Any = json.loads(worker.get("/readyz").body)
     return found["reasons"]
 
 
 def test_what_cannot_be_used_is_laid_aside(kafka: Kafkas, workers: Workers) -> None:
-    """Garbage in either topic goes to the dead letters with its reason; what is behind it is read; wrong keys are counted."""
     broker = kafka()
     topics_of(broker, partitions=1)
     first, second = workers("assemble", broker), workers("aggregate", broker)
@@ -101,7 +97,6 @@ def test_what_is_not_there_yet_is_told_and_waited_for(away: float, kafka: Kafkas
 
 
 def test_what_does_not_heal_ends_the_process(kafka: Kafkas, workers: Workers) -> None:
-    """Topics of different numbers of partitions, and options that the client library does not know: exit code 2, and why."""
     broker = kafka()
     topics_of(broker, partitions=2)
     topics_of(broker, partitions=3, names=[LOGS])
@@ -116,7 +111,6 @@ def test_what_does_not_heal_ends_the_process(kafka: Kafkas, workers: Workers) ->
 
 @pytest.mark.soak
 def test_a_worker_too_many_says_so_and_stands_by(kafka: Kafkas, workers: Workers) -> None:
-    """One partition, two workers: one of them has nothing to do, says why, and takes over when the other ends."""
     broker = kafka()
     topics_of(broker, partitions=1)
     pair = [workers("assemble", broker) for _ in range(2)]
@@ -134,7 +128,6 @@ def test_a_worker_too_many_says_so_and_stands_by(kafka: Kafkas, workers: Workers
 
 
 def test_without_a_shared_key_no_worker_starts(workers: Workers) -> None:
-    """Nor without brokers: exit code 2, before anybody is asked."""
     nowhere = f"{HOST}:{free_port()}"
     keyless = workers.unstarted("aggregate", nowhere, settings={"hash_key": None})
     lost = workers.unstarted("assemble", "")
@@ -146,7 +139,6 @@ def test_without_a_shared_key_no_worker_starts(workers: Workers) -> None:
 
 
 def ended(workers: Workers, broker: Kafka, *options: str) -> subprocess.CompletedProcess[str]:
-    """What became of a worker that cannot work."""
     worker = workers.unstarted("assemble", broker.address, *options)
     return subprocess.run(worker.command, capture_output=True, text=True, check=False, timeout=180)
 
@@ -199,7 +191,6 @@ def test_traces_that_are_broken_harm_no_other(kafka: Kafkas, workers: Workers) -
 
 @pytest.mark.soak
 def test_a_worker_ends_though_the_brokers_are_away(kafka: Kafkas, workers: Workers) -> None:
-    """It waits for them to take the last commit, but not for ever, and says that nothing is lost."""
     broker = kafka()
     topics_of(broker, partitions=1)
     worker = workers("assemble", broker)

@@ -34,12 +34,10 @@ def logs(number: int, name: str = "app.log") -> bytes:
 
 
 def key(number: int) -> bytes:
-    """The key of a trace's messages."""
     return trace_id(number).hex().encode()
 
 
 def large(number: int) -> bytes:
-    """A run of some ten kilobytes."""
     return traces_protobuf(one._replace(attributes={**one.attributes, "padding": PADDING}) for one in run_of(number))
 
 

@@ -104,7 +104,6 @@ def workers(tmp_path: Path) -> Iterator[Workers]:
 
 
 def topics_of(broker: Kafka, *, partitions: int = 4, names: Sequence[str] = (SPANS, RUNS, DEAD)) -> None:
-    """Make topics, all at once."""
     admin = cast("Any", importlib.import_module("confluent_kafka.admin"))
     client = admin.AdminClient({"bootstrap.servers": broker.address})
     for made in client.create_topics([admin.NewTopic(name, partitions, 1) for name in names]).values():
@@ -123,8 +122,6 @@ class Sender:
         self._lost: list[str] = []
 
     def send(self, messages: Iterable[Outgoing], topic: str = SPANS) -> None:
-        """Write messages, in the end: brokers that are away get them when they are back."""
-
         def delivered(error: Any, _: Any) -> None:
             if error is not None:
                 self._lost.append(str(error))
@@ -146,7 +143,6 @@ class Sender:
 
 
 def send(broker: Kafka, messages: Iterable[Outgoing], topic: str = SPANS) -> None:
-    """Write messages, and wait until they are written."""
     sender = Sender(broker)
     sender.send(messages, topic)
     sender.flush()

@@ -39,7 +39,6 @@ def all_final(outcome: Outcome) -> None:
 
 
 def all_of(case: Case) -> list[RawSpan | Evaluation]:
-    """All that a case tells."""
     return [*case.everything, *case.evaluations]
 
 
@@ -210,7 +209,6 @@ def limits(data: st.DataObject) -> None:
 
 
 def within_limits(engine: Engine) -> None:
-    """What an engine holds is no more than it may."""
     levels: Iterable[tuple[str, int | None, int]] = ((one.name, one.used, one.limit) for one in engine.limits())
     over: Sequence[tuple[str, int, int]] = [
         (name, used, limit) for name, used, limit in levels if used is not None and used > limit

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -41,61 +44,21 @@ def test_the_generated_telemetry_holds_everything() -> None:
     assert {name: found[name] / number for name in wanted if found[name] < ENOUGH * number} == {}
 
 
-@given(st.data())
-def test_order_and_batches_change_nothing(data: st.DataObject) -> None:
-    """The same spans in any order, in any batches, with any pauses, give the same runs and readings."""
-    laws.order_and_batches(data)
+LAWS = {
+    "order and batches": laws.order_and_batches,
+    "order and batches, parents in circles": partial(laws.order_and_batches, hostile=True),
+    "complete traces": laws.completeness,
+    "complete traces, parents in circles": partial(laws.completeness, hostile=True),
+    "duplicates": laws.duplication,
+    "traces never mix": laws.apart,
+    "files in any order": laws.files,
+    "late spans": laws.lateness,
+    "accounting": laws.accounting,
+    "limits": laws.limits,
+}
 
 
-@given(st.data())
-def test_nor_do_they_where_parents_go_in_circles(data: st.DataObject) -> None:
-    """The same where spans name any other as their parent, themselves among them."""
-    laws.order_and_batches(data, hostile=True)
-
-
-@given(st.data())
-def test_traces_that_are_known_to_be_complete_need_not_wait(data: st.DataObject) -> None:
-    """What closes as soon as nothing more can come is what it is at the end, and every span is accounted for alike."""
-    laws.completeness(data)
-
-
-@given(st.data())
-def test_nor_need_they_where_parents_go_in_circles(data: st.DataObject) -> None:
-    """The same where spans name any other as their parent."""
-    laws.completeness(data, hostile=True)
-
-
-@given(st.data())
-def test_spans_that_come_again_change_nothing(data: st.DataObject) -> None:
-    """A span told twice is a span."""
-    laws.duplication(data)
-
-
-@given(st.data())
-def test_traces_never_mix(data: st.DataObject) -> None:
-    """Two traces give what each gives alone, between one another or one after the other."""
-    laws.apart(data)
-
-
-@given(st.data())
-def test_a_file_may_be_in_any_order(data: st.DataObject) -> None:
-    """Whole files: lines and spans may stand in any order."""
-    laws.files(data)
-
-
-@given(st.data())
-def test_late_spans_open_no_run(data: st.DataObject) -> None:
-    """After `reopen` has passed a span of a final run is counted, no more."""
-    laws.lateness(data)
-
-
-@given(st.data())
-def test_every_span_is_accounted_for(data: st.DataObject) -> None:
-    """Received is the sum of what became of spans."""
-    laws.accounting(data)
-
-
-@given(st.data())
-def test_memory_stays_under_its_limits(data: st.DataObject) -> None:
-    """No limit is ever passed."""
-    laws.limits(data)
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@given(data=st.data())
+def test_law_holds(law: Callable[[st.DataObject], None], data: st.DataObject) -> None:
+    law(data)

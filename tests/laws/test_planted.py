@@ -50,15 +50,26 @@ def assert_caught(law: Law) -> None:
         attempt()
 
 
-def test_spans_left_in_the_order_of_their_arrival(monkeypatch: Plant) -> None:
-    """Building runs from spans as they came is caught."""
-    monkeypatch.setattr(span_tree, "_ORDER", same_for_all)
+@pytest.mark.parametrize(
+    ("place", "step", "left_out", "broken"),
+    [
+        pytest.param(span_tree, "_ORDER", same_for_all, [laws.order_and_batches], id="spans in the order of arrival"),
+        pytest.param(span_tree, "_rank", same_for_all, [laws.order_and_batches], id="the version that came first"),
+        pytest.param(AgentState, "withdraw", does_nothing, [laws.order_and_batches], id="a revised run stays"),
+        pytest.param(ClosedTraces, "put", does_nothing, [laws.duplication, laws.lateness], id="final ids forgotten"),
+        pytest.param(Assembler, "_uncount", does_nothing, [laws.accounting], id="counted at every closing"),
+        pytest.param(Assembler, "_close_heaviest", does_nothing, [laws.limits], id="no limit of open runs"),
+        pytest.param(Assembler, "_forget_oldest", does_nothing, [laws.limits], id="no limit of remembered ids"),
+    ],
+)
+def test_a_step_that_is_left_out(place: Any, step: str, left_out: Any, broken: list[Law], monkeypatch: Plant) -> None:
+    monkeypatch.setattr(place, step, left_out)
 
-    assert_caught(laws.order_and_batches)
+    for law in broken:
+        assert_caught(law)
 
 
 def test_children_that_never_find_their_parent(monkeypatch: Plant) -> None:
-    """Finding only the parents that came before their children is caught."""
     begin = TraceBuffer.__init__
 
     def forgetful(self: TraceBuffer, *rest: Any) -> None:
@@ -79,7 +90,6 @@ def test_children_that_never_find_their_parent(monkeypatch: Plant) -> None:
 
 
 def test_a_closed_run_that_does_not_reopen(monkeypatch: Plant) -> None:
-    """Receiving a late span without building its run again is caught."""
     touch = Buffers.touch
 
     def closed(self: Buffers, buffer: TraceBuffer, now: float) -> None:
@@ -91,22 +101,7 @@ def test_a_closed_run_that_does_not_reopen(monkeypatch: Plant) -> None:
     assert_caught(laws.order_and_batches)
 
 
-def test_the_version_that_came_first(monkeypatch: Plant) -> None:
-    """Keeping whichever version of a span came first is caught."""
-    monkeypatch.setattr(span_tree, "_rank", same_for_all)
-
-    assert_caught(laws.order_and_batches)
-
-
-def test_a_window_that_keeps_what_was_revised(monkeypatch: Plant) -> None:
-    """Not evicting the former version of a run is caught by the readings."""
-    monkeypatch.setattr(AgentState, "withdraw", does_nothing)
-
-    assert_caught(laws.order_and_batches)
-
-
 def test_an_evaluation_that_is_given_once(monkeypatch: Plant) -> None:
-    """Giving evaluations to the runs that are there when they come, and never again, is caught."""
     assembled = Assembler._assembled_as_is
 
     def once(self: Assembler, buffer: TraceBuffer) -> Any:
@@ -120,7 +115,6 @@ def test_an_evaluation_that_is_given_once(monkeypatch: Plant) -> None:
 
 
 def test_a_run_that_is_never_revised(monkeypatch: Plant) -> None:
-    """Emitting a run when it closes, and never again, is caught."""
     emit = Assembler._emit
 
     def once(self: Assembler, buffer: TraceBuffer, built: Assembled, numbers: Iterable[int], *rest: Any) -> None:
@@ -131,16 +125,7 @@ def test_a_run_that_is_never_revised(monkeypatch: Plant) -> None:
     assert_caught(laws.order_and_batches)
 
 
-def test_a_duplicate_taken_for_a_span(monkeypatch: Plant) -> None:
-    """Forgetting the ids of final runs is caught."""
-    monkeypatch.setattr(ClosedTraces, "put", does_nothing)
-
-    assert_caught(laws.duplication)
-    assert_caught(laws.lateness)
-
-
 def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
-    """Finding spans by their span id alone is caught."""
     add = Assembler.add_all
 
     def mixed(self: Assembler, spans: list[AgentSpan], now: float) -> None:
@@ -152,7 +137,6 @@ def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
 
 
 def test_a_child_of_a_final_run_that_begins_another(monkeypatch: Plant) -> None:
-    """Not checking whether what lies above is final is caught."""
     account_of = closed_traces.account_of
 
     def duplicates_only(closed: Any, span: AgentSpan) -> Any:
@@ -166,7 +150,6 @@ def test_a_child_of_a_final_run_that_begins_another(monkeypatch: Plant) -> None:
 
 
 def test_a_span_that_is_not_counted(monkeypatch: Plant) -> None:
-    """Forgetting to account for a span is caught, here for duplicates within a trace."""
     close = Assembler._close
 
     def uncounted(self: Assembler, buffer: TraceBuffer, built: Assembled, reason: CloseReason, now: float) -> None:
@@ -178,25 +161,7 @@ def test_a_span_that_is_not_counted(monkeypatch: Plant) -> None:
     assert_caught(laws.accounting)
 
 
-def test_a_span_that_is_counted_at_every_closing(monkeypatch: Plant) -> None:
-    """Accounting for a run's spans again when it is closed again is caught."""
-    monkeypatch.setattr(Assembler, "_uncount", does_nothing)
-
-    assert_caught(laws.accounting)
-
-
-def test_a_limit_that_is_not_held(monkeypatch: Plant) -> None:
-    """Not holding the limit of open runs, or that of remembered ids, is caught."""
-    with monkeypatch.context() as one:
-        one.setattr(Assembler, "_close_heaviest", does_nothing)
-        assert_caught(laws.limits)
-    with monkeypatch.context() as one:
-        one.setattr(Assembler, "_forget_oldest", does_nothing)
-        assert_caught(laws.limits)
-
-
 def test_a_run_that_is_final_twice(monkeypatch: Plant) -> None:
-    """Counters would record it twice, which is caught."""
     finalize = Assembler._emit_final
 
     def twice(self: Assembler, run: Run) -> None:

@@ -92,19 +92,16 @@ def without_hashes(run: Run) -> Run:
 
 @given(runs(), st.sampled_from(RunChange), TIME)
 def test_a_record_survives_json(one: Run, change: RunChange, when: int) -> None:
-    """Everything that a run holds comes back from the text of its record, but for the hashes of arguments and results."""
     assert read(write(RunRecord(change, one, when))) == RunRecord(change, without_hashes(one), when)
 
 
 @given(runs())
 def test_a_run_survives_the_state(one: Run) -> None:
-    """With its hashes: the state stays where the key of the hashes is."""
     assert unpack_run(pack_run(one)) == one
 
 
 @given(st.binary(max_size=40), st.integers(0, 400))
 def test_changed_bytes_are_noticed(noise: bytes, at: int) -> None:
-    """Bytes that differ from those that were written are damage, never another run."""
     sound = pack_run(run(["search"]))
     changed = sound[: at % len(sound)] + noise + sound[at % len(sound) + len(noise) :]
 
@@ -132,7 +129,6 @@ def test_bytes_without_a_new_field_are_read() -> None:
 
 
 def test_spans_survive_the_state() -> None:
-    """With everything but the attributes of their resources."""
     spans = [
         agent(1, called="a", session=Session(0, "s")),
         tool(2, 1, "search", failed=True),
@@ -147,13 +143,11 @@ def test_spans_survive_the_state() -> None:
 
 
 def span_of(number: int, parent: int, kind: Kind, facts: HandoffFacts | CompressionFacts | None) -> AgentSpan:
-    """Return a span of a kind."""
     notes = Notes(task_id="t", branches=(("route", "a"),))
     return tool(number, parent, "x")._replace(kind=kind, facts=facts, notes=notes, link=(b"t" * 16, b"s" * 8))
 
 
 def test_text_and_numbers_that_no_encoder_sends_are_stored_all_the_same() -> None:
-    """Lone surrogates and integers beyond 64 bits are made valid, and stop nothing."""
     odd = run(["\ud800"], trial=2**70)
     found = unpack_run(pack_run(odd))
 
@@ -163,7 +157,6 @@ def test_text_and_numbers_that_no_encoder_sends_are_stored_all_the_same() -> Non
 
 @pytest.mark.parametrize("field", ["version", "change", "revision", "run"])
 def test_a_field_that_is_missing_is_named(field: str) -> None:
-    """Half a record is none."""
     record = json.loads(write(RunRecord(RunChange.CLOSED, run(), 1)))
     del record[field]
 
@@ -173,7 +166,6 @@ def test_a_field_that_is_missing_is_named(field: str) -> None:
 
 @pytest.mark.parametrize("raw", [None, [], "{", b"\xff", 7])
 def test_what_is_no_object_is_no_record(raw: object) -> None:
-    """It is refused, with the reason."""
     with pytest.raises(BadRecord, match="JSON object"):
         read(raw)
 
@@ -208,7 +200,6 @@ def test_what_is_no_object_is_no_record(raw: object) -> None:
     ],
 )
 def test_a_field_that_cannot_be_is_refused_by_name(field: str, value: object) -> None:
-    """Anybody may have sent it: no wrong type, length or range is accepted, and the message names the field."""
     raw = {**write_run(run(["search"])), field: value}
 
     with pytest.raises(BadRecord, match=f"run.({field}|\\w+ or run.{field}|\\w+ is before)"):
@@ -217,7 +208,6 @@ def test_a_field_that_cannot_be_is_refused_by_name(field: str, value: object) ->
 
 @given(st.data())
 def test_a_damaged_record_is_refused_or_read(data: st.DataObject) -> None:
-    """One field replaced by anything: a run with sound fields, or a refusal."""
     raw = write_run(run(["search"]))
     field = data.draw(st.sampled_from(sorted(raw)))
     raw[field] = data.draw(st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.lists(st.text()))

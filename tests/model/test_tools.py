@@ -1,5 +1,3 @@
-"""The judgement whether a tool changes the world."""
-
 from __future__ import annotations
 
 import pytest
@@ -12,7 +10,6 @@ from otel_reliability.model.tools import DEFAULT_RULES, ToolRules, classified, e
 
 
 def call(name: str, effect: bytes | None = b"1", *, ok: bool = True) -> ToolCall:
-    """A call of this tool."""
     return ToolCall(name, ok, False, False, 0, "agent", 0, 1, None, None, effect, ok and classified(name).effect)
 
 
@@ -30,7 +27,6 @@ def call(name: str, effect: bytes | None = b"1", *, ok: bool = True) -> ToolCall
     ],
 )
 def test_words_are_those_of_the_last_part(name: str, expected: tuple[str, ...]) -> None:
-    """A name is split at its separators and at its changes of case, and only its last part counts."""
     assert words(name) == expected
 
 
@@ -38,7 +34,6 @@ def test_words_are_those_of_the_last_part(name: str, expected: tuple[str, ...]) 
     "name", ["think", "is_open", "has_seat", "count_rows", "checkStatus", "check", "do_web_search", "Grep"]
 )
 def test_names_that_read(name: str) -> None:
-    """A first word of looking, or search, lookup, grep, query anywhere, makes a reading tool."""
     assert is_reading(name)
     assert not classified(name).effect
 
@@ -53,7 +48,6 @@ def test_names_that_change_something(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["transfer_to_human", "handoff_billing", "hand_over", "→billing"])
 def test_handing_the_work_over_changes_nothing(name: str) -> None:
-    """A hand-off is no effect, whichever way it is told."""
     assert classified(name).why == "hands the work over"
 
 
@@ -66,13 +60,11 @@ def test_the_first_rule_that_speaks_decides() -> None:
 
 
 def test_default_rules_are_those_of_the_settings() -> None:
-    """The rules used where nobody configured any are the defaults of `tools`."""
     settings = ToolSettings()
     assert ToolRules(settings.helpers, settings.effects, settings.reads) == DEFAULT_RULES
 
 
 def test_effects_are_the_changing_calls_that_did_not_fail() -> None:
-    """Reads, failed calls and a second identical call leave the set of effects as it is."""
     calls = [
         call("get_order"),
         call("cancel", b"7"),
@@ -85,7 +77,6 @@ def test_effects_are_the_changing_calls_that_did_not_fail() -> None:
 
 @given(st.text())
 def test_the_judgement_is_total(name: str) -> None:
-    """Whatever a tool is called, there is a verdict with a reason."""
     assert classified(name).why
 
 
@@ -93,7 +84,6 @@ def test_the_judgement_is_total(name: str) -> None:
     "name", ["open", "goto", "scroll_down", "scroll_up", "ls", "cd", "cat", "head", "tail", "grep", "pwd"]
 )
 def test_coding_tools_that_only_read(name: str) -> None:
-    """Commands of coding agents; as the first word of a longer name they are something else."""
     assert not classified(name).effect
     assert classified("open_ticket").effect
     assert classified("head_hunt").effect
@@ -117,5 +107,4 @@ def test_coding_tools_that_only_read(name: str) -> None:
     ],
 )
 def test_commands_that_only_read(command: str, reads: bool) -> None:
-    """Every part must be a command that reads, and nothing may be written or substituted."""
     assert only_reads(command) is reads

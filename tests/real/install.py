@@ -177,7 +177,6 @@ def go_flags() -> dict[str, str]:
 
 
 def build_helm(shell: Shell, work: Path, out: Path) -> None:
-    """Compile Helm from its Go module."""
     module = f"helm.sh/helm/v3/cmd/helm@v{shell.component.version}"
     compile_it = ("go", "install", "-trimpath", "-ldflags=-s -w", module)
     env = {**go_flags(), "GOBIN": str(out / "bin")}
@@ -185,7 +184,6 @@ def build_helm(shell: Shell, work: Path, out: Path) -> None:
 
 
 def build_kafka(shell: Shell, work: Path, out: Path) -> None:
-    """Collect the jars of a broker."""
     need("java")
     shutil.copy(HERE / "kafka" / "pom.xml", work)
     goal = ("dependency:copy-dependencies", f"-DoutputDirectory={out / 'lib'}")

@@ -40,7 +40,6 @@ class Written(NamedTuple):
 
 
 def attributes(values: Mapping[str, str | int]) -> list[KeyValue]:
-    """Attributes as OTLP carries them."""
     return [
         KeyValue(key=key, value=AnyValue(int_value=value) if isinstance(value, int) else AnyValue(string_value=value))
         for key, value in values.items()
@@ -92,7 +91,6 @@ def written(path: Path) -> list[Written]:
 
 
 def lines(path: Path) -> Iterator[str]:
-    """The lines of a recording that hold anything."""
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as recording:
         yield from (line for line in recording if line.strip())
 

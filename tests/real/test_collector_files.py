@@ -22,7 +22,6 @@ ATTRIBUTES = {"text": "ü", "list": (1, "two", 2.5, True), "map": {"none": None}
 
 @pytest.mark.parametrize("packing", [{}, {"compression": "zstd"}], ids=["lines", "packed messages"])
 def test_reads_what_the_file_exporter_writes(collector: Collectors, tmp_path: Path, packing: dict[str, str]) -> None:
-    """Spans with every type of value, events, links and flags pass through a Collector's file unchanged."""
     out = tmp_path / "spans"
     running = collector(
         {

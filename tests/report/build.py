@@ -74,19 +74,16 @@ def attempts(task: str, *outcomes: bool, first: int = 1, path: str = "search", a
 
 
 def recorded(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> Recording:
-    """The spans, through a file."""
     recording = Recording(settings)
     recording.read(write_otlp(tmp_path / "spans.jsonl", spans))
     return recording.close()
 
 
 def report(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> ReportView:
-    """The report on these spans."""
     return report_of(recorded(tmp_path, spans, settings), for_people=True)
 
 
 def comparison(tmp_path: Path, before: Iterable[RawSpan], after: Iterable[RawSpan]) -> tuple[ReportView, Baseline]:
-    """The report on the later spans, compared with the earlier ones."""
     earlier = recorded(tmp_path, before)
     found = report_of(recorded(tmp_path, after), earlier=earlier)
     assert found.baseline is not None
@@ -94,7 +91,6 @@ def comparison(tmp_path: Path, before: Iterable[RawSpan], after: Iterable[RawSpa
 
 
 def agent_of(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> AgentView:
-    """The view of the one agent of these spans."""
     [found] = report(tmp_path, spans, settings).agents
     return found
 
@@ -113,7 +109,6 @@ def with_min_runs(number: int) -> Settings:
 
 
 def spoil(path: Path, *lines: str) -> Path:
-    """Append lines to a file."""
     with path.open("a", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
     return path

@@ -15,6 +15,5 @@ SCHEMA: Final[dict[str, Any]] = json.loads(
 
 
 def faults(document: Any) -> Iterator[str]:
-    """Where a document does not follow the schema."""
     validator: Any = Draft202012Validator(SCHEMA)
     return (f"{fault.json_path}: {fault.message}" for fault in validator.iter_errors(document))

@@ -21,13 +21,11 @@ SVG = "{http://www.w3.org/2000/svg}"
     ],
 )
 def test_the_text_is_that_of_the_source(trust: float | None, score: float, text: str) -> None:
-    """All of its examples, and the reliability half alone."""
     assert badge.text(score, trust) == text
     assert json.loads(badge.endpoint(score, trust))["message"] == text
 
 
 def test_the_picture_shows_and_says_the_text() -> None:
-    """Its fields stand side by side without gap, and a screen reader is told the same."""
     picture = fromstring(badge.svg(55, 62, 'my <"agent">'))
     fields = [(float(rect.get("x", 0)), float(rect.get("width", 0))) for rect in picture.iter(f"{SVG}rect")][1:]
 
@@ -42,7 +40,6 @@ def test_the_picture_shows_and_says_the_text() -> None:
 
 
 def test_the_picture_fetches_nothing() -> None:
-    """It may stand in any page: no script, style sheet, font or link."""
     picture = badge.svg(90, 90)
 
     assert "http" not in picture.replace('xmlns="http://www.w3.org/2000/svg"', "")

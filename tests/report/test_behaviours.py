@@ -24,7 +24,6 @@ def random_paths(number: int, seed: int) -> list[str]:
 
 @pytest.mark.parametrize(("number", "seed"), [(20, 1), (40, 1), (60, 1), (100, 1), (100, 3)])
 def test_a_random_agent_is_not_stable_and_flagged(tmp_path: Path, number: int, seed: int) -> None:
-    """Without tasks and limits, at any number of runs."""
     spans = runs(*random_paths(number, seed))
     found = report(tmp_path, spans)
     (agent,) = found.agents
@@ -45,7 +44,6 @@ def test_a_random_agent_is_not_stable_and_flagged(tmp_path: Path, number: int, s
 
 @pytest.mark.parametrize("number", [20, 100])
 def test_a_steady_agent_is_stable_and_predictable(tmp_path: Path, number: int) -> None:
-    """It takes one path of different tools."""
     agent = agent_of(tmp_path, runs(*["find ask book pay"] * number))
 
     assert agent.score is not None
@@ -60,7 +58,6 @@ def test_a_steady_agent_is_stable_and_predictable(tmp_path: Path, number: int) -
     ids=["too few transitions", "one step a run", "one tool"],
 )
 def test_predictability_needs_steps_to_predict(tmp_path: Path, paths: list[str]) -> None:
-    """Without them there is no value and no flag."""
     agent = agent_of(tmp_path, runs(*paths))
 
     assert agent.metrics["step_predictability"].value is None
@@ -90,7 +87,6 @@ def chat(*tokens: int, limit: int | None = 128_000) -> list[RawSpan]:
 
 
 def caveats(agent: AgentView) -> str:
-    """Return what the report warns of."""
     return "; ".join(agent.caveats)
 
 
@@ -112,12 +108,10 @@ def test_a_chat_that_fills_its_context_is_flagged_with_its_turn(tmp_path: Path) 
     ids=["steady", "shrinking", "far from full", "two turns"],
 )
 def test_a_chat_with_room_left_is_not_flagged(tmp_path: Path, tokens: list[int]) -> None:
-    """A trend needs three turns, and a limit that is near."""
     assert "context_growth" not in agent_of(tmp_path, chat(*tokens)).flags
 
 
 def test_a_chat_at_its_limit_is_flagged_with_the_turn_that_reached_it(tmp_path: Path) -> None:
-    """It is full already."""
     agent = agent_of(tmp_path, chat(100_000, 120_000, 130_000, 131_000))
 
     assert agent.metrics["context_turns_left"].value == 0.0
@@ -125,7 +119,6 @@ def test_a_chat_at_its_limit_is_flagged_with_the_turn_that_reached_it(tmp_path: 
 
 
 def test_models_without_a_known_limit_are_named(tmp_path: Path) -> None:
-    """Next to what the missing limit costs, with the setting to paste."""
     agent = agent_of(tmp_path, chat(10_000, 20_000, limit=None))
 
     (gap,) = (gap for gap in agent.missing if gap.missing == "context limits")
@@ -133,7 +126,6 @@ def test_models_without_a_known_limit_are_named(tmp_path: Path) -> None:
 
 
 def test_growth_within_a_run_is_measured_over_its_model_calls(tmp_path: Path) -> None:
-    """The calls of the run's own agent, as shares of the limit of its largest call."""
     spans = run_spans(1, "find find find")
     facts = {"gen_ai.operation.name": "chat", "gen_ai.context.window_size": 100_000}
     for at in range(4):

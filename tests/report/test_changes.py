@@ -1,5 +1,3 @@
-"""What can be said of the agents of recordings, in values, on a terminal and as JSON."""
-
 from __future__ import annotations
 
 import io
@@ -36,13 +34,7 @@ CHANGED = random_units(100) + random_units(40, 1, 101, longer=4)
 """Units of an agent that changes at the 101st."""
 
 
-def verdicts(findings: Sequence[Finding]) -> dict[str, Result]:
-    """The verdicts by agent."""
-    return {finding.key.agent: finding.change.verdict for finding in findings if finding.key is not None}
-
-
 def page(findings: Sequence[Finding], width: int = 300) -> str:
-    """What a terminal shows."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
     changes.render(findings, SETTINGS, console)
     assert isinstance(console.file, io.StringIO)
@@ -50,7 +42,6 @@ def page(findings: Sequence[Finding], width: int = 300) -> str:
 
 
 def test_each_agent_has_a_verdict_of_its_own() -> None:
-    """Changed, unchanged, too short: by key, and only those that were asked for."""
     units = {SUPPORT: CHANGED, REFUNDS: random_units(140, 2), STAGED: random_units(30)}
     findings = detected(units, SETTINGS, {})
     assert [(one.key, one.change.verdict) for one in findings] == [
@@ -65,7 +56,6 @@ def test_each_agent_has_a_verdict_of_its_own() -> None:
 
 
 def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
-    """Of the others it is said that their own first units were the reference."""
     units = {SUPPORT: random_units(40, 5, longer=4), REFUNDS: random_units(140, 2)}
     support, refunds = sorted(
         detected(units, SETTINGS, {SUPPORT: random_units(100)}), key=lambda one: one.change.verdict.value
@@ -91,12 +81,11 @@ def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> Non
 
 
 def test_two_recordings_are_compared_agent_by_agent() -> None:
-    """Those of one recording only have no verdict, whichever it is."""
     before = {SUPPORT: random_units(60), REFUNDS: random_units(60, 1)}
     late = AgentKey("", "other", "", "late")
     after = {SUPPORT: random_units(60, 2, longer=4), late: random_units(60, 3)}
     findings = compared(before, after, SETTINGS)
-    assert verdicts(findings) == {
+    assert {one.key.agent: one.change.verdict for one in findings if one.key is not None} == {
         "support": Result.CHANGED,
         "refunds": Result.NO_RESULT,
         "late": Result.NO_RESULT,
@@ -116,14 +105,12 @@ def test_agents_are_paired_by_key_then_by_name_then_alone() -> None:
 
 
 def test_without_any_agent_there_is_no_verdict() -> None:
-    """Neither of one recording nor of two."""
     for findings in (detected({}, SETTINGS, {}), compared({}, {}, SETTINGS)):
         assert [(one.key, one.change.verdict) for one in findings] == [(None, Result.NO_RESULT)]
         assert "the recording" in page(findings)
 
 
 def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
-    """Who, the sentence, what shows it since then; the rate of false alarms, and what nothing can be told of."""
     shown = page(detected({SUPPORT: CHANGED, REFUNDS: random_units(140, 2)}, SETTINGS, {}))
     lines = shown.splitlines()
     assert lines[0] == "● support  acme / shop · prod"
@@ -136,7 +123,6 @@ def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
 
 
 def test_the_page_on_two_recordings_says_who_was_compared() -> None:
-    """With the sizes, and the chance of a false word."""
     shown = page(compared({REFUNDS: random_units(60)}, {SUPPORT: random_units(50, 1)}, SETTINGS))
     assert "✓ support (before: refunds)" in shown
     assert "60 units before, 50 after" in shown
@@ -146,7 +132,6 @@ def test_the_page_on_two_recordings_says_who_was_compared() -> None:
 
 
 def test_a_name_cannot_command_the_terminal() -> None:
-    """Control characters of a tool's or an agent's name are not passed on."""
     evil = "\x1b[2Jevil"
     units = [unit._replace(path=(evil,)) for unit in random_units(60, 3)]
     shown = page(
@@ -157,7 +142,6 @@ def test_a_name_cannot_command_the_terminal() -> None:
 
 
 def test_json_has_the_numbers_behind_the_sentence() -> None:
-    """Of one recording the alarms, of two the tests."""
     document = changes.document(detected({SUPPORT: CHANGED}, SETTINGS, {}), SETTINGS)
     (agent,) = document["agents"]
     signal = agent["alarms"][0]["signals"][0]

@@ -11,18 +11,15 @@ WILD = runs(*["search reply", "reply", "ask search", "ask"] * 3)
 
 
 def compared(tmp_path: Path, before: list[RawSpan], after: list[RawSpan]) -> Baseline:
-    """Two recordings compared."""
     return comparison(tmp_path, before, after)[1]
 
 
 def changes(baseline: Baseline) -> dict[str, Compared]:
-    """The numbers of the one agent."""
     [agent] = baseline.agents
     return dict(agent.metrics)
 
 
 def test_each_number_changes_for_better_or_worse_by_its_own_direction(tmp_path: Path) -> None:
-    """Entropy that grows is worse, similarity that grows is better."""
     found = changes(compared(tmp_path, STEADY, WILD))
 
     assert found["path_entropy"].verdict == "worse"
@@ -33,13 +30,11 @@ def test_each_number_changes_for_better_or_worse_by_its_own_direction(tmp_path: 
 
 
 def test_a_change_is_weighed_against_chance(tmp_path: Path) -> None:
-    """Twelve runs of one behaviour against twelve of another differ clearly; a recording does not differ from itself."""
     assert changes(compared(tmp_path, STEADY, WILD))["path_entropy"].more_than_chance is True
     assert all(change.more_than_chance is not True for change in changes(compared(tmp_path, WILD, WILD)).values())
 
 
 def test_evidence_that_one_side_lacks_is_neither_better_nor_worse(tmp_path: Path) -> None:
-    """It was gained, or lost."""
     judged = attempts("t", True, True)
 
     assert changes(compared(tmp_path, STEADY, judged))["pass_hat_k"].verdict == "gained"
@@ -47,7 +42,6 @@ def test_evidence_that_one_side_lacks_is_neither_better_nor_worse(tmp_path: Path
 
 
 def test_agents_of_one_side_are_named(tmp_path: Path) -> None:
-    """They are compared with nobody."""
     before, after = [*STEADY, *runs("a", first=50, agent="old")], [*STEADY, *runs("a", first=50, agent="new")]
     found, baseline = comparison(tmp_path, before, after)
 
@@ -58,7 +52,6 @@ def test_agents_of_one_side_are_named(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_both_badges_and_what_moved(tmp_path: Path) -> None:
-    """What stayed is counted."""
     page = printed(comparison(tmp_path, STEADY, WILD)[0])
 
     assert "🟢 STABLE 100/100  →  🟡 VARIABLE 67/100" in page

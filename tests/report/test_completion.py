@@ -100,7 +100,6 @@ def _apart(path: Path) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("capture", CAPTURES or [NONE_HERE], ids=lambda path: path.name.partition(".jsonl")[0])
 def test_captures_tell_the_same(tmp_path: Path, capture: Path) -> None:
-    """As they are; and with a line for each span, in any order, in two files, some of them twice."""
     logs = capture.with_name(capture.name.replace(".jsonl", ".logs.jsonl"))
     files = [capture, logs] if logs.exists() else [capture]
     expected = _held(files)
@@ -123,7 +122,6 @@ def test_captures_tell_the_same(tmp_path: Path, capture: Path) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=40)
 @given(st.data())
 def test_no_telemetry_tells_anything_else(tmp_path: Path, data: st.DataObject) -> None:
-    """Nesting, orphans, hops from trace to trace, other versions of spans, judgements of spans, traces and responses."""
     case = data.draw(cases(hostile=data.draw(st.booleans())))
     spans: list[RawSpan] = data.draw(st.permutations(case.everything)) if case.everything else []
     cut = data.draw(st.integers(0, len(spans)))
@@ -135,7 +133,6 @@ def test_no_telemetry_tells_anything_else(tmp_path: Path, data: st.DataObject) -
 
 
 def test_runs_are_told_of_when_nothing_more_of_them_can_come(tmp_path: Path) -> None:
-    """Runs that lie one after the other are not held to the end of the recording."""
     path = write_otlp(tmp_path / "spans.jsonl", runs(*["search reply"] * 9), batch=1)
 
     assert _told_before_the_end([path]) == 8
@@ -143,7 +140,6 @@ def test_runs_are_told_of_when_nothing_more_of_them_can_come(tmp_path: Path) -> 
 
 
 def test_a_pipe_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be read twice is read as ever, whatever lies beside it."""
     path = write_otlp(tmp_path / "spans.jsonl", runs(*["search reply"] * 9), batch=1)
     other = write_otlp(tmp_path / "others.jsonl", runs(*["search"] * 3, first=20), batch=1)
     expected = _held([path, other])
@@ -154,7 +150,6 @@ def test_a_pipe_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_work_of_one_key_in_several_traces_is_one_run(tmp_path: Path) -> None:
-    """The traces that a key joins wait for one another."""
     loose = [
         span(n, trace=n, start=n, attributes={"gen_ai.operation.name": "chat", "job": f"job {n % 3}"})
         for n in range(1, 10)
@@ -166,7 +161,6 @@ def test_work_of_one_key_in_several_traces_is_one_run(tmp_path: Path) -> None:
 
 
 def test_a_link_to_a_trace_that_was_whole_finds_it(tmp_path: Path) -> None:
-    """A messaging hop names the trace that it goes on from, before or after anything else of that trace."""
     said = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"}
     called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "t"}
     root, sent = span(1, trace=1, end=9, attributes=said), span(2, 1, trace=1, name="send")
@@ -192,7 +186,6 @@ def test_a_judgement_of_a_response_finds_its_run(tmp_path: Path) -> None:
 
 
 def test_a_file_that_grows_is_read_as_it_was_found(tmp_path: Path) -> None:
-    """What is written to it while it is read belongs to the next recording of it."""
     path = write_otlp(tmp_path / "spans.jsonl", runs(*["search reply"] * 3), batch=1)
     expected = _held([path])
 

@@ -120,12 +120,10 @@ def _copilot(number: int) -> list[RawSpan]:
 
 
 def reported(tmp_path: Path, lines: Sequence[str]) -> ReportView:
-    """The report on these lines."""
     return report_of(recorded(tmp_path, lines), for_people=True)
 
 
 def recorded(tmp_path: Path, lines: Sequence[str]) -> Recording:
-    """A recording of these lines."""
     file = tmp_path / "events.jsonl"
     file.write_text("\n".join(lines), "utf-8")
     recording = Recording(REPORT_SETTINGS)
@@ -135,7 +133,6 @@ def recorded(tmp_path: Path, lines: Sequence[str]) -> Recording:
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_behaviour_before_and_after_compressions_is_compared(tmp_path: Path, agent: str) -> None:
-    """In every format; the order of the lines, and lines that come twice, change nothing."""
     of = AGENTS[agent]
     lines = [each for n in range(8) for each in session(of, n, [True] * 6, [True, False, True, False])]
     lines += [event(of, 9, 0, "prompt"), *calls(of, 9, 1, [True]), event(of, 9, 99, "model")]
@@ -166,7 +163,6 @@ def test_behaviour_before_and_after_compressions_is_compared(tmp_path: Path, age
 
 
 def test_compressions_of_copilot_are_compared(tmp_path: Path) -> None:
-    """Events of spans; a failed one is counted apart and divides nothing."""
     spans = [each for number in range(1, 7) for each in _copilot(number)]
     recording = Recording(REPORT_SETTINGS)
     file = tmp_path / "spans.jsonl"
@@ -180,7 +176,6 @@ def test_compressions_of_copilot_are_compared(tmp_path: Path) -> None:
 
 
 def test_few_runs_are_not_compared(tmp_path: Path) -> None:
-    """Their compressions are counted all the same."""
     of = AGENTS["claude-code"]
     lines = [each for n in range(4) for each in session(of, n, [True], [False])]
     [view] = reported(tmp_path, lines).agents
@@ -192,7 +187,6 @@ def test_few_runs_are_not_compared(tmp_path: Path) -> None:
 
 
 def test_compression_between_two_runs_compares_them(tmp_path: Path) -> None:
-    """The run before it in its session with the run after it."""
     of = AGENTS["claude-code"]
     lines: list[str] = []
     for n in range(6):
@@ -208,7 +202,6 @@ def test_compression_between_two_runs_compares_them(tmp_path: Path) -> None:
 
 
 def test_agent_without_compressions_has_no_word_of_them(tmp_path: Path) -> None:
-    """Neither in JSON nor in sentences."""
     of = AGENTS["claude-code"]
     found = reported(tmp_path, [event(of, 0, 0, "prompt"), *calls(of, 0, 1, [True])])
 
@@ -216,7 +209,6 @@ def test_agent_without_compressions_has_no_word_of_them(tmp_path: Path) -> None:
 
 
 def test_compression_is_step_of_run(tmp_path: Path) -> None:
-    """On the page of a run and in its JSON, at its place among the calls."""
     [view] = reported(tmp_path, session(AGENTS["gemini-cli"], 1, [True], [True])).agents
     [run] = view.recent
 

@@ -27,7 +27,6 @@ def model_calls(*traces: int, tokens: int = 900, model: str = "house-1") -> list
 def test_no_page_calls_an_agent_predictable_above_its_change(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In every format."""
     spans = [*runs(*["look reply"] * 80), *runs(*["look reply ask"] * 80, first=81)]
     path = write_otlp(tmp_path / "changed.jsonl", spans)
     for form in ("terminal", "markdown", "html"):
@@ -38,7 +37,6 @@ def test_no_page_calls_an_agent_predictable_above_its_change(
 
 
 def test_prices_are_advised_only_where_they_are_not_installed(tmp_path: Path) -> None:
-    """The remedy for an unknown limit."""
     [gap] = [
         gap for gap in agent_of(tmp_path, [*runs("a"), *model_calls(1)]).missing if gap.missing == "context limits"
     ]
@@ -47,7 +45,6 @@ def test_prices_are_advised_only_where_they_are_not_installed(tmp_path: Path) ->
 
 
 def test_only_the_limit_is_called_unknown_where_tokens_are_known(tmp_path: Path) -> None:
-    """The reading and the missing data name the same."""
     agent = agent_of(tmp_path, [*runs("a", "a"), *model_calls(1, 2)])
 
     assert "tokens" not in [gap.missing for gap in agent.missing]
@@ -66,7 +63,6 @@ def test_every_page_names_one_length_of_the_baseline(tmp_path: Path, capsys: pyt
 
 
 def test_an_interval_that_bounds_nothing_is_not_shown_as_one(tmp_path: Path) -> None:
-    """Few runs that differ in all respects."""
     spans = [*runs("a", "b c", "c d e e", "d", "f f f f", failed="f"), *runs("a b", first=6, failed="a")]
     agent = agent_of(tmp_path, spans)
     page = printed(report(tmp_path, spans))
@@ -80,7 +76,6 @@ def test_an_interval_that_bounds_nothing_is_not_shown_as_one(tmp_path: Path) -> 
 
 
 def test_full_coverage_is_not_mentioned(tmp_path: Path) -> None:
-    """Below it, the points assessed stand next to the score in every format."""
     calls = [
         each._replace(attributes={**each.attributes, "reliability.context_limit": 9_000}) for each in model_calls(1, 2)
     ]
@@ -93,7 +88,6 @@ def test_full_coverage_is_not_mentioned(tmp_path: Path) -> None:
 def test_every_format_has_the_coverage_next_to_the_score(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
-    """60 of 100 points without tasks and limits."""
     path = write_otlp(tmp_path / "spans.jsonl", runs("a", "a", "a"))
     page = call(capsys, "report", path, "--format", form).out
 

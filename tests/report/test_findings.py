@@ -1,5 +1,3 @@
-"""Findings in words: the caveats, the reasons and the missing data of an agent."""
-
 from __future__ import annotations
 
 import inspect
@@ -26,12 +24,10 @@ def sampled(number: int, state: str) -> list[RawSpan]:
 
 
 def test_a_plain_recording_needs_no_caveat(tmp_path: Path) -> None:
-    """Nothing is said where nothing limits the numbers."""
     assert agent_of(tmp_path, runs("a", "a")).caveats == []
 
 
 def test_a_sample_is_called_one(tmp_path: Path) -> None:
-    """It stands for more runs than there are; at mixed rates it is worth fewer."""
     half, whole = "ot=th:8", ""
 
     assert agent_of(tmp_path, [*sampled(1, half), *sampled(2, half)]).caveats == [
@@ -44,7 +40,6 @@ def test_a_sample_is_called_one(tmp_path: Path) -> None:
 
 
 def test_runs_that_were_left_out_are_counted(tmp_path: Path) -> None:
-    """Because of a window, or of the limit of a report."""
     few = for_report(REPORT_SETTINGS, WindowSettings(last=2))
     limit = replace(REPORT_SETTINGS, limits=LimitSettings(rows=2))
 
@@ -55,8 +50,10 @@ def test_runs_that_were_left_out_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_warning_of_several_numbers_is_said_once(tmp_path: Path) -> None:
-    """Arguments that are unknown limit what is said of retries and of loops."""
-    bare = [each._replace(attributes=_without_arguments(each)) for each in runs("a a", "a")]
+    bare = [
+        each._replace(attributes={key: value for key, value in each.attributes.items() if "arguments" not in key})
+        for each in runs("a a", "a")
+    ]
 
     assert agent_of(tmp_path, bare).caveats == [
         (
@@ -67,12 +64,7 @@ def test_a_warning_of_several_numbers_is_said_once(tmp_path: Path) -> None:
     ]
 
 
-def _without_arguments(span: RawSpan) -> dict[str, object]:
-    return {key: value for key, value in span.attributes.items() if "arguments" not in key}
-
-
 def test_a_limit_that_was_hit_is_a_note(tmp_path: Path) -> None:
-    """Of agents, and of tasks."""
     crowded = for_report(replace(REPORT_SETTINGS, limits=LimitSettings(agents=1, tasks=1)))
     spans = [*runs("a", task="one"), *runs("a", first=2, task="two"), *runs("a", first=3, agent="other")]
 
@@ -86,17 +78,14 @@ def test_a_limit_that_was_hit_is_a_note(tmp_path: Path) -> None:
 
 
 def reasons(tmp_path: Path, spans: list[RawSpan]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Title → sentence and details."""
     return {one.title: (one.sentence, one.details) for one in agent_of(tmp_path, spans).findings.reasons}
 
 
 def test_nothing_is_told_of_what_costs_nothing(tmp_path: Path) -> None:
-    """A stable agent needs no reasons."""
     assert reasons(tmp_path, runs("a", "a")) == {}
 
 
 def test_reasons_stand_by_what_they_cost(tmp_path: Path) -> None:
-    """The dearest first; what costs no points comes after."""
     spans = [*runs("f f f f", failed="f"), *runs("a b", "a", "a b", "a b", first=2)]
     points = [reason.points for reason in agent_of(tmp_path, spans).findings.reasons]
 
@@ -106,7 +95,6 @@ def test_reasons_stand_by_what_they_cost(tmp_path: Path) -> None:
 
 
 def test_without_rare_tools_the_unevenly_used_are_named(tmp_path: Path) -> None:
-    """Those that about half of the runs use explain most."""
     sentence, details = reasons(tmp_path, runs("a b", "a", "a c", "a b c", "a"))["Tool variance"]
 
     assert sentence == "No tool is rare; the 3 tools are combined differently from run to run."
@@ -114,14 +102,12 @@ def test_without_rare_tools_the_unevenly_used_are_named(tmp_path: Path) -> None:
 
 
 def test_long_lists_are_cut_and_counted(tmp_path: Path) -> None:
-    """Three details, and how many more there are."""
     spans = [each for task in range(6) for each in runs("a", "b", first=2 * task + 1, task=f"t{task}")]
 
     assert reasons(tmp_path, spans)["Path entropy"][1][-1] == "and 3 more tasks"
 
 
 def test_retries_are_told_with_what_they_cost(tmp_path: Path) -> None:
-    """Time, and the tokens of the model calls that asked for them."""
     call = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 1200, "gen_ai.usage.output_tokens": 34}
     asking = span(9, 1, start=100.0, end=100.6, attributes=call)
     [detail] = reasons(tmp_path, [*runs("f f f f", "a", failed="f"), asking])["Retry explosion"][1]
@@ -130,7 +116,6 @@ def test_retries_are_told_with_what_they_cost(tmp_path: Path) -> None:
 
 
 def test_wasted_tokens_and_money_are_totalled(tmp_path: Path) -> None:
-    """Of retries and of repeated calls, over the window; money where the cost of runs is known."""
     call = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 600, "gen_ai.usage.output_tokens": 400}
     asking = [span(90 + at, 1, start=100.0 + at, end=100.1 + at, attributes=call) for at in range(3)]
     spans = [
@@ -150,7 +135,6 @@ def test_wasted_tokens_and_money_are_totalled(tmp_path: Path) -> None:
 
 
 def test_odd_runs_are_told_with_their_task(tmp_path: Path) -> None:
-    """The one that took another way, and the one that did nothing."""
     _, details = reasons(tmp_path, runs("a b", "a b", "a b", "x y z", "", task="t"))["Runs unlike the others"]
 
     assert details[:2] == (
@@ -160,9 +144,11 @@ def test_odd_runs_are_told_with_their_task(tmp_path: Path) -> None:
 
 
 def test_tasks_that_end_in_different_changes_are_told_without_arguments(tmp_path: Path) -> None:
-    """Calls of one tool with different arguments are counted, not shown."""
     paid = runs("pay", task="t")
-    paid += [_with(each, '{"cents": 1250}') for each in runs("pay", first=2, task="t")]
+    paid += [
+        each._replace(attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"cents": 1250}'})
+        for each in runs("pay", first=2, task="t")
+    ]
     spans = [*paid, *runs("look", first=3, task="t", success=False)]
 
     assert reasons(tmp_path, spans)["Changes to the world"][1] == (
@@ -170,15 +156,10 @@ def test_tasks_that_end_in_different_changes_are_told_without_arguments(tmp_path
     )
 
 
-def _with(each: RawSpan, arguments: str) -> RawSpan:
-    return each._replace(attributes={**each.attributes, "gen_ai.tool.call.arguments": arguments})
-
-
 # --- Missing data -----------------------------------------------------------------------------------------------------
 
 
 def gaps(tmp_path: Path, spans: list[RawSpan]) -> dict[str, Gap]:
-    """What is missing, by what it is."""
     return {gap.missing: gap for gap in agent_of(tmp_path, spans).missing}
 
 
@@ -196,7 +177,6 @@ def test_what_is_missing_is_counted_among_those_that_could_have_it(tmp_path: Pat
 
 
 def test_evidence_that_is_there_is_no_gap(tmp_path: Path) -> None:
-    """Nobody is asked for what was sent."""
     notes: dict[str, Any] = {"reliability.run.confidence": 0.9, "reliability.violations": []}
     spans = runs("a", "a", task="t", success=True, session="s", notes=notes)
     spans += runs("a", first=3, task="t", success=True, session="s", notes={**notes, "reliability.condition": "fault"})
@@ -205,7 +185,6 @@ def test_evidence_that_is_there_is_no_gap(tmp_path: Path) -> None:
 
 
 def test_tools_that_cannot_be_seen_are_a_gap(tmp_path: Path) -> None:
-    """A model call asked for a tool, and no span tells of one."""
     call = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": ["tool_calls"]}
     found = gaps(tmp_path, [*runs(""), span(9, 1, start=100.0, end=100.1, attributes=call)])
 
@@ -215,7 +194,6 @@ def test_tools_that_cannot_be_seen_are_a_gap(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", REQUIRED_DATA, ids=[data.missing for data in REQUIRED_DATA])
 def test_remedies_name_what_there_is(data: RequiredData) -> None:
-    """Each is one line, and what it tells to pass to `annotate` can be passed."""
     call = data.remedy.partition("annotate(")[2].partition("=")[0]
 
     assert len(data.remedy) <= 80

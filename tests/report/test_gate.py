@@ -15,12 +15,10 @@ FIVE = attempts("refund", True, True, False, True, True)
 
 
 def results(tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 2) -> list[TargetResult]:
-    """The results on targets."""
     return gate.check(report(tmp_path, spans), [parse(target) for target in targets], min_runs)
 
 
 def states(tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 2) -> list[str]:
-    """What became of them."""
     return [result.state.name for result in results(tmp_path, spans, *targets, min_runs=min_runs)]
 
 
@@ -50,12 +48,10 @@ def states(tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 
     ],
 )
 def test_a_target_is_a_bound_on_a_number(tmp_path: Path, target: str, state: str) -> None:
-    """Five attempts at one task, four of which passed by the same path."""
     assert states(tmp_path, FIVE, target) == [state]
 
 
 def test_a_path_without_an_agent_must_hold_for_every_agent(tmp_path: Path) -> None:
-    """And one with an agent for that one only."""
     spans = [*runs("a", "a"), *runs("a", "b", first=3, agent="other")]
 
     assert states(tmp_path, spans, "path_entropy<=0.5") == ["FAILED", "HELD"]
@@ -63,7 +59,6 @@ def test_a_path_without_an_agent_must_hold_for_every_agent(tmp_path: Path) -> No
 
 
 def test_a_target_of_a_task_must_hold_for_every_task(tmp_path: Path) -> None:
-    """One task with a failure fails the gate, however many others passed."""
     spans = [*attempts("a", True, True), *attempts("b", True, False, first=3)]
     found = results(tmp_path, spans, "reliability.passhat_k>=90")
 
@@ -72,14 +67,12 @@ def test_a_target_of_a_task_must_hold_for_every_task(tmp_path: Path) -> None:
 
 
 def test_too_few_runs_are_missing_evidence(tmp_path: Path) -> None:
-    """A number that rests on fewer than was asked for is not judged, well as it may look."""
     [result] = results(tmp_path, FIVE, "score>=0", min_runs=6)
 
     assert (result.state, result.why) == (TargetState.MISSING, "5 runs, fewer than --min-runs 6")
 
 
 def test_missing_evidence_is_named(tmp_path: Path) -> None:
-    """What the number needs, or why there is no score."""
     found = results(tmp_path, runs("a"), "score>=1", "brier_score>=1", "reliability.runs>=1")
 
     assert [result.why for result in found] == [
@@ -90,7 +83,6 @@ def test_missing_evidence_is_named(tmp_path: Path) -> None:
 
 
 def test_without_any_run_nothing_can_be_judged(tmp_path: Path) -> None:
-    """An empty recording holds no target."""
     found = results(tmp_path, [], "score>=1", 'agents["support"].score>=1')
 
     assert [result.why for result in found] == ["no agent has a run here"] * 2
@@ -102,7 +94,6 @@ def test_without_any_run_nothing_can_be_judged(tmp_path: Path) -> None:
     [([], 0), (["HELD"], 0), (["HELD", "MISSING"], 3), (["MISSING", "FAILED", "HELD"], 1)],
 )
 def test_the_gravest_result_decides_the_exit_code(tmp_path: Path, state: list[str], code: int) -> None:
-    """A failed target before missing evidence before success."""
     found = results(tmp_path, FIVE, "score>=1")
 
     assert gate.exit_code([found[0]._replace(state=TargetState[name]) for name in state]) == code
@@ -112,7 +103,6 @@ def test_the_gravest_result_decides_the_exit_code(tmp_path: Path, state: list[st
     "text", ["score", "score>=", "score>=high", ">=80", "score=>80", "score >= 80 or so", "agents[x].score>=1"]
 )
 def test_what_is_no_target_is_refused_in_four_parts(text: str) -> None:
-    """Which, what it was, what is allowed, what to do."""
     with pytest.raises(ConfigurationError, match=r"--require: .* is not a .*; write .*score>=80"):
         parse(text)
 
@@ -127,7 +117,6 @@ def test_what_is_no_target_is_refused_in_four_parts(text: str) -> None:
     ],
 )
 def test_a_path_that_names_no_metric_shows_the_nearest(text: str, near: str) -> None:
-    """There is always something to show."""
     with pytest.raises(UnknownMetric, match=near) as raised:
         parse(text)
     assert raised.value.nearest
@@ -142,14 +131,12 @@ def test_an_agent_or_task_that_is_not_there_shows_the_nearest(tmp_path: Path) ->
 
 
 def test_names_with_quotes_and_dots_can_be_meant(tmp_path: Path) -> None:
-    """Names are quoted as in JSON."""
     spans = [each for number in (1, 2) for each in run_spans(number, "a", agent='v1.2 "beta"')]
 
     assert states(tmp_path, spans, r'agents["v1.2 \"beta\""].window.runs>=2') == ["HELD"]
 
 
 def test_five_runs_cannot_tell_four_of_five_from_nineteen_of_twenty(tmp_path: Path) -> None:
-    """The result stands, with the interval it rests on and the runs it would take."""
     [result] = results(tmp_path, FIVE, "pass_hat_k.1>=0.95")
 
     assert result.state is TargetState.FAILED
@@ -176,14 +163,12 @@ def test_a_target_of_all_attempts_is_doubted_at_the_rate_where_it_turns(tmp_path
 
 
 def test_a_clear_result_is_not_doubted(tmp_path: Path) -> None:
-    """None of twenty passed: no sentence is needed."""
     [result] = results(tmp_path, attempts("a", *[False] * 20), "pass_hat_k.1>=0.9")
 
     assert (result.state, result.doubt) == (TargetState.FAILED, "")
 
 
 def test_a_number_whose_interval_holds_the_bound_is_doubted(tmp_path: Path) -> None:
-    """Also where it is no share of runs; an interval of the whole range is not shown as one."""
     paths = ["a b", "a b", "a", "b a", "a b", "b", "a b", "a b"]
     [few] = results(tmp_path, runs(*paths), "path_entropy<=0.6")
     [more] = results(tmp_path, runs(*paths * 5), "path_entropy<=0.3")
@@ -193,7 +178,6 @@ def test_a_number_whose_interval_holds_the_bound_is_doubted(tmp_path: Path) -> N
 
 
 def test_a_gate_on_few_runs_says_what_they_can_tell(tmp_path: Path) -> None:
-    """Once for the whole gate, by the fewest runs behind any result."""
     found = results(tmp_path, FIVE, "score>=80", "path_entropy<=0.5")
 
     assert gate.warning(found) == (

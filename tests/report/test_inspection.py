@@ -1,5 +1,3 @@
-"""`inspect`: what was recognized, what was not, which data the runs carry."""
-
 from __future__ import annotations
 
 import io
@@ -50,7 +48,6 @@ def _inspected(spans: list[RawSpan], settings: Settings | None = None) -> Inspec
 
 
 def test_spans_are_counted_by_convention_and_kind() -> None:
-    """Each span counts for the convention that knows it; what none knows counts by its scope."""
     inspection = _inspected([*_run(10), _span(30, "GET /", {"http.route": "/"}, scope="http")])
 
     assert {(found.convention, found.kind): found.spans for found in inspection.recognised} == {
@@ -61,7 +58,6 @@ def test_spans_are_counted_by_convention_and_kind() -> None:
 
 
 def test_runs_that_cross_traces_are_told() -> None:
-    """By links of messaging hops, which workers that each have some of the traces do not join."""
     hop = _span(30, "receive", {"messaging.system": "queue"})._replace(
         span_kind=5, links=(((1).to_bytes(16), b"a span.."),)
     )
@@ -76,7 +72,6 @@ def test_runs_that_cross_traces_are_told() -> None:
 
 
 def test_an_unknown_dialect_of_agents_is_suspected_and_told_what_it_offers() -> None:
-    """A scope whose keys speak of agents stands first, with its keys and names, and no value."""
     spans = [_span(10 * i, "step", {"acme.agent.step": _SECRET}, scope="acme") for i in range(1, 4)]
     inspection = _inspected([*spans, *(_span(10 * i, "GET /", {}, scope="http") for i in range(5, 10))])
 
@@ -95,7 +90,6 @@ def test_sessions_that_are_made_up_are_told() -> None:
 
 
 def test_tools_are_judged_and_the_settings_correct_it() -> None:
-    """A tool named like an action changes the world, until the settings say that it only reads."""
     usual = _inspected(_run(10))
     corrected = _inspected(_run(10), Settings(tools=ToolSettings(reads=("book",))))
 
@@ -105,7 +99,6 @@ def test_tools_are_judged_and_the_settings_correct_it() -> None:
 
 @pytest.mark.parametrize("form", ["terminal", "json"])
 def test_no_value_is_ever_shown(form: str) -> None:
-    """Arguments and attribute values never appear, in either form."""
     inspection = _inspected([*_run(10), _span(30, "step", {"acme.prompt": _SECRET}, scope="acme")])
     page = io.StringIO()
     render(inspection, [], Console(file=page, width=120))
@@ -116,7 +109,6 @@ def test_no_value_is_ever_shown(form: str) -> None:
 
 
 def test_the_command_reads_files_and_writes_json(tmp_path: Path) -> None:
-    """`inspect --format json` on a recording: the run, the tool, the missing convention."""
     file = tmp_path / "spans.jsonl"
     write_otlp(file, [*_run(10), *_run(20)])
 
@@ -131,7 +123,6 @@ def test_the_command_reads_files_and_writes_json(tmp_path: Path) -> None:
 
 
 def test_the_line_that_corrects_a_verdict_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It names a tool that is there, and the shell takes it as it stands."""
     path = write_otlp(tmp_path / "spans.jsonl", runs("search 'order'"))
     lines = [line for line in call(capsys, "inspect", path).out.splitlines() if line.strip().startswith("--set")]
     pasted = [shlex.split(line)[:2] for line in lines]
@@ -148,7 +139,6 @@ def test_the_line_that_corrects_a_verdict_can_be_pasted(tmp_path: Path, capsys: 
 def test_results_that_look_like_errors_are_shown_until_a_pattern_catches_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The tool, the word and how many; never the rest. With the line that is shown the calls have failed."""
     spans = [one for at in range(10, 60, 10) for one in _run(at)]
     spans = [
         one._replace(attributes={**one.attributes, "gen_ai.tool.call.result": f"Error: {_SECRET} {number}"})
@@ -169,7 +159,6 @@ def test_results_that_look_like_errors_are_shown_until_a_pattern_catches_them(
 
 
 def test_log_events_are_shown_read_or_not() -> None:
-    """By name and scope, with the convention that reads them; never a value."""
     given = {"session.id": "s", "prompt": _SECRET}
     claude = RawLog("user_prompt", 1, b"", b"", given, "com.anthropic.claude_code.events", Resource())
     batch = Batch(

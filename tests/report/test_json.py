@@ -29,18 +29,15 @@ FULL = [
 
 
 def document(tmp_path: Path, spans: list[RawSpan]) -> Any:
-    """What a program reads."""
     return loaded(json.render(report(tmp_path, spans)))
 
 
 @pytest.mark.parametrize("spans", [FULL, FULL[:1], []], ids=["much evidence", "one run", "nothing"])
 def test_the_document_is_what_the_schema_says(tmp_path: Path, spans: list[RawSpan]) -> None:
-    """With much evidence, with little and with none."""
     assert list(faults(document(tmp_path, spans))) == []
 
 
 def test_a_comparison_is_what_the_schema_says(tmp_path: Path) -> None:
-    """Agents of both recordings, and of one only."""
     before, after = [*FULL, *runs("a", first=20, agent="gone")], [*FULL[:5], *runs("a", first=20, agent="new")]
     made = loaded(json.render(comparison(tmp_path, before, after)[0]))
 
@@ -49,7 +46,6 @@ def test_a_comparison_is_what_the_schema_says(tmp_path: Path) -> None:
 
 
 def test_every_metric_is_named_with_its_runs(tmp_path: Path) -> None:
-    """Those without evidence too: null, never 0."""
     [agent, _] = sorted(document(tmp_path, FULL)["agents"], key=lambda each: -each["runs"])
 
     assert agent["metrics"].keys() >= {spec.name for spec in SPECS}
@@ -58,7 +54,6 @@ def test_every_metric_is_named_with_its_runs(tmp_path: Path) -> None:
 
 
 def test_sessions_that_are_written_one_by_one_stand_where_they_belong(tmp_path: Path) -> None:
-    """The text is that of the whole document, for agents with no session, one, and several."""
     spans = [*FULL, *runs("a", "b", first=40, agent="x", session="s"), *runs("a", first=50, agent="x", session="t")]
     made = report(
         tmp_path, [*spans, *runs("a", first=60, agent="y", session="u"), *runs("a", "a", first=70, agent="z")]
@@ -69,7 +64,6 @@ def test_sessions_that_are_written_one_by_one_stand_where_they_belong(tmp_path: 
 
 
 def test_no_argument_and_no_text_is_in_the_document(tmp_path: Path) -> None:
-    """Neither of tool calls nor of messages: names of tools and tasks are all that leaves."""
     spans = [
         each._replace(attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"card": "4111-1111"}'})
         for each in FULL
@@ -79,14 +73,12 @@ def test_no_argument_and_no_text_is_in_the_document(tmp_path: Path) -> None:
 
 
 def test_names_stay_as_they_came(tmp_path: Path) -> None:
-    """A program matches them: nothing is cut or cleaned, and any character survives."""
     name = "agent\x1b[31m \N{PILE OF POO} " + "x" * 100
 
     assert document(tmp_path, runs("a", agent=name))["agents"][0]["agent"] == name
 
 
 def test_what_could_not_be_used_is_counted_by_reason(tmp_path: Path) -> None:
-    """Broken lines, spans nobody knows, evidence out of range."""
     path = write_otlp(tmp_path / "spans.jsonl", [*FULL, *runs("a", first=30)])
     spoil(path, "nonsense")
     recording = Recording()

@@ -11,12 +11,10 @@ from tests.report.build import attempts, report, runs
 
 
 def parsed(text: str) -> Element:
-    """What a CI server reads."""
     return fromstring(text.partition("\n")[2])
 
 
 def suite_of(tmp_path: Path, spans: list[RawSpan]) -> Element:
-    """The suite of the one agent."""
     [suite] = parsed(junit.render(report(tmp_path, spans)))
     return suite
 
@@ -27,7 +25,6 @@ def cases_with(suite: Element, tag: str) -> dict[str, str]:
 
 
 def test_every_number_is_a_test_and_missing_evidence_is_skipped(tmp_path: Path) -> None:
-    """The counts that a CI server shows are those of its tests."""
     suite = suite_of(tmp_path, runs("a", "a"))
 
     assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == (
@@ -45,7 +42,6 @@ def test_every_number_is_a_test_and_missing_evidence_is_skipped(tmp_path: Path) 
 
 
 def test_a_tier_that_is_not_for_production_fails(tmp_path: Path) -> None:
-    """With the badge and its meaning."""
     suite = suite_of(tmp_path, [*runs("f f f f", failed="f"), *runs("a", "b", "c", first=2)])
 
     assert cases_with(suite, "failure") == {
@@ -70,7 +66,6 @@ def test_a_gate_fails_errs_and_passes(tmp_path: Path) -> None:
 
 
 def test_any_name_makes_sound_xml(tmp_path: Path) -> None:
-    """Signs that XML cannot hold are replaced, those it gives a meaning are escaped."""
     suite = suite_of(tmp_path, runs("a", agent='<a & "b">\x00\x1b\ufffe'))
 
     assert suite.get("name", "").startswith('<a & "b">')

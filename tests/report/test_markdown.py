@@ -8,7 +8,6 @@ from tests.report.test_json import FULL
 
 
 def test_the_report_is_a_document_with_tables(tmp_path: Path) -> None:
-    """Badge, costs, reasons, pass rates, what would tell more."""
     text = markdown.render(report(tmp_path, attempts("refund", True, False, path="search") + runs("ask", first=3)))
 
     assert "## support (shop · test)" in text
@@ -18,7 +17,6 @@ def test_the_report_is_a_document_with_tables(tmp_path: Path) -> None:
 
 
 def test_every_table_row_has_as_many_cells_as_its_head(tmp_path: Path) -> None:
-    """Whatever names hold: a tool may be called `a|b`, and a task may try to be markup."""
     spans = [*FULL, *runs("a|b", "<img src=x>", first=30, task="*x* | `y`", agent="[evil](http://x)|")]
     text = markdown.render(report(tmp_path, spans)).replace("\\|", "")
     cells, head = 0, False
@@ -33,7 +31,6 @@ def test_every_table_row_has_as_many_cells_as_its_head(tmp_path: Path) -> None:
 
 
 def test_a_comparison_tells_both_sides_with_their_runs(tmp_path: Path) -> None:
-    """And in which direction the change is."""
     text = markdown.render(comparison(tmp_path, runs("a", "a", "a"), runs("a", "b"))[0])
 
     assert "| `path_entropy` | 0.000 | 3 | 1.000 | 2 | +1.000 worse |" in text
@@ -41,7 +38,6 @@ def test_a_comparison_tells_both_sides_with_their_runs(tmp_path: Path) -> None:
 
 
 def test_tasks_stand_by_disagreement_with_where_they_part(tmp_path: Path) -> None:
-    """Tools and how many attempts, never arguments."""
     spans = [*runs("pay", "pay", task="alike"), *runs("pay", "mail", "mail", "mail", first=3, task="part|ing")]
     text = markdown.render(report(tmp_path, spans))
 

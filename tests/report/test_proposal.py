@@ -1,5 +1,3 @@
-"""Rules that `inspect` proposes for spans that no convention recognizes."""
-
 from __future__ import annotations
 
 import json
@@ -59,7 +57,6 @@ def recording() -> list[RawSpan]:
 
 
 def test_spans_told_apart_by_an_attribute() -> None:
-    """The key whose values are words for kinds makes the rules; the other keys are recognized by their words."""
     name = {"name": "my_company.step"}
 
     assert proposed(*recording()) == [
@@ -83,12 +80,10 @@ def test_spans_told_apart_by_an_attribute() -> None:
     ],
 )
 def test_spans_told_apart_by_their_names(names: list[str], rules: list[dict[str, Any]]) -> None:
-    """A word for a kind in the name; names behind a common start share a pattern, and signs of globs are escaped."""
     assert proposed(*[span(number, name=name) for number, name in enumerate(names, 1)]) == rules
 
 
 def test_spans_told_apart_by_their_keys() -> None:
-    """Tokens make a model call, a tool's name makes a tool call."""
     spans = [
         span(1, name="x", attributes={"promptTokens": 1, "completionTokens": 1, "modelName": "m"}),
         span(2, name="y", attributes={"toolName": "search", "toolInput": "{}"}),
@@ -102,7 +97,6 @@ def test_spans_told_apart_by_their_keys() -> None:
 
 
 def test_own_spans_from_the_proposal_to_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without rules there is no run, and all is missing; with the proposed lines runs, tools, failures and retries come out."""
     file = write_otlp(tmp_path / "spans.jsonl", recording())
     before = call(capsys, "inspect", file).out
 

@@ -13,7 +13,6 @@ SPANS = runs("search reply", "search", "reply search", "", task="refund")
 
 
 def test_runs_close_at_the_end_of_the_input_and_no_sooner(tmp_path: Path) -> None:
-    """However far apart in time the spans of a run are, and whatever lies between, the end of the file closes it."""
     told: list[Run] = []
     recording = Recording(final=told.extend)
     recording.read(write_otlp(tmp_path / "spans.jsonl", [*SPANS[1:], SPANS[0]], batch=1))
@@ -27,7 +26,6 @@ def test_runs_close_at_the_end_of_the_input_and_no_sooner(tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_read_is_told_and_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
-    """A broken line and a span without an id cost nothing but themselves; every span is accounted for."""
     path = write_otlp(tmp_path / "spans.jsonl", SPANS)
     spoil(path, '{"resourceSpans": ', '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"00"}]}]}]}')
     told: list[Malformed] = []
@@ -44,7 +42,6 @@ def test_what_cannot_be_read_is_told_and_counted_and_the_rest_goes_on(tmp_path: 
 
 
 def test_since_leaves_out_runs_that_ended_before(tmp_path: Path) -> None:
-    """The numbers are those of a recording without the earlier runs."""
     recording = recorded(tmp_path, SPANS)
     [key] = recording.agents()
     third = EPOCH_NS + 300 * SECOND
@@ -57,7 +54,6 @@ def test_since_leaves_out_runs_that_ended_before(tmp_path: Path) -> None:
 
 
 def test_sessions_end_with_the_recording(tmp_path: Path) -> None:
-    """Each is scored once, from all of its runs, and stands by when it ended."""
     later, earlier = runs("search", first=3, session="b"), runs("search", "reply", session="a", failed="reply")
     recording = recorded(tmp_path, [*later, *earlier])
     sessions = recording.sessions(recording.agents()[0])
@@ -68,7 +64,6 @@ def test_sessions_end_with_the_recording(tmp_path: Path) -> None:
 
 
 def test_no_more_sessions_are_kept_than_the_limit_allows(tmp_path: Path) -> None:
-    """A recording of many conversations is read in bounded memory: the last to close stay."""
     spans = [each for number in range(1, 8) for each in runs("a", first=number, session=f"s{number}")]
     recording = recorded(tmp_path, spans, for_report(Settings(limits=LimitSettings(sessions=3))))
 

@@ -18,12 +18,10 @@ from tests.shared import shared
 
 
 def page(tmp_path: Path, spans: list[RawSpan], settings: Settings | None = None, width: int = 80, **how: int) -> str:
-    """What is seen, without colour."""
     return printed(report(tmp_path, spans, for_report(settings or with_min_runs(2))), width, **how)
 
 
 def test_the_score_stands_first_with_what_it_means(tmp_path: Path) -> None:
-    """The badge, in words, and how much of it rests on evidence."""
     lines = page(tmp_path, runs("a", "a", "a")).splitlines()
 
     assert lines[0].startswith("support ─")
@@ -40,12 +38,10 @@ def test_the_line_of_an_agent_without_a_service_fills_the_terminal(tmp_path: Pat
 
 
 def test_without_a_score_it_says_what_is_missing(tmp_path: Path) -> None:
-    """One run is no window."""
     assert "No score: 1 of the 2 runs that a score needs." in page(tmp_path, runs("a"))
 
 
 def test_what_costs_most_is_told_first_and_why(tmp_path: Path) -> None:
-    """The exploding call by name, with the trace to look at; then the rare tool by name."""
     spans = [*runs("fetch fetch fetch fetch", failed="fetch"), *runs(*["read"] * 8, "read wipe", first=2)]
     seen = page(tmp_path, spans)
 
@@ -56,7 +52,6 @@ def test_what_costs_most_is_told_first_and_why(tmp_path: Path) -> None:
 
 
 def test_a_full_context_is_called_unstable_and_changes_no_tier(tmp_path: Path) -> None:
-    """The flag stands beside a score that may well be good, and the fullest run is named."""
     call = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 95, "reliability.context_limit": 100}
     spans = runs("a", "a", "a")
     spans += [
@@ -79,7 +74,6 @@ def test_ends_without_error_are_no_pass_rate(tmp_path: Path) -> None:
 
 
 def test_outcomes_that_rest_on_status_are_said_to(tmp_path: Path) -> None:
-    """Who opts in to it reads that the rates are too high."""
     settings = Settings(outcome=OutcomeSettings(fallback="status"), metrics=MetricSettings(min_runs=2))
     seen = " ".join(page(tmp_path, [*runs("a", "a"), *runs("b", first=3, success=False)], settings).split())
 
@@ -88,7 +82,6 @@ def test_outcomes_that_rest_on_status_are_said_to(tmp_path: Path) -> None:
 
 
 def test_pass_rates_stand_by_k(tmp_path: Path) -> None:
-    """As many k as every task has attempts."""
     seen = page(tmp_path, [*attempts("a", True, False), *attempts("b", True, True, first=3)])
 
     assert re.search(r"Repeated attempts +k = 1  k = 2  runs", seen)
@@ -96,14 +89,12 @@ def test_pass_rates_stand_by_k(tmp_path: Path) -> None:
 
 
 def test_sections_show_only_where_there_is_evidence(tmp_path: Path) -> None:
-    """A run without outcome, confidence or session has no such section."""
     seen = page(tmp_path, runs("a", "a"))
 
     assert not any(title in seen for title in ("Evaluation", "Repeated attempts", "Tasks", "Sessions", "Why"))
 
 
 def test_evidence_that_would_tell_more_stands_once_for_all_agents(tmp_path: Path) -> None:
-    """What it would tell, and how to add it, on one line each."""
     seen = page(tmp_path, [*runs("a", "a"), *runs("a", "a", first=3, agent="other", task="t")])
 
     assert seen.count("annotate(confidence=0.8) sets reliability.run.confidence") == 1
@@ -112,7 +103,6 @@ def test_evidence_that_would_tell_more_stands_once_for_all_agents(tmp_path: Path
 
 
 def test_how_runs_differ_is_drawn_where_they_do(tmp_path: Path) -> None:
-    """Distances by tenths, retries by tool; runs that are all alike have no such lines."""
     spans = [*runs("fetch fetch fetch fetch read", failed="fetch"), *runs(*["fetch read"] * 9, first=2)]
     seen = page(tmp_path, spans)
 
@@ -122,7 +112,6 @@ def test_how_runs_differ_is_drawn_where_they_do(tmp_path: Path) -> None:
 
 
 def test_tasks_stand_by_how_much_their_attempts_disagree(tmp_path: Path) -> None:
-    """With the tools in which they part and how many attempts called each; never with arguments."""
     same = runs("look pay", "look pay", task="alike")
     part = runs("look pay", "look mail", "look mail", "look", first=3, task="parting")
     seen = page(tmp_path, [*same, *part])
@@ -134,7 +123,6 @@ def test_tasks_stand_by_how_much_their_attempts_disagree(tmp_path: Path) -> None
 
 
 def test_readings_have_intervals(tmp_path: Path) -> None:
-    """And the runs behind them, within the width of the terminal."""
     seen = page(tmp_path, runs(*["a b", "b a", "a"] * 4))
 
     assert re.search(r"^ +tool_call_variation +0\.\d{3} +0\.\d\d–0\.\d\d +12 *$", seen, re.MULTILINE)
@@ -142,7 +130,6 @@ def test_readings_have_intervals(tmp_path: Path) -> None:
 
 
 def test_many_agents_have_a_line_each_the_worst_first(tmp_path: Path) -> None:
-    """And the worst are told in full, as many as asked for."""
     spans = [*runs("a", "a", agent="calm"), *runs("a", "b", first=3, agent="wild"), *runs("a", first=5, agent="new")]
     seen = page(tmp_path, spans, detailed=1)
     order = [line.split()[0] for line in seen.splitlines()[1:4]]
@@ -153,7 +140,6 @@ def test_many_agents_have_a_line_each_the_worst_first(tmp_path: Path) -> None:
 
 
 def test_no_agents_is_said(tmp_path: Path) -> None:
-    """Whether there were spans or not."""
     assert "No agent runs: there are no spans." in page(tmp_path, [])
     seen = page(tmp_path, [span(1, attributes={"http.method": "GET"})], width=200)
     assert "No agent runs: none of the spans comes from a known agent framework." in seen
@@ -161,7 +147,6 @@ def test_no_agents_is_said(tmp_path: Path) -> None:
 
 
 def test_names_from_telemetry_cannot_command_the_terminal(tmp_path: Path) -> None:
-    """Control characters and markup in them are shown, not obeyed."""
     spans = runs("\x1b[2Jwipe", "[red]x[/red]", task="[bold]\x07", agent="\x1b]0;title\x07[link=x]")
     seen = page(tmp_path, spans)
 
@@ -172,12 +157,10 @@ def test_names_from_telemetry_cannot_command_the_terminal(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_no_line_is_longer_than_the_terminal(tmp_path: Path, width: int) -> None:
-    """Whatever there is to tell."""
     assert max(map(cell_len, page(tmp_path, FULL, width=width).splitlines())) <= width
 
 
 def test_the_report_of_real_runs_names_what_matters() -> None:
-    """The one exploding run, the pass rates, the tasks."""
     recording = Recording()
     recording.read(shared(f"corpora/taubench/{AIRLINE}.otlp.jsonl.gz"))
     seen = printed(report_of(recording.close()))

@@ -12,5 +12,4 @@ from tests.real.otlp import from_json
 
 
 def logs_protobuf(evaluations: Iterable[Evaluation]) -> bytes:
-    """Evaluations as the log events of the GenAI conventions."""
     return from_json(logs_json(evaluations), ExportLogsServiceRequest()).SerializeToString()

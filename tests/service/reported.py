@@ -44,7 +44,6 @@ def gauges_of(document: Mapping[str, Any]) -> Numbers:
 
 
 def whose(agent: Mapping[str, Any]) -> Labels:
-    """The labels of an agent."""
     named = {
         "service_namespace": agent["service_namespace"],
         "service_name": agent["service"],

@@ -158,7 +158,6 @@ def serving(
 def run_of(
     trace: int = 1, tools: Sequence[str] = ("search",), agent: str = "support", start: float = 0.0
 ) -> list[RawSpan]:
-    """The spans of one agent run that calls these tools."""
     invocation = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent}
     root = span(1, trace=trace, attributes=invocation, start=start, end=start + len(tools) + 1)
     calls = [
@@ -175,10 +174,8 @@ def run_of(
 
 
 def runs_of(number: int, tools: Sequence[str] = ("search",), agent: str = "support", first: int = 1) -> list[RawSpan]:
-    """The spans of several runs, one after the other."""
     return [one for trace in range(first, first + number) for one in run_of(trace, tools, agent, 10.0 * trace)]
 
 
 def body_of(spans: Iterable[RawSpan]) -> bytes:
-    """A request in protobuf."""
     return traces_protobuf(spans)

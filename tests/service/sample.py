@@ -34,7 +34,6 @@ def life(path: Path) -> Kept:
 
 
 def main() -> None:
-    """Write it."""
     path = SAMPLES / f"layout-{store.LAYOUT}"
     shutil.rmtree(path, ignore_errors=True)
     life(path).persistence.close()

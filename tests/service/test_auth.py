@@ -1,5 +1,3 @@
-"""Who may come in: every door, with every kind of key that is no key."""
-
 from __future__ import annotations
 
 import ssl
@@ -66,7 +64,6 @@ def asked(
 
 
 def called(running: Running, method: str = EXPORT_TRACES, credentials: Any = None, **headers: str) -> grpc.StatusCode:
-    """The code of a call."""
     library = cast("Any", grpc)
     channel = (
         library.insecure_channel(running.target)
@@ -83,7 +80,6 @@ def called(running: Running, method: str = EXPORT_TRACES, credentials: Any = Non
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    """A service that asks for a token."""
     with serving(token=TOKEN) as found:
         yield found
 
@@ -91,14 +87,12 @@ def running() -> Iterator[Running]:
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_no_door_opens_without(running: Running, door: str, wrong: str) -> None:
-    """401, at paths that are there and at paths that are not."""
     assert asked(running, *DOORS[door], WRONG[wrong]) == 401
 
 
 @pytest.mark.parametrize("door", ["traces", "logs", "metrics", "agents"])
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_every_door_opens_with(running: Running, door: str, scheme: str) -> None:
-    """The scheme's name is not case-sensitive."""
     assert asked(running, *DOORS[door], {"Authorization": f"{scheme} {TOKEN}"}) == 200
 
 
@@ -110,20 +104,17 @@ def test_probes_need_none(running: Running, probe: str) -> None:
 
 @pytest.mark.parametrize("authorization", ["", f"Basic {TOKEN}", "Bearer another", TOKEN])
 def test_grpc_does_not_open_without(running: Running, authorization: str) -> None:
-    """UNAUTHENTICATED, before the message is received."""
     headers = {"authorization": authorization} if authorization else {}
 
     assert called(running, **headers) is grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_grpc_opens_with(running: Running) -> None:
-    """The token rides on the metadata; the health service needs none."""
     assert called(running, authorization=f"Bearer {TOKEN}") is grpc.StatusCode.OK
     assert called(running, HEALTH) is grpc.StatusCode.OK
 
 
 def test_refusals_are_counted(running: Running) -> None:
-    """By their reason, at each door."""
     before = running.service.intake.requests.copy()
     called(running)
     asked(running, *DOORS["metrics"], {})
@@ -147,7 +138,6 @@ def test_any_line_lets_in_and_a_changed_file_is_read_again(tmp_path: Path) -> No
 
 
 def test_a_file_that_goes_away_lets_nobody_else_in(tmp_path: Path) -> None:
-    """The last tokens stand; and a file that never could be read lets nobody in."""
     file = tmp_path / "tokens"
     file.write_text("secret")
     tokens = AccessTokens(file=str(file))
@@ -173,27 +163,23 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def server(authority: Authority) -> Pair:
-    """The service's own."""
     return authority.issue("server")
 
 
 @pytest.fixture(scope="module")
 def encrypted(server: Pair) -> Iterator[Running]:
-    """A service with TLS."""
     with serving(tls={"certificate": str(server.certificate), "key": str(server.key)}) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def mutual(server: Pair, authority: Authority) -> Iterator[Running]:
-    """A service that asks clients for a certificate."""
     tls = {"certificate": str(server.certificate), "key": str(server.key), "client_ca": str(authority.certificate)}
     with serving(tls=tls) as found:
         yield found
 
 
 def test_every_door_is_encrypted(encrypted: Running, authority: Authority) -> None:
-    """Over TLS each answers; in plain text none does."""
     for door in ("traces", "metrics", "agents"):
         assert asked(encrypted, *DOORS[door], {}, authority.client()) == 200
         with pytest.raises((OSError, urllib.error.URLError)):
@@ -205,13 +191,11 @@ def test_every_door_is_encrypted(encrypted: Running, authority: Authority) -> No
 
 
 def test_a_client_that_trusts_another_does_not_talk_to_us(encrypted: Running, stranger: Authority) -> None:
-    """The certificate is really ours to show."""
     with pytest.raises(urllib.error.URLError):
         asked(encrypted, *DOORS["metrics"], {}, stranger.client())
 
 
 def test_a_client_of_ours_comes_in(mutual: Running, authority: Authority) -> None:
-    """With a certificate that our authority signed."""
     pair = authority.issue("client")
     trusting = grpc.ssl_channel_credentials(
         authority.certificate.read_bytes(), pair.key.read_bytes(), pair.certificate.read_bytes()
@@ -226,7 +210,6 @@ def test_a_client_of_ours_comes_in(mutual: Running, authority: Authority) -> Non
 @pytest.mark.parametrize("wrong", ["none", "expired", "another authority's"])
 @pytest.mark.parametrize("door", ["traces", "metrics", "agents", "grpc"])
 def test_others_do_not(mutual: Running, authority: Authority, stranger: Authority, wrong: str, door: str) -> None:
-    """No certificate, one that has ended, one that somebody else signed: no door opens."""
     pairs = {"none": None, "expired": authority.issue("old", days=-1), "another authority's": stranger.issue("x")}
     pair = pairs[wrong]
     if door == "grpc":

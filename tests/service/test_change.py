@@ -1,5 +1,3 @@
-"""Change, as the service tells it."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -17,14 +15,12 @@ USUAL, OTHER = ("search", "reply"), ("search", "escalate", "wait", "reply")
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
-    """What is emitted to the global LoggerProvider."""
     processor = Kept()
     monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", loggers(processor))
     return processor
 
 
 def test_a_change_is_counted_and_told_once(kept: Kept) -> None:
-    """As the counter that Prometheus reads, and as a log event where a LoggerProvider is set."""
     with serving({"change": {"runs_per_false_alarm": 100}}) as running:
         for spans in (runs_of(80, USUAL), runs_of(40, OTHER, first=81)):
             assert running.post("traces", body_of(spans)).status == 200
@@ -37,7 +33,6 @@ def test_a_change_is_counted_and_told_once(kept: Kept) -> None:
 
 
 def test_a_reference_recording_is_read_at_the_start(kept: Kept, tmp_path: Path) -> None:
-    """Another behaviour is told though the service never saw the usual one."""
     reference = write_otlp(tmp_path / "reference.jsonl", runs_of(80, USUAL))
     with serving({"change": {"runs_per_false_alarm": 100, "reference": str(reference)}}) as running:
         assert running.post("traces", body_of(runs_of(40, OTHER))).status == 200
@@ -49,13 +44,11 @@ def test_a_reference_recording_is_read_at_the_start(kept: Kept, tmp_path: Path) 
 
 
 def test_a_reference_that_is_not_there_keeps_the_service_from_starting() -> None:
-    """It says which setting, and what to do."""
     with pytest.raises(ConfigurationError, match=r"^change\.reference: "), serving({"change": {"reference": "absent"}}):
         pass
 
 
 def test_the_reference_is_checked_without_starting(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """How many agents it has, and of which it knows too little; absent, it is bad usage."""
     spans = [*runs_of(80, USUAL), *runs_of(30, USUAL, agent="short", first=200)]
     reference = write_otlp(tmp_path / "reference.jsonl", spans)
     config = tmp_path / "service.toml"

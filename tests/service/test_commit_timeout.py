@@ -48,7 +48,6 @@ def test_a_commit_that_takes_too_long_is_an_overload(door: str, status: str) -> 
 
 
 def test_the_time_that_reading_takes_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large body may take as long as it likes to be read: the writer's time begins when it has it."""
     with serving(commit_timeout=2.0) as running:
         intake = running.service.intake
         submit = intake.submit

@@ -16,14 +16,12 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def loaded(tmp_path: Path, content: str, env: dict[str, str] | None = None, **flags: Any) -> Config:
-    """Settings from a YAML file, the environment and flags."""
     file = tmp_path / "service.yaml"
     file.write_text(content)
     return load_config(file, env or {}, flags)
 
 
 def test_the_file_is_below_the_environment_and_that_below_flags(tmp_path: Path) -> None:
-    """Each layer replaces what it says, and leaves the rest."""
     content = """
 metrics: {min_runs: 7, retry_threshold: 4}
 service: {drain: 3s, http: "127.0.0.1:1", push: "http://file:4317"}
@@ -41,7 +39,6 @@ service: {drain: 3s, http: "127.0.0.1:1", push: "http://file:4317"}
 
 
 def test_without_a_word_everything_is_local_and_large() -> None:
-    """Loopback at every door, and room for many agents."""
     found = load_config()
 
     assert {found.service.grpc, found.service.http, found.service.metrics, found.service.ui} == {
@@ -55,7 +52,6 @@ def test_without_a_word_everything_is_local_and_large() -> None:
 
 @pytest.mark.parametrize("ending", [".yaml", ".yml", ".toml", ".json"])
 def test_a_file_is_read_by_its_ending(tmp_path: Path, ending: str) -> None:
-    """The same settings in three formats."""
     content = {"service": {"drain": "10s"}, "metrics": {"min_runs": 3}}
     texts = {
         ".toml": '[service]\ndrain = "10s"\n[metrics]\nmin_runs = 3\n',
@@ -70,7 +66,6 @@ def test_a_file_is_read_by_its_ending(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("content", ["", "# nothing\n", "service:\n", "service: {}\nmetrics:\n"])
 def test_an_empty_file_says_nothing(tmp_path: Path, content: str) -> None:
-    """Nor does an empty section."""
     assert loaded(tmp_path, content) == load_config()
 
 
@@ -96,7 +91,6 @@ def test_an_empty_file_says_nothing(tmp_path: Path, content: str) -> None:
     ],
 )
 def test_what_is_wrong_is_told_in_four_parts(tmp_path: Path, content: str, field: str, remedy: str) -> None:
-    """Which setting, what it was, what is allowed, what to do."""
     with pytest.raises(ConfigurationError) as raised:
         loaded(tmp_path, content)
 
@@ -107,7 +101,6 @@ def test_what_is_wrong_is_told_in_four_parts(tmp_path: Path, content: str, field
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """With the system's own reason; and so is one of another ending."""
     with pytest.raises(ConfigurationError, match="No such file"):
         load_config(tmp_path / "none.yaml")
     with pytest.raises(ConfigurationError, match=r"\.yaml, \.toml or \.json"):
@@ -115,7 +108,6 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_variable_is_told() -> None:
-    """Of the service as of its engine."""
     with pytest.raises(ConfigurationError, match="OTEL_RELIABILITY_SERVICE_HTTP"):
         load_config(env={"OTEL_RELIABILITY_SERVICE_HTPP": "off"})
     with pytest.raises(ConfigurationError, match="OTEL_RELIABILITY_METRICS_MIN_RUNS"):
@@ -123,7 +115,6 @@ def test_a_misspelt_variable_is_told() -> None:
 
 
 def test_secrets_are_not_shown() -> None:
-    """Neither in a message nor where settings are printed."""
     with pytest.raises(ConfigurationError) as raised:
         load_config(env={"OTEL_RELIABILITY_SERVICE_TOKEN": "se cret"})
     found = load_config(flags={"service": {"token": "sesame"}})
@@ -138,7 +129,6 @@ class TestPublicDoors:
     @pytest.mark.parametrize("door", ["grpc", "http", "metrics", "ui"])
     @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "192.168.0.7", "example"])
     def test_an_open_door_is_refused(self, door: str, host: str) -> None:
-        """Every door, every interface but loopback, and names, of which nobody knows."""
         with pytest.raises(ConfigurationError) as raised:
             load_config(flags={"service": {door: f"{host}:4000"}})
 
@@ -147,12 +137,10 @@ class TestPublicDoors:
 
     @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "off"])
     def test_a_local_door_is_not(self, address: str) -> None:
-        """Nobody else can reach it."""
         assert load_config(flags={"service": {"http": address}}).service.http == address
 
     @pytest.mark.parametrize("guard", ["token", "token_file", "tls", "allow_public"])
     def test_a_guarded_one_is_not(self, tmp_path: Path, guard: str) -> None:
-        """A token, a file of tokens, encryption, or the word that something else guards it."""
         pair = Authority(tmp_path, "ours").issue("server")
         (tmp_path / "tokens").write_text("secret")
         guards: dict[str, dict[str, object]] = {
@@ -166,7 +154,6 @@ class TestPublicDoors:
         assert found.service.http == "0.0.0.0:4318"
 
     def test_the_guard_may_stand_in_another_layer(self, tmp_path: Path) -> None:
-        """The file opens the door, the environment brings the token: settings are checked when all are read."""
         found = loaded(
             tmp_path, "service: {http: '0.0.0.0:4318'}", {"OTEL_RELIABILITY_SERVICE_TOKEN": "from-a-secret-store"}
         )
@@ -178,14 +165,12 @@ class TestCertificates:
     """Files of TLS that are no such."""
 
     def test_a_key_of_another_certificate_is_refused(self, tmp_path: Path) -> None:
-        """They do not go together."""
         authority = Authority(tmp_path, "ours")
         one, other = authority.issue("one"), authority.issue("other")
         with pytest.raises(ConfigurationError, match=r"service\.tls\.certificate"):
             load_config(flags={"service": {"tls": {"certificate": str(one.certificate), "key": str(other.key)}}})
 
     def test_signers_that_are_none_are_refused(self, tmp_path: Path) -> None:
-        """A file of something else."""
         pair = Authority(tmp_path, "ours").issue("one")
         other = tmp_path / "other"
         other.write_text("nothing of the kind")
@@ -198,7 +183,6 @@ class TestSchema:
     """What editors check a file with."""
 
     def test_it_knows_every_setting_and_no_other(self) -> None:
-        """Of the engine and of the service, down to the last section."""
         found: Any = schema()
         sections = found["$defs"]
 
@@ -207,12 +191,10 @@ class TestSchema:
         assert not any(section["additionalProperties"] for section in (found, *sections.values()))
 
     def test_every_setting_has_a_word(self) -> None:
-        """An editor shows it."""
         found = schema()
         fields = [field for part in (found, *found["$defs"].values()) for field in part["properties"].values()]
 
         assert all("description" in field or "$ref" in field for field in fields)
 
     def test_the_file_of_the_docs_is_this_one(self) -> None:
-        """The example of the docs names it."""
         assert json.loads((DOCS / "reference" / "settings.schema.json").read_text()) == json.loads(json.dumps(schema()))

@@ -1,5 +1,3 @@
-"""A disk that is full: what cannot be written is refused and told to come again, and with room again all goes on."""
-
 from __future__ import annotations
 
 import errno
@@ -130,7 +128,6 @@ def on_disk(path: Path, to: Path) -> list[str]:
 
 
 def test_a_service_on_a_full_disk_acknowledges_nothing_that_it_cannot_keep(disk: Disk, tmp_path: Path) -> None:
-    """It says why it is not ready, and when to come again; with room again it takes everything, once."""
     with serving(state=str(disk.path)) as running:
         taken = [trace for trace in range(1, 6) if sent(running, trace)]
         assert len(taken) == 5
@@ -162,7 +159,6 @@ def test_a_service_on_a_full_disk_acknowledges_nothing_that_it_cannot_keep(disk:
 
 
 def test_a_start_on_a_full_disk_waits_for_room(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not ready, instead of beginning anew without what was acknowledged."""
     monkeypatch.setattr(persistence, "RETRY_INTERVAL_S", 0.05)
     kept = Kept(disk.path)
     for trace in range(1, 11):
@@ -182,7 +178,6 @@ def test_a_start_on_a_full_disk_waits_for_room(disk: Disk, monkeypatch: pytest.M
 
 
 def test_while_no_file_can_grow_nothing_is_lost(tmp_path: Path) -> None:
-    """While files cannot grow requests are refused and time stands still; with room again all goes on."""
     kept = Kept(tmp_path)
     accepted = [trace for trace in range(1, 6) if kept.take(request(trace))]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -187,7 +187,6 @@ def test_two_replicas_behind_a_split_by_service(
 
 
 def test_recorded_agents_of_real_frameworks(collector: Collectors, serve: Services, tmp_path: Path) -> None:
-    """What they left, sent again through a Collector as it is shipped: the service tells what a report on it does."""
     out, service = tmp_path / "spans.jsonl", serve(assembly={**ENGINE["assembly"], "idle_timeout": "6s"})
     before = shipped(
         collector,

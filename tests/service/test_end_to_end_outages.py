@@ -91,7 +91,6 @@ def pushed(address: str) -> float:
 
 
 def test_a_killed_service_has_everything_in_the_end(collector: Collectors, serve: Services, tmp_path: Path) -> None:
-    """Killed twice under load, and brought back: both Collectors come again by their own protocol, and each run counts once."""
     service = serve(state=tmp_path / "state")
     doors = [
         collector(to_service(service.grpc, service.http, exporter)).http for exporter in ("otlp_grpc", "otlp_http")
@@ -111,7 +110,6 @@ def test_a_killed_service_has_everything_in_the_end(collector: Collectors, serve
 
 
 def test_a_flooded_service_has_everything_in_the_end(collector: Collectors) -> None:
-    """With a queue of one request it refuses others; both Collectors wait as they are told, and no span is lost."""
     many = {"sizer": "items", "queue_size": 100_000, "num_consumers": 20}
     at_once = {"sending_queue": {**many, "batch": {"flush_timeout": "200ms", "min_size": 30, "max_size": 40}}}
     with serving({"windows": [{"last": 1_000}]}, queue=24 << 10, max_request=24 << 10) as running:
@@ -143,7 +141,6 @@ def test_whoever_takes_our_numbers_may_be_away(
     seconds: float,
     growth: int,
 ) -> None:
-    """Prometheus and a Collector for metrics go away under load: nothing is lost, and the service keeps no more meanwhile."""
     port = f"{HOST}:{free_port()}"
     sink = shipped(collector, "metrics-prometheus-exporter.yaml", overlay=at_port(port))
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "500")

@@ -30,7 +30,6 @@ EXPORTERS: dict[str, Connect] = {
 
 @pytest.mark.parametrize("connect", EXPORTERS.values(), ids=EXPORTERS)
 def test_an_agent_under_the_sdk_is_measured(connect: Connect) -> None:
-    """A traced agent, an exporter, the service: its runs are counted and scored, under its own service's name."""
     with serving({"metrics": {"min_runs": 3}}) as running:
         provider = TracerProvider(resource=Resource({"service.name": "bookshop"}), shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(connect(running)))
@@ -50,7 +49,6 @@ def test_an_agent_under_the_sdk_is_measured(connect: Connect) -> None:
 
 @pytest.mark.parametrize("connect", [EXPORTERS["grpc"], EXPORTERS["http"]], ids=["grpc", "http"])
 def test_an_exporter_tries_again_when_it_was_told_to(connect: Connect) -> None:
-    """Refused for want of room, then taken: within one export, by the delay that our answer gives."""
     with serving() as running:
         keeping = Keeping()
         provider = TracerProvider(shutdown_on_exit=False)

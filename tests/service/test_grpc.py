@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, cast
 
 import grpc
@@ -12,23 +11,10 @@ from tests.real.waiting import until
 from tests.service.running import EXPORT_TRACES, HEALTH, Running, serving
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    """One service for all rules that leave no trace behind."""
-    with serving(max_request=100_000, queue=200_000) as found:
-        yield found
-
-
 def refusal(running: Running, body: bytes, method: str = EXPORT_TRACES, **options: Any) -> Any:
-    """How a request was refused."""
     with pytest.raises(grpc.RpcError) as raised:
         running.call(body, method, **options)
     return cast("Any", raised.value)
-
-
-def details_of(error: Any) -> Status:
-    """The `google.rpc.Status` among the trailing metadata."""
-    return Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"])
 
 
 def test_a_bomb_is_refused_before_it_has_unpacked() -> None:
@@ -37,7 +23,9 @@ def test_a_bomb_is_refused_before_it_has_unpacked() -> None:
         error = refusal(running, b"\n" * 100_000_000, compression=grpc.Compression.Gzip)
 
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert details_of(error).message.startswith("the body decompresses to more")
+        assert Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"]).message.startswith(
+            "the body decompresses to more"
+        )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +48,6 @@ def test_another_packing_is_unimplemented(running: Running) -> None:
 
 
 def test_the_health_service_says_whether_requests_are_taken(running: Running) -> None:
-    """SERVING (1) or NOT_SERVING (2)."""
     serving_now = running.call(b"", HEALTH)
     running.service.readiness.hold("test", "for a while")
     try:
@@ -81,7 +68,6 @@ def test_the_health_service_says_whether_requests_are_taken(running: Running) ->
     ],
 )
 def test_health_is_known_of_the_services_there_are(running: Running, name: bytes, known: bool) -> None:
-    """Asked about one service by its name."""
     request = b"\x0a" + bytes((len(name),)) + name
     if known:
         assert running.call(request, HEALTH) == b"\x08\x01"
@@ -104,7 +90,6 @@ def test_connections_grow_only_so_old() -> None:
 
 
 def test_an_address_that_is_taken_is_told(running: Running) -> None:
-    """As a setting that cannot be; and nothing of the second service stays behind."""
     with pytest.raises(ConfigurationError, match=r"service\.grpc"), serving(grpc=running.target):
         pass
     with (

@@ -79,7 +79,6 @@ def no_fault() -> object:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_bad_requests_harm_nobody(seed: int) -> None:
-    """Each is taken, refused as undecodable or refused as too large; good runs among them come out whole."""
     with serving(**LIMITS) as running:
         found = held_up(running, 1_200, seed)
 
@@ -90,7 +89,6 @@ def test_bad_requests_harm_nobody(seed: int) -> None:
 
 @pytest.mark.soak
 def test_a_hundred_thousand_bad_requests_harm_nobody() -> None:
-    """The same for long; memory ends where it was."""
     with serving(**LIMITS) as running:
         held_up(running, 5_000, 3)
         before = resident()
@@ -106,7 +104,6 @@ def test_a_hundred_thousand_bad_requests_harm_nobody() -> None:
 
 @pytest.mark.parametrize("seed", [1])
 def test_bad_requests_over_the_wire_are_counted(seed: int) -> None:
-    """Over HTTP each has an answer, and each answer is counted by what became of it."""
     with serving(**LIMITS) as running:
         statuses: Counter[int] = Counter()
         for case in cases(seed, 300):
@@ -164,7 +161,6 @@ def damaged(random: Random, sent: bytes) -> bytes:
 
 
 def test_broken_http_harms_nobody() -> None:
-    """Whatever is on the wire: the other clients are served, and nothing of it is held."""
     random = Random(5)
     with serving(**LIMITS) as running:
         for sent in (*SMUGGLED, *(damaged(random, HTTP) for _ in range(60))):
@@ -176,7 +172,6 @@ def test_broken_http_harms_nobody() -> None:
 
 
 def test_broken_http2_harms_nobody() -> None:
-    """The same for gRPC's frames."""
     random = Random(6)
     with serving(**LIMITS) as running:
         for _ in range(60):
@@ -191,7 +186,6 @@ def test_broken_http2_harms_nobody() -> None:
 
 
 def test_a_client_that_stops_in_the_middle_holds_nothing() -> None:
-    """Half a body, and the connection is gone: so is its room."""
     with serving(**LIMITS) as running:
         for _ in range(20):
             send_raw(running, "http", HTTP.replace(b"Content-Length: 10", b"Content-Length: 1000000"))
@@ -201,7 +195,6 @@ def test_a_client_that_stops_in_the_middle_holds_nothing() -> None:
 
 @pytest.mark.parametrize("where", ["attribute", "name", "resource", "event"])
 def test_a_huge_value_is_not_kept(where: str) -> None:
-    """Twenty megabytes in one value: read, and gone when the request is answered, though its run is still open."""
     huge = "x" * (20 * MEGABYTE)
     root, tool = run_of()
     tool = {
@@ -231,7 +224,6 @@ def test_a_huge_value_is_not_kept(where: str) -> None:
 
 
 def test_an_attribute_of_a_hundred_megabytes_is_refused() -> None:
-    """Before it has been read."""
     with serving() as running:
         answer = running.post("traces", b'{"resourceSpans": "' + b"x" * (100 * MEGABYTE) + b'"}', JSON)
 
@@ -241,7 +233,6 @@ def test_an_attribute_of_a_hundred_megabytes_is_refused() -> None:
 
 @pytest.mark.parametrize("number", [2_000, pytest.param(1_000_000, marks=pytest.mark.soak)], ids=["short", "a million"])
 def test_no_end_of_names_is_an_end_of_series(number: int) -> None:
-    """Agents, tools and sessions without end: series stay within their limits, and what found no place is counted."""
     limits = {"agents": 50, "tools": 10, "sessions": 100}
     with serving({"limits": limits}) as running:
         for first in range(0, number, 500):
@@ -270,7 +261,6 @@ def test_no_end_of_names_is_an_end_of_series(number: int) -> None:
 
 
 def test_json_from_hell_is_answered() -> None:
-    """What parsers of JSON fall over."""
     with serving(**LIMITS) as running:
         for body in (
             b"[" * 1_000_000,

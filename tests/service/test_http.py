@@ -4,7 +4,6 @@ import gc
 import gzip
 import json
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,13 +18,6 @@ from tests.real.web import Answer, ask
 from tests.service.running import JSON, PROTOBUF, Running, run_of, serving
 
 KINDS = (PROTOBUF, JSON)
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    """One service for all rules that leave no trace behind."""
-    with serving(max_request=100_000, queue=200_000) as found:
-        yield found
 
 
 def status_of(answer: Answer, kind: str) -> Status:
@@ -46,7 +38,6 @@ def test_json_counts_what_it_refused_as_a_text() -> None:
 
 
 def test_a_body_of_unknown_length_is_too_large_as_soon_as_it_is(running: Running) -> None:
-    """Without a length the body is counted as it comes, and the rest is not waited for."""
     place = running.service.addresses["http"]
     with socket.create_connection((place.host, place.port)) as client:
         client.sendall(
@@ -80,13 +71,11 @@ def test_a_refused_body_is_let_go_at_once(running: Running, kind: str, body: byt
     "body", [b"not gzip", gzip.compress(b"{}")[:-3], b"\x1f\x8b"], ids=["other", "cut off", "begun"]
 )
 def test_damaged_gzip_is_a_bad_request(running: Running, body: bytes) -> None:
-    """What is said to be packed and is not cannot be read."""
     assert running.post("traces", body, JSON, content_encoding="gzip").status == 400
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "OPTIONS"])
 def test_another_method_is_not_allowed(running: Running, method: str) -> None:
-    """405, and which one is."""
     answer = ask(running.url("http", "/v1/traces"), method=method)
 
     assert (answer.status, answer.headers["Allow"]) == (405, "POST")
@@ -96,7 +85,6 @@ def test_another_method_is_not_allowed(running: Running, method: str) -> None:
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/octet-stream", "application/xml", "multipart/form-data"])
 def test_another_media_type_is_not_supported(running: Running, kind: str) -> None:
-    """415; where the encoding of the request is unknown, the status is JSON."""
     answer = running.post("traces", b"{}", kind)
 
     assert answer.status == 415
@@ -104,7 +92,6 @@ def test_another_media_type_is_not_supported(running: Running, kind: str) -> Non
 
 
 def test_a_media_type_may_have_parameters(running: Running) -> None:
-    """`application/json; charset=utf-8` is JSON."""
     assert running.post("traces", b"{}", "application/json; charset=utf-8").status == 200
 
 
@@ -147,7 +134,6 @@ def test_json_as_other_senders_write_it() -> None:
 
 
 def test_every_answer_is_counted_by_what_became_of_it(running: Running) -> None:
-    """Requests by signal and outcome, refusals by their reason, from the wrong door on."""
     before = dict(running.service.intake.requests)
     for signal, body, kind in (
         ("traces", b"", PROTOBUF),

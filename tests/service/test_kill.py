@@ -46,14 +46,12 @@ def died(state: Path, moments: list[tuple[str, int]]) -> list[bytes]:
 
 
 def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
-    """Ten kills under load, some of them during recovery: windows, readings and counters are those of a twin."""
     acknowledged = killed(tmp_path / "state", 10, seed=5)
     assert len(acknowledged) > 50
     check(tmp_path / "state", acknowledged, tmp_path / "twin")
 
 
 def test_nothing_is_lost_whatever_it_was_at(tmp_path: Path) -> None:
-    """It dies once within each step: of a group commit, of deadlines, of a checkpoint, of a recovery."""
     acknowledged = died(tmp_path / "state", [(moment, 1 if moment in RARE else 3) for moment in MOMENTS])
     assert len(acknowledged) > 20
     check(tmp_path / "state", acknowledged, tmp_path / "twin")
@@ -62,7 +60,6 @@ def test_nothing_is_lost_whatever_it_was_at(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_is_lost_whatever_it_was_at_in_any_order(tmp_path: Path, seed: int) -> None:
-    """Four deaths within each step, in some order, the so-many-th time it comes to it."""
     order = random.Random(seed)
     moments = [(moment, 1 if moment in RARE else order.choice([1, 2, 5])) for moment in MOMENTS] * 4
     order.shuffle(moments)
@@ -73,6 +70,5 @@ def test_nothing_is_lost_whatever_it_was_at_in_any_order(tmp_path: Path, seed: i
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_acknowledged_is_lost_in_fifty_kills(tmp_path: Path, seed: int) -> None:
-    """The same with fifty."""
     acknowledged = killed(tmp_path / "state", 50, seed)
     check(tmp_path / "state", acknowledged, tmp_path / "twin")

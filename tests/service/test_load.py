@@ -1,5 +1,3 @@
-"""More than the service can take: what it cannot it refuses with a hint when to come again, and what it takes it keeps."""
-
 from __future__ import annotations
 
 import threading
@@ -66,7 +64,6 @@ class Client:
 
 @pytest.mark.parametrize("seconds", [2.0, pytest.param(300.0, marks=pytest.mark.soak)], ids=["short", "five minutes"])
 def test_more_than_it_can_take(seconds: float) -> None:
-    """The queue is a tenth of what clients hold ready: memory stays, refusals say when to come again, nothing is lost."""
     size = len(body_of(runs_of(RUNS)))
     with serving(queue=2 * size, max_request=2 * size) as running:
         clients = [Client(running, first) for first in range(CLIENTS)]

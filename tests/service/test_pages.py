@@ -38,14 +38,12 @@ def _elsewhere() -> list[Any]:
 
 
 def answer_of(running: Running, path: str) -> Any:
-    """The JSON at a path of the API."""
     answer = running.get("ui", path)
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json; charset=utf-8")
     return json.loads(answer.body)
 
 
 def test_all_agents_are_listed_with_their_score(running: Running) -> None:
-    """A line each: who, how good, resting on how many runs, last seen when."""
     found = answer_of(running, "/api/v1/agents")
     support = next(one for one in found["agents"] if one["agent"] == "support")
 
@@ -59,7 +57,6 @@ def test_all_agents_are_listed_with_their_score(running: Running) -> None:
 
 
 def test_the_list_comes_in_pages(running: Running) -> None:
-    """So many from there; beyond the end there are none."""
     whole = [one["agent"] for one in answer_of(running, "/api/v1/agents")["agents"]]
     parts = [answer_of(running, f"/api/v1/agents?limit=3&offset={at}")["agents"] for at in (0, 3, 6)]
 
@@ -68,7 +65,6 @@ def test_the_list_comes_in_pages(running: Running) -> None:
 
 @pytest.mark.parametrize("query", ["limit=-1", "limit=x", "offset=1.5", "limit=99999999999999999999"])
 def test_a_page_that_cannot_be_is_a_bad_request(running: Running, query: str) -> None:
-    """And says why."""
     answer = running.get("ui", f"/api/v1/agents?{query}")
 
     assert answer.status == 400
@@ -76,7 +72,6 @@ def test_a_page_that_cannot_be_is_a_bad_request(running: Running, query: str) ->
 
 
 def test_one_agent_tells_readings_runs_and_where_paths_part(running: Running) -> None:
-    """Each reading with the runs behind it, the last whole runs with their path, and the step after which they differ."""
     (support,) = answer_of(running, "/api/v1/agents/shop/support")["agents"]
     shown = float(
         next(line.rpartition(" ")[2] for line in _lines(running, "agent_reliability_path_entropy{", "support"))
@@ -106,7 +101,6 @@ def _lines(running: Running, start: str, agent: str) -> list[str]:
 
 
 def test_an_agent_of_several_environments_is_told_for_each(running: Running) -> None:
-    """Unless it is asked for one of them."""
     both = answer_of(running, "/api/v1/agents/bank/clerk")["agents"]
     one = answer_of(running, "/api/v1/agents/bank/clerk?environment=prod")["agents"]
 
@@ -115,7 +109,6 @@ def test_an_agent_of_several_environments_is_told_for_each(running: Running) -> 
 
 
 def test_any_name_can_be_asked_for(running: Running) -> None:
-    """Slashes and signs are escaped as in any address."""
     (found,) = answer_of(running, f"/api/v1/agents/bank/{quote('a/b ü?', safe='')}")["agents"]
 
     assert found["agent"] == "a/b ü?"
@@ -125,7 +118,6 @@ def test_any_name_can_be_asked_for(running: Running) -> None:
     "path", ["/api/v1/agents/shop/nobody", "/api/v1/agents/nowhere/support", "/api/v1/agents/bank/clerk?namespace=x"]
 )
 def test_an_agent_that_nobody_knows_is_not_found(running: Running, path: str) -> None:
-    """With a status in JSON."""
     answer = running.get("ui", path)
 
     assert answer.status == 404
@@ -133,7 +125,6 @@ def test_an_agent_that_nobody_knows_is_not_found(running: Running, path: str) ->
 
 
 def test_probes_tell_whether_it_lives_and_whether_it_takes_requests(running: Running) -> None:
-    """Not ready is not dead; and the reasons are told."""
     readiness = running.service.readiness
     ready = running.get("ui", "/readyz")
     readiness.hold("test", "for a while")
@@ -148,7 +139,6 @@ def test_probes_tell_whether_it_lives_and_whether_it_takes_requests(running: Run
 
 
 def test_a_writer_that_is_stuck_is_not_healthy() -> None:
-    """Whoever watches the process restarts it."""
     with serving() as running:
         running.service.writer.stop(5)
         until(lambda: not running.service.writer.alive, "the writer to end")
@@ -159,7 +149,6 @@ def test_a_writer_that_is_stuck_is_not_healthy() -> None:
 @pytest.mark.parametrize("openmetrics", [False, True])
 @pytest.mark.parametrize("packed", [False, True])
 def test_metrics_come_as_they_are_asked_for(running: Running, openmetrics: bool, packed: bool) -> None:
-    """Prometheus text, or OpenMetrics for who asks; packed for who can unpack."""
     accept = "application/openmetrics-text; version=1.0.0" if openmetrics else "text/plain"
     answer = running.get("metrics", "/metrics", accept=accept, **({"accept_encoding": "gzip"} if packed else {}))
     text = (gzip.decompress(answer.body) if packed else answer.body).decode()
@@ -171,7 +160,6 @@ def test_metrics_come_as_they_are_asked_for(running: Running, openmetrics: bool,
 
 
 def test_doors_may_share_an_address() -> None:
-    """One port for everything that is read."""
     shared = f"{HOST}:{free_port()}"
     with serving(metrics=shared, ui=shared) as running:
         assert running.service.addresses["metrics"] == running.service.addresses["ui"]
@@ -180,7 +168,6 @@ def test_doors_may_share_an_address() -> None:
 
 
 def test_a_door_may_be_closed() -> None:
-    """What is off does not listen."""
     with serving(grpc="off", ui="off") as running:
         assert set(running.service.addresses) == {"http", "metrics"}
         assert running.get("metrics", "/metrics").status == 200

@@ -88,7 +88,6 @@ def test_what_was_told_before_a_death_is_told_after_it(
 
 
 def test_what_is_sent_twice_counts_once(tmp_path: Path) -> None:
-    """Clients that send everything again, at once and later, over restarts, change no window and no counter."""
     once = drive(tmp_path / "once", frozenset())
     twice = drive(tmp_path / "twice", frozenset({10, 50, 51}), twice=True)
 
@@ -99,7 +98,6 @@ def test_what_is_sent_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_saving_waits_for_the_agents_that_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a restart one agent is loaded at a time, and a run is recorded once its agent is: with the same readings."""
     monkeypatch.setattr(persistence, "LOAD_S", 0.0)
     lives = [Kept(tmp_path / name) for name in ("kept", "twin")]
     for first in (1, 11):
@@ -143,7 +141,6 @@ def test_agents_are_loaded_faster_when_many_runs_wait(tmp_path: Path, monkeypatc
 
 
 def test_a_run_that_is_withdrawn_and_closed_again_is_stored(tmp_path: Path) -> None:
-    """The last of its changes counts, however many come between two transactions."""
     kept, one = Kept(tmp_path), run(["search"])
     final = [RunEvent(RunChange.CLOSED, one), RunEvent(RunChange.FINAL, one)]
     for events in (final, [RunEvent(RunChange.WITHDRAWN, one), *final]):
@@ -154,7 +151,6 @@ def test_a_run_that_is_withdrawn_and_closed_again_is_stored(tmp_path: Path) -> N
 
 
 def test_no_time_passes_while_the_process_is_down(tmp_path: Path) -> None:
-    """A run that was open stays open over a week without a process, takes its late spans, and is one run."""
     first, second = halves(1)
     kept = Kept(tmp_path)
     kept.take(first)
@@ -170,7 +166,6 @@ def test_no_time_passes_while_the_process_is_down(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_is_set_back_changes_nothing(tmp_path: Path) -> None:
-    """The clock of a machine that starts anew begins anywhere; after a restart an hour earlier all goes on."""
     kept = Kept(tmp_path)
     for trace in range(1, 11):
         kept.take(request(trace))
@@ -204,7 +199,6 @@ class Skewed(FakeClock):
 
 
 def test_the_time_of_day_set_back_an_hour_costs_nothing(tmp_path: Path) -> None:
-    """While it runs, and while it is down: every run is counted once, and a restart finds all as it was."""
     kept = Kept(tmp_path, clock := Skewed(10_000.0))
     for trace in range(1, 31):
         kept.take(request(10_000 + trace))
@@ -226,7 +220,6 @@ def test_the_time_of_day_set_back_an_hour_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_an_end_in_good_order_leaves_open_runs_open(tmp_path: Path) -> None:
-    """What was open when the service was stopped is open when it is started."""
     kept = Kept(tmp_path)
     kept.take(halves(1)[0])
     kept.persistence.close()
@@ -236,7 +229,6 @@ def test_an_end_in_good_order_leaves_open_runs_open(tmp_path: Path) -> None:
 
 
 def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
-    """A window that is made smaller, and one that is new, hold what there is of the old ones."""
     kept = drive(tmp_path, frozenset())
     kept.persistence.close()
     windows = (WindowSettings("recent", last=5), WindowSettings("week", period=7 * 86_400.0))
@@ -249,7 +241,6 @@ def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
 
 
 def test_the_journal_stays_bounded(tmp_path: Path) -> None:
-    """However many runs pass, the journal holds what the windows hold and what is open."""
     kept = Kept(tmp_path, settings=replace(SETTINGS, windows=(WindowSettings("recent", last=10),)))
     sizes: list[int] = []
     for trace in range(1, 1_201):
@@ -262,7 +253,6 @@ def test_the_journal_stays_bounded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(sample.SAMPLES.iterdir()), ids=lambda path: path.name)
 def test_state_of_every_released_layout_is_read(path: Path, tmp_path: Path) -> None:
-    """A directory that an earlier version left is read as if this one had written it."""
     shutil.copytree(path, tmp_path / "sample")
     expected = life(tmp_path / "life")
     kept = Kept(tmp_path / "sample", FakeClock(expected.fake()))
@@ -280,7 +270,6 @@ def test_state_of_every_released_layout_is_read(path: Path, tmp_path: Path) -> N
 
 
 def test_garbage_is_set_aside_once(tmp_path: Path) -> None:
-    """A file that is no database is set aside under a name that says when; the next start finds a sound one."""
     (tmp_path / "state.db").write_bytes(b"no database" * 1_000)
     kept = Kept(tmp_path)
     kept.take(request(1))
@@ -293,7 +282,6 @@ def test_garbage_is_set_aside_once(tmp_path: Path) -> None:
 def test_state_of_an_unreleased_version_is_set_aside_and_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its journal is none of ours: the message names the directory, the file and its new name; the service begins empty."""
     (tmp_path / "journal.db").write_bytes(b"former")
     kept = Kept(tmp_path)
 
@@ -320,7 +308,6 @@ def test_a_fault_while_state_is_brought_back_stops_no_start(tmp_path: Path, monk
 
 
 def test_a_damaged_entry_costs_itself_only(tmp_path: Path) -> None:
-    """Spans whose bytes have changed on disk are lost, counted, and alone."""
     kept = Kept(tmp_path)
     for trace in (1, 2, 3):
         kept.take(request(trace))
@@ -337,7 +324,6 @@ def test_a_damaged_entry_costs_itself_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.35, 0.5, 0.75, 0.9, 0.99])
 @pytest.mark.parametrize("cut", [True, False], ids=["cut", "changed"])
 def test_what_is_read_of_damaged_files_is_true(name: str, share: float, cut: bool, tmp_path: Path) -> None:
-    """A file that ends early, or a page of which has changed, stops no start; no run is there that was not, none twice."""
     kept = drive(tmp_path / "sound", frozenset())
     kept.take(request(900))
     meant = set(kept.run_ids())
@@ -357,7 +343,6 @@ def test_what_is_read_of_damaged_files_is_true(name: str, share: float, cut: boo
 
 
 def test_state_of_a_later_layout_is_set_aside_as_it_is(tmp_path: Path) -> None:
-    """The number of its layout is checked before anything is written."""
     kept = Kept(tmp_path)
     kept.take(request(1))
     kept.die()
@@ -371,7 +356,6 @@ def test_state_of_a_later_layout_is_set_aside_as_it_is(tmp_path: Path) -> None:
 
 
 def test_the_limit_of_the_journal_refuses(tmp_path: Path) -> None:
-    """A journal at its bound takes nothing more, and says so; what it took is there."""
     kept = Kept(tmp_path, limit=64 * 1024)
     taken = 0
     for trace in range(1, 2_000):
@@ -393,7 +377,6 @@ def test_state_at_its_limit_accepts_requests_again_once_runs_are_final(tmp_path:
 
 
 def test_history_of_scores_survives_a_restart(tmp_path: Path) -> None:
-    """The UI draws the same points after a `kill -9`."""
     kept = Kept(tmp_path)
     for trace in range(1, 61):
         kept.take(request(trace))
@@ -404,7 +387,6 @@ def test_history_of_scores_survives_a_restart(tmp_path: Path) -> None:
 
 
 def test_one_directory_is_one_service_s(tmp_path: Path) -> None:
-    """A second service on the same directory is told so, and does not start."""
     kept = Kept(tmp_path)
     with pytest.raises(ConfigurationError, match="another service"):
         Kept(tmp_path)
@@ -412,7 +394,6 @@ def test_one_directory_is_one_service_s(tmp_path: Path) -> None:
 
 
 def test_the_key_of_hashes_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
-    """It is the same at every start, and nobody else can read it."""
     kept = Kept(tmp_path)
     key = kept.directory.key()
 

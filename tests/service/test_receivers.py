@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, cast
 
 import grpc
@@ -51,13 +51,6 @@ class Answer(NamedTuple):
     retry: float | None = None
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    """A service for all rules that leave no trace behind."""
-    with serving(max_request=100_000, queue=200_000) as found:
-        yield found
-
-
 def sent(running: Running, kind: str, body: bytes, signal: str = "traces", packing: str = "plain") -> Answer:
     """Send a request; check that an answer says the same wherever a client may read it."""
     return (_over_grpc if kind == "grpc" else _over_http)(running, kind, body, signal, packing)
@@ -100,7 +93,6 @@ def _seconds(raw: bytes | None) -> float | None:
 
 
 def _message(kind: str, body: bytes, into: Any) -> Any:
-    """The message of an answer in the encoding of its request."""
     if kind == JSON:
         return Parse(body, into)
     into.ParseFromString(body)
@@ -108,19 +100,16 @@ def _message(kind: str, body: bytes, into: Any) -> Any:
 
 
 def written(kind: str, spans: Iterable[RawSpan]) -> bytes:
-    """A request with these spans."""
     return json.dumps(traces_json(spans)).encode() if kind == JSON else body_of(spans)
 
 
 def nothing(kind: str) -> bytes:
-    """An empty message."""
     return b"{}" if kind == JSON else b""
 
 
 @every_receiver
 @every_packing
 def test_full_success_is_an_empty_answer(kind: str, packing: str) -> None:
-    """`partial_success` is unset, and the runs are there."""
     with serving() as running:
         answer = sent(running, kind, written(kind, runs_of(5)), packing=packing)
         running.finalize()
@@ -133,13 +122,11 @@ def test_full_success_is_an_empty_answer(kind: str, packing: str) -> None:
 @every_receiver
 @pytest.mark.parametrize("signal", ["traces", "logs"])
 def test_an_empty_request_is_a_success(running: Running, signal: str, kind: str) -> None:
-    """Nothing to accept is nothing to refuse."""
     assert sent(running, kind, nothing(kind), signal) == Answer(0, nothing(kind))
 
 
 @every_receiver
 def test_one_malformed_span_is_refused_and_its_batch_lives(kind: str) -> None:
-    """The answer is a success that counts and names what was refused."""
     broken = span(9, 1, trace=1)._replace(span_id=b"\1\2")
     with serving() as running:
         answer = sent(running, kind, written(kind, [*run_of(), broken]))
@@ -154,7 +141,6 @@ def test_one_malformed_span_is_refused_and_its_batch_lives(kind: str) -> None:
 
 @every_receiver
 def test_evaluations_come_as_logs(kind: str) -> None:
-    """They join their runs; one without a name is refused."""
     good = Evaluation("correctness", 1.0, "pass", at(1), trace_id(1), None)
     both = [good, good._replace(name="")]
     with serving() as running:
@@ -182,7 +168,6 @@ def test_metrics_are_accepted_and_discarded(running: Running, kind: str) -> None
 @every_receiver
 @every_packing
 def test_a_body_beyond_the_limit_is_refused_for_good(running: Running, kind: str, packing: str) -> None:
-    """Without a hint to retry. A compressed body counts as it decompresses."""
     answer = sent(running, kind, (b" " if kind == JSON else b"\x0a") * 100_001, packing=packing)
 
     assert (answer.code, answer.retry) == (8, None)
@@ -200,7 +185,6 @@ GARBAGE: Final = (b"\xff\xff", body_of(run_of())[:-1])
     ],
 )
 def test_a_body_that_cannot_be_read_is_refused_for_good(running: Running, kind: str, body: bytes) -> None:
-    """In the encoding that the client claimed."""
     answer = sent(running, kind, body)
 
     assert (answer.code, answer.retry) == (3, None)
@@ -208,7 +192,6 @@ def test_a_body_that_cannot_be_read_is_refused_for_good(running: Running, kind: 
 
 @every_receiver
 def test_overload_is_reported_before_anything_is_read(kind: str) -> None:
-    """With the delay after which to retry, even for a body that nobody could read; then requests are accepted."""
     with serving() as running:
         with running.service.intake.budget.reserve(running.service.intake.budget.capacity):
             answer = sent(running, kind, b"\xff not read")

@@ -14,7 +14,6 @@ RUNS = "agent_reliability_runs_total{"
 
 
 def lines(running: Running, start: str) -> list[str]:
-    """Samples of `/metrics` that begin so."""
     return [line for line in running.metrics().splitlines() if line.startswith(start)]
 
 
@@ -36,7 +35,6 @@ def test_a_counter_begins_at_0_when_its_first_run_closes() -> None:
 
 
 def test_what_counts_together_begins_together() -> None:
-    """Beyond the limit of agents there is one series for all of them, and none of their own."""
     with serving({"limits": {"agents": 1}}) as running:
         running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
         running.clock.advance(5)
@@ -48,7 +46,6 @@ def test_what_counts_together_begins_together() -> None:
 
 @pytest.mark.parametrize("has_state", [False, True])
 def test_the_series_of_an_agent_end_with_it(has_state: bool, tmp_path: Path) -> None:
-    """After a day without a run: gauges at once, counters with them; one that comes back begins anew."""
     with serving({"limits": {"agent_idle": 3600}}, state=str(tmp_path) if has_state else None) as running:
         running.post("traces", traces_protobuf(runs_of(3)))
         running.finalize()
@@ -66,7 +63,6 @@ def test_the_series_of_an_agent_end_with_it(has_state: bool, tmp_path: Path) -> 
 
 
 def test_the_series_of_all_others_never_end() -> None:
-    """What is beyond the limit has no agent that could expire."""
     with serving({"limits": {"agents": 1, "agent_idle": 3600}}) as running:
         running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
         running.finalize()
@@ -78,7 +74,6 @@ def test_the_series_of_all_others_never_end() -> None:
 
 
 def test_what_becomes_final_within_a_second_is_recorded_together() -> None:
-    """The first at once; and what is final when a service stops is recorded then."""
     with serving({"assembly": {"linger": "10ms", "reopen": "10ms"}}) as running:
 
         def counted(number: int, *seconds: float) -> list[str]:
@@ -97,7 +92,6 @@ def test_what_becomes_final_within_a_second_is_recorded_together() -> None:
 
 @pytest.mark.parametrize("has_state", [False, True])
 def test_sessions_and_their_end_are_recorded(has_state: bool, tmp_path: Path) -> None:
-    """Their histograms are raised as they close, also when nothing else happens."""
     with serving({"sessions": {"idle": "10m"}}, state=str(tmp_path) if has_state else None) as running:
         spans = [one._replace(attributes={**one.attributes, "gen_ai.conversation.id": "7"}) for one in runs_of(3)]
         running.post("traces", traces_protobuf(spans))

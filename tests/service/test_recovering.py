@@ -44,7 +44,6 @@ def recovering(journal: Controlled) -> Iterator[Running]:
 
 
 def done(running: Running, journal: Controlled) -> None:
-    """State is back."""
     journal.may_restore.set()
     until(lambda: not running.service.readiness.reasons, "the service to be ready")
 
@@ -66,7 +65,6 @@ def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal
 
 
 def test_requests_are_to_come_again(recovering: Running, journal: Controlled) -> None:
-    """Over HTTP and gRPC, under both hints; when state is back they are taken, and they count once."""
     body = body_of(run_of())
     answer = recovering.post("traces", body)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "5")

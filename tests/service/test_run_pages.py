@@ -33,7 +33,6 @@ def made_by(version: str, spans: list[RawSpan]) -> list[RawSpan]:
 
 
 def send(running: Running, spans: list[RawSpan]) -> None:
-    """Let these runs happen."""
     assert running.post("traces", traces_protobuf(spans)).status == 200
     running.finalize()
 
@@ -66,12 +65,10 @@ def listed(running: Running, query: str = "") -> list[str]:
     ],
 )
 def test_runs_are_listed_and_filtered(running: Running, query: str, number: int) -> None:
-    """All that the state directory keeps, by what they are, what they did, and how they ended."""
     assert len(listed(running, query)) == number
 
 
 def test_without_a_state_directory_the_last_twenty_runs_are_listed() -> None:
-    """Those that are in memory."""
     with serving(ENGINE) as running:
         send(running, runs_of(30))
 
@@ -79,7 +76,6 @@ def test_without_a_state_directory_the_last_twenty_runs_are_listed() -> None:
 
 
 def test_a_run_has_a_page_with_its_steps(running: Running) -> None:
-    """Each call with its result; the trace leads to the user's own trace store."""
     first = listed(running, "version=2.0")[0]
     page = running.get("ui", first.replace("&amp;", "&")).text
 
@@ -90,7 +86,6 @@ def test_a_run_has_a_page_with_its_steps(running: Running) -> None:
 
 
 def test_two_versions_stand_side_by_side(running: Running) -> None:
-    """The last two, unless a reader chooses others, or two times."""
     page = running.get("ui", f"{PAGE}/compare").text
     same = running.get("ui", f"{PAGE}/compare?before.version=1.0&after.version=1.0").text
     empty = running.get("ui", f"{PAGE}/compare?before.until=2001-01-01&after.version=1.0").text
@@ -103,7 +98,6 @@ def test_two_versions_stand_side_by_side(running: Running) -> None:
 
 
 def test_runs_and_agents_are_files_for_a_spreadsheet(running: Running) -> None:
-    """One line each, and nothing in them is a formula."""
     send(running, run_of(500, agent="=cmd()"))
     runs = list(csv.DictReader(io.StringIO(running.get("ui", f"/api/v1{PAGE}/runs?format=csv&version=2.0").text)))
     agents = list(csv.DictReader(io.StringIO(running.get("ui", "/api/v1/agents?format=csv").text)))
@@ -115,7 +109,6 @@ def test_runs_and_agents_are_files_for_a_spreadsheet(running: Running) -> None:
 
 
 def test_an_export_of_all_times_is_of_all_runs(running: Running) -> None:
-    """Also where a database has no number for the time."""
     answer = running.get("ui", f"/api/v1{PAGE}/runs?since=0001-01-01&until=9999-12-31")
     assert len(json.loads(answer.text)["runs"]) == 120
 
@@ -128,7 +121,6 @@ def test_a_reason_that_quotes_a_version_of_two_lines_is_one_line() -> None:
 
 
 def test_a_change_is_acknowledged_once_and_stays_so(tmp_path: Path) -> None:
-    """By a page of the service only; over a restart, too; a table without it says what is new."""
     with serving(ENGINE, state=str(tmp_path)) as running:
         send(running, runs_of(80, ("search", "book")))
         send(running, runs_of(40, ("a", "b", "c", "d", "e"), first=200))
@@ -145,8 +137,6 @@ def test_a_change_is_acknowledged_once_and_stays_so(tmp_path: Path) -> None:
 
 
 def test_spans_that_no_convention_recognizes_are_shown_with_their_mapping() -> None:
-    """The lines of a settings file that would recognize them; with these there is nothing left to show."""
-
     def odd(trace: int) -> list[RawSpan]:
         kinds = (
             ("agent_run", {"my.kind": "agent", "my.agent.name": "x"}),
@@ -172,7 +162,6 @@ def test_spans_that_no_convention_recognizes_are_shown_with_their_mapping() -> N
 
 
 def test_alerts_lead_to_their_section_of_the_runbook(running: Running) -> None:
-    """Which the service itself shows."""
     page = running.get("ui", "/alerts").text
 
     assert '<h2 id="agenttierfell">AgentTierFell</h2>' in page

@@ -1,5 +1,3 @@
-"""The service as a process of its own, as users start and stop it."""
-
 from __future__ import annotations
 
 import os
@@ -29,7 +27,6 @@ OPEN: dict[str, Any] = {"assembly": {"linger": "1h"}}
 
 
 def send_run(served: Served) -> int:
-    """Send one agent run; return the status of the answer."""
     body = traces_protobuf(run_of())
     return ask(f"{served.http}/v1/traces", body=body, headers={"Content-Type": PROTOBUF}).status
 
@@ -38,7 +35,6 @@ def send_run(served: Served) -> int:
 def test_asked_to_end_it_works_off_what_came_and_tells_it_once_more(
     serve: Services, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run was still open and the next sending an hour away: it is closed, sent, and the process ends with 0."""
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "3600000")
     with over_grpc() as sink:
         served = serve("--push", sink.url, **OPEN)
@@ -55,7 +51,6 @@ def test_asked_to_end_it_works_off_what_came_and_tells_it_once_more(
 
 
 def test_opentelemetry_s_own_variables_say_where_metrics_go(serve: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Endpoint, protocol, headers, interval and resource, as for any program; each sending has them."""
     with over_http() as sink:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.url)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
@@ -72,7 +67,6 @@ def test_opentelemetry_s_own_variables_say_where_metrics_go(serve: Services, mon
 
 
 def test_a_sink_that_is_away_does_not_keep_it_from_ending(serve: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It tries once, and goes."""
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
     served = serve("--push", f"http://{HOST}:{free_port()}")
     send_run(served)
@@ -81,7 +75,6 @@ def test_a_sink_that_is_away_does_not_keep_it_from_ending(serve: Services, monke
 
 
 def test_nothing_of_what_passes_through_is_logged(serve: Services) -> None:
-    """Neither spans nor tokens, at any level."""
     served = serve("--log-level", "debug", service={"token": "sesame-open"})
     body = traces_protobuf(run_of(tools=("a-very-special-tool",)))
     headers = {"Content-Type": PROTOBUF, "Authorization": "Bearer sesame-open"}
@@ -96,14 +89,12 @@ def test_nothing_of_what_passes_through_is_logged(serve: Services) -> None:
 
 
 def run_cli(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
     return subprocess.run(
         [*CLI, *arguments], capture_output=True, text=True, env={**os.environ, **env}, timeout=60, check=False
     )
 
 
 def test_what_is_wrong_ends_it_with_2_before_it_begins(tmp_path: Path) -> None:
-    """One line in four parts on standard error, with and without `--check`."""
     file = tmp_path / "service.yaml"
     file.write_text("service: {http: 0.0.0.0:4318}\n")
     for check in ((), ("--check",)):
@@ -116,7 +107,6 @@ def test_what_is_wrong_ends_it_with_2_before_it_begins(tmp_path: Path) -> None:
 
 
 def test_an_address_that_is_taken_ends_it_with_2(serve: Services) -> None:
-    """And the first service goes on."""
     first = serve()
     with pytest.raises(Died, match=r"service\.grpc: .* is not an address to be had here"):
         serve("--grpc", first.grpc)
@@ -125,7 +115,6 @@ def test_an_address_that_is_taken_ends_it_with_2(serve: Services) -> None:
 
 
 def test_settings_that_are_right_are_told(tmp_path: Path) -> None:
-    """Where it would listen, who may come in, what it would keep, and what the promise of change detection comes to."""
     file = tmp_path / "service.yaml"
     file.write_text("service: {http: 0.0.0.0:4318, allow_public: true}\nwindows: [{name: day, period: 24h}]\n")
     done = run_cli("serve", "--check", "--config", str(file), "--set", "change.runs_per_false_alarm=5000")

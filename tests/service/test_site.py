@@ -1,5 +1,3 @@
-"""The pages as a client of HTTP sees them: what they answer, to whom, under which policy."""
-
 from __future__ import annotations
 
 import base64
@@ -13,7 +11,6 @@ import pytest
 
 from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.service.health import RECOVERING
-from otel_reliability.service.site import TimedCache
 from otel_reliability.testing import span, traces_protobuf
 from otel_reliability.ui.agent_list import id_of
 from otel_reliability.windows.agents import AgentRegistry
@@ -39,12 +36,10 @@ def _elsewhere(trace: int, environment: str) -> RawSpan:
 
 
 def links(text: str) -> list[str]:
-    """The addresses of agents in a page."""
     return re.findall(r'href="(/agents/[^"]+)"', text)
 
 
 def test_the_table_leads_to_every_agent(running: Running) -> None:
-    """Also to those that differ in their environment alone."""
     found = links(running.get("ui", "/").text)
     pages = [running.get("ui", link).text for link in found]
 
@@ -57,7 +52,6 @@ def test_the_table_leads_to_every_agent(running: Running) -> None:
 
 
 def test_an_agent_is_found_by_service_and_name(running: Running) -> None:
-    """Where several are meant and none is chosen, the first one is shown; an id that is nobody's does no harm."""
     by_name, by_wrong_id = (
         running.get("ui", "/agents/bank/clerk"),
         running.get("ui", "/agents/shop/support?id=zz"),
@@ -69,7 +63,6 @@ def test_an_agent_is_found_by_service_and_name(running: Running) -> None:
 
 
 def test_whom_nobody_knows_is_a_page_too(running: Running) -> None:
-    """With the status that programs look at."""
     answer = running.get("ui", "/agents/shop/nobody")
 
     assert answer.status == 404
@@ -78,7 +71,6 @@ def test_whom_nobody_knows_is_a_page_too(running: Running) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/agents/shop/support", "/agents/shop/nobody", "/static/page.css"])
 def test_nothing_foreign_can_run(running: Running, path: str) -> None:
-    """Scripts, styles and requests only from here, no script within a page, no frame around it."""
     answer = running.get("ui", path)
     policy = answer.headers["Content-Security-Policy"] or ""
 
@@ -90,7 +82,6 @@ def test_nothing_foreign_can_run(running: Running, path: str) -> None:
 
 
 def test_what_has_not_changed_is_not_sent_again(running: Running) -> None:
-    """A page that asks again with the tag of what it shows gets no body."""
     first = running.get("ui", "/")
     again = running.get("ui", "/", If_None_Match=first.headers["ETag"] or "")
     other = running.get("ui", "/?q=clerk", If_None_Match=first.headers["ETag"] or "")
@@ -100,7 +91,6 @@ def test_what_has_not_changed_is_not_sent_again(running: Running) -> None:
 
 
 def test_files_keep_for_as_long_as_their_name_says(running: Running) -> None:
-    """By the digest in their address; without it a browser asks again. What is not there is not found."""
     page = running.get("ui", "/").text
     named = re.findall(r'(?:src|href)="(/static/[^"]+)"', page)
     answers = [running.get("ui", path) for path in named]
@@ -114,7 +104,6 @@ def test_files_keep_for_as_long_as_their_name_says(running: Running) -> None:
 
 
 def test_an_empty_table_names_the_real_doors() -> None:
-    """And says that a token is needed, where one is."""
     with serving(token=TOKEN) as running:
         page = running.get("ui", "/", Authorization=f"Bearer {TOKEN}").text
 
@@ -125,14 +114,12 @@ def test_an_empty_table_names_the_real_doors() -> None:
 
 
 def test_an_empty_table_says_that_no_door_is_open() -> None:
-    """Where nothing can ever arrive."""
     with serving(http="off", grpc="off") as running:
         assert "off in the settings" in running.get("ui", "/").text
 
 
 @pytest.mark.parametrize("path", ["/", "/agents/shop/support", "/static/page.css"])
 def test_pages_ask_for_the_token(path: str) -> None:
-    """A browser is made to ask for it, and brings it as a password; the rule is that of every other door."""
     with serving(token=TOKEN) as running:
         bare = running.get("ui", path, Accept="text/html")
         packed = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
@@ -145,7 +132,6 @@ def test_pages_ask_for_the_token(path: str) -> None:
 
 
 def test_no_number_is_shown_while_state_is_loaded(running: Running) -> None:
-    """The page says so, as programs are told."""
     running.service.readiness.hold(RECOVERING, "state is being loaded")
     try:
         answer = running.get("ui", "/")
@@ -157,7 +143,6 @@ def test_no_number_is_shown_while_state_is_loaded(running: Running) -> None:
 
 
 def test_the_api_and_the_pages_name_the_same_agents(running: Running) -> None:
-    """Each line of the one leads to a page of the other."""
     told = json.loads(running.get("ui", "/api/v1/agents").body)["agents"]
     shown = links(running.get("ui", "/").text)
     ids = {id_of(key) for key in running.service.engine.read(lambda agents: agents.keys()) or ()}
@@ -166,22 +151,7 @@ def test_the_api_and_the_pages_name_the_same_agents(running: Running) -> None:
     assert {link.rpartition("=")[2] for link in shown} == ids
 
 
-def test_what_was_made_stands_for_a_moment() -> None:
-    """However many look, it is made once; and of many things only the latest are kept."""
-    standing, made = TimedCache[int](2), list[str]()
-
-    def make(name: str) -> int:
-        made.append(name)
-        return len(made)
-
-    found = [standing.of(name, lambda name=name: make(name)) for name in "aabbcca"]
-
-    assert made == ["a", "b", "c", "a"]
-    assert found == [1, 1, 2, 2, 3, 3, 4]
-
-
 def test_pages_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two parts of a large table whoever waits for the engine has its turn."""
     with serving({"metrics": {"min_runs": 2}}) as running:
         names = (f"agent-{number}" for number in range(120))
         spans = [one for number, name in enumerate(names) for one in runs_of(1, agent=name, first=number + 1)]

@@ -1,5 +1,3 @@
-"""The page of long trials is what their results say, and every trial is a test that there is."""
-
 from __future__ import annotations
 
 import json
@@ -11,14 +9,12 @@ from tests.service.soak import OF_WORKERS, PAGE, RESULTS, ROOT, TRIALS, page
 
 
 def test_the_page_says_what_the_results_say() -> None:
-    """Whoever changes one changes the other: `python -m tests.service.soak` does, and that of workers."""
     results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     assert PAGE.read_text(encoding="utf-8") == page(results)
     assert set(results) <= {trial.name for trial in (*TRIALS, *OF_WORKERS)}
 
 
 def test_every_trial_is_a_test() -> None:
-    """Also when tests are renamed."""
     wanted = [test for trial in (*TRIALS, *OF_WORKERS) for test in trial.tests]
     options = ["--collect-only", "-q", "--no-cov", "--hypothesis-profile=soak", "-p", "no:randomly"]
     collected = subprocess.run(

@@ -29,7 +29,6 @@ def disk() -> Controlled:
 
 @pytest.fixture
 def running(disk: Controlled) -> Iterator[Running]:
-    """A service on that disk."""
     with serving(persistence_of=disk, commit_timeout=0.1) as found:
         yield found
         disk.may_commit.set()
@@ -42,14 +41,12 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refusal_of(answer: Future[Ack]) -> Refused:
-    """Return how a request was refused."""
     error = answer.exception(60)
     assert isinstance(error, Refused)
     return error
 
 
 def test_requests_that_wait_are_committed_together_before_they_are_applied(running: Running, disk: Controlled) -> None:
-    """In groups up to a size."""
     answers = [running.service.writer.commit(RUN) for _ in range(GROUP + 20)]
     until(lambda: running.service.writer.waiting < len(answers), "the writer to begin")
     assert running.service.engine.open_runs == 0
@@ -64,7 +61,6 @@ def test_requests_that_wait_are_committed_together_before_they_are_applied(runni
 
 
 def test_a_fault_costs_one_request(running: Running, disk: Controlled, quiet: None) -> None:
-    """It is counted and answered, and the next one is applied."""
     disk.may_commit.set()
     broken: Any = (object(),)
     before = Guard.faults["applying a request"]
@@ -75,7 +71,6 @@ def test_a_fault_costs_one_request(running: Running, disk: Controlled, quiet: No
 
 
 def test_a_save_that_finds_no_room_is_no_fault(running: Running, disk: Controlled, quiet: None) -> None:
-    """The service says that it is not ready, and is ready again when there is room."""
     before = Guard.faults.copy()
     disk.full_disk = frozenset({"advanced"})
     running.clock.advance(1.0)
@@ -88,7 +83,6 @@ def test_a_save_that_finds_no_room_is_no_fault(running: Running, disk: Controlle
 
 
 def test_a_request_after_the_end_was_asked_for_is_refused(running: Running, disk: Controlled) -> None:
-    """What came before is applied, and runs that no state keeps are closed."""
     writer = running.service.writer
     answer = writer.commit(RUN)
     stopping = threading.Thread(target=writer.stop, args=(60,))
@@ -117,14 +111,12 @@ def progress(running: Running) -> Progress:
 
 
 def is_stuck(progress: Progress, checks: int) -> bool:
-    """Return whether the writer hangs, after so many checks."""
     for _ in range(checks):
         progress.check()
     return progress.stuck
 
 
 def test_a_writer_that_hangs_is_noticed(running: Running, disk: Controlled, progress: Progress) -> None:
-    """Behind its time and at the same place, check after check; one sign of life, and it is well."""
     assert not is_stuck(progress, STUCK_CHECKS - 1)
     assert is_stuck(progress, 2)
     disk.may_commit.set()
@@ -133,7 +125,6 @@ def test_a_writer_that_hangs_is_noticed(running: Running, disk: Controlled, prog
 
 
 def test_a_writer_with_much_to_do_does_not_hang(running: Running, progress: Progress) -> None:
-    """A group that takes for ever: each request that is applied is a sign of life."""
     for _ in range(10):
         assert not is_stuck(progress, STUCK_CHECKS - 1)
         running.service.state.apply(Decoded())
@@ -145,13 +136,11 @@ def test_a_process_that_did_not_run_does_not_hang(progress: Progress) -> None:
 
 
 def test_a_writer_with_nothing_to_do_does_not_hang(running: Running) -> None:
-    """However long the clock stands still."""
     running.writer_came_round()
     assert not is_stuck(Progress(running.service.writer, running.service.state), 10 * STUCK_CHECKS)
 
 
 def test_the_probe_shows_a_writer_that_hangs(disk: Controlled, monkeypatch: pytest.MonkeyPatch) -> None:
-    """503 while the writer hangs, although endpoints answer, and 200 when it goes on."""
     monkeypatch.setattr(services, "CHECK_INTERVAL_S", 0.002)
     with serving(persistence_of=disk, commit_timeout=0.1) as running:
         first = running.get("ui", "/healthz").status

@@ -145,3 +145,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(plain(item) for item in cast("Sequence[Any]", value))
     return (type(value).__name__, "NaN" if value != value else value)  # noqa: PLR0124 - NaN is what differs from itself
+
+
+def wire(number: int, payload: bytes) -> bytes:
+    """A length-delimited field."""
+    size, length = len(payload), bytearray()
+    while size > 127:
+        length.append(size & 127 | 128)
+        size >>= 7
+    return bytes([number << 3 | 2, *length, size]) + payload

@@ -28,7 +28,6 @@ DATA = os.urandom(300_000) + b"the end"
 
 
 def read(path: Path | str) -> tuple[bytes, Reason | None]:
-    """All bytes of an input, and its damage."""
     chunks = Chunks(path)
     data = b"".join(chunks)
     return data, chunks.damage.reason if chunks.damage else None
@@ -117,7 +116,6 @@ def test_utf16_is_named(tmp_path: Path) -> None:
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`-` is standard input, packed or not, and is left open."""
     source = io.BytesIO(gzip.compress(b"from a pipe"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(source))
 
@@ -126,7 +124,6 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pipe_that_comes_byte_by_byte(tmp_path: Path) -> None:
-    """The packing is told although its first bytes come one by one."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
 
@@ -146,7 +143,6 @@ def test_pipe_that_comes_byte_by_byte(tmp_path: Path) -> None:
 
 
 def test_progress_is_of_the_packed_file(tmp_path: Path) -> None:
-    """Progress counts bytes as they lie on disk, to the last."""
     path = tmp_path / "recording"
     path.write_bytes(gzip.compress(DATA * 2))
     told: list[tuple[int, int | None]] = []
@@ -160,7 +156,6 @@ def test_progress_is_of_the_packed_file(tmp_path: Path) -> None:
 
 
 def test_absent_file(tmp_path: Path) -> None:
-    """A file that cannot be opened is named, with why and what to give instead."""
     with pytest.raises(SourceError, match=r"absent: cannot be read \(No such file or directory\); give a file"):
         list(Chunks(tmp_path / "absent"))
     with pytest.raises(SourceError, match="Is a directory"):
@@ -168,7 +163,6 @@ def test_absent_file(tmp_path: Path) -> None:
 
 
 def test_read_error_ends_the_file(tmp_path: Path) -> None:
-    """A disk that fails in the middle ends the input there, named."""
     path = tmp_path / "recording"
     path.write_bytes(DATA)
 
@@ -184,7 +178,6 @@ def test_read_error_ends_the_file(tmp_path: Path) -> None:
 
 
 def test_zstd_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where zstd cannot be unpacked, the extra to install is named."""
     path = tmp_path / "recording"
     path.write_bytes(zstandard.compress(b"data"))
     monkeypatch.setitem(sys.modules, "zstandard", None)

@@ -43,7 +43,6 @@ WEB = {"http.request.method": "GET", "http.route": "/orders/{id}", "server.port"
 
 
 def reader(settings: Settings | None = None) -> Reader:
-    """A reader of every convention."""
     settings = settings or Settings()
     return Reader(settings, conventions.TABLE, Hasher(KEY, settings.tools.soft_errors))
 
@@ -53,13 +52,11 @@ BY_NATIVE = None if MODULE_OF_NATIVE is None else NativeDecoder(READER, MODULE_O
 
 
 def in_python(body: bytes, own: Reader = READER) -> Found:
-    """By the decoder and the reader in Python."""
     batch = decode_traces(body)
     return [own.read(one) for one in batch.spans], batch.malformed
 
 
 def in_full(body: bytes, own: Reader = READER) -> Found:
-    """By the full schema and the reader."""
     batch = full_schema.decode(body)
     return [own.read(one) for one in batch.spans], batch.malformed
 
@@ -73,7 +70,6 @@ def by(decoder: str) -> Callable[[bytes], Found]:
 
 
 def web(number: int, parent: int | None = None, **facts: Any) -> RawSpan:
-    """A span of a web server."""
     common: dict[str, Any] = {"attributes": WEB, "name": "GET /orders/{id}", "kind": KIND_SERVER}
     return span(number, parent, **{**common, **facts})
 
@@ -117,7 +113,6 @@ SELDOM = [
     "one", SELDOM, ids=lambda one: f"{one.name[:20]} {' '.join(map(str, one.attributes.values()))[:40]}"
 )
 def test_every_kind_of_span_is_read_as_by_the_full_schema(decoder: str, one: RawSpan) -> None:
-    """Alone, again, and among others like it."""
     body = traces_protobuf([*run_of(), web(9), one])
 
     assert by(decoder)(body) == by(decoder)(body) == in_full(body)
@@ -126,7 +121,6 @@ def test_every_kind_of_span_is_read_as_by_the_full_schema(decoder: str, one: Raw
 @both
 @every_recording
 def test_recordings_are_read_as_by_the_full_schema(decoder: str, recording: Path) -> None:
-    """Every recorded framework, in requests of several sizes."""
     spans = [one for batch in read_file(recording) for one in batch.spans][:300]
     for size in (1, 50):
         for at in range(0, len(spans), size):
@@ -137,7 +131,6 @@ def test_recordings_are_read_as_by_the_full_schema(decoder: str, recording: Path
 @both
 @given(request=requests())
 def test_any_request_is_read_as_by_the_full_schema(decoder: str, request: ExportTraceServiceRequest) -> None:
-    """Sound spans and malformed ones, in the same order."""
     body = request.SerializeToString()
 
     assert repr(by(decoder)(body)) == repr(in_full(body))
@@ -182,7 +175,6 @@ def test_any_keys_names_and_scopes_are_read_as_by_the_full_schema(decoder: str, 
 
 @both
 def test_a_request_of_no_agent_is_read_for_its_parents(decoder: str) -> None:
-    """Ordinary spans of web servers: ids, times, failure; nothing else of them."""
     spans = [web(1), web(2, 1, status=2, start=5, end=3), web(3, 2, remote=True), web(4, 3)._replace(span_id=b"short")]
     found, malformed = by(decoder)(traces_protobuf(spans))
 
@@ -195,7 +187,6 @@ def test_a_request_of_no_agent_is_read_for_its_parents(decoder: str) -> None:
 @native_only
 @given(st.data())
 def test_changed_bytes_are_read_as_in_python_or_left_to_it(data: st.DataObject) -> None:
-    """Whatever bytes of a request are changed, cut or added."""
     assert BY_NATIVE is not None
     body = bytearray(traces_protobuf([*run_of(), *data.draw(st.permutations(SELDOM))[:2]]))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -216,7 +207,6 @@ def test_changed_bytes_are_read_as_in_python_or_left_to_it(data: st.DataObject) 
     ],
 )
 def test_settings_mean_the_same(settings: Settings) -> None:
-    """Rules on tools, mapped attributes, keys of agents and runs."""
     own = reader(settings)
     body = traces_protobuf([*run_of(), web(8, attributes={**WEB, "user.id": "u"}), *SELDOM])
 
@@ -226,7 +216,6 @@ def test_settings_mean_the_same(settings: Settings) -> None:
 @native_only
 @pytest.mark.parametrize("large", [bytes([18, 0]) * 700_000, bytes([10, 0]) * 700_000], ids=["spans", "scopes"])
 def test_a_body_made_to_explode_is_left_to_python(large: bytes) -> None:
-    """Many parts in few bytes: Python refuses them."""
     assert BY_NATIVE is not None
     size = len(large)
     length = bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14])
@@ -251,7 +240,6 @@ def test_what_is_remembered_is_forgotten_with_the_plans(monkeypatch: pytest.Monk
 
 @native_only
 def test_threads_do_not_mix_what_they_read() -> None:
-    """One decoder serves all receivers."""
     own = NativeDecoder(reader(), MODULE_OF_NATIVE)
     bodies = [traces_protobuf(run_of(number, (f"tool-{number}",), f"agent-{number}")) for number in range(1, 9)]
     expected = [in_python(body) for body in bodies]
@@ -282,7 +270,6 @@ JSON = st.recursive(
 @example({"a": 0.1, "b": 1e22, "c": -0.0, "d": 20.0}, False, (",", ":"), "")
 @example([], False, (",", ":"), "\x00")
 def test_canonical_json_is_that_of_python(value: Any, escaped: bool, marks: tuple[str, str], more: str) -> None:
-    """Where the extension says what the canonical JSON of a text is, Python says the same; broken texts too."""
     text = json.dumps(value, ensure_ascii=escaped, separators=marks) + more
     for one, is_arguments in itertools.product([text, text[:-1]], [True, False]):
         try:

@@ -24,7 +24,6 @@ FACTS = {EVALUATION_NAME: "correctness", EVALUATION_SCORE: 1, EVALUATION_LABEL: 
 
 
 def taken(event_name: object = EVALUATION, body: object = None, facts: dict[str, Any] | None = None) -> Batch:
-    """The batch after one log record."""
     batch = Batch()
     take_log(batch, Log(event_name, body, FACTS if facts is None else facts, 7, TRACE, SPAN))
     return batch
@@ -42,7 +41,6 @@ def taken(event_name: object = EVALUATION, body: object = None, facts: dict[str,
     ids=["event name", "attribute", "body is the name", "facts in the body", "attributes win"],
 )
 def test_where_an_evaluation_is_told(event_name: object, body: object, facts: dict[str, Any]) -> None:
-    """The event is known by its field, its attribute or its body, and its facts stand in attributes or body."""
     batch = taken(event_name, body, facts)
 
     assert batch.evaluations == [Evaluation("correctness", 1.0, "pass", 7, TRACE, SPAN, "resp-1")]
@@ -50,7 +48,6 @@ def test_where_an_evaluation_is_told(event_name: object, body: object, facts: di
 
 @pytest.mark.parametrize("name", [None, "", 7, ["correctness"]])
 def test_evaluation_without_a_name_is_malformed(name: object) -> None:
-    """A judgement of nobody knows what is named as malformed."""
     batch = taken(facts={**FACTS, EVALUATION_NAME: name})
 
     assert [problem.reason for problem in batch.malformed] == [Reason.EVALUATION]
@@ -79,13 +76,11 @@ def test_evaluation_that_judges_nothing_is_counted() -> None:
     ],
 )
 def test_score(told: object, score: float | None) -> None:
-    """A score is a finite number in whatever type it came; anything else is absent."""
     assert taken(facts={**FACTS, EVALUATION_SCORE: told}).evaluations[0].score == score
 
 
 @pytest.mark.parametrize(("trace_id", "span_id"), [(b"", b""), (bytes(16), bytes(8)), (b"short", b"short")])
 def test_ids_that_are_none(trace_id: bytes, span_id: bytes) -> None:
-    """A record written outside any span has no ids."""
     batch = Batch()
     take_log(batch, Log(EVALUATION, None, FACTS, 7, trace_id, span_id))
 
@@ -103,7 +98,6 @@ def test_ids_that_are_none(trace_id: bytes, span_id: bytes) -> None:
 def test_every_record_is_accounted_for(
     event_name: object, body: object, some: dict[str, Any], own: dict[str, Any]
 ) -> None:
-    """Whatever types a record holds, it is an evaluation, malformed or another log, and exactly one of them."""
     for name in (event_name, EVALUATION):
         batch = taken(name, body, {**some, **own})
 
@@ -111,7 +105,6 @@ def test_every_record_is_accounted_for(
 
 
 def test_recorded_evaluations() -> None:
-    """The evaluation logs of a real framework are read: names, scores and labels, and the trace they judge."""
     found = [
         e for batch in read_file(shared("corpora/captured/pydantic_ai-evals.logs.jsonl.gz")) for e in batch.evaluations
     ]

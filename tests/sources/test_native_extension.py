@@ -1,5 +1,3 @@
-"""Compiled modules that were built for another version are not used."""
-
 from __future__ import annotations
 
 import sys
@@ -42,7 +40,6 @@ def test_a_module_that_cannot_be_loaded_is_told_and_done_without(
 
 
 def test_a_module_that_fits_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it is."""
     module = ModuleType(NAME)
     module.__dict__["FITS"] = FITS
     monkeypatch.setitem(sys.modules, NAME, module)

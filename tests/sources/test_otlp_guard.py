@@ -10,18 +10,9 @@ from hypothesis import strategies as st
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.sources.otlp_protobuf import LARGE, LEAST_SPAN, check, decode_logs, decode_traces
 from otel_reliability.testing import span, traces_protobuf
-from tests.sources.strategies import plain
+from tests.sources.strategies import plain, wire
 
 MB = 1024 * 1024
-
-
-def wire(number: int, payload: bytes) -> bytes:
-    """A length-delimited field."""
-    size, length = len(payload), bytearray()
-    while size > 127:
-        length.append(size & 127 | 128)
-        size >>= 7
-    return bytes([number << 3 | 2, *length, size]) + payload
 
 
 EMPTY = {
@@ -39,20 +30,17 @@ EMPTY = {
 
 @pytest.mark.parametrize("parts", EMPTY)
 def test_a_request_of_empty_parts_is_refused(parts: str) -> None:
-    """Two megabytes of empty messages, at any level, are refused before anything unpacks them."""
     with pytest.raises(UndecodableBody):
         decode_traces(EMPTY[parts])
 
 
 def test_small_requests_pass() -> None:
-    """Below the size from which requests are looked at, empty spans are malformed ones like others."""
     body = wire(1, wire(2, wire(2, b"") * 1_000))
 
     assert len(decode_traces(body).malformed) == 1_000
 
 
 def test_the_smallest_sound_spans_pass() -> None:
-    """A large request of spans with nothing but ids and times is read."""
     bare = span()._replace(name="", scope="", scope_version="", span_kind=0, parent_remote=None)
     one = traces_protobuf([bare])
     count = 2 * LARGE // 44
@@ -66,7 +54,6 @@ def test_the_smallest_sound_spans_pass() -> None:
 
 
 def test_large_contents_pass() -> None:
-    """Spans with megabytes of text, and large requests of ordinary spans, are read as they are."""
     long = [span(n, attributes={"gen_ai.input.messages": "x" * 3 * MB}) for n in (1, 2)]
     many = [span(n, attributes={f"key{k}": "value" for k in range(20)}) for n in range(1, 5_000)]
 
@@ -75,7 +62,6 @@ def test_large_contents_pass() -> None:
 
 
 def test_a_list_beyond_the_bound_is_none() -> None:
-    """A list so large that its elements would fill the memory is not made; text of that size is."""
     facts = {"list": ["x" * MB] * 9, "text": "x" * 9 * MB}
     attributes = decode_traces(traces_protobuf([span(attributes=facts)])).spans[0].attributes
 
@@ -85,7 +71,6 @@ def test_a_list_beyond_the_bound_is_none() -> None:
 
 @given(st.binary(max_size=64))
 def test_garbage_passes(start: bytes) -> None:
-    """Large bodies that are no protobuf are for the parsers to refuse: the guard reads any of them to some end."""
     body = start + b"\xff" * (LARGE + 1)
     for decode in (decode_traces, decode_logs):
         with pytest.raises(UndecodableBody):
@@ -93,7 +78,6 @@ def test_garbage_passes(start: bytes) -> None:
 
 
 def test_memory_of_the_worst_request_that_passes() -> None:
-    """What the guard lets through takes no more than some dozens of times its bytes."""
     code = (
         "import sys; from otel_reliability.sources.otlp_protobuf import decode_traces\n"
         "batch = decode_traces(sys.stdin.buffer.read())\n"

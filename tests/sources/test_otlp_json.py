@@ -28,13 +28,11 @@ MB = 1024 * 1024
 
 
 def read(path: Path | str, longest: int = 10 * MB) -> tuple[list[RawSpan], list[Malformed]]:
-    """All spans of a file, and all that was malformed."""
     batches = list(read_file(path, longest=longest))
     return [s for b in batches for s in b.spans], [m for b in batches for m in b.malformed]
 
 
 def file(folder: Path, content: bytes) -> Path:
-    """A file with that content."""
     path = folder / "runs.jsonl"
     path.write_bytes(content)
     return path
@@ -42,7 +40,6 @@ def file(folder: Path, content: bytes) -> Path:
 
 @given(st.lists(raw_spans(), max_size=4), st.sampled_from(["a.jsonl", "a.jsonl.gz"]), st.integers(1, 3))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, spans: list[RawSpan], name: str, batch: int) -> None:
-    """Spans written to a file are read as they were, in order."""
     path = write_otlp(tmp_path_factory.getbasetemp() / name, spans, batch=batch)
     found, malformed = read(path)
 
@@ -66,7 +63,6 @@ def test_recordings(recording: Path) -> None:
 
 
 def test_standard_input() -> None:
-    """`-` reads what a pipe holds, and names places in it."""
     code = (
         "from otel_reliability.sources.otlp_json import read_file\n"
         "print([len(batch.spans) or batch.malformed[0].place for batch in read_file('-')])"
@@ -102,7 +98,6 @@ def test_malformed_lines_are_placed(tmp_path: Path) -> None:
     ],
 )
 def test_hostile_lines(tmp_path: Path, line: bytes, detail: str) -> None:
-    """Lines made to break a parser are named like others."""
     path = file(tmp_path, line + b"\n" + LINE)
     spans, malformed = read(path)
 
@@ -120,7 +115,6 @@ def test_no_content_in_messages(tmp_path: Path) -> None:
 
 
 def test_too_long_a_line(tmp_path: Path) -> None:
-    """A line beyond the bound is named and passed over."""
     path = file(tmp_path, LINE + b'{"x": "' + b"x" * 5_000 + b'"}\n' + LINE)
     spans, malformed = read(path, longest=4_000)
 
@@ -139,7 +133,6 @@ def test_line_ends_and_marks(tmp_path: Path, mark: bytes, end: bytes) -> None:
 
 @pytest.mark.parametrize("indent", [None, 2, "\t"])
 def test_documents(tmp_path: Path, indent: int | str | None) -> None:
-    """One document, a list of them, or several one after another are read, pretty-printed or not."""
     request = traces_json([span()])
     texts = [json.dumps(value, indent=indent) for value in (request, [request, request], request)]
     spans, malformed = read(file(tmp_path, "\n".join(texts).encode()))
@@ -148,7 +141,6 @@ def test_documents(tmp_path: Path, indent: int | str | None) -> None:
 
 
 def test_broken_document_names_the_line(tmp_path: Path) -> None:
-    """In a document over several lines the place is the line on which it breaks."""
     path = file(tmp_path, b'{\n  "resourceSpans": [\n    oops\n  ]\n}\n' + LINE)
     spans, malformed = read(path)
 
@@ -157,7 +149,6 @@ def test_broken_document_names_the_line(tmp_path: Path) -> None:
 
 
 def test_cut_off_file(tmp_path: Path) -> None:
-    """A file that ends in the middle of a line says so, once."""
     path = file(tmp_path, LINE * 2 + LINE[:-20])
     spans, malformed = read(path)
 
@@ -209,7 +200,6 @@ def test_half_characters_are_replaced() -> None:
 
 @given(st.binary(max_size=60))
 def test_any_body_is_decoded_or_undecodable(body: bytes) -> None:
-    """Random bytes raise nothing but `UndecodableBody`."""
     try:
         batch = decode_json(body)
     except UndecodableBody:
@@ -219,7 +209,6 @@ def test_any_body_is_decoded_or_undecodable(body: bytes) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, packed: bool) -> None:
-    """Reading 40 MB in lines of 100 kB, one of 30 MB among them, takes a fraction of either."""
     line = json.dumps(traces_json([span(n, attributes={"text": "x" * 1_000}) for n in range(1, 60)])).encode() + b"\n"
     long = b'{"x": "' + b"y" * (30 * MB) + b'"}\n'
     content = line * (5 * MB // len(line)) + long + line * (5 * MB // len(line))
@@ -234,7 +223,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, packed: bool) -> Non
 
 
 def test_a_file_made_to_explode(tmp_path: Path) -> None:
-    """A few kilobytes that unpack to 256 MB without a line end are one line too long, and are never held."""
     bomb, zeros = zstandard.ZstdCompressor().compressobj(), bytes(MB)
     path = file(tmp_path, b"".join(bomb.compress(zeros) for _ in range(256)) + bomb.flush())
     tracemalloc.start()
@@ -260,12 +248,10 @@ SPAN = traces_json([span(2, 1, attributes={"a": 1}, events=[("e", {"b": 2})], li
 
 
 def request(*spans: object) -> dict[str, Any]:
-    """A request of these spans."""
     return {"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}
 
 
 def read_value(value: object) -> Any:
-    """An attribute of this value, as it is read."""
     (found,) = decode_request(request({**SPAN, "attributes": [{"key": "k", "value": value}]})).spans
     return found.attributes["k"]
 
@@ -361,7 +347,6 @@ def test_malformed_request(body: object, detail: str) -> None:
 
 
 def test_broken_parts_leave_the_others() -> None:
-    """A broken group, scope or span costs none of its neighbours."""
     groups = [None, {"scopeSpans": [5, {"spans": ["x", SPAN]}]}, *request(SPAN)["resourceSpans"]]
     batch = decode_request({"resourceSpans": groups})
 
@@ -380,12 +365,10 @@ EMPTY: list[Any] = [
 
 @pytest.mark.parametrize("body", EMPTY)
 def test_empty_requests(body: object) -> None:
-    """An empty request, another signal, and keys of a later schema are no fault."""
     assert decode_request(body) == Batch()
 
 
 def test_list_of_requests() -> None:
-    """Several requests in a list are read one after another."""
     batch = decode_request([request(SPAN), 3, request(SPAN)])
 
     assert len(batch.spans) == 2
@@ -393,7 +376,6 @@ def test_list_of_requests() -> None:
 
 
 def test_logs_and_spans_in_one_object() -> None:
-    """An object may hold both signals."""
     log = {
         "eventName": "gen_ai.evaluation.result",
         "observedTimeUnixNano": str(at(5)),
@@ -412,7 +394,6 @@ def test_logs_and_spans_in_one_object() -> None:
 
 @given(st.dictionaries(st.sampled_from(sorted(SPAN)), JSON))
 def test_every_span_is_accounted_for(change: dict[str, Any]) -> None:
-    """Whatever types a span's fields have, it is read or malformed, and its neighbour is read."""
     batch = decode_request(request({**SPAN, **change}, SPAN))
 
     assert len(batch.spans) + len(batch.malformed) == 2
@@ -474,25 +455,21 @@ def test_values(value: object, read: object) -> None:
     ],
 )
 def test_values_of_a_wrong_type_are_absent(value: object) -> None:
-    """A value that is not of the type it says is None, not a guess and not an error."""
     assert read_value(value) is None
 
 
 @given(st.sampled_from(KINDS), JSON)
 def test_reading_a_value_is_total(kind: str, content: Any) -> None:
-    """Whatever stands where a value should, reading raises nothing and gives one of our types."""
     assert isinstance(read_value({kind: content}), (str, int, bool, float, bytes, tuple, dict, type(None)))
 
 
 def test_attributes_pass_over_what_is_no_pair() -> None:
-    """A pair without a key, or with one that is no text, is not there; of equal keys the last counts."""
     given: list[Any] = [{"key": "a", "value": {"intValue": 1}}, {"value": {}}, {"key": 5}, "a", None, {"key": "a"}]
 
     assert decode_request(request({**SPAN, "attributes": given})).spans[0].attributes == {"a": None}
 
 
 def test_depth_is_bounded() -> None:
-    """Lists nested deeper than the bound end in None, as in protobuf."""
     value: dict[str, Any] = {"intValue": 1}
     for _ in range(MAX_DEPTH + 1):
         value = {"arrayValue": {"values": [value]}}

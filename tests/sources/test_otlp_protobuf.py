@@ -21,14 +21,7 @@ from otel_reliability.sources.otlp_protobuf import plain as plain_value
 from otel_reliability.sources.otlp_write import pairs
 from otel_reliability.testing import at, span, span_id, trace_id, traces_protobuf
 from tests.sources import full_schema
-from tests.sources.strategies import plain, requests
-
-
-def wire(number: int, payload: bytes) -> bytes:
-    """A length-delimited field as it lies on the wire; for payloads shorter than 16 KiB."""
-    size = len(payload)
-    length = [size] if size < 128 else [size & 127 | 128, size >> 7]
-    return bytes([number << 3 | 2, *length]) + payload
+from tests.sources.strategies import plain, requests, wire
 
 
 def request_with(*extra: bytes) -> bytes:
@@ -40,7 +33,6 @@ def request_with(*extra: bytes) -> bytes:
 
 @given(requests())
 def test_decoders_agree_on_any_request(request: ExportTraceServiceRequest) -> None:
-    """Sound spans and malformed ones are the same by both decoders, in the same order."""
     body = request.SerializeToString()
     fast, full = decode_traces(body), full_schema.decode(body)
 
@@ -50,7 +42,6 @@ def test_decoders_agree_on_any_request(request: ExportTraceServiceRequest) -> No
 
 @given(requests(), st.data())
 def test_decoders_agree_on_damaged_requests(request: ExportTraceServiceRequest, data: st.DataObject) -> None:
-    """Whatever bytes are changed, cut or added: what the full decoder accepts, the public one reads alike."""
     body = bytearray(request.SerializeToString())
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(body)))
@@ -67,7 +58,6 @@ def test_decoders_agree_on_damaged_requests(request: ExportTraceServiceRequest, 
 
 @given(st.binary(max_size=40))
 def test_garbage_is_undecodable_or_a_request(body: bytes) -> None:
-    """Random bytes never raise anything but `UndecodableBody`, not even when the values are read."""
     with contextlib.suppress(UndecodableBody):
         batch = decode_traces(body)
 
@@ -86,7 +76,6 @@ def test_a_third_part_of_a_pair_is_not_lost() -> None:
 
 
 def test_unknown_fields_are_ignored() -> None:
-    """Fields of a later schema, and known ones of another wire type, change nothing and need no fallback."""
     later = request_with(b"\xfa\x06\x01x", b"\x58\x07")
     expected = plain(full_schema.decode(request_with()).spans)
 
@@ -126,20 +115,6 @@ def test_resource_and_scope_in_parts() -> None:
     assert plain(read) == plain(full_schema.decode(body).spans[0])
 
 
-def test_resources_are_shared() -> None:
-    """The same resource is one object in every request, unless it is too large to keep."""
-    small, large = (
-        traces_protobuf([span()]),
-        traces_protobuf([span(resource=span().resource._replace(attributes={"service.name": "s" * 20_000}))]),
-    )
-    first, second = (decode_traces(small).spans[0].resource for _ in range(2))
-    third, fourth = (decode_traces(large).spans[0].resource for _ in range(2))
-
-    assert first is second
-    assert third == fourth
-    assert third is not fourth
-
-
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
@@ -156,7 +131,6 @@ def test_resources_are_shared() -> None:
     ],
 )
 def test_decoders_agree_on_odd_spans(fields: dict[str, Any], reason: Reason | None) -> None:
-    """At every border of a sound span both decoders decide alike, and as the reason says."""
     body = traces_protobuf([span(2, 1)._replace(**fields)])
     fast, full = decode_traces(body), full_schema.decode(body)
 
@@ -175,7 +149,6 @@ class TestLazyAttributes:
     )
 
     def test_reads_like_a_mapping(self) -> None:
-        """Looking up, asking, iterating and counting work as on a dict."""
         assert self.attributes["number"] == 7
         assert self.attributes.get("number") == 7
         assert self.attributes.get("none") is None
@@ -189,12 +162,10 @@ class TestLazyAttributes:
             self.attributes["none"]
 
     def test_shows_no_content(self) -> None:
-        """Its representation names keys only: values may be a user's words."""
         assert repr(self.attributes) == "LazyAttributes(['list', 'long', 'number', 'text'])"
 
 
 def logs(*records: LogRecord) -> bytes:
-    """A logs request."""
     return ExportLogsServiceRequest(
         resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=records)])]
     ).SerializeToString()
@@ -221,14 +192,12 @@ def test_observed_time_where_there_is_no_other() -> None:
 
 
 def test_other_logs_are_counted() -> None:
-    """Log records that judge nothing are counted, and stop nothing."""
     batch = decode_logs(logs(LogRecord(event_name="user.message"), judgement(), LogRecord()))
 
     assert (batch.other_logs, len(batch.evaluations)) == (2, 1)
 
 
 def test_undecodable_logs() -> None:
-    """A body that is no request says so, with its size."""
     with pytest.raises(UndecodableBody, match=r"not an OTLP logs request in protobuf \(3 bytes\)"):
         decode_logs(b"\xff\xff\xff")
 
@@ -257,7 +226,6 @@ def same(one: object, other: object) -> bool:
 @example(b"\x0a\x01a\x18\x01")
 @example(b"\x0a")
 def test_any_bytes_are_what_protobuf_makes_of_them(raw: bytes) -> None:
-    """However they are made, the short way and protobuf agree."""
     assert same(decoded(raw), by_protobuf(raw))
 
 
@@ -272,7 +240,6 @@ def test_any_bytes_are_what_protobuf_makes_of_them(raw: bytes) -> None:
 @example(16_383)
 @example(16_384)
 def test_any_scalar_is_read_back(value: Any) -> None:
-    """Texts of every length, numbers of every size, as encoders write them."""
     field = {str: "string_value", int: "int_value", bool: "bool_value", float: "double_value", bytes: "bytes_value"}
     raw = AnyValue(**{field[type(value)]: value}).SerializeToString()
 
@@ -280,7 +247,6 @@ def test_any_scalar_is_read_back(value: Any) -> None:
 
 
 def test_depth_is_bounded() -> None:
-    """Lists nested deeper than the bound end in None: what reads them need not fear for its stack."""
     value = AnyValue(int_value=1)
     for _ in range(MAX_DEPTH + 1):
         value = AnyValue(array_value=ArrayValue(values=[value]))

@@ -39,7 +39,6 @@ RESOURCE = SdkResource({"service.name": "shop", "service.namespace": "eu", "depl
 
 
 def ended(**fields: Any) -> ReadableSpan:
-    """An ended span as the SDK hands it over."""
     usual: dict[str, Any] = {
         "name": "chat",
         "context": CONTEXT,
@@ -87,7 +86,6 @@ def test_a_real_span() -> None:
 
 
 def test_same_as_through_an_exporter() -> None:
-    """What the SDK's own OTLP encoder sends is read as the same span: both doors see one telemetry."""
     spans = recorded()
     sent = decode_traces(encode_spans(spans).SerializeToString()).spans
 
@@ -103,7 +101,6 @@ def test_kinds_and_status_codes_are_those_of_otlp() -> None:
 
 
 def test_attributes_are_a_copy() -> None:
-    """What happens to the span's attributes later does not reach what was read."""
     facts = {"a": 1}
     whole = read(ended(attributes=facts))
     facts["a"] = 2
@@ -112,8 +109,6 @@ def test_attributes_are_a_copy() -> None:
 
 
 def test_attributes_of_any_mapping() -> None:
-    """Attributes may be absent, or a mapping that is no dict."""
-
     class Other(Mapping[str, Any]):
         def __getitem__(self, key: str) -> Any:
             return {"a": 1}[key]
@@ -151,7 +146,6 @@ def test_backward_clock() -> None:
 
 
 def test_parent_that_is_none() -> None:
-    """A parent without an id is no parent."""
     assert read(ended(parent=SpanContext(0, 0, is_remote=True))).parent_id is None
 
 
@@ -188,23 +182,11 @@ def test_malformed_span(fields: dict[str, Any], reason: str) -> None:
 
 @given(st.sampled_from([None, 7, "text", object(), SimpleNamespace()]))
 def test_what_is_no_span(span: object) -> None:
-    """Anything that is no span at all is malformed."""
     with pytest.raises(MalformedSpan):
         read(cast("ReadableSpan", span))
 
 
-def test_a_resource_is_read_once() -> None:
-    """Spans of one provider share one resource; another provider's is another, though it may say the same."""
-    first, again = read(ended()).resource, read(ended()).resource
-    other = read(ended(resource=SdkResource(dict(RESOURCE.attributes)))).resource
-
-    assert first is again
-    assert other == first
-    assert other is not first
-
-
 def test_resources_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that makes providers without end keeps no more than a few of their resources."""
     kept: dict[int, Any] = {}
     monkeypatch.setattr(sdk, "_resources", kept)
     for number in range(200):

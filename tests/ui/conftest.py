@@ -13,7 +13,6 @@ from tests.ui.browser import Browser
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, driven from here."""
     program = folder_of("chromium") / "bin" / "chromium"
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=str(program), args=["--no-sandbox"])

@@ -29,7 +29,6 @@ SCORES = [95.0, None, 72.0, 55.0, 12.0, 72.0]
 
 
 def line(number: int, score: float | None, **facts: object) -> AgentLine:
-    """One agent."""
     key = AgentKey("", f"service-{number % 2}", "prod", f"Agent {number}")
     usual = AgentLine(
         key=key,
@@ -49,7 +48,6 @@ LINES = [line(number, score) for number, score in enumerate(SCORES)]
 
 
 def shown(lines: list[AgentLine], **choice: object) -> list[str]:
-    """The names of the agents that are shown."""
     return [one.key.agent for one in list_of(lines, TableChoice()._replace(**choice)).lines]
 
 
@@ -58,12 +56,10 @@ def shown(lines: list[AgentLine], **choice: object) -> list[str]:
     [("score", "432501"), ("best", "025341"), ("name", "012345"), ("runs", "543210"), ("last", "543210")],
 )
 def test_agents_are_sorted(sort: str, expected: str) -> None:
-    """Those without a score come last, equal ones by key."""
     assert shown(LINES[::-1], sort=sort) == [f"Agent {number}" for number in expected]
 
 
 def test_the_largest_fall_comes_first() -> None:
-    """A curve that rises, or is none, comes later."""
     falls = [(ScorePoint(0, 80.0), ScorePoint(1, 80.0 + change)) for change in (5.0, -30.0, -10.0)]
     lines = [line(number, 80.0, history=points) for number, points in enumerate([*falls, ()])]
 
@@ -83,12 +79,10 @@ def test_the_largest_fall_comes_first() -> None:
     ],
 )
 def test_agents_are_chosen(choice: dict[str, object], expected: list[str]) -> None:
-    """By text in name, service or environment, by service, by tier, and by all of them together."""
     assert shown(LINES, sort="name", **choice) == expected
 
 
 def test_pages_hold_all_agents_once() -> None:
-    """A page beyond the last is the last."""
     lines = [line(number, 50.0) for number in range(23)]
     pages = [list_of(lines, TableChoice(page=page), per_page=10) for page in (1, 2, 3, 99)]
 
@@ -108,7 +102,6 @@ def test_pages_hold_all_agents_once() -> None:
     )
 )
 def test_an_address_says_what_is_shown(choice: TableChoice) -> None:
-    """And is read as it was written."""
     query = dict(parse_qsl(urlsplit(choice.address(page=choice.page)).query))
 
     if not any("\ud800" <= sign <= "\udfff" for sign in choice.text + choice.service):
@@ -117,7 +110,6 @@ def test_an_address_says_what_is_shown(choice: TableChoice) -> None:
 
 @given(st.dictionaries(st.sampled_from(["q", "service", "tier", "sort", "page"]), st.text()))
 def test_any_address_shows_something(query: dict[str, str]) -> None:
-    """Whatever somebody typed."""
     choice = TableChoice.of(query)
 
     assert choice.tier in {"", *TIERS}
@@ -127,7 +119,6 @@ def test_any_address_shows_something(query: dict[str, str]) -> None:
 
 @given(st.lists(st.none() | st.floats(0, 100), max_size=50))
 def test_the_bar_of_tiers_is_full(scores: list[float | None]) -> None:
-    """Its parts follow one another from one end to the other."""
     counts = tier_counts(line(number, score) for number, score in enumerate(scores))
 
     assert [one.tier for one in counts] == list(TIERS)
@@ -137,7 +128,6 @@ def test_the_bar_of_tiers_is_full(scores: list[float | None]) -> None:
 
 
 def test_agents_that_differ_in_anything_have_different_ids() -> None:
-    """Also where parts of the key change places."""
     keys = [
         AgentKey("a", "b", "c", "d"),
         AgentKey("b", "a", "c", "d"),

@@ -11,20 +11,17 @@ PATHS = st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=12).map(tuple), 
 
 
 def drawn(*paths: str) -> Flow:
-    """The flow of runs that took these paths."""
     flow = flow_of(Counter(tuple(path.split()) for path in paths))
     assert flow is not None
     return flow
 
 
 def names(flow: Flow, kind: str) -> list[tuple[str, str]]:
-    """The boxes of a kind, with their shares."""
     return [(box.label, box.share) for box in flow.boxes if box.kind == kind]
 
 
 @given(PATHS)
 def test_every_picture_is_small_and_complete(paths: list[tuple[str, ...]]) -> None:
-    """No box covers another, none stands outside; every run passes each column once, up to its end."""
     flow = flow_of(Counter(paths))
 
     assert flow is not None
@@ -40,7 +37,6 @@ def test_every_picture_is_small_and_complete(paths: list[tuple[str, ...]]) -> No
 
 @given(PATHS)
 def test_the_common_path_is_a_straight_line_on_top(paths: list[tuple[str, ...]]) -> None:
-    """Each of its steps follows the one before."""
     flow = flow_of(Counter(paths))
 
     assert flow is not None
@@ -50,7 +46,6 @@ def test_the_common_path_is_a_straight_line_on_top(paths: list[tuple[str, ...]])
 
 
 def test_where_runs_leave_the_common_path() -> None:
-    """With the share of all runs that do."""
     flow = drawn("search book", "search book", "search book", "search pay", "look")
 
     assert names(flow, "common") == [("search", "80 %"), ("book", "60 %")]
@@ -60,7 +55,6 @@ def test_where_runs_leave_the_common_path() -> None:
 
 
 def test_long_beginnings_that_all_share_stand_in_one_box() -> None:
-    """So that the parting is in the picture."""
     alike = "a b c d e f g h"
     flow = drawn(f"{alike} x", f"{alike} x", f"{alike} y")
 
@@ -69,7 +63,6 @@ def test_long_beginnings_that_all_share_stand_in_one_box() -> None:
 
 
 def test_rare_steps_stand_together() -> None:
-    """The others are told one by one, the most frequent first."""
     flow = drawn(*["a"] * 9, *"bbbbccdefgh")
 
     assert names(flow, "others") == [("other steps", "20 %")]
@@ -77,19 +70,16 @@ def test_rare_steps_stand_together() -> None:
 
 
 def test_a_step_may_have_the_name_of_a_place() -> None:
-    """A tool called start, end or others is a tool."""
     flow = drawn("start others end", "start others end")
 
     assert [label for label, _ in names(flow, "common")] == ["start", "others", "end"]
 
 
 def test_without_a_path_there_is_no_flow() -> None:
-    """Nor a graph without boxes."""
     assert flow_of({}) is None
 
 
 def test_runs_that_call_nothing_have_a_flow() -> None:
-    """From start to end."""
     flow = drawn("", "", "a")
 
     assert flow.common == ()

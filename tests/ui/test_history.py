@@ -20,19 +20,16 @@ SETTINGS = Settings(metrics=MetricSettings(min_runs=2), windows=(WindowSettings(
 
 
 def key_of(agent: str) -> AgentKey:
-    """An agent of the shop."""
     return AgentKey("", "shop", "", agent)
 
 
 def closed(engine: Engine, number: int, agent: str = "support", path: str = "a b") -> None:
-    """A run closes."""
     happened = run(path.split(), number, key=key_of(agent), run_id=f"{agent}-{number}", token_pressure=0.1)
     engine.receive_events([RunEvent(RunChange.CLOSED, happened, None)])
 
 
 @given(st.lists(st.integers(min_value=-MAX_AGE_NS // 50, max_value=MAX_AGE_NS // 20), max_size=400))
 def test_a_history_is_short_in_order_and_ends_now(steps: list[int]) -> None:
-    """However runs come, also some that ended before others that came sooner."""
     history, now = History(), 10 * MAX_AGE_NS
     for number, step in enumerate(steps):
         now += step
@@ -45,7 +42,6 @@ def test_a_history_is_short_in_order_and_ends_now(steps: list[int]) -> None:
 
 
 def test_what_is_a_week_old_goes_and_details_come_back() -> None:
-    """A fast agent that becomes a slow one has a point for each run again."""
     history = History()
     for number in range(2_000):
         if history.is_due():
@@ -60,7 +56,6 @@ def test_what_is_a_week_old_goes_and_details_come_back() -> None:
 
 
 def test_histories_follow_the_score_of_each_agent() -> None:
-    """From the tenth run on; as the window tells it."""
     engine = Engine(SETTINGS, clock=lambda: 0.0, wall=None)
     histories = Histories(engine)
     for number in range(1, 31):
@@ -91,7 +86,6 @@ def test_a_flood_of_runs_is_not_slowed_by_curves() -> None:
 
 
 def test_an_agent_that_expires_loses_its_history() -> None:
-    """There are never more curves than there is room for agents."""
     clock = FakeClock()
     settings = replace(SETTINGS, limits=LimitSettings(agents=3, agent_idle=10.0))
     engine = Engine(settings, clock=clock, wall=None, places_return=True)
@@ -107,7 +101,6 @@ def test_an_agent_that_expires_loses_its_history() -> None:
 
 
 def test_a_recording_tells_what_a_service_would_have_told() -> None:
-    """At each of its points the score of the runs it looks back on."""
     rows = rows_of(*["a b", "a b", "a c", "b a", "a b c"] * 10)
     rows = [row._replace(pressure=0.2, end_ns=10**9 * (number + 1)) for number, row in enumerate(rows)]
     history = recorded_history(rows, SETTINGS, trailing=20)
@@ -126,7 +119,6 @@ def test_a_recording_tells_what_a_service_would_have_told() -> None:
     )
 )
 def test_a_curve_stays_in_its_picture(points: list[tuple[int, float]]) -> None:
-    """From the left edge to the right one, whatever the scores."""
     found = curve([ScorePoint(*one) for one in sorted(points)])
 
     assert found is not None

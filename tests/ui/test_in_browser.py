@@ -73,7 +73,6 @@ def wanderer(agent: str = "wanderer", first: int = 1, runs: int = 24) -> list[Ra
 
 
 def send(running: Running, spans: list[RawSpan]) -> None:
-    """Let these runs happen."""
     assert running.post("traces", traces_protobuf(spans)).status == 200
     running.finalize()
 
@@ -109,12 +108,10 @@ def fifty() -> Iterator[Running]:
 
 
 def rows(page: Page) -> list[str]:
-    """The names of the agents in the table."""
     return page.locator(".agents__name a").all_text_contents()
 
 
 def test_two_thousand_agents_come_in_pages(many: Running, browser: Browser) -> None:
-    """The lowest score first; each page is short, and leads to the next."""
     with browser.open(many.url("ui", "/")) as page:
         first = rows(page)
         page.get_by_role("link", name="Next").click()
@@ -127,7 +124,6 @@ def test_two_thousand_agents_come_in_pages(many: Running, browser: Browser) -> N
 
 
 def test_the_table_is_filtered_as_somebody_types(many: Running, browser: Browser) -> None:
-    """Nothing is loaded anew, the address says what is shown, and it is told to who cannot see it."""
     with browser.open(many.url("ui", "/")) as page:
         page.evaluate("window.same = true")
         page.get_by_role("searchbox").fill("AGENT-00")
@@ -145,7 +141,6 @@ def test_the_table_is_filtered_as_somebody_types(many: Running, browser: Browser
 
 
 def test_the_table_works_without_scripts(many: Running, browser: Browser) -> None:
-    """Filters are a form, curves are drawn by the server."""
     with browser.open(many.url("ui", "/"), scripts=False) as page:
         page.get_by_role("searchbox").fill("wander")
         page.get_by_role("button", name="Show").click()
@@ -157,7 +152,6 @@ def test_the_table_works_without_scripts(many: Running, browser: Browser) -> Non
 
 
 def test_a_run_shows_by_itself(browser: Browser) -> None:
-    """From the empty page to the first agent to the next run of it, without loading anew, without losing the place."""
     with serving(ENGINE) as running, browser.open(running.url("ui", "/")) as page:
         page.evaluate("window.same = true")
         expect(page.get_by_text(f"http://{running.service.addresses['http']}", exact=True)).to_be_visible()
@@ -174,7 +168,6 @@ def test_a_run_shows_by_itself(browser: Browser) -> None:
 
 
 def test_an_agent_changes_before_your_eyes(browser: Browser) -> None:
-    """What somebody opened stays open, the curve is drawn anew."""
     with serving(ENGINE) as running:
         send(running, wanderer(runs=15))
         with browser.open(running.url("ui", "/agents/shop/wanderer")) as page:
@@ -190,7 +183,6 @@ def test_an_agent_changes_before_your_eyes(browser: Browser) -> None:
 
 
 def test_a_lost_service_is_told(browser: Browser) -> None:
-    """The page stays as it was, and says that it is old."""
     with serving(ENGINE) as running:
         send(running, runs_of(2))
         with browser.open(running.url("ui", "/"), refused=503) as page:
@@ -205,7 +197,6 @@ def test_a_lost_service_is_told(browser: Browser) -> None:
 
 
 def test_hostile_names_do_no_harm(fifty: Running, browser: Browser) -> None:
-    """They are read, and that is all; endless ones are cut."""
     with browser.open(fifty.url("ui", "/?sort=name")) as page:
         assert HOSTILE in rows(page)
         assert len(rows(page)) == 50
@@ -257,7 +248,6 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, li
 def test_every_page_is_for_everybody_at_every_width(
     kept: tuple[Running, list[str]], browser: Browser, page_at: int, scheme: Scheme
 ) -> None:
-    """No serious fault in contrast, labels, headings, roles; no word is broken, and nothing but a graph scrolls sideways."""
     running, paths = kept
     with browser.open(running.url("ui", paths[page_at]), scheme=scheme) as page:
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
@@ -270,7 +260,6 @@ def test_every_page_is_for_everybody_at_every_width(
 
 
 def test_the_list_of_runs_is_filtered_in_place(kept: tuple[Running, list[str]], browser: Browser) -> None:
-    """As the table of agents is; the address says what is shown."""
     running, paths = kept
     with browser.open(running.url("ui", paths[3])) as page:
         page.evaluate("window.same = true")
@@ -283,7 +272,6 @@ def test_the_list_of_runs_is_filtered_in_place(kept: tuple[Running, list[str]], 
 
 
 def test_a_keyboard_is_enough(many: Running, browser: Browser) -> None:
-    """The first stop skips to the content; from there an agent is a few stops away, and opens with Enter."""
     with browser.open(many.url("ui", "/?q=wanderer")) as page:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to content"
@@ -298,7 +286,6 @@ def test_a_keyboard_is_enough(many: Running, browser: Browser) -> None:
 
 
 def test_a_browser_brings_the_token(browser: Browser) -> None:
-    """It asks once, and everything the page fetches has it."""
     token = "a-token-of-32-characters-or-more"
     with serving(token=token) as running, browser.open(running.url("ui", "/"), token=token) as page:
         expect(page.get_by_text("No agent has run yet")).to_be_visible()

@@ -26,7 +26,6 @@ PATHS = ("search book", "search book", "search pay", "look", "search search sear
 
 
 def engine_of(*paths: str, settings: Settings = SETTINGS) -> Engine:
-    """An engine after these runs."""
     engine = Engine(settings, clock=lambda: 0.0, wall=None)
     for number, path in enumerate(paths, start=1):
         happened = run(path.split(), number, task_id=f"task-{number % 2}", token_pressure=0.5)
@@ -35,8 +34,6 @@ def engine_of(*paths: str, settings: Settings = SETTINGS) -> Engine:
 
 
 def read(engine: Engine, key: AgentKey = KEY) -> AgentSource | None:
-    """The snapshot of an agent."""
-
     def ask(agents: AgentRegistry) -> AgentSource | None:
         return snapshot(engine, agents, key)
 
@@ -44,7 +41,6 @@ def read(engine: Engine, key: AgentKey = KEY) -> AgentSource | None:
 
 
 def viewed(engine: Engine) -> AgentView:
-    """The view of the agent."""
     found = read(engine)
     assert found is not None
     return live_view(found, engine.settings)
@@ -59,7 +55,6 @@ def whole(engine: Engine, max_runs_for_intervals: int) -> AgentView:
 
 
 def test_a_service_shows_what_a_report_shows() -> None:
-    """Outside the engine's turn, from a copy, number by number."""
     engine = engine_of(*PATHS * 4)
     found, expected = (replace(view, sessions=()) for view in (viewed(engine), whole(engine, 200)))
 
@@ -67,7 +62,6 @@ def test_a_service_shows_what_a_report_shows() -> None:
 
 
 def test_of_a_long_window_the_numbers_cover_all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The findings cover the newest."""
     monkeypatch.setattr(live, "MAX_EXAMINED", 10)
     engine = engine_of(*["rare once"] * 5, *PATHS * 4)
     found, expected = viewed(engine), whole(engine, 0)
@@ -80,13 +74,7 @@ def test_of_a_long_window_the_numbers_cover_all_runs(monkeypatch: pytest.MonkeyP
     assert "rare" not in {use.tool for use in found.findings.tools}
 
 
-def test_an_unknown_agent_has_no_view() -> None:
-    """Like one that has expired."""
-    assert read(engine_of("a"), KEY._replace(agent="nobody")) is None
-
-
 def test_change_detection_collects_a_baseline_then_watches_then_alarms() -> None:
-    """The mark is where the change began."""
     baseline = change_of(engine_of(*["a b"] * 10), KEY)
     calls = cycle(["a b", "a b c"])
     watching = change_of(engine_of(*(next(calls) for _ in range(BLIND + 5))), KEY)
@@ -103,7 +91,6 @@ def test_change_detection_collects_a_baseline_then_watches_then_alarms() -> None
 
 
 def test_without_a_detector_there_is_no_result() -> None:
-    """Because it is off, or because no run of the agent counts."""
     off = engine_of("a", settings=Settings(change=ChangeSettings(enabled=False)))
 
     assert change_of(off, KEY).state == "off"
@@ -111,7 +98,6 @@ def test_without_a_detector_there_is_no_result() -> None:
 
 
 def test_the_common_path_is_not_unusual() -> None:
-    """However far it is from the others; and the step that leaves it is marked."""
     lines = run_lines(viewed(engine_of(*["search book"] * 6, "search pay", "look far away and wide", "")))
     by_path = {one.run.path: one for one in lines}
 

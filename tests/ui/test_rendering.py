@@ -23,7 +23,6 @@ SETTINGS = Settings(metrics=MetricSettings(min_runs=2))
 
 
 def view_of(*runs: Run) -> AgentView:
-    """The view of the one agent of these runs."""
     engine = Engine(SETTINGS, clock=lambda: 0.0, wall=None)
     engine.receive_events([RunEvent(RunChange.CLOSED, each, None) for each in runs])
     source = engine.read(lambda agents: snapshot(engine, agents, runs[0].key))
@@ -49,7 +48,6 @@ class Tags(HTMLParser):
 
 
 def test_what_others_published_is_here_byte_for_byte() -> None:
-    """With its version, its licence and a digest of each file; nothing lies there that is not named."""
     packages: dict[str, Any] = tomllib.loads((STATIC / "vendor" / "sources.toml").read_text(encoding="utf-8"))
 
     for name, package in packages.items():
@@ -61,7 +59,6 @@ def test_what_others_published_is_here_byte_for_byte() -> None:
 
 
 def test_pages_bring_along_what_they_name_and_nothing_else() -> None:
-    """Every file that a page asks for is there, and every file that is there is asked for."""
     text = agent_page(view_of(run(["a"], 1), run(["a"], 2)), window="last 100 runs")
     named = re.findall(r'"/static/([^"?]+)\?', text)
 
@@ -70,7 +67,6 @@ def test_pages_bring_along_what_they_name_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("name", [HOSTILE, "x" * 10_000, "\x1b[2J\u202e", "\ud800", "{{ 7 * 7 }}", ""])
 def test_no_name_can_do_more_than_be_read(name: str) -> None:
-    """Wherever it stands: agent, service, environment, tool, task, session, decision."""
     kept = bounded(name)
     key = AgentKey(kept, kept, kept, kept, ((kept or "x", kept),))
     calls = (call(name, ok=False), call(name, retry=True, chain=1), call(name, ok=False, effect=b"1"))
@@ -92,7 +88,6 @@ def test_no_name_can_do_more_than_be_read(name: str) -> None:
 
 
 def test_what_has_no_evidence_says_why() -> None:
-    """And is never 0."""
     view = view_of(run(None, 1), run(None, 2))
     text = agent_page(view, window="last 100 runs")
 
@@ -105,7 +100,6 @@ def test_what_has_no_evidence_says_why() -> None:
 
 
 def test_the_waterfall_leads_from_a_hundred_down_to_the_score() -> None:
-    """The largest penalty first, each where the one before ends."""
     view = view_of(*(run(path.split(), at) for at, path in enumerate(["a b", "a b", "b", "c a", "a a a"], 1)))
     text = agent_page(view, window="last 100 runs")
     parts = [

@@ -1,5 +1,3 @@
-"""The report as one file: whole by itself, from a disk, in a real browser."""
-
 from __future__ import annotations
 
 import base64
@@ -31,7 +29,6 @@ def file_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.real
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_opens_from_a_disk(file: Path, browser: Browser, scheme: Scheme) -> None:
-    """Every picture is there, nothing is fetched, and everybody can use it (what all agents have is looked at for one)."""
     with browser.open(file.as_uri(), scheme=scheme) as page:
         expect(page.locator(".uplot canvas").first).to_be_visible()
         names = page.locator(".agents__name a").all_text_contents()
@@ -45,7 +42,6 @@ def test_it_opens_from_a_disk(file: Path, browser: Browser, scheme: Scheme) -> N
 
 @pytest.mark.real
 def test_the_table_leads_into_the_file(file: Path, browser: Browser) -> None:
-    """Also on a phone, where nothing is cut off."""
     with browser.open(file.as_uri(), width=PHONE) as page:
         page.get_by_role("link", name="wanderer").click()
 
@@ -54,7 +50,6 @@ def test_the_table_leads_into_the_file(file: Path, browser: Browser) -> None:
 
 
 def test_only_its_own_script_and_style_may_run(file: Path) -> None:
-    """Its policy names them by what they are; nothing else is let in, and nothing is named that would be fetched."""
     text = file.read_text(encoding="utf-8")
     [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', text)
     for tag in ("script", "style"):
@@ -68,7 +63,6 @@ def test_only_its_own_script_and_style_may_run(file: Path) -> None:
 
 
 def test_an_earlier_recording_stands_beside(tmp_path: Path) -> None:
-    """What is another than before, and by how much; what is the same is counted."""
     text = report_file.render(comparison(tmp_path, runs("a", "a", "a", "a"), runs("a", "b", "c", "a b"))[0])
 
     assert "Since the earlier recording" in text
@@ -77,7 +71,6 @@ def test_an_earlier_recording_stands_beside(tmp_path: Path) -> None:
 
 
 def test_of_very_many_the_least_reliable_are_told_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table names all of them, and leads to those that are there."""
     monkeypatch.setattr(report_file, "MAX_AGENTS", 2)
     spans = [
         one for at in range(5) for one in runs("a b", "a b"[: 1 + 2 * (at % 2)], first=1 + 2 * at, agent=f"agent-{at}")
@@ -91,12 +84,10 @@ def test_of_very_many_the_least_reliable_are_told_in_full(tmp_path: Path, monkey
 
 
 def test_nothing_is_told_of_nobody(tmp_path: Path) -> None:
-    """A recording without an agent gives a page that says so."""
     assert "No agent runs" in report_file.render(report(tmp_path, []))
 
 
 def test_the_command_line_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With changes looked for, and beside an earlier recording where there is one."""
     old = write_otlp(tmp_path / "old.jsonl", runs(*["a b"] * 30))
     new = write_otlp(tmp_path / "new.jsonl", runs(*["a b"] * 80, *["c d e f"] * 60))
     out = call(capsys, "report", new, "--format", "html", "--no-intervals").out
