@@ -37,9 +37,9 @@ class Part:
         return self.last + (times.idle_timeout if self.has_gap else times.linger)
 
     def final_at(self, buffer: TraceBuffer, built: Assembled, times: AssemblySettings) -> float:
-        """Return when it becomes final: `reopen` after the first check that found it finished, or after its last emission."""
+        """Return when it becomes final: `reopen` after the first check that finds it finished, or after its last emission."""
         finished = self.last + (times.idle_timeout if self.has_gap or self.has_linked else times.linger)
-        checked = min(at for at in buffer.checks if at >= finished or at == buffer.checks[-1])
+        checked = next((at for at in buffer.checks if at >= finished), finished)
         emitted = [buffer.emitted_at.get(built.runs[number].run_id, checked) for number in self.runs]
         return max([checked, *emitted]) + times.reopen
 

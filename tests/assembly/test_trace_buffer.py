@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
+from otel_reliability.assembly.assemble import Assemble, Assembled
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.run import CloseReason, Run, RunChange
 from otel_reliability.model.span import AgentSpan, Notes
@@ -84,6 +88,24 @@ def test_a_run_with_an_open_span_waits_and_its_neighbours_do_not() -> None:
     assert [run.key.agent for _, run in assembler.wait(100)] == ["two", "two"]
     assembler.assembler.ended(trace_id(1), span_id(9))
     assert [run.key.agent for _, run in assembler.wait(3)] == ["one"]
+
+
+def test_a_trace_that_waits_for_a_parent_is_not_assembled_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cost does not grow with the time that it waits: here for the parent of work that is linked to a run."""
+    assembled = list[int]()
+    real = Assemble.__call__
+
+    def counted(self: Assemble, spans: Sequence[AgentSpan], *more: Any, **options: Any) -> Assembled:
+        assembled.append(len(spans))
+        return real(self, spans, *more, **options)
+
+    monkeypatch.setattr(Assemble, "__call__", counted)
+    assembler = Watched(AssemblySettings(linger=1.0, idle_timeout=600.0, reopen=1.0))
+    assembler.add(agent(1, end=9), tool(3, 2, start=2))
+
+    assert changes(assembler.wait(598)) == [CLOSED]
+    assert len(assembled) == 1
+    assert changes(assembler.wait(10)) == [FINAL]
 
 
 @pytest.mark.parametrize("pause", [1, 5])
