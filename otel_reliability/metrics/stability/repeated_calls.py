@@ -11,7 +11,6 @@ from otel_reliability.model.reading import NO_EVIDENCE, IntervalMethod, MetricSp
 from otel_reliability.model.row import Row
 
 RATIO: Final = "{ratio}"
-USD: Final = "{usd}"
 
 
 class RepeatedCalls(Metric):
@@ -88,9 +87,40 @@ def _companion(
     )
 
 
+def _costs(improve: str, prefix: str, spent_on: str, calls: str) -> tuple[MetricSpec, ...]:
+    """Return the specs of `RepeatedCalls.cost_per_run`."""
+    return (
+        _companion(
+            improve,
+            f"{prefix}_tokens_per_run",
+            f"Tokens spent on {spent_on}",
+            "{token}",
+            f"Tokens per run of the model calls that asked for {calls}.",
+            "Σ tokens / n",
+        ),
+        _companion(
+            improve,
+            f"{prefix}_seconds_per_run",
+            f"Time spent on {spent_on}",
+            "s",
+            f"Seconds per run that {calls} took.",
+            f"Σ duration of {calls} / n",
+        ),
+        _companion(
+            improve,
+            f"{prefix}_cost_per_run",
+            f"Money spent on {spent_on}",
+            "{usd}",
+            f"Cost per run of the model calls that asked for {calls}, by their share of the run's tokens.",
+            f"Σ cost · tokens of {calls} / tokens of the run / n",
+            "none",
+            "1 run with observable tools, cost and tokens",
+        ),
+    )
+
+
 AS_RETRIES: Final = "As for retry explosion."
 AS_LOOPS: Final = "As for repeated calls per run."
-OF_LOOPS: Final = " per run: of repeated calls, and of the model calls that asked for them."
 
 
 class RetryExplosion(RepeatedCalls):
@@ -158,31 +188,7 @@ class RetryExplosion(RepeatedCalls):
             "How many calls per run were retries.",
             "Σ retries / n",
         ),
-        _companion(
-            AS_RETRIES,
-            "retry_tokens_per_run",
-            "Tokens spent on retries",
-            "{token}",
-            "Tokens per run of the model calls that asked for retries.",
-            "Σ tokens / n",
-        ),
-        _companion(
-            AS_RETRIES,
-            "retry_seconds_per_run",
-            "Time spent on retries",
-            "s",
-            "Seconds per run that retried calls took.",
-            "Σ duration of retries / n",
-        ),
-        _companion(
-            AS_RETRIES,
-            "retry_cost_per_run",
-            "Money spent on retries",
-            USD,
-            "Cost per run of the model calls that asked for retries, by their share of the run's tokens.",
-            "Σ cost · tokens of retries / tokens of the run / n",
-            "none",
-        ),
+        *_costs(AS_RETRIES, "retry", "retries", "retries"),
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
@@ -247,32 +253,7 @@ class Loops(RepeatedCalls):
             "runs with a repeat / n",
             "share",
         ),
-        _companion(
-            AS_LOOPS,
-            "loop_tokens_per_run",
-            "Tokens spent on loops",
-            "{token}",
-            f"Tokens spent on loops{OF_LOOPS}",
-            "Σ tokens / n",
-        ),
-        _companion(
-            AS_LOOPS,
-            "loop_seconds_per_run",
-            "Time spent on loops",
-            "s",
-            f"Time spent on loops{OF_LOOPS}",
-            "Σ duration of repeats / n",
-        ),
-        _companion(
-            AS_LOOPS,
-            "loop_cost_per_run",
-            "Money spent on loops",
-            USD,
-            f"Money spent on loops{OF_LOOPS}",
-            "Σ cost · tokens of repeats / tokens of the run / n",
-            "none",
-            "1 run with observable tools, cost and tokens",
-        ),
+        *_costs(AS_LOOPS, "loop", "loops", "repeats"),
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
