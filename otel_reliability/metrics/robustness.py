@@ -5,38 +5,13 @@ R_fault, R_struct and R_prompt are one formula under three conditions; R_Rob is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.groups import passes
 from otel_reliability.metrics._support.sums import mean_of_present
 from otel_reliability.metrics.base import DEFAULTS, OUTCOME, Composite, Metric, noted
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
-
-
-def kept_share(passes: int, runs: int, baseline_passes: int, baseline_runs: int) -> float | None:
-    """min(accuracy under the condition / baseline accuracy, 1); None without runs of both or a baseline above 0.
-
-    >>> kept_share(2, 4, 4, 4), kept_share(4, 4, 1, 4), kept_share(2, 2, 0, 2)
-    (0.5, 1.0, None)
-    """
-    if not runs or not baseline_passes:
-        return None
-    return min(passes / runs / (baseline_passes / baseline_runs), 1.0)
-
-
-def kept_accuracy(perturbed: Sequence[float], baseline: Sequence[float]) -> float | None:
-    """The share of its baseline accuracy that the agent keeps, from the outcomes of its runs under a condition and without.
-
-    This is R_fault, R_struct and R_prompt, by what disturbed the runs. Accuracies are over the runs of all tasks together;
-    an outcome below 1 is a failure.
-
-    >>> kept_accuracy([1, 0, 0, 0], [1, 1, 1, 1])
-    0.25
-    """
-    return kept_share(passes(perturbed), len(perturbed), passes(baseline), len(baseline))
 
 
 class KeptAccuracy(Metric):
@@ -77,20 +52,20 @@ class KeptAccuracy(Metric):
 
     def value(self) -> Reading:
         runs, baseline = self._runs[self.condition], self._runs[BASELINE]
-        value = kept_share(self._passed[self.condition], runs, self._passed[BASELINE], baseline)
-        if value is None:
+        if not runs or not self._passed[BASELINE]:
             return NO_EVIDENCE
-        reading = Reading(value, runs + baseline, note=f"{runs} {self.condition}, {baseline} baseline")
+        kept = self._passed[self.condition] / runs / (self._passed[BASELINE] / baseline)
+        reading = Reading(min(kept, 1.0), runs + baseline, note=f"{runs} {self.condition}, {baseline} baseline")
         return noted(reading, self._by_status)
 
 
-def _spec(condition: str, name: str, title: str, symbol: str, description: str, improve: str) -> MetricSpec:
+def _spec(condition: str, symbol: str, when: str, improve: str) -> MetricSpec:
     return MetricSpec(
-        name=name,
-        title=f"{title} ({symbol})",
+        name=f"{condition}_robustness",
+        title=f"{condition.capitalize()} robustness ({symbol})",
         family="robustness",
         direction="higher",
-        description=description,
+        description=f"How much of its accuracy the agent keeps when {when}.",
         formula="min(accuracy under the condition / baseline accuracy, 1)",
         evidence=f"a run marked reliability.condition={condition} and a successful baseline run, outcomes known",
         source=f"HAL reliability, evaluation methodology: {symbol}",
@@ -107,10 +82,8 @@ class FaultRobustness(KeptAccuracy):
     condition = "fault"
     spec = _spec(
         condition,
-        "fault_robustness",
-        "Fault robustness",
         "R_fault",
-        "How much of its accuracy the agent keeps when tools and services fail.",
+        "tools and services fail",
         "Give failed calls a bounded retry and a way round, and let the agent say when a tool is down.",
     )
 
@@ -123,10 +96,8 @@ class StructureRobustness(KeptAccuracy):
     condition = "structure"
     spec = _spec(
         condition,
-        "structure_robustness",
-        "Structure robustness",
         "R_struct",
-        "How much of its accuracy the agent keeps when the form of its input changes.",
+        "the form of its input changes",
         "Parse inputs by schema, not by position, and test with renamed fields and other orders.",
     )
 
@@ -139,10 +110,8 @@ class PromptRobustness(KeptAccuracy):
     condition = "prompt"
     spec = _spec(
         condition,
-        "prompt_robustness",
-        "Prompt robustness",
         "R_prompt",
-        "How much of its accuracy the agent keeps when the prompt is worded differently.",
+        "the prompt is worded differently",
         "Inspect the wordings that fail: move what they leave open into the system prompt.",
     )
 

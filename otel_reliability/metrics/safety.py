@@ -2,63 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.sums import mean_of_present
 from otel_reliability.metrics.base import DEFAULTS, EVALUATED, UNDISTURBED, Composite, Metric
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
-WEIGHTS: Final = {"low": 0.25, "medium": 0.5, "high": 1.0}
-UNKNOWN_WEIGHT: Final = 0.5
-
-
-def weight(severity: str) -> float:
-    """The weight of a severity word; of an unknown word that of medium.
-
-    >>> weight("High"), weight("weird")
-    (1.0, 0.5)
-    """
-    return WEIGHTS.get(severity.lower(), UNKNOWN_WEIGHT)
-
-
-def worst(severities: Iterable[str]) -> float | None:
-    """The greatest weight among a run's violations; None for a clean run.
-
-    >>> worst(["low", "high"]), worst([])
-    (1.0, None)
-    """
-    return max(map(weight, severities), default=None)
-
-
-def compliance(violations: Iterable[Sequence[str] | None]) -> float | None:
-    """S_comp = 1 − violated / evaluated.
-
-    `violations` holds the severities of each run's violations: empty for a clean run, None for one that was not
-    evaluated, which is left out. None where no run was evaluated.
-
-    >>> compliance([["low", "high"], ["medium"], [], [], None])
-    0.5
-    """
-    evaluated = [run for run in violations if run is not None]
-    return 1.0 - sum(bool(run) for run in evaluated) / len(evaluated) if evaluated else None
-
-
-def harm_severity(violations: Iterable[Sequence[str] | None]) -> float | None:
-    """S_harm = 1 − the mean, over the violated runs, of each run's greatest weight (low ¼, medium ½, high 1).
-
-    `violations` as for `compliance`. 1 where evaluated runs are all clean, None where no run was evaluated.
-
-    >>> harm_severity([["low", "high"], ["medium"], [], [], None])
-    0.25
-    """
-    evaluated = [run for run in violations if run is not None]
-    if not evaluated:
-        return None
-    mean = mean_of_present(worst(run) for run in evaluated)
-    return 1.0 if mean is None else 1.0 - mean
+QUARTERS: Final = {"low": 1, "medium": 2, "high": 4}
+"""The weight of each severity in quarters. An unknown word weighs as much as medium."""
 
 
 def safety(compliance: float | None, harm_severity: float | None) -> float | None:
@@ -75,7 +27,7 @@ def safety(compliance: float | None, harm_severity: float | None) -> float | Non
 
 
 class _Violations(Metric):
-    """A metric about the violations of evaluated, undisturbed runs. State: three integers; weights are counted in quarters."""
+    """A metric about the violations of evaluated, undisturbed runs. State: three integers."""
 
     __slots__ = ("_evaluated", "_quarters", "_violated")
 
@@ -87,14 +39,15 @@ class _Violations(Metric):
 
     def count(self, row: Row, sign: int) -> None:
         self._evaluated += sign
-        greatest = worst(severity for _, severity in row.violations or ())
-        if greatest is not None:
+        if row.violations:
             self._violated += sign
-            self._quarters += sign * int(4 * greatest)
+            self._quarters += sign * max(
+                QUARTERS.get(severity, QUARTERS["medium"]) for _, severity in row.violations
+            )
 
 
 class Compliance(_Violations):
-    """`compliance` over the window.
+    """S_comp = 1 − violated / evaluated runs. A run that was not evaluated is left out.
 
     The evaluator chooses the constraints. The methodology's own four: *no PII exposure* (no personal data leaks),
     *no destructive operations* (nothing irreversible and harmful), *rate limit respect* (of the services it calls), *data
@@ -128,7 +81,9 @@ class Compliance(_Violations):
 
 
 class HarmSeverity(_Violations):
-    """`harm_severity` over the window.
+    """S_harm = 1 − the mean, over the violated runs, of each run's greatest weight (low ¼, medium ½, high 1).
+
+    1 where the evaluated runs are all clean.
 
     >>> from otel_reliability.metrics.examples import row
     >>> metric = HarmSeverity()

@@ -7,34 +7,27 @@ from itertools import permutations
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics.base import Profile
-from otel_reliability.metrics.consistency.outcome_consistency import outcome_agreement, outcome_consistency
-from otel_reliability.metrics.consistency.spread import Spread, confidence_consistency, resource_consistency, variation
-from otel_reliability.metrics.predictability.brier_score import brier_score
-from otel_reliability.metrics.predictability.risk_coverage import _risks, risk_coverage
-from otel_reliability.metrics.predictability.samples import blocks
-from otel_reliability.metrics.safety import compliance, harm_severity, safety, weight
+from otel_reliability.metrics.consistency.outcome_consistency import OutcomeConsistency
+from otel_reliability.metrics.consistency.spread import Spread
+from otel_reliability.metrics.examples import row
+from otel_reliability.metrics.predictability.risk_coverage import RiskCoverage
+from otel_reliability.model.run import Outcome
+from tests.metrics import laws
+from tests.windows.runs import window_over
 
-# --- Consistency ----------------------------------------------------------------------------------------------------------
-
-
-TASKS = st.lists(st.lists(st.integers(0, 1), min_size=2, max_size=30), min_size=1, max_size=8)
+TASKS = st.lists(st.lists(st.sampled_from([Outcome.SUCCESS, Outcome.FAILURE]), min_size=2, max_size=30), min_size=1)
 
 
 @given(tasks=TASKS)
-def test_as_published_it_is_the_share_of_unanimous_tasks(tasks: list[list[int]]) -> None:
+def test_as_published_it_is_the_share_of_unanimous_tasks(tasks: list[list[Outcome]]) -> None:
     """For any mixed task the sample variance exceeds the greatest there can be."""
+    rows = [row(task=str(at), outcome=outcome) for at, task in enumerate(tasks) for outcome in task]
     unanimous = sum(len(set(task)) == 1 for task in tasks)
-    assert outcome_consistency(tasks) == unanimous / len(tasks)
 
-
-def test_a_partial_reward_is_a_failure() -> None:
-    """As the reference truncates it."""
-    assert outcome_consistency([[1, 0.9]]) == 0.0
-    assert outcome_agreement([[0.9, 0.5]]) == 1.0
+    assert laws.fed(OutcomeConsistency, rows).value().value == unanimous / len(tasks)
 
 
 AMOUNTS = st.floats(1e-9, 1e12)
@@ -54,72 +47,41 @@ def test_a_spread_is_exact_whatever_passed_through(stay: list[float], passing: l
     assert spread.variation() == pytest.approx(expected, rel=1e-15, abs=1e-300)
 
 
-@pytest.mark.parametrize("values", [[], [1.0], [0.0, 0.0], [-1.0, -2.0]])
-def test_no_spread_without_two_values_and_a_mean_above_zero(values: list[float]) -> None:
-    assert variation(values) is None
+SAMPLES = st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=2, max_size=5)
 
 
-def test_values_that_are_no_numbers_are_missing() -> None:
-    bad = [float("nan"), float("inf"), None]
-
-    assert confidence_consistency([[0.5, 0.5, *bad]]) == 1.0
-    assert resource_consistency([{"cost": [2.0, 2.0, *bad], "time": bad}]) == 1.0
-    assert confidence_consistency([bad]) is None
-
-
-# --- Predictability -------------------------------------------------------------------------------------------------------
-
-
-def test_each_attempt_needs_an_outcome() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        brier_score([0.5, 0.5], [1])
-
-
-SAMPLES = st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=5)
+def area_of(order: list[bool]) -> float:
+    """The mean error share among the first i of these outcomes, i = 1 … N."""
+    return fmean(order[:taken].count(False) / taken for taken in range(1, len(order) + 1))
 
 
 @given(found=SAMPLES)
 def test_ties_count_with_their_expected_risk(found: list[tuple[float, bool]]) -> None:
-    """The risk among the i surest is the mean over every order that the confidences allow."""
+    """The area under the risks is the mean over every order that the confidences allow."""
+    outcomes = [passed for _, passed in found]
+    assume(len(set(outcomes)) == 2)
     orders = [
         order for order in permutations(found) if [c for c, _ in order] == sorted((c for c, _ in found), reverse=True)
     ]
-    expected = [
-        fmean(sum(not passed for _, passed in order[:taken]) / taken for order in orders)
-        for taken in range(1, len(found) + 1)
-    ]
-    assert _risks(blocks(found)) == pytest.approx(expected, abs=1e-12)
+    area = fmean(area_of([passed for _, passed in order]) for order in orders)
+    best, chance = area_of(sorted(outcomes, reverse=True)), outcomes.count(False) / len(outcomes)
+    rows = [row(confidence=c, outcome=Outcome.SUCCESS if passed else Outcome.FAILURE) for c, passed in found]
+    expected = min(max(1 - (area - best) / (chance - best + 1e-8), 0), 1)
+
+    assert laws.fed(RiskCoverage, rows).value().value == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("profile", ["published", "hal-harness"])
-@given(found=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), min_size=2, max_size=30))
-def test_the_order_of_the_samples_is_nothing(profile: Profile, found: list[tuple[float, int]]) -> None:
-    """Equal confidences too may come in any order: the reference's values depend on it, ours do not."""
-    forth, back = ([*zip(*order, strict=True)] for order in (found, found[::-1]))
-    assert risk_coverage(forth[0], forth[1], profile) == risk_coverage(back[0], back[1], profile)
-
-
-def test_what_is_not_a_number_is_left_out() -> None:
-    assert risk_coverage([0.9, math.nan, None, 0.1], [1, 0, 0, 0]) == 1.0
-
-
-# --- Robustness -----------------------------------------------------------------------------------------------------------
-
-
-# --- Safety ---------------------------------------------------------------------------------------------------------------
-
-
-RUNS = st.lists(
-    st.none() | st.lists(st.sampled_from(["low", "medium", "high", "odd", "HIGH"]), max_size=3), max_size=15
-)
+WEIGHTS = {"low": 0.25, "medium": 0.5, "high": 1.0, "unknown": 0.5}
+RUNS = st.lists(st.none() | st.lists(st.sampled_from(sorted(WEIGHTS)), max_size=3), max_size=15)
 
 
 @given(runs=RUNS)
 def test_safety_is_one_minus_the_mean_harm(runs: list[list[str] | None]) -> None:
-    judged = [run for run in runs if run is not None]
-    found = safety(compliance(runs), harm_severity(runs))
-    if not judged:
+    evaluated = [run for run in runs if run is not None]
+    rows = [row(violations=None if run is None else tuple(("rule", word) for word in run)) for run in runs]
+    found = window_over(rows).reading("safety").value
+    if not evaluated:
         assert found is None
         return
-    harm = sum(max(map(weight, run), default=0.0) for run in judged) / len(judged)
+    harm = sum(max((WEIGHTS[word] for word in run), default=0.0) for run in evaluated) / len(evaluated)
     assert found == pytest.approx(1 - harm)

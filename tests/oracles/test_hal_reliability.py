@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from otel_reliability.metrics.consistency.outcome_consistency import outcome_agreement, outcome_consistency
-from otel_reliability.metrics.passes.series import pass_at_k, pass_hat_k
-from otel_reliability.metrics.predictability.brier_score import brier_score
-from otel_reliability.metrics.predictability.calibration import calibration
-from otel_reliability.metrics.predictability.discrimination import discrimination
+from otel_reliability.config import MetricSettings, Settings
+from otel_reliability.metrics.examples import row
+from otel_reliability.metrics.passes.series import PassSeries
+from otel_reliability.model.row import Row
+from otel_reliability.model.run import Outcome
 from tests.oracles.reading import close, load
+from tests.windows.runs import window_over
 
 FILE = "corpora/hal_reliability/taubench_airline_published.json"
 AGENTS = ("taubench_toolcalling_claude_haiku_3_5", "taubench_toolcalling_claude_opus_4_5")
@@ -23,33 +24,41 @@ def agent(request: pytest.FixtureRequest) -> dict[str, Any]:
     return load(FILE)["agents"][request.param]
 
 
-def _attempts(agent: dict[str, Any]) -> list[list[float]]:
-    passed = [round(rate * RUNS) for rate in agent["task_success_rate"].values()]
-    return [[1.0] * count + [0.0] * (RUNS - count) for count in passed]
+def _run(passed: bool, **fields: Any) -> Row:
+    return row(outcome=Outcome.SUCCESS if passed else Outcome.FAILURE, **fields)
+
+
+def _attempts(agent: dict[str, Any]) -> list[Row]:
+    passes = {task: round(rate * RUNS) for task, rate in agent["task_success_rate"].items()}
+    return [_run(at < passed, task=task) for task, passed in passes.items() for at in range(RUNS)]
 
 
 def test_predictability_is_as_published(agent: dict[str, Any]) -> None:
-    correct, incorrect = agent["correct_confidences"], agent["incorrect_confidences"]
-    confidences, outcomes = correct + incorrect, [1] * len(correct) + [0] * len(incorrect)
-    published = agent["published"]
+    rows = [
+        *(_run(True, confidence=confidence) for confidence in agent["correct_confidences"]),
+        *(_run(False, confidence=confidence) for confidence in agent["incorrect_confidences"]),
+    ]
+    readings, published = window_over(rows).readings(), agent["published"]
 
-    assert close(calibration(confidences, outcomes), published["predictability_calibration"])
-    assert close(discrimination(confidences, outcomes), published["predictability_roc_auc"])
-    assert close(brier_score(confidences, outcomes), published["predictability_brier_score"])
+    assert close(readings["calibration"].value, published["predictability_calibration"])
+    assert close(readings["discrimination"].value, published["predictability_roc_auc"])
+    assert close(readings["brier_score"].value, published["predictability_brier_score"])
 
 
 def test_outcome_consistency_is_as_published(agent: dict[str, Any]) -> None:
-    attempts = _attempts(agent)
+    rows = _attempts(agent)
+    published = window_over(rows).readings()
+    harness = window_over(rows, Settings(metrics=MetricSettings(profile="hal-harness"))).readings()
     later = agent["derived"]["outcome_consistency_head_formula_(2p-1)^2"]
 
-    assert close(outcome_consistency(attempts), agent["published"]["consistency_outcome"])
-    assert close(outcome_consistency(attempts, "hal-harness"), later)
-    assert close(outcome_agreement(attempts), later)
+    assert close(published["outcome_consistency"].value, agent["published"]["consistency_outcome"])
+    assert close(harness["outcome_consistency"].value, later)
+    assert close(published["outcome_agreement"].value, later)
 
 
-def test_passes_agree_with_the_derived(agent: dict[str, Any]) -> None:
-    attempts, derived = _attempts(agent), agent["derived"]
+@pytest.mark.parametrize("name", ["pass_hat_k", "pass_at_k"])
+def test_passes_agree_with_the_derived(agent: dict[str, Any], name: str) -> None:
+    found = cast("PassSeries", window_over(_attempts(agent)).metric(name)).by_k()
 
-    for k in range(1, RUNS + 1):
-        assert close(pass_hat_k(attempts, k), derived["pass_hat_k"][str(k)])
-        assert close(pass_at_k(attempts, k), derived["pass_at_k"][str(k)])
+    assert list(found) == list(range(1, RUNS + 1))
+    assert all(close(reading.value, agent["derived"][name][str(k)]) for k, reading in found.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from operator import mul
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -378,15 +378,6 @@ class LatestPairs(RunGroup, Generic[K]):
 
 Shape: TypeAlias = tuple[int, int]
 """(attempts, passes) of one task."""
-
-
-def passes(outcomes: Iterable[float]) -> int:
-    """Return the number of successes among the outcomes: those that reach 1. A partial reward is a failure.
-
-    >>> passes([1, 0.9, 0, True])
-    2
-    """
-    return sum(outcome >= 1 for outcome in outcomes)
 
 
 class TaskOutcomes(Metric):

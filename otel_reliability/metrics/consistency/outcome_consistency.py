@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.groups import TaskOutcomes, mean_over_tasks, passes
-from otel_reliability.metrics._support.sums import clamp, mean_of_present
-from otel_reliability.metrics.base import DEFAULTS, Profile
+from otel_reliability.metrics._support.groups import TaskOutcomes, mean_over_tasks
+from otel_reliability.metrics._support.sums import clamp
+from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.reading import MetricSpec, Reading
 
 EPSILON: Final = 1e-8
@@ -23,20 +22,19 @@ def agreement(passed: int, runs: int) -> float | None:
     return (2.0 * passed / runs - 1.0) ** 2 if runs >= 2 else None
 
 
-def outcome_agreement(tasks: Iterable[Sequence[float]]) -> float | None:
+class OutcomeAgreement(TaskOutcomes):
     """The mean agreement of the tasks with at least 2 attempts, each task weighing the same.
 
-    Unlike C_out as published it differs between 99 of 100 and 50 of 100. `tasks` holds the outcomes of the attempts at each task;
-    an outcome below 1 is a failure.
+    Unlike C_out as published it differs between 99 of 100 and 50 of 100.
 
-    >>> round(outcome_agreement([[1, 1, 1, 1, 0], [0, 0]]), 2)
-    0.68
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = OutcomeAgreement()
+    >>> for task, outcome in (*[("a", "success")] * 4, ("a", "failure"), *[("b", "failure")] * 2, ("c", "success")):
+    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
+    >>> metric.value()[:2]
+    (0.68, 7)
     """
-    return mean_of_present(agreement(passes(outcomes), len(outcomes)) for outcomes in tasks)
-
-
-class OutcomeAgreement(TaskOutcomes):
-    """`outcome_agreement` over the window."""
 
     __slots__ = ()
 
@@ -73,23 +71,11 @@ def sameness(passed: int, runs: int) -> float | None:
     return clamp(1.0 - variance / (share * (1.0 - share) + EPSILON))
 
 
-def outcome_consistency(tasks: Iterable[Sequence[float]], profile: Profile = "published") -> float | None:
-    """C_out over tasks: the mean of the tasks with at least 2 attempts, each task weighing the same.
-
-    `tasks` holds the outcomes of the attempts at each task; an outcome below 1 is a failure. Under `published` this is
-    the share of unanimous tasks; under `hal-harness` it is `outcome_agreement`. None where no task has 2 attempts.
-
-    >>> outcome_consistency([[1, 1, 1], [1, 0, 1], [0, 0]])
-    0.6666666666666666
-    >>> round(outcome_consistency([[1, 1, 1], [1, 0, 1], [0, 0]], "hal-harness"), 4)
-    0.7037
-    """
-    of_task = sameness if profile == "published" else agreement
-    return mean_of_present(of_task(passes(outcomes), len(outcomes)) for outcomes in tasks)
-
-
 class OutcomeConsistency(TaskOutcomes):
-    """`outcome_consistency` over the window."""
+    """C_out: the mean of the tasks with at least 2 attempts, each task weighing the same.
+
+    Under `published` this is the share of unanimous tasks; under `hal-harness` it is `outcome_agreement`.
+    """
 
     __slots__ = ("_of_task",)
 

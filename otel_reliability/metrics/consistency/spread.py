@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import RunGroup, Share, TaskMean
@@ -47,19 +47,6 @@ class Spread:
         if n < 2 or total <= 0:
             return None
         return math.sqrt(n * (n * self._squares - total * total) / ((n - 1) * total * total))
-
-
-def variation(values: Iterable[float | None]) -> float | None:
-    """Return `Spread.variation` of plain numbers. Absent ones (None, or not finite) are left out.
-
-    >>> variation([1, 2, None, 3])
-    0.5
-    """
-    spread = Spread()
-    for value in values:
-        if value is not None and math.isfinite(value):
-            spread.count(units(float(value)))
-    return spread.variation()
 
 
 def steadiness(variation: float | None) -> float | None:
@@ -113,20 +100,12 @@ class SpreadMean(TaskMean[Spreads]):
         """Return the whole numbers of each kind that a run has."""
 
 
-def confidence_consistency(tasks: Iterable[Sequence[float | None]]) -> float | None:
+class ConfidenceConsistency(SpreadMean):
     """C_conf: exp(−s / mean) of the confidences of a task's attempts, s with K − 1, then the mean over tasks.
 
     All attempts count, whatever their outcome; those without a confidence are left out. A task needs 2 confidences and a
     mean above 0. It is no part of `consistency`.
-
-    >>> round(confidence_consistency([[0.8, 0.8, 0.8], [0.5, 1.0, None]]), 4)
-    0.8121
     """
-    return mean_of_present(steadiness(variation(confidences)) for confidences in tasks)
-
-
-class ConfidenceConsistency(SpreadMean):
-    """`confidence_consistency` over the window."""
 
     __slots__ = ()
 
@@ -149,36 +128,24 @@ class ConfidenceConsistency(SpreadMean):
         return (None if row.confidence is None else units(row.confidence),)
 
 
-ERRORS: Final = "errors"
-KINDS: Final = ("cost", "time", "model_calls", "actions", ERRORS, "latency")
-"""What an attempt can cost: money, duration, model calls, tool calls, failed tool calls, mean duration of a model call."""
-
-
-def resource_consistency(tasks: Iterable[Mapping[str, Sequence[float | None]]]) -> float | None:
+class ResourceConsistency(SpreadMean):
     """C_res: exp(−mean CV over the kinds a task has evidence of), CV with K − 1, then the mean over tasks.
 
-    Each task maps kinds (`KINDS`) to one amount an attempt. A kind needs 2 amounts and a mean above 0. All attempts
-    count, whatever their outcome. An amount of 0 is missing, for most meters report 0 for *not measured*; but no failed call
-    is a fact.
+    The kinds are money, duration, model calls, tool calls, failed tool calls, and the mean duration of a model call. Each needs
+    2 amounts and a mean above 0. All attempts count, whatever their outcome. An amount of 0 is missing, for most meters report 0
+    for *not measured*; but no failed call is a fact.
 
-    >>> round(resource_consistency([{"cost": [1, 2, 3, 0], "errors": [0, 0, 0]}]), 4)
+    >>> from otel_reliability.metrics.examples import row
+    >>> metric = ResourceConsistency()
+    >>> for cost in (1.0, 2.0, 3.0, 0.0):
+    ...     metric.add(row(task="refund", cost=cost, start_ns=0, end_ns=0))
+    >>> print(f"{metric.value().value:.4f}")
     0.6065
     """
-    return mean_of_present(
-        steadiness(mean_of_present(variation(_known(kind, task.get(kind, ()))) for kind in KINDS)) for task in tasks
-    )
-
-
-def _known(kind: str, amounts: Sequence[float | None]) -> list[float]:
-    return [amount for amount in amounts if amount is not None and (amount > 0 or (kind == ERRORS and amount == 0))]
-
-
-class ResourceConsistency(SpreadMean):
-    """`resource_consistency` over the window."""
 
     __slots__ = ()
 
-    kinds = len(KINDS)
+    kinds = 6
 
     spec = MetricSpec(
         name="resource_consistency",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache, partial
-from itertools import combinations
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import (
@@ -20,11 +19,10 @@ from otel_reliability.metrics._support.groups import (
     edit_units,
     path_code,
 )
-from otel_reliability.metrics._support.sums import clamp, mean_of_present
+from otel_reliability.metrics._support.sums import clamp
 from otel_reliability.metrics.base import DEFAULTS, OUTCOME, PATH, TASK, UNDISTURBED, Profile, noted
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
-from otel_reliability.statistics.edits import edit_shares
 
 
 class Trajectories(LatestPairs[str]):
@@ -71,14 +69,14 @@ class TrajectoryMean(TaskMean[Trajectories]):
         return super().key(row) if row.success and path_code(row) else UNGROUPED
 
 
-def proportions(counts: Mapping[str, int]) -> dict[str, float]:
-    """Counts as shares of their sum.
+@lru_cache(maxsize=8_192)
+def proportions(code: str) -> dict[str, float]:
+    """Return each tool's share of the calls of a path, from its code: one character a tool.
 
-    >>> proportions({"a": 1, "b": 3})
+    >>> proportions("abbb")
     {'a': 0.25, 'b': 0.75}
     """
-    total = sum(counts.values())
-    return {tool: count / total for tool, count in counts.items()}
+    return {tool: count / len(code) for tool, count in Counter(code).items()}
 
 
 def divergence(left: Mapping[str, float], right: Mapping[str, float]) -> float:
@@ -106,49 +104,21 @@ def common(p: float, q: float) -> float:
     return p * math.log2(p / middle) + q * math.log2(q / middle)
 
 
-def distance(left: Mapping[str, float], right: Mapping[str, float], profile: Profile = "published") -> float:
-    """Return the distance of two attempts: the Jensen–Shannon *distance* √JSD, under `hal-harness` the divergence JSD.
-
-    >>> round(distance({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.25, "c": 0.25, "d": 0.25}), 6)
-    0.557923
-    """
-    found = divergence(left, right)
-    return math.sqrt(found) if profile == "published" else found
-
-
-def trajectory_distribution(tasks: Iterable[Sequence[Sequence[str]]], profile: Profile = "published") -> float | None:
-    """C_traj_d: 1 − the mean distance over all pairs of a task's successful attempts, then the mean over tasks.
-
-    `tasks` holds, for each task, the paths (tool names in order) of its *successful* attempts; empty paths are left out.
-    None where no task has two paths. The order of the tools does not matter: see `trajectory_sequence`.
-
-    >>> trajectory_distribution([[["a", "b", "c"], ["c", "b", "a"]]])
-    1.0
-    >>> trajectory_distribution([[["a"], ["b"]], [["a"], []]])
-    0.0
-    """
-    counts = ([proportions(Counter(path)) for path in paths if path] for paths in tasks)
-    return mean_of_present(_agreement([distance(*pair, profile) for pair in combinations(task, 2)]) for task in counts)
-
-
-def _agreement(distances: Sequence[float]) -> float | None:
-    return 1.0 - math.fsum(distances) / len(distances) if distances else None
-
-
-@lru_cache(maxsize=8_192)
-def spelled(code: str) -> dict[str, float]:
-    """The proportions of the tools of a path, from its code: one character a tool."""
-    return proportions(Counter(code))
-
-
 @lru_cache(maxsize=16_384)
 def apart(code: str, other: str, profile: Profile) -> int:
-    """The distance of two paths in the whole units of `pairs`. Agents that keep to few paths ask for few, often."""
-    return int(distance(spelled(code), spelled(other), profile) * ONE)
+    """Return the Jensen–Shannon *distance* √JSD of two paths, under `hal-harness` the divergence JSD, in units of 2^-52.
+
+    Agents that keep to few paths ask for few, often.
+
+    >>> round(apart("ab", "abcd", "published") / ONE, 6)
+    0.557923
+    """
+    found = divergence(proportions(code), proportions(other))
+    return int((math.sqrt(found) if profile == "published" else found) * ONE)
 
 
 def distances(code: str, others: list[str], profile: Profile = "published") -> list[int]:
-    """The distance of a path to each other, in the whole units of `pairs`.
+    """Return the distance of a path to each other, in units of 2^-52.
 
     >>> [share / ONE for share in distances("ab", ["ba", "cc"])]
     [0.0, 1.0]
@@ -157,7 +127,7 @@ def distances(code: str, others: list[str], profile: Profile = "published") -> l
 
 
 class TrajectoryDistribution(TrajectoryMean):
-    """`trajectory_distribution` over the window.
+    """C_traj_d: 1 − the mean distance of the proportions of tools; their order does not matter, see `trajectory_sequence`.
 
     References: J. Lin, *Divergence Measures Based on the Shannon Entropy* (1991).
     """
@@ -181,24 +151,8 @@ class TrajectoryDistribution(TrajectoryMean):
         return partial(distances, profile=settings.metrics.profile)
 
 
-def trajectory_sequence(tasks: Iterable[Sequence[Sequence[str]]]) -> float | None:
-    """C_traj_s: 1 − the mean edit share over all pairs of a task's successful attempts, then the mean over tasks.
-
-    `tasks` holds, for each task, the paths (tool names in order) of its *successful* attempts; empty paths are left out.
-    None where no task has two paths.
-
-    >>> round(trajectory_sequence([[["a", "b", "c"], ["c", "b", "a"]]]), 4)
-    0.3333
-    """
-    taken = ([path for path in paths if path] for paths in tasks)
-    return mean_of_present(
-        _agreement([share for at, path in enumerate(task) for share in edit_shares(path, task[at + 1 :])])
-        for task in taken
-    )
-
-
 class TrajectorySequence(TrajectoryMean):
-    """`trajectory_sequence` over the window."""
+    """C_traj_s: 1 − the mean edit distance over the longer length of the two paths."""
 
     __slots__ = ()
 

@@ -111,20 +111,16 @@ class WorstTask(Metric):
             self._worst.count(new)
 
 
-def graceful_degradation(outcomes: Sequence[float]) -> int | None:
-    """100 · Σ i·pass_i / Σ i over the positions i = 1 … N, rounded half away from zero; None without attempts.
+def graceful_degradation(outcomes: Sequence[bool]) -> int:
+    """100 · Σ i·pass_i / Σ i over the positions i = 1 … N of at least one attempt, rounded half away from zero.
 
-    A late failure costs more than an early one: an agent that fails first and recovers is the more graceful. An outcome
-    below 1 is a failure.
+    A late failure costs more than an early one: an agent that fails first and recovers is the more graceful.
 
-    >>> graceful_degradation([0, 1, 1, 1]), graceful_degradation([1, 1, 1, 0])
+    >>> graceful_degradation([False, True, True, True]), graceful_degradation([True, True, True, False])
     (90, 60)
     """
-    runs = len(outcomes)
-    if not runs:
-        return None
-    total = runs * (runs + 1) // 2
-    held = sum(position for position, outcome in enumerate(outcomes, 1) if outcome >= 1)
+    total = len(outcomes) * (len(outcomes) + 1) // 2
+    held = sum(position for position, passed in enumerate(outcomes, 1) if passed)
     return (200 * held + total) // (2 * total)
 
 
@@ -148,19 +144,17 @@ class GracefulDegradation(WorstTask):
     )
 
     def numbers(self, outcomes: Sequence[bool]) -> Numbers:
-        return (graceful_degradation(outcomes) or 0,)
+        return (graceful_degradation(outcomes),)
 
 
-def variance_amplification(passed: int, runs: int) -> int | None:
-    """100 · (population standard deviation of the attempts) / 0.5, rounded half away from zero; None without attempts.
+def variance_amplification(passed: int, runs: int) -> int:
+    """100 · (population standard deviation of at least one attempt) / 0.5, rounded half away from zero.
 
     0: all end alike; 100: half and half. With c passes of n it is 200·√(c(n − c)) / n, rounded in whole numbers.
 
     >>> variance_amplification(3, 4), variance_amplification(2, 4), variance_amplification(4, 4)
     (87, 100, 0)
     """
-    if not runs:
-        return None
     doubled = isqrt(160_000 * passed * (runs - passed) // (runs * runs))
     return (doubled + 1) // 2
 
@@ -187,5 +181,5 @@ class VarianceAmplification(TaskOutcomes):
     def value(self) -> Reading:
         found: Counter[Numbers] = Counter()
         for (runs, passed), tasks in self.attempted().items():
-            found[runs, variance_amplification(passed, runs) or 0] += tasks
+            found[runs, variance_amplification(passed, runs)] += tasks
         return self.noted(worst_of(max, found))

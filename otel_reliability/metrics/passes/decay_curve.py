@@ -33,19 +33,15 @@ def entry(passed: int, k: int) -> int:
     return 100 * passed**k // k**k
 
 
-def decay_curve(outcomes: Sequence[float]) -> tuple[int, ...]:
+def decay_curve(outcomes: Sequence[bool]) -> tuple[int, ...]:
     """Entry k = ⌊100 · (c_k / k)^k⌋, the maximum-likelihood estimate that all of k attempts pass, k = 1 … N (at most 1 000).
 
-    It falls as failures come, and may rise again after an early one. An outcome below 1 is a failure.
-    The cost is O(N).
+    It falls as failures come, and may rise again after an early one. The cost is O(N).
 
-    >>> decay_curve([1, 1, 1, 0])
-    (100, 100, 100, 31)
-    >>> decay_curve([0, 1, 1, 1])
-    (0, 25, 29, 31)
+    >>> decay_curve([True, True, True, False]), decay_curve([False, True, True, True])
+    ((100, 100, 100, 31), (0, 25, 29, 31))
     """
-    passed = accumulate(outcome >= 1 for outcome in outcomes[:LONGEST])
-    return tuple(entry(count, k) for k, count in enumerate(passed, 1))
+    return tuple(entry(passed, k) for k, passed in enumerate(accumulate(outcomes[:LONGEST]), 1))
 
 
 class DecayCurve(WorstTask):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import comb
 from typing import ClassVar, Final
 
-from otel_reliability.metrics._support.groups import Shape, TaskOutcomes, mean_over_tasks, passes
-from otel_reliability.metrics._support.sums import mean_of_present
+from otel_reliability.metrics._support.groups import Shape, TaskOutcomes, mean_over_tasks
 from otel_reliability.metrics.base import Series
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 
@@ -56,19 +55,8 @@ def any_of(passed: int, runs: int, k: int) -> float:
     return 1.0 - comb(runs - passed, k) / comb(runs, k)
 
 
-def pass_at_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
-    """pass@k, unbiased: the mean of 1 − C(n − c, k)/C(n, k) over the tasks with at least k attempts; None without any.
-
-    `tasks` holds the outcomes of the attempts at each task; an outcome below 1 is a failure. Grows with k.
-
-    >>> pass_at_k([[1, 0, 0, 0], [1, 1, 1, 1]], 2)
-    0.75
-    """
-    return mean_of_present(any_of(passes(one), len(one), k) for one in tasks if len(one) >= k)
-
-
 class PassAtK(PassSeries):
-    """`pass_at_k` over the window.
+    """pass@k, unbiased: the mean over tasks of 1 − C(n − c, k)/C(n, k). Grows with k.
 
     >>> from otel_reliability.metrics.examples import row
     >>> from otel_reliability.model.run import Outcome
@@ -106,20 +94,8 @@ def all_of(passed: int, runs: int, k: int) -> float:
     return comb(passed, k) / comb(runs, k)
 
 
-def pass_hat_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
-    """pass^k, unbiased: the mean of C(c, k)/C(n, k) over the tasks with at least k attempts; None without any.
-
-    `tasks` holds the outcomes of the attempts at each task; an outcome below 1 is a failure. Falls as k grows; at k = 1 it
-    is the mean pass rate.
-
-    >>> pass_hat_k([[1, 1, 1, 0], [1, 1, 1, 1]], 2)
-    0.75
-    """
-    return mean_of_present(all_of(passes(one), len(one), k) for one in tasks if len(one) >= k)
-
-
 class PassHatK(PassSeries):
-    """`pass_hat_k` over the window."""
+    """pass^k, unbiased: the mean over tasks of C(c, k)/C(n, k). Falls as k grows; at k = 1 it is the mean pass rate."""
 
     __slots__ = ()
 

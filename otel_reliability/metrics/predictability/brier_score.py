@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.sums import ExactSum, mean_of_present
+from otel_reliability.metrics._support.sums import ExactSum
 from otel_reliability.metrics.base import DEFAULTS, Composite
-from otel_reliability.metrics.predictability.samples import ConfidenceMetric, samples
+from otel_reliability.metrics.predictability.samples import ConfidenceMetric
 from otel_reliability.model.reading import MetricSpec
 
 
-def brier_score(confidences: Sequence[float | None], outcomes: Sequence[float]) -> float | None:
+class BrierScore(ConfidenceMetric):
     """P_brier = 1 − mean of (c − y)², pooled over attempts of all tasks. Higher is better; 0.75 is a constant ½.
 
-    Attempts without a confidence are left out; an outcome below 1 is a failure. None where no attempt is left.
+    State: a count and the exact sum of the squared errors.
 
-    >>> brier_score([0.9, 0.2], [1, 0])
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = BrierScore()
+    >>> metric.add(row(confidence=0.9, outcome=Outcome.SUCCESS))
+    >>> metric.add(row(confidence=0.2, outcome=Outcome.FAILURE))
+    >>> metric.value().value
     0.975
-    """
-    error = mean_of_present((confidence - success) ** 2 for confidence, success in samples(confidences, outcomes))
-    return None if error is None else 1.0 - error
-
-
-class BrierScore(ConfidenceMetric):
-    """`brier_score` over the window. State: a count and the exact sum of the squared errors.
 
     References: G. W. Brier, *Verification of Forecasts Expressed in Terms of Probability* (1950).
     """

@@ -4,41 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from otel_reliability.metrics.predictability.samples import Block, RankedSamples, blocks, samples, totals
+from otel_reliability.metrics.predictability.samples import Block, RankedSamples, totals
 from otel_reliability.model.reading import MetricSpec
 
 
-def area(found: Sequence[Block]) -> float | None:
-    """The share of (success, failure) pairs in which the success was surer, ties counting half; None for one class.
-
-    >>> area([(0.9, 1, 0), (0.5, 2, 1)])
-    0.75
-    """
-    runs, failures = totals(found)
-    successes = runs - failures
-    if not failures or not successes:
-        return None
-    halves, surer = 0, 0
-    for _, block, failed in found:
-        halves += failed * (2 * surer + block - failed)
-        surer += block - failed
-    return halves / (2 * successes * failures)
-
-
-def discrimination(confidences: Sequence[float | None], outcomes: Sequence[float]) -> float | None:
+class Discrimination(RankedSamples):
     """P_auroc = (concordant + ½ tied) / (n₊ · n₋), Mann–Whitney, pooled over the attempts of all tasks.
 
-    0.5 is chance, below it the confidence misleads. Attempts without a confidence are left out; an outcome below 1 is a
-    failure; None unless there are both.
+    0.5 is chance, below it the confidence misleads. No value unless there are successes and failures. The cost is O(D) after the
+    sort of the D distinct confidences.
 
-    >>> discrimination([0.9, 0.8, 0.3], [1, 0, 0]), discrimination([0.9, 0.8], [1, 1])
-    (1.0, None)
-    """
-    return area(blocks(samples(confidences, outcomes)))
-
-
-class Discrimination(RankedSamples):
-    """`discrimination` over the window: O(D) after the sort of its D distinct confidences.
+    >>> metric = Discrimination()
+    >>> metric.formula([(0.9, 1, 0), (0.5, 2, 1)]), metric.formula([(0.9, 1, 0), (0.8, 1, 0)])
+    (0.75, None)
 
     References: H. B. Mann, D. R. Whitney, *On a Test of Whether one of Two Random Variables is Stochastically Larger than the
     Other* (1947).
@@ -60,4 +38,12 @@ class Discrimination(RankedSamples):
     )
 
     def formula(self, found: Sequence[Block]) -> float | None:
-        return area(found)
+        runs, failures = totals(found)
+        successes = runs - failures
+        if not failures or not successes:
+            return None
+        halves, surer = 0, 0
+        for _, block, failed in found:
+            halves += failed * (2 * surer + block - failed)
+            surer += block - failed
+        return halves / (2 * successes * failures)

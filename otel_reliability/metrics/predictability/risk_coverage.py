@@ -3,56 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import clamp
 from otel_reliability.metrics.base import DEFAULTS, Profile
-from otel_reliability.metrics.predictability.samples import Block, RankedSamples, blocks, samples, totals
+from otel_reliability.metrics.predictability.samples import Block, RankedSamples, totals
 from otel_reliability.model.reading import MetricSpec
 
 EPSILON: Final = 1e-8
 GRID: Final = 100
-
-
-def selective_gain(found: Sequence[Block], profile: Profile = "published") -> float | None:
-    """P_rc of blocks of equally confident samples, the most confident first.
-
-    Under `hal-harness` one class gives 1.0, even where every answer is wrong, because nothing could be gained.
-    """
-    runs, failures = totals(found)
-    if not runs:
-        return None
-    if profile == "published":
-        return _gain(found, runs, failures, _mean_risk) if 0 < failures < runs else None
-    return _gain(found, runs, failures, _grid_risk)
-
-
-def risk_coverage(
-    confidences: Sequence[float | None], outcomes: Sequence[float], profile: Profile = "published"
-) -> float | None:
-    """P_rc = 1 − (A − A*) / (A_rand − A* + 1e-8), cut to [0, 1]; pooled over the attempts of all tasks.
-
-    A is the mean, over i = 1 … N, of the error share among the i most confident attempts; A* the same with the
-    successes first; A_rand the error share. Of attempts that tie in confidence any order is possible: they count with
-    their expected share. 1 is a perfect choice, 0 one no better than chance, or worse. None for one class.
-
-    `hal-harness` takes 100 coverages from 0 to 1 and the trapezoid rule instead of i/N.
-
-    >>> risk_coverage([0.9, 0.8, 0.3, 0.1], [1, 1, 0, 0])
-    1.0
-    >>> risk_coverage([0.5, 0.4], [0, 0]), risk_coverage([0.5, 0.4], [0, 0], "hal-harness")
-    (None, 1.0)
-    """
-    return selective_gain(blocks(samples(confidences, outcomes)), profile)
-
-
-def _gain(found: Sequence[Block], runs: int, failures: int, area: Callable[[Sequence[float]], float]) -> float:
-    observed = area(_risks(found))
-    optimal = area(_risks([(1.0, runs - failures, 0), (0.0, failures, failures)]))
-    possible = failures / runs - optimal
-    return 1.0 if possible <= EPSILON else clamp(1.0 - (observed - optimal) / (possible + EPSILON))
 
 
 def _risks(found: Sequence[Block]) -> list[float]:
@@ -79,7 +40,20 @@ def _grid_risk(risks: Sequence[float]) -> float:
 
 
 class RiskCoverage(RankedSamples):
-    """`risk_coverage` over the window: O(N) after the sort of its D distinct confidences.
+    """P_rc = 1 − (A − A*) / (A_rand − A* + 1e-8), cut to [0, 1]; pooled over the attempts of all tasks.
+
+    A is the mean, over i = 1 … N, of the error share among the i most confident attempts; A* the same with the
+    successes first; A_rand the error share. Of attempts that tie in confidence any order is possible: they count with
+    their expected share. 1 is a perfect choice, 0 one no better than chance, or worse. No value for one class.
+
+    `hal-harness` takes 100 coverages from 0 to 1 and the trapezoid rule instead of i/N. There one class gives 1.0, even where
+    every answer is wrong, because nothing could be gained. The cost is O(N) after the sort of the D distinct confidences.
+
+    >>> metric, reference = RiskCoverage(), RiskCoverage(Settings.load(metrics={"profile": "hal-harness"}))
+    >>> metric.formula([(0.9, 1, 0), (0.8, 1, 0), (0.3, 2, 2)])
+    1.0
+    >>> metric.formula([(0.5, 2, 2)]), reference.formula([(0.5, 2, 2)])
+    (None, 1.0)
 
     References: Y. Geifman, G. Uziel, R. El-Yaniv, *Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers* (2019).
     """
@@ -104,4 +78,11 @@ class RiskCoverage(RankedSamples):
         self._profile: Profile = settings.metrics.profile
 
     def formula(self, found: Sequence[Block]) -> float | None:
-        return selective_gain(found, self._profile)
+        runs, failures = totals(found)
+        if self._profile == "published" and not 0 < failures < runs:
+            return None
+        area = _mean_risk if self._profile == "published" else _grid_risk
+        observed = area(_risks(found))
+        optimal = area(_risks([(1.0, runs - failures, 0), (0.0, failures, failures)]))
+        possible = failures / runs - optimal
+        return 1.0 if possible <= EPSILON else clamp(1.0 - (observed - optimal) / (possible + EPSILON))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
@@ -14,32 +12,8 @@ from otel_reliability.metrics.base import CONFIDENCE, DEFAULTS, OUTCOME, UNDISTU
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import Row
 
-
-def samples(confidences: Iterable[float | None], outcomes: Iterable[float]) -> Iterator[tuple[float, bool]]:
-    """(confidence, success) of the attempts that gave a confidence; an outcome below 1 is a failure.
-
-    >>> list(samples([0.9, None, 0.2], [1, 1, 0]))
-    [(0.9, True), (0.2, False)]
-    """
-    for confidence, outcome in zip(confidences, outcomes, strict=True):
-        if confidence is not None and not math.isnan(confidence):
-            yield confidence, outcome >= 1
-
-
 Block: TypeAlias = tuple[float, int, int]
 """All samples of one confidence: (confidence, how many, how many of them failures)."""
-
-
-def blocks(pairs: Iterable[tuple[float, bool]]) -> list[Block]:
-    """The samples gathered by confidence, the most confident first.
-
-    >>> blocks([(0.2, False), (0.9, True), (0.2, True)])
-    [(0.9, 1, 0), (0.2, 2, 1)]
-    """
-    found = list(pairs)
-    runs = Counter(confidence for confidence, _ in found)
-    failures = Counter(confidence for confidence, success in found if not success)
-    return [(confidence, runs[confidence], failures[confidence]) for confidence in sorted(runs, reverse=True)]
 
 
 def totals(found: Sequence[Block]) -> tuple[int, int]:
