@@ -14,7 +14,7 @@ from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts
 from otel_reliability.change.observation import Observation, Steps
 from otel_reliability.change.result import Result
 from otel_reliability.change.signals import PATH, SIGNALS, checked
-from otel_reliability.statistics.edits import edit_shares
+from otel_reliability.statistics.edits import coded, edit_shares
 from otel_reliability.statistics.permutation import Floats, distance_p, scalar_p
 from otel_reliability.statistics.significance import holm
 
@@ -109,7 +109,7 @@ def _path_test(before: Sequence[Steps], after: Sequence[Steps], seed: int) -> Si
 def distances(paths: Sequence[Steps]) -> Floats:
     """Return the Levenshtein distances over the longer length of all pairs."""
     letters: dict[str, str] = {}
-    codes = ["".join(letters.setdefault(tool, chr(len(letters) + 1)) for tool in path) for path in paths]
+    codes = [coded(path, letters) for path in paths]
     distinct = {code: i for i, code in enumerate(dict.fromkeys(codes))}
     table = np.array([edit_shares(code, distinct) for code in distinct])
     at = np.array([distinct[code] for code in codes])

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from otel_reliability.change.observation import Steps
-from otel_reliability.statistics.edits import edit_shares
+from otel_reliability.statistics.edits import coded, edit_shares
 
 SIZE: Final = 40
 """Number of observations of the reference."""
@@ -53,7 +53,7 @@ class Reference:
         self.paths.append(None if path is None else self._shared(path))
         self._distances.clear()
         if path is not None:
-            self._counts[self._coded(path, self._codes)] += 1
+            self._counts[coded(path, self._codes)] += 1
 
     def _shared(self, path: Steps) -> Steps:
         """Return the equal path that is kept already, else the path."""
@@ -71,7 +71,7 @@ class Reference:
         return known
 
     def _measured(self, path: Steps) -> float:
-        code = self._coded(path, self._codes.copy())
+        code = coded(path, self._codes.copy())
         total, left = 0.0, NEAREST
         for share, count in sorted(zip(edit_shares(code, self._counts), self._counts.values(), strict=True)):
             total += share * min(count, left)
@@ -79,8 +79,3 @@ class Reference:
             if not left:
                 break
         return total / NEAREST
-
-    @staticmethod
-    def _coded(path: Steps, codes: dict[str, str]) -> str:
-        """Return the path with one character a tool; tools not known yet get the next ones."""
-        return "".join([codes.get(tool) or codes.setdefault(tool, chr(len(codes) + 1)) for tool in path])

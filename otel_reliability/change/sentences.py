@@ -52,7 +52,7 @@ def of_alarm(alarm: Alarm) -> str:
         for point in alarm.points[-MAX_POINTS_NAMED:]
     )
     what = [f"what else changed: {named}"] if named else []
-    return f"changed {since}: {_listed([*map(_change, alarm.signals), *map(_tool, alarm.tools), *what])}"
+    return f"changed {since}: {'; '.join([*map(_change, alarm.signals), *map(_tool, alarm.tools), *what])}"
 
 
 def of_point(point: ChangePoint, alarms: Iterable[Alarm] = ()) -> str:
@@ -69,7 +69,7 @@ def of_point(point: ChangePoint, alarms: Iterable[Alarm] = ()) -> str:
         if point in alarm.points:
             later = alarm.since_observation - point.observation
             when = f"{later} units later" if later > 0 else f"{-later} units earlier" if later else "there"
-            return f"{sentence}; behaviour changed {when}: {_listed([*map(_change, alarm.signals)])}"
+            return f"{sentence}; behaviour changed {when}: {'; '.join(map(_change, alarm.signals))}"
     return sentence
 
 
@@ -104,7 +104,7 @@ def of_comparison(comparison: Comparison) -> str:
     if comparison.result is Result.NO_CHANGE:
         return f"no change: {tested}, none differs by more than chance"
     differing = [_test(test) for test in comparison.tests if test.differs]
-    text = f"changed: {_listed([*differing, *map(_tool, comparison.tools)])} ({tested})"
+    text = f"changed: {'; '.join([*differing, *map(_tool, comparison.tools)])} ({tested})"
     if comparison.shared_tasks is not None and comparison.shared_tasks < 1:
         text += (
             f"; only {100 * comparison.shared_tasks:.0f} % of the units are at tasks that both have, which may be why"
@@ -155,7 +155,3 @@ def _tool(shift: ToolShift) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def _listed(parts: Iterable[str]) -> str:
-    return "; ".join(parts)

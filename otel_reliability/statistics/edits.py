@@ -5,8 +5,17 @@ The package that computes them is imported by the first call: attaching to an ag
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat
+
+
+def coded(path: Iterable[str], codes: dict[str, str]) -> str:
+    """Return a path with one character a tool; tools that are not in `codes` yet get the next ones.
+
+    >>> coded(["search", "book", "search"], {"book": "b", "search": "s"})
+    'sbs'
+    """
+    return "".join([codes.get(tool) or codes.setdefault(tool, chr(len(codes) + 1)) for tool in path])
 
 
 def edit_distances(one: Sequence[str], others: Collection[Sequence[str]]) -> list[int]:
