@@ -41,9 +41,7 @@ class _Violations(Metric):
         self._evaluated += sign
         if row.violations:
             self._violated += sign
-            self._quarters += sign * max(
-                QUARTERS.get(severity, QUARTERS["medium"]) for _, severity in row.violations
-            )
+            self._quarters += sign * max(QUARTERS.get(severity, QUARTERS["medium"]) for _, severity in row.violations)
 
 
 class Compliance(_Violations):

@@ -10,7 +10,7 @@ from otel_reliability.errors import ConfigurationError
 from otel_reliability.metrics.base import Metric
 from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.passes.attempts import VarianceAmplification
-from otel_reliability.metrics.passes.decay_curve import LONGEST, DecayCurve, decay_curve, entry
+from otel_reliability.metrics.passes.decay_curve import MAX_ENTRIES, DecayCurve, decay_curve, entry
 from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
 from otel_reliability.metrics.passes.series import PassAtK, PassHatK
 from otel_reliability.metrics.passes.summary import summaries, summarize
@@ -110,7 +110,7 @@ def test_the_truncation_is_exact(k: int, share: float) -> None:
 
 
 def test_a_curve_ends_at_the_longest() -> None:
-    assert len(decay_curve([True] * (LONGEST + 5))) == LONGEST
+    assert len(decay_curve([True] * (MAX_ENTRIES + 5))) == MAX_ENTRIES
 
 
 def test_runs_of_equally_flaky_tasks_all_count() -> None:

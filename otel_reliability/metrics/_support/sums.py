@@ -5,18 +5,36 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 UNIT_BITS: Final = 1074
 """Every finite float is a whole number of 2^-1074."""
-
-FINE: Final = float(1 << 60)
-"""The parts of 1 in which a `FixedSum` counts."""
+_PARTS_OF_ONE: Final = 2.0**60
 
 V = TypeVar("V", bound=Hashable)
 
 
-class ExactSum:
+class _Sum:
+    """A sum of numbers that come and go, in whole units of 2^-`bits`: adding a number −1 times undoes adding it exactly."""
+
+    __slots__ = ("_units",)
+
+    bits: ClassVar[int]
+
+    def __init__(self) -> None:
+        self._units = 0
+
+    @property
+    def value(self) -> float:
+        """The sum, rounded once."""
+        return self.mean(1)
+
+    def mean(self, count: int) -> float:
+        """Return the sum divided by `count`, rounded once."""
+        return self._units / (count << self.bits)
+
+
+class ExactSum(_Sum):
     """The sum of numbers that come and go, without any rounding until it is asked for.
 
     Each float is a whole number of 2^-1074, and Python's integers have no limit, so adding and removing are exact: a number
@@ -30,26 +48,16 @@ class ExactSum:
     0.15
     """
 
-    __slots__ = ("_units",)
+    __slots__ = ()
 
-    def __init__(self) -> None:
-        self._units = 0
+    bits = UNIT_BITS
 
     def add(self, value: float, times: int = 1) -> None:
         """Add a finite number, so many times (negative: remove it)."""
         self._units += units(value) * times
 
-    @property
-    def value(self) -> float:
-        """The sum, rounded once."""
-        return self._units / (1 << UNIT_BITS)
 
-    def mean(self, count: int) -> float:
-        """Return the sum divided by `count`, rounded once."""
-        return self._units / (count << UNIT_BITS)
-
-
-class FixedSum:
+class FixedSum(_Sum):
     """The sum of numbers that come and go, each rounded to a whole number of 2^-60: five times as fast as an `ExactSum`.
 
     What is cut off is less than 1e-18 a number, and adding a number −1 times is exact here too. For ratios, and whole numbers
@@ -62,23 +70,13 @@ class FixedSum:
     (0.75, 0.375)
     """
 
-    __slots__ = ("_units",)
+    __slots__ = ()
 
-    def __init__(self) -> None:
-        self._units = 0
+    bits = 60
 
     def add(self, value: float, times: int = 1) -> None:
         """Add a number, so many times (negative: remove it)."""
-        self._units += int(value * FINE) * times
-
-    @property
-    def value(self) -> float:
-        """The sum."""
-        return self._units / FINE
-
-    def mean(self, count: int) -> float:
-        """Return the sum divided by `count`."""
-        return self._units / (count << 60)
+        self._units += int(value * _PARTS_OF_ONE) * times
 
 
 def units(value: float) -> int:
@@ -148,6 +146,6 @@ def mean_of_present(values: Iterable[float | None]) -> float | None:
     return math.fsum(found) / len(found) if found else None
 
 
-def clamp(value: float) -> float:
-    """Return the value cut to [0, 1]."""
-    return min(max(value, 0.0), 1.0)
+def clamp(value: float, low: float = 0.0, high: float = 1.0) -> float:
+    """Return the value cut to [low, high]."""
+    return min(max(value, low), high)

@@ -12,7 +12,7 @@ from otel_reliability.metrics.passes.attempts import Numbers, WorstTask, worst_o
 from otel_reliability.metrics.passes.series import EMITTED_K
 from otel_reliability.model.reading import MetricSpec
 
-LONGEST: Final = 1_000
+MAX_ENTRIES: Final = 1_000
 """Entries of a curve that are computed; a longer batch keeps its last entry beside the first of these."""
 
 
@@ -41,7 +41,7 @@ def decay_curve(outcomes: Sequence[bool]) -> tuple[int, ...]:
     >>> decay_curve([True, True, True, False]), decay_curve([False, True, True, True])
     ((100, 100, 100, 31), (0, 25, 29, 31))
     """
-    return tuple(entry(passed, k) for k, passed in enumerate(accumulate(outcomes[:LONGEST]), 1))
+    return tuple(entry(passed, k) for k, passed in enumerate(accumulate(outcomes[:MAX_ENTRIES]), 1))
 
 
 class DecayCurve(WorstTask):

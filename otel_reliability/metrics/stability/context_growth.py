@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Final, NamedTuple
 
+from otel_reliability.metrics._support.sums import clamp
 from otel_reliability.metrics.base import PRESSURE, UNDISTURBED, WindowMetric
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -104,7 +105,7 @@ class ContextGrowth(WindowMetric):
             return NO_EVIDENCE
         soonest = found[0]
         note = "" if soonest.full_at is None else f"at this rate full at turn {soonest.full_at}"
-        return Reading(_bounded(fmean(one.slope for one in found)), sum(one.turns for one in found), note=note)
+        return Reading(clamp(fmean(one.slope for one in found), -1.0), sum(one.turns for one in found), note=note)
 
     def companion_values(self) -> tuple[Reading, ...]:
         rows = self.rows()
@@ -113,7 +114,7 @@ class ContextGrowth(WindowMetric):
         if soonest is not None and soonest.turns_left is not None:
             left = Reading(float(soonest.turns_left), soonest.turns)
         slopes = [row.step_growth for row in rows if row.step_growth is not None]
-        return left, Reading(_bounded(fmean(slopes)), len(slopes)) if slopes else NO_EVIDENCE
+        return left, Reading(clamp(fmean(slopes), -1.0), len(slopes)) if slopes else NO_EVIDENCE
 
 
 def growths(rows: Iterable[Row]) -> list[Growth]:
@@ -159,7 +160,3 @@ def slope_of(values: Sequence[float]) -> float | None:
         return None
     middle, mean = (n - 1) / 2, math.fsum(values) / n
     return math.fsum([(at - middle) * (value - mean) for at, value in enumerate(values)]) / (n * (n * n - 1) / 12)
-
-
-def _bounded(slope: float) -> float:
-    return min(max(slope, -1.0), 1.0)

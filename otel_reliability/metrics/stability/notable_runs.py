@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from otel_reliability.model.reading import Reading
-from otel_reliability.model.row import BASELINE, Row
+from otel_reliability.model.row import Row
 
 
 class Explosion(NamedTuple):
@@ -36,7 +36,7 @@ def explosions(rows: Iterable[Row], threshold: int = 3) -> list[Explosion]:
     found = [
         Explosion(row.run_id, retries.tool, retries.longest_chain, retries.tokens, retries.duration_ns / 1e9)
         for row in rows
-        if (retries := row.retries) is not None and row.condition == BASELINE and retries.longest_chain >= threshold
+        if (retries := row.retries) is not None and row.baseline and retries.longest_chain >= threshold
     ]
     return sorted(found, key=lambda explosion: (-explosion.retries, explosion.run_id))
 
@@ -48,7 +48,7 @@ def fullest(rows: Iterable[Row], most: int = 3) -> list[Notable]:
     >>> [found.value for found in fullest([row(pressure=0.2), row(), row(pressure=0.9)])]
     [0.9, 0.2]
     """
-    return _most((Notable(row.run_id, row.pressure) for row in _undisturbed(rows) if row.pressure is not None), most)
+    return _most((Notable(row.run_id, row.pressure) for row in rows if row.baseline and row.pressure is not None), most)
 
 
 def oddest(rows: Iterable[Row], distance: Callable[[Row], Reading], most: int = 3) -> list[Notable]:
@@ -66,8 +66,8 @@ def oddest(rows: Iterable[Row], distance: Callable[[Row], Reading], most: int = 
     """
     known: dict[tuple[str | None, str], float | None] = {}
     found: list[Notable] = []
-    for row in _undisturbed(rows):
-        if row.path is None:
+    for row in rows:
+        if row.path is None or not row.baseline:
             continue
         place = (row.task, row.path.code)
         if place not in known:
@@ -76,10 +76,6 @@ def oddest(rows: Iterable[Row], distance: Callable[[Row], Reading], most: int = 
         if value is not None:
             found.append(Notable(row.run_id, value))
     return _most(found, most)
-
-
-def _undisturbed(rows: Iterable[Row]) -> Iterable[Row]:
-    return (row for row in rows if row.condition == BASELINE)
 
 
 def _most(found: Iterable[Notable], most: int) -> list[Notable]:

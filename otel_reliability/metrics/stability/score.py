@@ -81,7 +81,7 @@ class Score(Derived):
         if missing:
             return Reading(None, runs, parts, missing)
         lost = math.fsum([points * clamp(readings[name].value or 0.0) for name, points in PENALTIES.items()])
-        return Reading(min(max(100.0 - lost * self._scale(parts), 0.0), 100.0), runs, parts)
+        return Reading(clamp(100.0 - lost * self._scale(parts), high=100.0), runs, parts)
 
     def penalties(self, readings: Mapping[str, Reading]) -> dict[str, PartCost]:
         """Return the penalty of each part with data; the points sum to 100 − score.

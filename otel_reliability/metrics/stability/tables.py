@@ -12,7 +12,7 @@ from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.stability.branch_instability import likeness_of
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
 from otel_reliability.metrics.uncertainty import Numbers
-from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
+from otel_reliability.model.row import OTHER_TASK, Row
 
 RARE: Final = 0.2
 """A tool that fewer than one run in five uses is rare."""
@@ -36,7 +36,7 @@ def tool_use(rows: Iterable[Row]) -> list[ToolUse]:
     >>> [(use.tool, use.share, use.calls) for use in found if use.rare]
     [('wipe', 0.1, 1)]
     """
-    paths = [row.path for row in rows if row.path is not None and row.condition == BASELINE]
+    paths = [row.path for row in rows if row.path is not None and row.baseline]
     users = Counter(tool for path in paths for tool in path.tools)
     calls: Counter[str] = Counter()
     for path in paths:
@@ -91,7 +91,7 @@ def divergences(rows: Iterable[Row], *, by_task: bool = True) -> list[Divergence
     """
     tasks: dict[str | None, list[tuple[str, ...]]] = {}
     for row in rows:
-        if row.path is not None and row.condition == BASELINE:
+        if row.path is not None and row.baseline:
             tasks.setdefault(row.task if by_task else None, []).append(row.path.names)
     found = [first_divergence(paths, task) for task, paths in tasks.items()]
     return sorted((one for one in found if one is not None), key=lambda one: (-one.deviating, one.task_id or ""))
@@ -129,7 +129,7 @@ def decision_table(rows: Iterable[Row]) -> list[Decision]:
     """
     taken: dict[tuple[str, str, str], Counter[str]] = {}
     for row in rows:
-        if row.condition == BASELINE:
+        if row.baseline:
             kind, name = _likeness(row)
             for decision, branch in row.branches:
                 taken.setdefault((kind, name, decision), Counter())[branch] += 1
@@ -178,7 +178,7 @@ def task_table(rows: Iterable[Row], settings: Settings = DEFAULTS) -> list[TaskR
     """
     tasks: dict[str | None, list[Row]] = {}
     for row in rows:
-        if row.condition == BASELINE and row.task != OTHER_TASK:
+        if row.baseline and row.task != OTHER_TASK:
             tasks.setdefault(row.task, []).append(row)
     if not tasks.keys() - {None}:
         return []
