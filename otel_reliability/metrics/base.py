@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.sums import mean_of_present
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 from otel_reliability.model.run import Outcome
@@ -195,7 +196,7 @@ class Derived(ABC):
 
 
 class Composite(Derived):
-    """A number that a formula makes of the values of `needs`, in their order; None where a part has no value.
+    """A number made of the values of `needs`: their mean, unless a class has another formula.
 
     Its runs are those of the part with most runs behind it, for parts are about the same window; its `parts` are those that
     had a value. Where a part counts ends without error as success, so does the composite, and its note says so.
@@ -203,7 +204,9 @@ class Composite(Derived):
 
     __slots__ = ()
 
-    formula: ClassVar[Callable[..., float | None]]
+    def formula(self, *parts: float | None) -> float | None:
+        """Return the value from those of the parts, in the order of `needs`: the mean of those that have one."""
+        return mean_of_present(parts)
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         found = {name: readings.get(name, NO_EVIDENCE) for name in self.needs}

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics._support.sums import mean_of_present
 from otel_reliability.metrics.base import Composite
 from otel_reliability.model.reading import MetricSpec
 
 
-def reliability(consistency: float | None, predictability: float | None, robustness: float | None) -> float | None:
+class Reliability(Composite):
     """R: the mean of R_Con, R_Pred and R_Rob, over those that exist. Safety is no part of it.
 
-    A missing dimension silently raises or lowers R, so read beside it which ones it was made of.
-
-    >>> round(reliability(0.9, 0.75, 0.6), 4), reliability(None, 0.975, None)
-    (0.75, 0.975)
-    """
-    return mean_of_present((consistency, predictability, robustness))
-
-
-class Reliability(Composite):
-    """R, from the readings of its dimensions. The reading names those that existed.
+    A missing dimension silently raises or lowers R, so the reading names those that it was made of.
 
     >>> from otel_reliability.model.reading import Reading
     >>> Reliability().derive({"consistency": Reading(0.5, 8), "robustness": Reading(1.0, 6)})
@@ -41,4 +31,3 @@ class Reliability(Composite):
         interval="comparison",
     )
     needs = ("consistency", "predictability", "robustness")
-    formula = staticmethod(reliability)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.sums import mean_of_present
 from otel_reliability.metrics.base import DEFAULTS, OUTCOME, Composite, Metric, noted
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
@@ -116,17 +115,8 @@ class PromptRobustness(KeptAccuracy):
     )
 
 
-def robustness(fault: float | None, structure: float | None, prompt: float | None) -> float | None:
-    """R_Rob: the mean of R_fault, R_struct and R_prompt, over those that exist.
-
-    >>> robustness(0.5, 0.75, 0.25), robustness(None, 0.5, None)
-    (0.5, 0.5)
-    """
-    return mean_of_present((fault, structure, prompt))
-
-
 class Robustness(Composite):
-    """R_Rob, from the readings of its parts. The reading names the parts that exist.
+    """R_Rob: the mean of R_fault, R_struct and R_prompt, over those that exist. The reading names these.
 
     >>> Robustness().derive({"fault_robustness": Reading(0.5, 8), "prompt_robustness": Reading(1.0, 6)})
     Reading(value=0.75, runs=8, parts=('fault_robustness', 'prompt_robustness'), note='')
@@ -147,7 +137,6 @@ class Robustness(Composite):
         interval="comparison",
     )
     needs = ("fault_robustness", "structure_robustness", "prompt_robustness")
-    formula = staticmethod(robustness)
 
 
 ROWS = (FaultRobustness, StructureRobustness, PromptRobustness, Robustness)

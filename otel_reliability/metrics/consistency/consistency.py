@@ -7,33 +7,18 @@ from otel_reliability.metrics.base import Composite
 from otel_reliability.model.reading import MetricSpec
 
 
-def consistency(
-    outcome: float | None,
-    trajectory_distribution: float | None,
-    trajectory_sequence: float | None,
-    resource: float | None,
-) -> float | None:
-    """R_Con = ⅓ C_out + ⅓ mean(C_traj_d, C_traj_s) + ⅓ C_res, renormalised over what exists.
+class Consistency(Composite):
+    """R_Con = ⅓ C_out + ⅓ mean(C_traj_d, C_traj_s) + ⅓ C_res, renormalised over what exists. The reading names these parts.
 
     Weights go by category: the two trajectory metrics share one third, so that they do not weigh double. An agent that
     fails every time in the same way has C_out = 1 and no trajectories: read R_Con beside the pass rate.
-
-    >>> round(consistency(0.0, 0.8, 0.6, 1.0), 4)
-    0.5667
-    >>> consistency(0.0, None, None, 1.0)
-    0.5
-    """
-    trajectory = mean_of_present((trajectory_distribution, trajectory_sequence))
-    return mean_of_present((outcome, trajectory, resource))
-
-
-class Consistency(Composite):
-    """R_Con, from the readings of its parts. The reading names the parts that existed.
 
     >>> from otel_reliability.model.reading import Reading
     >>> parts = {"outcome_consistency": Reading(1.0, 8), "resource_consistency": Reading(0.5, 9)}
     >>> Consistency().derive(parts)
     Reading(value=0.75, runs=9, parts=('outcome_consistency', 'resource_consistency'), note='')
+    >>> round(Consistency().formula(0.0, 0.8, 0.6, 1.0), 4)
+    0.5667
     """
 
     __slots__ = ()
@@ -51,4 +36,7 @@ class Consistency(Composite):
         interval="comparison",
     )
     needs = ("outcome_consistency", "trajectory_distribution", "trajectory_sequence", "resource_consistency")
-    formula = staticmethod(consistency)
+
+    def formula(self, *parts: float | None) -> float | None:
+        outcome, *trajectories, resource = parts
+        return mean_of_present((outcome, mean_of_present(trajectories), resource))

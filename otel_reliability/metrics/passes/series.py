@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Mapping
 from math import comb
-from typing import ClassVar, Final
+from typing import Final
 
 from otel_reliability.metrics._support.groups import Shape, TaskOutcomes, mean_over_tasks
 from otel_reliability.metrics.base import Series
@@ -23,8 +24,9 @@ class PassSeries(TaskOutcomes):
 
     __slots__ = ()
 
-    estimate: ClassVar[Callable[..., float]]
-    """The estimate of one task from its passes, its attempts and k."""
+    @abstractmethod
+    def estimate(self, passed: int, runs: int, k: int) -> float:
+        """Return the estimate of one task from its passes, its attempts and k."""
 
     def by_k(self) -> dict[int, Reading]:
         """The reading for each k, from 1 on."""
@@ -46,17 +48,8 @@ class PassSeries(TaskOutcomes):
         return mean_over_tasks(shapes, lambda passed, runs: self.estimate(passed, runs, k))
 
 
-def any_of(passed: int, runs: int, k: int) -> float:
-    """1 − C(n − c, k) / C(n, k): the chance that k of the n attempts, drawn without replacement, hold a pass.
-
-    >>> any_of(1, 4, 2)
-    0.5
-    """
-    return 1.0 - comb(runs - passed, k) / comb(runs, k)
-
-
 class PassAtK(PassSeries):
-    """pass@k, unbiased: the mean over tasks of 1 − C(n − c, k)/C(n, k). Grows with k.
+    """pass@k, unbiased: the mean over tasks of 1 − C(n − c, k)/C(n, k), the chance that k of n attempts hold a pass.
 
     >>> from otel_reliability.metrics.examples import row
     >>> from otel_reliability.model.run import Outcome
@@ -82,20 +75,15 @@ class PassAtK(PassSeries):
         interval="tasks",
     )
 
-    estimate = staticmethod(any_of)
-
-
-def all_of(passed: int, runs: int, k: int) -> float:
-    """C(c, k) / C(n, k): the chance that k of the n attempts, drawn without replacement, are all passes.
-
-    >>> all_of(3, 4, 2)
-    0.5
-    """
-    return comb(passed, k) / comb(runs, k)
+    def estimate(self, passed: int, runs: int, k: int) -> float:
+        return 1.0 - comb(runs - passed, k) / comb(runs, k)
 
 
 class PassHatK(PassSeries):
-    """pass^k, unbiased: the mean over tasks of C(c, k)/C(n, k). Falls as k grows; at k = 1 it is the mean pass rate."""
+    """pass^k, unbiased: the mean over tasks of C(c, k)/C(n, k), the chance that k of n attempts are all passes.
+
+    At k = 1 it is the mean pass rate.
+    """
 
     __slots__ = ()
 
@@ -112,4 +100,5 @@ class PassHatK(PassSeries):
         interval="tasks",
     )
 
-    estimate = staticmethod(all_of)
+    def estimate(self, passed: int, runs: int, k: int) -> float:
+        return comb(passed, k) / comb(runs, k)

@@ -51,17 +51,8 @@ class BrierScore(ConfidenceMetric):
         return 1.0 - self._errors.mean(self._runs)
 
 
-def predictability(brier_score: float | None) -> float | None:
-    """R_Pred = P_brier, which holds calibration and refinement both.
-
-    >>> predictability(0.975)
-    0.975
-    """
-    return brier_score
-
-
 class Predictability(Composite):
-    """R_Pred, from the reading of the Brier score.
+    """R_Pred = P_brier, which holds calibration and refinement both.
 
     >>> from otel_reliability.model.reading import Reading
     >>> Predictability().derive({"brier_score": Reading(0.9, 12)})
@@ -83,4 +74,3 @@ class Predictability(Composite):
         interval="comparison",
     )
     needs = ("brier_score",)
-    formula = staticmethod(predictability)
