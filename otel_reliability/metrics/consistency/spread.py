@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import RunGroup, Share, TaskMean
@@ -49,25 +48,12 @@ class Spread:
         return math.sqrt(n * (n * self._squares - total * total) / ((n - 1) * total * total))
 
 
-def steadiness(variation: float | None) -> float | None:
-    """exp(−CV): 1 for no variation, towards 0 as it grows; None for None.
-
-    >>> steadiness(0.0), steadiness(None)
-    (1.0, None)
-    """
-    return None if variation is None else math.exp(-variation)
-
-
-Amounts: TypeAlias = Callable[[Row], tuple[int | None, ...]]
-"""Returns the whole numbers of each kind that a run has."""
-
-
 class Spreads(RunGroup):
     """The spread of each kind of amount of one task's runs."""
 
     __slots__ = ("_amounts", "_spreads")
 
-    def __init__(self, amounts: Amounts, kinds: int) -> None:
+    def __init__(self, amounts: Callable[[Row], tuple[int | None, ...]], kinds: int) -> None:
         super().__init__()
         self._amounts = amounts
         self._spreads = tuple([Spread() for _ in range(kinds)])
@@ -78,8 +64,8 @@ class Spreads(RunGroup):
                 spread.count(amount, sign)
 
     def share(self) -> Share | None:
-        value = steadiness(mean_of_present([spread.variation() for spread in self._spreads]))
-        return None if value is None else Share((value,), 1, self.runs)
+        variation = mean_of_present([spread.variation() for spread in self._spreads])
+        return None if variation is None else Share((math.exp(-variation),), 1, self.runs)
 
 
 class SpreadMean(TaskMean[Spreads]):

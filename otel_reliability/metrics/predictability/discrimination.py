@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from otel_reliability.metrics.predictability.samples import Block, RankedSamples, totals
+from otel_reliability.metrics.predictability.samples import Block, RankedSamples
 from otel_reliability.model.reading import MetricSpec
 
 
@@ -14,9 +14,8 @@ class Discrimination(RankedSamples):
     0.5 is chance, below it the confidence misleads. No value unless there are successes and failures. The cost is O(D) after the
     sort of the D distinct confidences.
 
-    >>> metric = Discrimination()
-    >>> metric.formula([(0.9, 1, 0), (0.5, 2, 1)]), metric.formula([(0.9, 1, 0), (0.8, 1, 0)])
-    (0.75, None)
+    >>> Discrimination().formula([(1, 0), (2, 1)], successes=2, failures=1)
+    0.75
 
     References: H. B. Mann, D. R. Whitney, *On a Test of Whether one of Two Random Variables is Stochastically Larger than the
     Other* (1947).
@@ -37,13 +36,11 @@ class Discrimination(RankedSamples):
         interval="comparison",
     )
 
-    def formula(self, found: Sequence[Block]) -> float | None:
-        runs, failures = totals(found)
-        successes = runs - failures
+    def formula(self, blocks: Sequence[Block], successes: int, failures: int) -> float | None:
         if not failures or not successes:
             return None
         halves, surer = 0, 0
-        for _, block, failed in found:
-            halves += failed * (2 * surer + block - failed)
-            surer += block - failed
+        for runs, failed in blocks:
+            halves += failed * (2 * surer + runs - failed)
+            surer += runs - failed
         return halves / (2 * successes * failures)

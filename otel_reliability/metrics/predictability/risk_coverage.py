@@ -9,20 +9,20 @@ from typing import Final
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import clamp
 from otel_reliability.metrics.base import DEFAULTS, Profile
-from otel_reliability.metrics.predictability.samples import Block, RankedSamples, totals
+from otel_reliability.metrics.predictability.samples import Block, RankedSamples
 from otel_reliability.model.reading import MetricSpec
 
 EPSILON: Final = 1e-8
 GRID: Final = 100
 
 
-def _risks(found: Sequence[Block]) -> list[float]:
-    """The expected error share among the i surest, for i = 1 … N."""
+def _risks(blocks: Sequence[Block]) -> list[float]:
+    """Return the expected error share among the i surest, for i = 1 … N."""
     risks: list[float] = []
     before = 0
-    for _, block, failed in found:
-        taken = len(risks)
-        risks += [(before + step * failed / block) / (taken + step) for step in range(1, block + 1)]
+    for runs, failed in blocks:
+        surer = len(risks)
+        risks += [(before + step * failed / runs) / (surer + step) for step in range(1, runs + 1)]
         before += failed
     return risks
 
@@ -32,7 +32,7 @@ def _mean_risk(risks: Sequence[float]) -> float:
 
 
 def _grid_risk(risks: Sequence[float]) -> float:
-    """The trapezoid rule over numpy.linspace(0, 1, 100); a coverage that holds no sample takes the first."""
+    """Return the area by the trapezoid rule over numpy.linspace(0, 1, 100); a coverage without a sample has the first's risk."""
     step = 1.0 / (GRID - 1)
     coverages = [*(index * step for index in range(GRID - 1)), 1.0]
     heights = [risks[max(1, int(coverage * len(risks))) - 1] for coverage in coverages]
@@ -50,10 +50,10 @@ class RiskCoverage(RankedSamples):
     every answer is wrong, because nothing could be gained. The cost is O(N) after the sort of the D distinct confidences.
 
     >>> metric, reference = RiskCoverage(), RiskCoverage(Settings.load(metrics={"profile": "hal-harness"}))
-    >>> metric.formula([(0.9, 1, 0), (0.8, 1, 0), (0.3, 2, 2)])
+    >>> metric.formula([(1, 0), (1, 0), (2, 2)], successes=2, failures=2)
     1.0
-    >>> metric.formula([(0.5, 2, 2)]), reference.formula([(0.5, 2, 2)])
-    (None, 1.0)
+    >>> [one.formula([(2, 2)], successes=0, failures=2) for one in (metric, reference)]
+    [None, 1.0]
 
     References: Y. Geifman, G. Uziel, R. El-Yaniv, *Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers* (2019).
     """
@@ -77,12 +77,11 @@ class RiskCoverage(RankedSamples):
         super().__init__(settings)
         self._profile: Profile = settings.metrics.profile
 
-    def formula(self, found: Sequence[Block]) -> float | None:
-        runs, failures = totals(found)
-        if self._profile == "published" and not 0 < failures < runs:
+    def formula(self, blocks: Sequence[Block], successes: int, failures: int) -> float | None:
+        if self._profile == "published" and not (successes and failures):
             return None
         area = _mean_risk if self._profile == "published" else _grid_risk
-        observed = area(_risks(found))
-        optimal = area(_risks([(1.0, runs - failures, 0), (0.0, failures, failures)]))
-        possible = failures / runs - optimal
+        observed = area(_risks(blocks))
+        optimal = area(_risks([(successes, 0), (failures, failures)]))
+        possible = failures / (successes + failures) - optimal
         return 1.0 if possible <= EPSILON else clamp(1.0 - (observed - optimal) / (possible + EPSILON))

@@ -12,13 +12,8 @@ from otel_reliability.metrics.base import CONFIDENCE, DEFAULTS, OUTCOME, UNDISTU
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import Row
 
-Block: TypeAlias = tuple[float, int, int]
-"""All samples of one confidence: (confidence, how many, how many of them failures)."""
-
-
-def totals(found: Sequence[Block]) -> tuple[int, int]:
-    """(samples, failures) of all blocks."""
-    return sum(block[1] for block in found), sum(block[2] for block in found)
+Block: TypeAlias = tuple[int, int]
+"""The samples of one confidence: how many, how many of them failures."""
 
 
 class ConfidenceMetric(Metric):
@@ -63,11 +58,11 @@ class RankedSamples(ConfidenceMetric):
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
-        self._blocks: dict[float, tuple[int, int]] = {}
+        self._blocks: dict[float, Block] = {}
 
     @abstractmethod
-    def formula(self, found: Sequence[Block]) -> float | None:
-        """Return the value of blocks, the most confident first."""
+    def formula(self, blocks: Sequence[Block], successes: int, failures: int) -> float | None:
+        """Return the value of blocks, the most confident first, which hold so many successes and failures."""
 
     def count_sample(self, confidence: float, success: bool, sign: int) -> None:
         runs, failures = self._blocks.get(confidence, (0, 0))
@@ -77,4 +72,6 @@ class RankedSamples(ConfidenceMetric):
             del self._blocks[confidence]
 
     def estimate(self) -> float | None:
-        return self.formula([(value, *block) for value, block in sorted(self._blocks.items(), reverse=True)])
+        blocks = [self._blocks[confidence] for confidence in sorted(self._blocks, reverse=True)]
+        failures = sum(failed for _, failed in blocks)
+        return self.formula(blocks, self._runs - failures, failures)
