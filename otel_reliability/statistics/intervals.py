@@ -51,7 +51,7 @@ class Bounds(NamedTuple):
 SHARE: Final = Bounds(0.0, 1.0)
 
 
-def wilson(count: int, runs: int, level: float = LEVEL) -> tuple[float, float]:
+def wilson(count: int, runs: int) -> tuple[float, float]:
     """Return the Wilson score interval of a share: (p̂ + z²/2n ± z √(p̂(1 − p̂)/n + z²/4n²)) / (1 + z²/n), two-sided.
 
     It stays within [0, 1] and keeps its coverage for few runs and for shares near 0 and 1, where p̂ ± z √(p̂(1 − p̂)/n) does
@@ -63,10 +63,9 @@ def wilson(count: int, runs: int, level: float = LEVEL) -> tuple[float, float]:
 
     References: E. B. Wilson, *Probable Inference, the Law of Succession, and Statistical Inference*, JASA 22 (1927).
     """
-    z = NORMAL.inv_cdf((1 + level) / 2)
-    share, spread = count / runs, z * z / runs
+    share, spread = count / runs, Z * Z / runs
     middle = share + spread / 2
-    reach = z * sqrt(share * (1 - share) / runs + spread / (4 * runs))
+    reach = Z * sqrt(share * (1 - share) / runs + spread / (4 * runs))
     low, high = (middle - reach) / (1 + spread), (middle + reach) / (1 + spread)
     return (0.0 if count == 0 else low, 1.0 if count == runs else high)
 

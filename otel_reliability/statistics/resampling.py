@@ -11,10 +11,11 @@ import numpy as np
 from otel_reliability.statistics.intervals import MIN_RUNS, NORMAL, Bounds, Interval, around, student, unseen
 
 RESAMPLES: Final = 1_000
+SEED: Final = 0
 
 
 def bootstrap(
-    values: Sequence[float], bounds: Bounds, *, weights: Sequence[int] | None = None, of: str = "runs", seed: int = 0
+    values: Sequence[float], bounds: Bounds, *, weights: Sequence[int] | None = None, of: str = "runs"
 ) -> Interval | None:
     """Return the bootstrap interval of a (weighted) mean, from the means of 1 000 seeded resamples with replacement.
 
@@ -36,14 +37,14 @@ def bootstrap(
     mean, method = float(weighted.sum() / weighing.sum()), f"bootstrap over {of}"
     if min(values) == max(values):
         return around(values[0], unseen(n, bounds), bounds, method)
-    drawn = np.random.default_rng(seed).multinomial(n, [1 / n] * n, RESAMPLES)
+    drawn = np.random.default_rng(SEED).multinomial(n, [1 / n] * n, RESAMPLES)
     means = np.sort((drawn @ weighted) / (drawn @ weighing))
     tail = NORMAL.cdf(-sqrt(n / (n - 1)) * student(n - 1))
     low, high = means[floor(tail * (RESAMPLES - 1))], means[ceil((1 - tail) * (RESAMPLES - 1))]
     return Interval(bounds.clamp(min(mean, float(low))), bounds.clamp(max(mean, float(high))), method)
 
 
-def shuffled(n: int, seed: int = 0) -> list[int]:
+def shuffled(n: int) -> list[int]:
     """Return the numbers 0 … n − 1 in a seeded random order."""
-    order: list[int] = np.random.default_rng(seed).permutation(n).tolist()
+    order: list[int] = np.random.default_rng(SEED).permutation(n).tolist()
     return order

@@ -109,13 +109,10 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
         reading = super().value()
         return reading if reading.value is None else reading._replace(note=self._note())
 
-    def distance(self, row: Row, *, inside: bool = True) -> Reading:
-        """Return effect_distance of one run: its mean distance to the *other* runs of its task that are now in the window.
-
-        `inside`: the run itself is in the window.
-        """
+    def distance(self, row: Row) -> Reading:
+        """Return effect_distance of one run of the window: its mean distance to the *other* runs of its task."""
         group = self.group_of(row)
-        return NO_EVIDENCE if group is None else group.distance(row, inside=inside)
+        return NO_EVIDENCE if group is None else group.distance(row, inside=True)
 
     def _note(self) -> str:
         unknown, left_out = self._unknown, self.left_out
