@@ -8,6 +8,7 @@ from otel_reliability.assembly import evaluations
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.evaluations import WAIT
 from otel_reliability.config import LimitSettings, Settings
+from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import CompressionFacts, Evaluation, Kind, Notes
 from otel_reliability.testing import agent, agent_span, tool, trace_id
 from tests.assembly.rebuilding import Watched, run_of, used
@@ -39,6 +40,11 @@ def test_one_that_was_refused_is_taken_once_there_is_room() -> None:
     assembler.evaluate(OF_A_TRACE[1], 0.0)
     (told,) = assembler.tick(3.0)
     assert told.run.evaluations == (OF_A_TRACE[1],)
+
+
+@pytest.mark.parametrize(("reward", "outcome"), [(1.0, Outcome.SUCCESS), (0.9, Outcome.FAILURE)])
+def test_a_partial_reward_is_a_failure(reward: float, outcome: Outcome) -> None:
+    assert run_of(agent(1, notes=Notes(reward=reward))).outcome is outcome
 
 
 # --- Evaluations of final runs ------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
-from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.metrics import TABLE
+from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
 from otel_reliability.metrics.examples import row, rows_of
 from otel_reliability.metrics.stability.branch_instability import BranchInstability
 from otel_reliability.metrics.stability.notable_runs import explosions
@@ -19,7 +20,6 @@ from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tables import divergences, task_table, tool_use
-from otel_reliability.metrics.uncertainty import Numbers
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 from tests.metrics import laws
@@ -28,9 +28,16 @@ from tests.metrics.strategies import rows
 
 
 def readings_of(given_rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, Reading]:
-    numbers = Numbers(settings)
-    numbers.add(given_rows)
-    return numbers.read()
+    found: dict[str, Reading] = {}
+    for cls in TABLE:
+        if issubclass(cls, Metric):
+            metric = laws.fed(lambda cls=cls: cls(settings), given_rows)
+            told = zip((cls.spec, *cls.companions), (metric.value(), *metric.companion_values()), strict=True)
+            found |= {spec.name: reading for spec, reading in told}
+    for cls in TABLE:
+        if issubclass(cls, Derived) and cls.spec.family == "stability":
+            found[cls.spec.name] = cls(settings).derive(found)
+    return found
 
 
 @given(rows())
