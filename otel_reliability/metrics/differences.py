@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.metrics.uncertainty import Numbers, intervals
+from otel_reliability.metrics.uncertainty import intervals, readings_of
 from otel_reliability.model.row import Row
 from otel_reliability.statistics.intervals import Interval
 from otel_reliability.statistics.significance import holm, two_sided
@@ -57,9 +57,8 @@ def differences(before: Sequence[Row], after: Sequence[Row], settings: Settings 
 
 
 def _readings(rows: Sequence[Row], settings: Settings) -> dict[str, float]:
-    numbers = Numbers(settings)
-    numbers.add(rows)
-    return {name: reading.value for name, reading in numbers.read().items() if reading.value is not None}
+    readings = readings_of(rows, settings)
+    return {name: reading.value for name, reading in readings.items() if reading.value is not None}
 
 
 def _chances(

@@ -13,8 +13,8 @@ from typing import Final
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics import OWNERS, SPECS, TABLE, metrics_for, spec_of
-from otel_reliability.metrics.base import DEFAULTS, Derived, Metric, data_of
-from otel_reliability.model.reading import IntervalMethod, Reading
+from otel_reliability.metrics.base import DEFAULTS, Derived, Metric, data_of, one_sided
+from otel_reliability.model.reading import NO_EVIDENCE, IntervalMethod, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.statistics.intervals import MIN_RUNS, Bounds, Interval, jackknife, wilson
 from otel_reliability.statistics.resampling import bootstrap, shuffled
@@ -49,19 +49,34 @@ def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, I
     >>> print(f"{found['path_entropy'].low:.2f} to {found['path_entropy'].high:.2f}, {found['path_entropy'].method}")
     0.00 to 0.69, jackknife
     """
-    whole = Numbers(settings)
-    whole.add(rows)
-    readings = whole.read()
+    readings = readings_of(rows, settings)
+    known = {name for name, reading in readings.items() if reading.value is not None}
     found = _shares(readings)
-    found |= _means(MEANS_OF_RUNS | MEANS_OF_TASKS, _by_task(rows), "tasks", settings)
-    found |= _means(MEANS_OF_RUNS - found.keys(), [[row] for row in rows], "runs", settings)
-    return found | _jackknifed(COMPARISONS | MEANS_OF_TASKS - found.keys(), readings, rows, settings)
+    found |= _means((MEANS_OF_RUNS | MEANS_OF_TASKS) & known, _by_task(rows), "tasks", settings)
+    found |= _means((MEANS_OF_RUNS & known) - found.keys(), [[row] for row in rows], "runs", settings)
+    return found | _jackknifed((COMPARISONS | MEANS_OF_TASKS) - found.keys(), readings, rows, settings)
+
+
+def readings_of(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, Reading]:
+    """Return all readings about these rows, those that a window of them has."""
+    whole = Numbers(settings, one_sided=_one_sided(rows))
+    whole.add(rows)
+    return whole.read()
+
+
+def _one_sided(rows: Iterable[Row]) -> bool:
+    outcomes = [row.success for row in rows if row.baseline]
+    return one_sided(len(outcomes), len(outcomes) - outcomes.count(None), outcomes.count(True))
 
 
 class Numbers:
-    """All metrics and derived numbers about some rows, or those of some names (and their companions)."""
+    """All metrics and derived numbers about some rows, or those of some names (and their companions).
 
-    def __init__(self, settings: Settings, names: AbstractSet[str] = OWNERS.keys()) -> None:
+    `one_sided`: the rows are of a window in which only failures are known, so that no number of outcomes is one.
+    """
+
+    def __init__(self, settings: Settings, names: AbstractSet[str] = OWNERS.keys(), *, one_sided: bool = False) -> None:
+        self._one_sided = one_sided
         made = {at: TABLE[at](settings) for at in sorted({OWNERS[name] for name in _with_needs(names)})}
         self._metrics = {at: one for at, one in made.items() if isinstance(one, Metric)}
         self._derived = {one.spec.name: one for one in made.values() if isinstance(one, Derived)}
@@ -84,8 +99,10 @@ class Numbers:
         """Return all readings."""
         readings: dict[str, Reading] = {}
         for metric in self._metrics.values():
-            readings[metric.spec.name] = metric.value()
-            readings.update(zip((spec.name for spec in metric.companions), metric.companion_values(), strict=True))
+            absent = metric.of_outcomes and self._one_sided
+            found = (metric.value(), *metric.companion_values())
+            for spec, reading in zip((metric.spec, *metric.companions), found, strict=True):
+                readings[spec.name] = NO_EVIDENCE if absent else reading
         for name in self._derived:
             self._derive(name, readings)
         return readings
@@ -160,7 +177,7 @@ def _jackknifed(
 ) -> dict[str, Interval]:
     """Return intervals from the values without each block of runs."""
     known = {name: readings[name] for name in names if readings[name].runs >= MIN_RUNS}
-    whole = Numbers(settings, known.keys())
+    whole = Numbers(settings, known.keys(), one_sided=_one_sided(rows))
     whole.add(rows)
     without: dict[str, list[float]] = {name: [] for name in known}
     for block in _blocks(rows) if known else []:

@@ -4,9 +4,14 @@ import random
 
 from hypothesis import given
 
+from otel_reliability.config import Settings, WindowSettings
+from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.differences import differences
-from otel_reliability.metrics.examples import rows_of
+from otel_reliability.metrics.examples import row, rows_of
+from otel_reliability.metrics.uncertainty import intervals
 from otel_reliability.model.row import Row
+from otel_reliability.model.run import Outcome
+from otel_reliability.windows.window import AgentWindow
 from tests.metrics.strategies import rows
 
 USUAL = ["search reply"] * 8 + ["search read reply", "reply"]
@@ -33,6 +38,27 @@ def test_what_has_no_interval_is_not_judged() -> None:
     found = {one.name: one.p for one in differences(draw(4, 1), draw(40, 2))}
     assert found["path_entropy"] is None
     assert found["window.runs"] is None
+
+
+def test_of_runs_of_which_only_failures_are_known_no_pass_rate_is_compared() -> None:
+    """A window of them has none either: an end without error is no success."""
+    failed = Outcome.FAILURE
+    before, after = (
+        [row("search", task=f"task {at % 6}", outcome=failed if at < failures else Outcome.UNKNOWN) for at in range(60)]
+        for failures in (30, 6)
+    )
+    absent = {spec.name for spec in SPECS if measured(before).reading(spec.name).value is None}
+
+    assert "pass_hat_k" in absent
+    assert absent.isdisjoint(one.name for one in differences(before, after))
+    assert absent.isdisjoint(intervals(before))
+
+
+def measured(rows: list[Row]) -> AgentWindow:
+    window = AgentWindow(WindowSettings("all", last=len(rows)), Settings())
+    for one in rows:
+        window.insert(one)
+    return window
 
 
 @given(rows(least=6, most=10))
