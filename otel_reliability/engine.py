@@ -332,7 +332,7 @@ class Engine:
                     return
 
     def holds(self, trace_id: TraceId) -> bool:
-        """Return whether a trace has spans that are still needed to assemble it."""
+        """Return whether a trace has spans or evaluations that are still needed to assemble it."""
         with self._turn(-1):
             return self._assembler.holds(trace_id)
 

@@ -577,8 +577,8 @@ class Assembler:
     # --- Over a restart -----------------------------------------------------------------------------------------------
 
     def holds(self, trace_id: TraceId) -> bool:
-        """Return whether a trace has spans that are still needed to assemble it."""
-        return trace_id in self._buffers
+        """Return whether a trace has spans or evaluations that are still needed to assemble it."""
+        return trace_id in self._buffers or trace_id in self._evaluations
 
     def closed_record(self, trace_id: TraceId, now: float) -> Record | None:
         """Return what is remembered of the final runs of a trace; None: nothing of it is final."""

@@ -42,6 +42,9 @@ class WaitingEvaluations:
         self.responses: OrderedDict[str, SpanRef] | None = None
         self.count = 0
 
+    def __contains__(self, trace_id: TraceId) -> bool:
+        return trace_id in self._waiting
+
     def add(self, evaluation: Evaluation, now: float) -> None:
         """Receive an evaluation."""
         key = evaluation.response_id if evaluation.trace_id is None else evaluation.trace_id

@@ -153,7 +153,7 @@ MARGIN_S: Final = 1.0
 
 
 class _Stored:
-    """The rows in which the spans of a trace are stored, and when the last came."""
+    """The rows in which the spans and evaluations of a trace are stored, and when the last came."""
 
     __slots__ = ("last", "rows")
 
@@ -163,10 +163,11 @@ class _Stored:
 
 
 class OpenTraces:
-    """The rows of stored spans by trace. `due`: traces of which runs have become final, or were withdrawn, since `over`.
+    """The rows of stored spans and evaluations by trace. `due`: traces of which runs have become final, or were withdrawn, since
+    `over`.
 
-    A trace that grows stands in `_new`, in the order of arrival. When it has lingered it has runs, and moves to `_old` until
-    they are final, or it has none, and its spans go.
+    A trace that grows stands in `_new`, in the order of arrival. When it has lingered it has runs, or evaluations that wait for
+    them, and moves to `_old` until the runs are final or nothing waits any more; or it has neither, and its rows go.
     """
 
     def __init__(self, engine: HoldsTraces, closed: ClosedTraceRecords, settings: Settings) -> None:
@@ -187,7 +188,7 @@ class OpenTraces:
         return next(iter(self._firsts), float("inf"))
 
     def add(self, trace_id: TraceId, row: int, now: float) -> None:
-        """Note a row of spans of a trace. Rows only rise."""
+        """Note a row of a trace. Rows only rise."""
         stored = self._new.pop(trace_id, None) or self._old.pop(trace_id, None) or _Stored()
         if not stored.rows:
             self._firsts[row] = None

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.span import AgentSpan, Evaluation, Notes
-from otel_reliability.testing import agent, model, tool, trace_id
+from otel_reliability.testing import agent, at, model, tool, trace_id
 from tests.kafka.streams import Assembling, MemoryValues
+from tests.laws.arrival import after
 
 SETTINGS = Settings(assembly=AssemblySettings(linger=2.0, idle_timeout=20.0, reopen=60.0), hash_key="00" * 16)
 RUN = (tool(2, 1, "search"), agent(1))
+OF_TRACE = Evaluation("success", 1.0, None, at(0), trace_id(1))
+OF_SPAN = OF_TRACE._replace(span_id=RUN[0].span_id)
 
 
 def changes(stage: Assembling) -> list[str]:
@@ -71,6 +75,33 @@ def test_what_comes_late_or_twice_is_known_to_whoever_has_the_partition() -> Non
 
     assert len(stage.stores[0].kept) == 1
     assert len(stage.workers[0]) == 0
+
+
+@pytest.mark.parametrize("pause", [0.0, 10.0, 500.0])
+@pytest.mark.parametrize(("early", "later"), [(OF_TRACE, OF_SPAN), (OF_SPAN, OF_TRACE)])
+def test_an_evaluation_that_waits_for_its_run_outlives_its_worker(
+    early: Evaluation, later: Evaluation, pause: float
+) -> None:
+    """Of two that differ in nothing but their span the same one counts, whichever comes first, as in one process."""
+    stage = Assembling(SETTINGS, partitions=1)
+    stage.take([early])
+    stage.pass_time(pause)
+    stage.take_over(0)
+    stage.take([*RUN, later])
+    stage.pass_time(100.0)
+    alone = after([(0.0, [early]), (pause, [*RUN, later])], settings=SETTINGS)
+
+    assert [one.run.evaluations for one in stage.records] == [(OF_SPAN,), (OF_SPAN,)]
+    assert [run.evaluations for run in alone.runs.values()] == [(OF_SPAN,)]
+
+
+def test_an_evaluation_whose_run_never_comes_is_stored_as_long_as_it_waits() -> None:
+    stage = Assembling(SETTINGS, partitions=1)
+    stage.take([OF_TRACE])
+    stage.pass_time(1_000.0)
+
+    assert stage.workers[0].accounts["evaluation_refused", "no_run"] == 1
+    assert len(stage.stores[0].kept) == 1
 
 
 def test_what_crosses_traces_is_counted() -> None:
