@@ -203,16 +203,32 @@ def test_arguments_of_any_size_have_the_same_hash(size: int) -> None:
     assert queue._read() == engine.reader.read(sdk.read(span))
 
 
-def test_so_much_argument_text_is_held_and_no_more() -> None:
-    queue, _ = made()
-    span = ended({**TOOL, CALL_ARGUMENTS: "a" * 2_000, "gen_ai.tool.call.result": "b" * 2_000})
-    for _ in range(MAX_TEXTS // 2 + 3):
-        queue.put(span)
-    assert sum(isinstance(field, AgentSpan) for field in held(queue)) == 3
+def test_so_many_bytes_of_arguments_are_held_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the greatest texts that may be held as many as there are slots. A span for which they do not suffice is read at once
+    and takes none, and what is drained gives its slots back.
+    """
+    assert MAX_TEXTS * MAX_TEXT_BYTES == 30 * 2**20
+    monkeypatch.setattr(span_queue, "MAX_TEXTS", 3)
+    queue, engine = made()
+    greatest = "a" * (MAX_TEXT_BYTES - getsizeof(""))
+    one = ended({**TOOL, CALL_ARGUMENTS: greatest})
+    two = ended({**TOOL, CALL_ARGUMENTS: greatest, "gen_ai.tool.call.result": greatest})
+    over = ended({**TOOL, CALL_ARGUMENTS: greatest + "a"})
 
-    queue._read()
-    queue.put(span)
-    assert sum(isinstance(field, AgentSpan) for field in held(queue)) == 3
+    def bytes_held() -> int:
+        return sum(getsizeof(text) for text in texts(held(queue)) if len(text) > SMALL_TEXT)
+
+    held_after: list[int] = []
+    spans = (over, two, two, one, one)
+    for span in spans:
+        queue.put(span)
+        held_after.append(bytes_held() // MAX_TEXT_BYTES)
+    read = [queue._read() for _ in spans]
+    queue.put(two)
+
+    assert held_after == [0, 2, 2, 3, 3]
+    assert read == [engine.reader.read(sdk.read(span)) for span in spans]
+    assert bytes_held() == 2 * MAX_TEXT_BYTES
 
 
 def test_a_span_with_events_takes_no_slot() -> None:
