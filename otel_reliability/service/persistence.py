@@ -21,7 +21,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from otel_reliability.assembly.evaluations import MAX_RUNS
+from otel_reliability.assembly.evaluations import MAX_RUNS, WAIT
 from otel_reliability.engine import MAX_UNREAD
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.record import (
@@ -142,7 +142,7 @@ class Persistent(Volatile):
         self.lost = self.refused = self.used = 0
         self._clock, self._directory, self._limit = clock, directory, limit
         self._sync: Sync = sync
-        self._wait = settings.assembly.idle_timeout + settings.assembly.reopen
+        self._wait = WAIT + settings.assembly.idle_timeout + settings.assembly.reopen
         self._retention = Retention.of(settings)
         self._store: Store | None = None
         self._seq, self._position = 0, 0
@@ -349,7 +349,7 @@ class Persistent(Volatile):
         yield "INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?)", kept
 
     def _over(self, now: float) -> Iterator[int]:
-        """Yield the arrivals that nothing needs any longer: of final traces, old evaluations, moments before all others."""
+        """Yield the arrivals that nothing needs any longer: of final traces, old ones without, moments before all others."""
         yield from self._open.over(now)
         yield from self._counts
         self._counts.clear()
@@ -510,7 +510,7 @@ class Persistent(Volatile):
 
 
 def _arrivals(group: Sequence[Decoded], moment: Moment, seq: int) -> Iterator[Arrival]:
-    """Yield requests as rows: the spans of a trace together."""
+    """Yield requests as rows: the spans of a trace together, and its evaluations."""
     for request in group:
         traces: dict[TraceId, list[AgentSpan]] = {}
         for span in request.spans:
@@ -518,8 +518,11 @@ def _arrivals(group: Sequence[Decoded], moment: Moment, seq: int) -> Iterator[Ar
         for trace_id, spans in traces.items():
             yield Arrival(seq, SPANS, *moment, trace_id, pack_spans(spans))
             seq += 1
-        if request.evaluations:
-            yield Arrival(seq, EVALUATIONS, *moment, None, pack(request.evaluations))
+        evaluations: dict[TraceId | None, list[Evaluation]] = {}
+        for evaluation in request.evaluations:
+            evaluations.setdefault(evaluation.trace_id, []).append(evaluation)
+        for trace_id, some in evaluations.items():
+            yield Arrival(seq, EVALUATIONS, *moment, trace_id, pack(some))
             seq += 1
         if request.malformed or request.other_logs:
             yield Arrival(seq, COUNTS, *moment, None, pack((dict(request.malformed), request.other_logs)))

@@ -72,7 +72,7 @@ class Unreadable(Exception):
 
 
 class Arrival(NamedTuple):
-    """One row of `arrival`. `trace` is set for spans only."""
+    """One row of `arrival`. `trace`: that of its spans or evaluations; None for what names none."""
 
     seq: int
     kind: int

@@ -17,10 +17,12 @@ from msgspec.structs import replace
 from otel_reliability.config import SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import RunChange, RunEvent
+from otel_reliability.model.span import Evaluation, Kind, ModelFacts
 from otel_reliability.service import persistence, store
 from otel_reliability.service.clock import Clock, Moment
+from otel_reliability.service.decoded import Decoded
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.testing import FakeClock, at, run
+from otel_reliability.testing import FakeClock, agent, agent_span, at, run, tool, trace_id
 from otel_reliability.windows.sessions import Sessions
 from tests.service import sample
 from tests.service.keeping import SETTINGS, Kept, halves, request
@@ -226,6 +228,28 @@ def test_an_end_in_good_order_leaves_open_runs_open(tmp_path: Path) -> None:
 
     kept = Kept(tmp_path, kept.fake)
     assert kept.engine.open_runs == 1
+
+
+def test_an_evaluation_is_stored_as_long_as_its_run_may_need_it(tmp_path: Path) -> None:
+    """While it waits, for its trace or for its response, and however long its trace stays open; then its row goes."""
+    settings = replace(SETTINGS, assembly=replace(SETTINGS.assembly, idle_timeout=20.0, reopen=60.0))
+    kept = Kept(tmp_path, settings=settings)
+    places = ((trace_id(1), None, None), (trace_id(2), None, None), (None, None, "r"))
+    kept.take(Decoded(evaluations=tuple(Evaluation("success", 1.0, None, at(0), *place) for place in places)))
+    for number in range(2, 12):
+        kept.take(Decoded(spans=(tool(number, 1),)))
+        for _ in range(3):
+            kept.wind(15.0)
+    kept = kept.again(settings)
+    answer = agent_span(Kind.MODEL, ModelFacts(response_id="r"), 2, 1, trace=3)
+    kept.take(Decoded(spans=(answer, *(agent(1, called=f"agent {trace}", trace=trace) for trace in (1, 2, 3)))))
+    kept.finalize()
+
+    agents = [kept.engine.agents.agent(key) for key in kept.engine.agents.keys()]  # noqa: SIM118 (no dictionary)
+    sources = [run.outcome_source for one in agents if one is not None for run in one.recent]
+    assert sources == ["evaluation:success"] * 3
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        assert db.execute("SELECT count(*) FROM arrival WHERE kind = ?", (store.EVALUATIONS,)).fetchone() == (0,)
 
 
 def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
