@@ -349,7 +349,7 @@ class Persistent(Volatile):
         yield "INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?)", kept
 
     def _over(self, now: float) -> Iterator[int]:
-        """Yield the arrivals that nothing needs any longer: of final traces, old ones without, moments before all others."""
+        """Yield the arrivals that nothing needs any longer: of final traces, old ones of no trace, moments before all others."""
         yield from self._open.over(now)
         yield from self._counts
         self._counts.clear()
