@@ -135,7 +135,7 @@ class Assemble:
             if orphans.linked:
                 tree = SpanTree(tree.spans, orphans.linked, joined=joined)
         if evaluations:
-            tree.evaluations = outcome.targets(tree, evaluations)
+            tree.evaluations = outcome.targets(tree, evaluations, closed)
         runs: list[Run] = []
         roots: list[int] = []
         for root, members in _members(tree).items():

@@ -24,6 +24,7 @@ from otel_reliability.assembly.closed_traces import (
     remember,
 )
 from otel_reliability.assembly.evaluations import MAX_PER_TRACE, NO_TARGET, FinalRuns, WaitingEvaluations
+from otel_reliability.assembly.outcome import INVOCATIONS, candidates
 from otel_reliability.assembly.parts import Part, divide, unchangeable
 from otel_reliability.assembly.span_tree import (
     DUPLICATE,
@@ -33,6 +34,7 @@ from otel_reliability.assembly.span_tree import (
     REF,
     SEALED,
     Account,
+    SpanTree,
     is_kept,
     latest_versions,
 )
@@ -442,14 +444,32 @@ class Assembler:
         unclaimed = [account for i, account in orphans.unclaimed.items() if i in spans]
         self.accounts.update(accounts_of(runs, len(spans), len(spans) - sum(part.count for part in parts), unclaimed))
         buffer.closed = {} if buffer.closed is None else buffer.closed
+        waiting = [one for one in buffer.evaluations if not self._leaves_with(spans, one, tree, buffer.closed)]
+        buffer.evaluations = tuple(waiting)
         anchors = [anchor for anchor, i in orphans.anchors.items() if i in spans]
         self._buffers.closed.ids += remember(
             buffer.closed, [tree.spans[i] for i in spans], runs, anchors, sealed=sealed
         )
         refs = set(map(tree.ref, spans))
-        given = {one for at, found in tree.evaluations.items() if max(at, ~at) in spans for one in found}
-        buffer.evaluations = tuple([one for one in buffer.evaluations if one not in given])
         self.accounts[DUPLICATE] += len(self._buffers.take_out(buffer, refs)) - len(refs)
+
+    def _leaves_with(
+        self, final: Collection[int], evaluation: Evaluation, tree: SpanTree, closed: Mapping[TraceId, ClosedIds]
+    ) -> bool:
+        """Return whether an evaluation is about final spans, or about none because it may be about them and others: left alone,
+        the others would get it. One whose span, or the head of whose unit, may still arrive stays.
+        """
+        possible = {max(at, ~at) for at in candidates(tree, evaluation, closed)}
+        if possible.isdisjoint(final):
+            return False
+        if len(possible) > 1:
+            named = evaluation.span_id
+            if named is None and not any(tree.spans[i][7] in INVOCATIONS for i in possible):
+                return False
+            if named is not None and all(span[1] != named for span in tree.spans):
+                return False
+            self.accounts[NO_TARGET] += 1
+        return True
 
     def _hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
         """Close the parts that have reached the span limit, with as many spans as arrived first; they are final at once."""

@@ -5,15 +5,17 @@ An end without an error is `completed`: unknown, not success.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from otel_reliability.assembly.closed_traces import ClosedIds
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Outcome
-from otel_reliability.model.span import Evaluation, Kind, Notes, SpanId, ToolFacts
+from otel_reliability.model.span import Evaluation, Kind, Notes, SpanId, ToolFacts, TraceId
 
 NO_NOTES: Final = Notes()
+INVOCATIONS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
 STEPS: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
 _PASS: Final = frozenset({"pass", "passed", "success", "successful", "correct", "true", "yes", "good", "1"})
 _FAIL: Final = frozenset({"fail", "failed", "failure", "incorrect", "false", "no", "bad", "0"})
@@ -123,33 +125,39 @@ def _rank(evaluation: Evaluation) -> tuple[int, float, str, SpanId, str]:
     return (evaluation.time_ns, score, evaluation.label or "", evaluation.span_id or b"", evaluation.response_id or "")
 
 
-def targets(tree: SpanTree, evaluations: Iterable[Evaluation]) -> dict[int, list[Evaluation]]:
-    """Return evaluations by the index of the span they are about, or by `~unit` if they are about the top-level runs of a unit.
-
-    An evaluation is about the span that it names, or the nearest agent span above that, else about the one unit below it. Without
-    a known span it is about the one unit of its trace that an agent or workflow heads, else the trace's one unit.
-    """
+def targets(
+    tree: SpanTree, evaluations: Iterable[Evaluation], closed: Mapping[TraceId, ClosedIds]
+) -> dict[int, list[Evaluation]]:
+    """Return evaluations by what they are about: the one candidate of each; those with several are about none."""
     found: dict[int, list[Evaluation]] = {}
     for evaluation in evaluations:
-        target = _target(tree, evaluation)
-        if target is not None:
-            found.setdefault(target, []).append(evaluation)
+        possible = candidates(tree, evaluation, closed)
+        if len(possible) == 1:
+            found.setdefault(possible.pop(), []).append(evaluation)
     return found
 
 
-def _target(tree: SpanTree, evaluation: Evaluation) -> int | None:
+def candidates(tree: SpanTree, evaluation: Evaluation, closed: Mapping[TraceId, ClosedIds]) -> set[int]:
+    """Return what an evaluation may be about: the index of a span, or `~unit` for the top-level runs of a unit.
+
+    An evaluation is about the span that it names, or the nearest agent span above that, else about the one unit below it. Without
+    a known span it is about the one unit of its trace that an agent or workflow heads, else the trace's one unit. Where units of
+    the trace are final already, there are several.
+    """
     spans, units = tree.spans, tree.units
     trace = [i for i, span in enumerate(spans) if span.trace_id == evaluation.trace_id]
     at = next((i for i in trace if spans[i].span_id == evaluation.span_id), None)
     if at is not None:
         here = at if is_kept(spans[at]) else tree.kept_above(at)
         if here != NONE:
-            return here
-        below = {unit for i, unit in enumerate(units) if unit != NONE and tree.is_below(i, at)}
-        return ~below.pop() if len(below) == 1 else None
+            return {here}
+        return {~unit for i, unit in enumerate(units) if unit != NONE and tree.is_below(i, at)}
     known = {units[i] for i in trace if units[i] != NONE}
-    headed = {unit for unit in known if spans[unit].kind in (Kind.AGENT, Kind.WORKFLOW)} or known
-    return ~headed.pop() if len(headed) == 1 else None
+    headed = {unit for unit in known if spans[unit].kind in INVOCATIONS}
+    final = closed.get(evaluation.trace_id or b"")
+    if not headed and final is not None and final.ids:
+        return set()
+    return {~unit for unit in headed or known}
 
 
 # --- Notes and evaluations of a run -------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from otel_reliability.assembly import evaluations
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.evaluations import WAIT
 from otel_reliability.config import LimitSettings, Settings
-from otel_reliability.model.run import Outcome
-from otel_reliability.model.span import CompressionFacts, Evaluation, Kind, Notes
-from otel_reliability.testing import agent, agent_span, tool, trace_id
-from tests.assembly.rebuilding import Watched, run_of, used
+from otel_reliability.model.run import Outcome, Run
+from otel_reliability.model.span import AgentSpan, CompressionFacts, Evaluation, Kind, Notes, SpanId
+from otel_reliability.testing import agent, agent_span, other, span_id, tool, trace_id
+from tests.assembly.rebuilding import Watched, rebuilt, run_of, used
 
 GOOD = Evaluation("success", 1.0, None, 1)
 OF_A_TRACE = [GOOD._replace(trace_id=trace_id(number)) for number in (1, 2)]
@@ -72,6 +72,35 @@ def test_an_evaluation_makes_a_new_version_of_the_top_level_run() -> None:
         (False, 0.5),
     ]
     assert assembler.events[1].previous == assembler.events[0].run
+
+
+AGENTS = (other(9), agent(1, 9, "first"), agent(2, 9, "second"))
+LOOSE = (other(9), tool(1, 9, "first"), tool(3, 2, "second", start=50.0))
+
+
+@pytest.mark.parametrize(
+    ("told", "about"),
+    [(AGENTS, None), (AGENTS, span_id(9)), (LOOSE, None)],
+    ids=["agents of a trace", "agents below a span", "work without agents"],
+)
+def test_one_that_may_be_about_two_units_is_about_none_when_one_is_final(
+    told: tuple[AgentSpan, ...], about: SpanId | None
+) -> None:
+    """As where both arrive at once: what stays open does not get it for being the last."""
+    judged = FINAL._replace(span_id=about)
+    later = [tool(number, 2, start=50.0) for number in range(10, 300)]
+    assembler = Watched()
+    assembler.add(*told, judged)
+    found: list[Run] = []
+    for one in later:
+        assembler.add(one)
+        found += [run for _, run in assembler.wait(1)]
+    found += [run for _, run in assembler.end()]
+
+    assert {run.evaluations for run in found} == {()}
+    assert {run.evaluations for run in rebuilt(*told, *later, judged)} == {()}
+    assert {run.run_id for run in found} == {run.run_id for run in rebuilt(*told, *later)}
+    assert assembler.assembler.accounts["evaluation_refused", "no_run"] == 1
 
 
 def test_the_first_final_runs_are_dropped_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
