@@ -32,7 +32,7 @@ _GOOD: Final = {
 def of_metric(name: str, more: str = "") -> About:
     """From the table of metrics."""
     spec = metrics.spec_of(name)
-    return About(f"{spec.description}{more}", good(spec), advice(spec), f"No evidence: needs {spec.evidence}")
+    return About(f"{spec.description}{more}", good(spec), advice(spec), f"No data: needs {spec.required_data}")
 
 
 def of_metrics(means: str, *told: str, empty: str = "") -> About:
@@ -40,7 +40,7 @@ def of_metrics(means: str, *told: str, empty: str = "") -> About:
     specs = [metrics.spec_of(name) for name in told]
     listed = "\n".join(f"- *{spec.title}*: {spec.description} {good(spec)}" for spec in specs)
     ways = dict.fromkeys(advice(spec) for spec in specs)
-    need = empty or f"No evidence: needs {specs[0].evidence}"
+    need = empty or f"No data: needs {specs[0].required_data}"
     return About(f"{means}\n\n{listed}", "As each line above says.", " ".join(ways), need)
 
 

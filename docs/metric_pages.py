@@ -58,7 +58,7 @@ def _metric(spec: MetricSpec) -> str:
         f"{spec.description}\n\n"
         f"- **Formula**: {_code(spec.formula)}\n"
         f"- **Range**: {_range(spec)}, {_DIRECTIONS[spec.direction]}\n"
-        f"- **Required data**: {spec.evidence}\n"
+        f"- **Required data**: {spec.required_data}\n"
         f"- **To improve it**: {spec.improve}\n"
         f"- **Source**: {spec.source}\n"
         + (

@@ -107,7 +107,7 @@ class Engine:
         self._counts: Accounts = Counter()
         self._told: Accounts = Counter()
         self._noted: deque[tuple[str, str, int]] = deque()
-        self.refused_evidence: Accounts = Counter()
+        self.refused_attributes: Accounts = Counter()
         """Values on spans that were refused: (attribute, reason) → number."""
         self.closed: Counter[str] = Counter()
         """Runs closed, by reason."""
@@ -356,7 +356,7 @@ class Engine:
         found: dict[str, Counter[Any]] = {
             "spans": self._counts,
             "rising": self._told,
-            "refused_evidence": self.refused_evidence,
+            "refused_attributes": self.refused_attributes,
             "closed": self.closed,
             "recorded": self.recorded,
             "assembly": self._assembler.accounts,
@@ -387,7 +387,7 @@ class Engine:
         self._counts["received", ""] += len(spans)
         for span in spans:
             if span.notes is not None and span.notes.refused:
-                self.refused_evidence.update(span.notes.refused)
+                self.refused_attributes.update(span.notes.refused)
         self._assembler.add_all(spans, now)
         if self._wall is not None and spans:
             self.event_lag = max(0.0, (self._wall() - spans[-1].end_ns) / 1e9)

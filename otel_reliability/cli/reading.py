@@ -40,7 +40,7 @@ class Problems:
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in recording.problems.most_common())
             what = "line or span" if self.seen == 1 else "lines or spans"
             print(f"{self.seen:,} {what} could not be read ({reasons}).", file=sys.stderr)
-        for (attribute, reason), number in sorted(recording.engine.refused_evidence.items()):
+        for (attribute, reason), number in sorted(recording.engine.refused_attributes.items()):
             print(f"{clean(attribute)}: refused {count(number, 'time')} ({reason}).", file=sys.stderr)
 
 

@@ -17,7 +17,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import mean_of_present
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 from otel_reliability.model.run import Outcome
 
@@ -209,10 +209,10 @@ class Composite(Derived):
         return mean_of_present(parts)
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
-        found = {name: readings.get(name, NO_EVIDENCE) for name in self.needs}
+        found = {name: readings.get(name, NO_DATA) for name in self.needs}
         value = self.formula(*(reading.value for reading in found.values()))
         if value is None:
-            return NO_EVIDENCE
+            return NO_DATA
         present = tuple(name for name, reading in found.items() if reading.value is not None)
         by_status = sum(ENDS_COUNT in found[name].note for name in present)
         return noted(Reading(value, max(found[name].runs for name in present), present), by_status)

@@ -36,7 +36,7 @@ def row(
     branches: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> Row:
-    """A row of a run that took this path (None: it gives no evidence of one); by name, any other field of a row.
+    """A row of a run that took this path (None: it has none); by name, any other field of a row.
 
     `retries` is the length of its one retry chain. Without an `end_ns` and a `run_id` it comes after all rows made so far.
 

@@ -25,7 +25,7 @@ class Reliability(Composite):
         direction="higher",
         description="The overall number of the evaluation methodology: consistency, predictability and robustness.",
         formula="mean of R_Con, R_Pred and R_Rob over those that exist",
-        evidence="any of its parts",
+        required_data="any of its parts",
         source="HAL reliability, evaluation methodology: R",
         improve="Inspect its lowest part first, and which parts are missing.",
         interval="comparison",

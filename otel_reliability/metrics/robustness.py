@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, OUTCOME, Composite, Metric, noted
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
 
@@ -52,7 +52,7 @@ class KeptAccuracy(Metric):
     def value(self) -> Reading:
         runs, baseline = self._runs[self.condition], self._runs[BASELINE]
         if not runs or not self._passed[BASELINE]:
-            return NO_EVIDENCE
+            return NO_DATA
         kept = self._passed[self.condition] / runs / (self._passed[BASELINE] / baseline)
         reading = Reading(min(kept, 1.0), runs + baseline, note=f"{runs} {self.condition}, {baseline} baseline")
         return noted(reading, self._by_status)
@@ -66,7 +66,7 @@ def _spec(condition: str, symbol: str, when: str, improve: str) -> MetricSpec:
         direction="higher",
         description=f"How much of its accuracy the agent keeps when {when}.",
         formula="min(accuracy under the condition / baseline accuracy, 1)",
-        evidence=f"a run marked reliability.condition={condition} and a successful baseline run, outcomes known",
+        required_data=f"a run marked reliability.condition={condition} and a successful baseline run, outcomes known",
         source=f"HAL reliability, evaluation methodology: {symbol}",
         improve=improve,
         interval="comparison",
@@ -131,7 +131,7 @@ class Robustness(Composite):
         direction="higher",
         description="How much of its accuracy the agent keeps when it is disturbed.",
         formula="mean of R_fault, R_struct and R_prompt over those that exist",
-        evidence="any of its parts",
+        required_data="any of its parts",
         source="HAL reliability, evaluation methodology: R_Rob",
         improve="Inspect its lowest part first.",
         interval="comparison",

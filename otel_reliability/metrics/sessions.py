@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.metrics._support.sums import clamp
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 
 CONFIDENCE: Final = "confidence"
 LOOP_DETECTION: Final = "loop_detection"
@@ -44,7 +44,7 @@ Four: TypeAlias = tuple[float | None, ...]
 Bare: TypeAlias = tuple[float | None, int]
 """A score without its explanation, and how many traces were evaluated for it.
 
-None where none was: 1.0, as the full functions return, is no evidence.
+None where none was: 1.0, as the full functions return, is no data.
 """
 
 
@@ -263,7 +263,7 @@ def _not_evaluable() -> SessionScore:
 # --- Gauges and bands -------------------------------------------------------------------------------------------------------
 
 FAMILY: Final = "sessions"
-EVIDENCE: Final = "a closed session with evaluations of confidence, loop_detection, tool_correctness or coherence"
+REQUIRED_DATA: Final = "a closed session with evaluations of confidence, loop_detection, tool_correctness or coherence"
 
 SESSION_RELIABILITY: Final = MetricSpec(
     name="mean_session_reliability",
@@ -273,7 +273,7 @@ SESSION_RELIABILITY: Final = MetricSpec(
     direction="higher",
     description="Whether the agent never failed badly in a session: mean over its last 100 closed sessions.",
     formula="mean of 1 − (0.9 · mean of the top 15 % of trace risks + 0.1 · the greatest)",
-    evidence=EVIDENCE,
+    required_data=REQUIRED_DATA,
     source="PandaProbe, session metrics: agent_reliability",
     improve="Inspect the flagged traces of the worst sessions, and the signal that set their risk.",
 )
@@ -293,7 +293,7 @@ SESSION_CONSISTENCY: Final = MetricSpec(
     direction="higher",
     description="Whether the agent performed smoothly through a session: mean over its last 100 closed sessions.",
     formula="mean of 1 − √(mean over traces of ((1 + Σ w · risk) · w_conf · (1 − confidence))²)",
-    evidence="a closed session with an evaluation of confidence",
+    required_data="a closed session with an evaluation of confidence",
     source="PandaProbe, session metrics: agent_consistency",
     improve="Many moderate faults weigh as much as one grave one: look for the signal that is low everywhere.",
 )
@@ -315,13 +315,13 @@ SPECS: Final = (
 
 
 def mean_and_worst(scores: Sequence[float], runs: int, note: str = "") -> tuple[Reading, Reading]:
-    """Return the mean and the least of the sessions' scores; no evidence without a session.
+    """Return the mean and the least of the sessions' scores; no value without a session.
 
     >>> mean_and_worst([1.0, 0.5], 7)[1]
     Reading(value=0.5, runs=7, parts=(), note='')
     """
     if not scores:
-        return NO_EVIDENCE, NO_EVIDENCE
+        return NO_DATA, NO_DATA
     return Reading(math.fsum(scores) / len(scores), runs, note=note), Reading(min(scores), runs, note=note)
 
 

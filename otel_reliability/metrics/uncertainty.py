@@ -14,7 +14,7 @@ from typing import Final
 from otel_reliability.config import Settings
 from otel_reliability.metrics import OWNERS, SPECS, TABLE, metrics_for, spec_of
 from otel_reliability.metrics.base import DEFAULTS, Derived, Metric, data_of, one_sided
-from otel_reliability.model.reading import NO_EVIDENCE, IntervalMethod, Reading
+from otel_reliability.model.reading import NO_DATA, IntervalMethod, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.statistics.intervals import MIN_RUNS, Bounds, Interval, jackknife, wilson
 from otel_reliability.statistics.resampling import bootstrap, shuffled
@@ -42,7 +42,7 @@ BLOCKS: Final = 100
 
 
 def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, Interval]:
-    """Metric name → its interval over these rows. Numbers without evidence, of fewer than 5 runs, counts and flags have none.
+    """Metric name → its interval over these rows. Numbers without data, of fewer than 5 runs, counts and flags have none.
 
     >>> from otel_reliability.metrics.examples import rows_of
     >>> found = intervals(rows_of(*["search reply"] * 8, "search read reply", "reply"))
@@ -102,7 +102,7 @@ class Numbers:
             absent = metric.of_outcomes and self._one_sided
             found = (metric.value(), *metric.companion_values())
             for spec, reading in zip((metric.spec, *metric.companions), found, strict=True):
-                readings[spec.name] = NO_EVIDENCE if absent else reading
+                readings[spec.name] = NO_DATA if absent else reading
         for name in self._derived:
             self._derive(name, readings)
         return readings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, UNDISTURBED, Metric
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
 
@@ -31,7 +31,7 @@ class WindowRuns(Metric):
         direction="neutral",
         description="How many runs stand in the window; each metric may rest on fewer of them.",
         formula="n",
-        evidence="none",
+        required_data="none",
         source="this project",
         improve="Send more runs, or widen the window, until each metric rests on enough of them.",
     )
@@ -45,7 +45,7 @@ class WindowRuns(Metric):
             direction="neutral",
             description="How many equally sampled runs the window is worth; less than its runs where sampling rates were mixed.",
             formula="(Σ w)² / Σ w²",
-            evidence="1 run",
+            required_data="1 run",
             source="Kish, Survey Sampling (1965)",
             improve="Sample all runs of an agent at one rate, or measure before any sampler.",
         ),
@@ -64,7 +64,7 @@ class WindowRuns(Metric):
         return Reading(float(self._runs), self._runs)
 
     def companion_values(self) -> tuple[Reading, ...]:
-        return (Reading(self._weights**2 / self._squares, self._runs) if self._squares else NO_EVIDENCE,)
+        return (Reading(self._weights**2 / self._squares, self._runs) if self._squares else NO_DATA,)
 
 
 ROWS = (WindowRuns,)

@@ -12,7 +12,7 @@ for a mean over runs or over tasks, the jackknife for what compares runs or comb
 
 
 class Reading(NamedTuple):
-    """A value and the number of runs behind it. `value` None: no evidence, which is neither 0 nor 1.
+    """A value and the number of runs behind it. `value` None: no data, which is neither 0 nor 1.
 
     `parts` names what an aggregate was made of, `note` says in a few words what a reader must know of this value.
     """
@@ -23,13 +23,13 @@ class Reading(NamedTuple):
     note: str = ""
 
 
-NO_EVIDENCE = Reading(None, 0)
+NO_DATA = Reading(None, 0)
 
 
 class MetricSpec(NamedTuple):
     """One line of the metric table: instruments, Prometheus text, docs, panels and alerts are made from it.
 
-    `unit` stands in braces (`{ratio}`), or is `s`; `evidence` says what a run must carry to count; `improve` what to do.
+    `unit` stands in braces (`{ratio}`), or is `s`; `required_data` says what a run must carry to count; `improve` what to do.
     `emitted`: it is a live gauge; the others cost too much for that, and stand in reports, pages, the API and gates only.
     """
 
@@ -39,7 +39,7 @@ class MetricSpec(NamedTuple):
     direction: Direction
     description: str
     formula: str
-    evidence: str
+    required_data: str
     source: str
     improve: str
     unit: str = "{ratio}"

@@ -100,9 +100,9 @@ class Compressions(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One run as a window keeps it. None means: no evidence.
+    """One run as a window keeps it. None means: no data.
 
-    - `path`: None for runs that give no evidence to path metrics (tools unobservable, or the run incomplete).
+    - `path`: None for runs that do not count for path metrics (tools unobservable, or the run incomplete).
     - `retries`, `tool_calls`, `failed_calls`: None where the tools are unobservable.
     - `effects`: (tool, hash) of the calls that changed something, None where unknown, or not compared (no task) and not empty.
     - `signals`: (evaluation name, score) of the run, sorted; `derived` names those we computed ourselves.

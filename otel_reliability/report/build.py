@@ -119,7 +119,7 @@ def report_of(
         spans={name: recording.spans[name] for name in DISPOSITIONS},
         span_reasons=_by_reason(engine.accounts),
         problems=dict(recording.problems),
-        evidence_refused=_by_reason(engine.refused_evidence),
+        attributes_refused=_by_reason(engine.refused_attributes),
         notes=[
             f"The limit of {each.limit:,} {each.name.replace('_', ' ')} was reached {count(each.hits, 'time')}"
             for each in engine.limits()

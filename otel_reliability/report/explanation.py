@@ -89,7 +89,7 @@ def _metric(spec: MetricSpec) -> Iterator[tuple[str, str]]:
     yield "Range", f"{low}{high}{good}"
     if spec.name in PENALTIES:
         yield "In the score", f"costs up to {PENALTIES[spec.name]:.0f} of the points assessed"
-    yield "Needs", spec.evidence
+    yield "Needs", spec.required_data
     yield "To improve", spec.improve
     yield "Source", spec.source
     if spec.emitted:

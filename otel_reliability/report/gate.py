@@ -212,7 +212,7 @@ def _missing(target: GateTarget, agent: AgentView | None, reading: ReadingView) 
     if reading.note:
         return f"not enough data: {reading.note}"
     spec = ALL_SPECS.get(target.name) or ALL_SPECS.get(target.name.partition(".")[0])
-    needed = "1 run with a known outcome" if target.name in TARGETS or spec is None else spec.evidence
+    needed = "1 run with a known outcome" if target.name in TARGETS or spec is None else spec.required_data
     return f"not enough data; it needs {needed}"
 
 

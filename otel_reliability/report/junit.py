@@ -56,7 +56,7 @@ def _number(suite: Element, agent: AgentView, name: str) -> None:
     reading, spec = agent.metrics[name], ALL_SPECS[name]
     case = SubElement(suite, "testcase", classname=allowed(agent_name(agent.key)), name=name)
     if reading.value is None:
-        SubElement(case, "skipped", message=reading.note or f"not enough data; it needs {spec.evidence}")
+        SubElement(case, "skipped", message=reading.note or f"not enough data; it needs {spec.required_data}")
         return
     fault = _fault(agent, name)
     if fault:

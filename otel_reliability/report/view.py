@@ -367,7 +367,7 @@ class ReportView:
 
     - `agents`: one view an agent, in the order of their keys.
     - `spans`: the spans by disposition; `span_reasons`: the same by disposition and reason.
-    - `problems`: lines and spans that could not be read, by reason; `evidence_refused`: attributes with values out of range.
+    - `problems`: lines and spans that could not be read, by reason; `attributes_refused`: attributes with values out of range.
     - `notes`: the limits that were reached, a sentence each.
     """
 
@@ -376,6 +376,6 @@ class ReportView:
     spans: Mapping[str, int]
     span_reasons: Mapping[str, Mapping[str, int]]
     problems: Mapping[str, int]
-    evidence_refused: Mapping[str, Mapping[str, int]]
+    attributes_refused: Mapping[str, Mapping[str, int]]
     notes: Sequence[str]
     baseline: Baseline | None = None

@@ -36,7 +36,7 @@ def about_recording(report: ReportView) -> list[str]:
     if report.problems:
         unread = ", ".join(f"{number:,} {reason}" for reason, number in sorted(report.problems.items()))
         found.append(f"could not be read: {unread}")
-    for attribute, reasons in report.evidence_refused.items():
+    for attribute, reasons in report.attributes_refused.items():
         found += [f"{clean(attribute)}: refused {count(times, 'time')} ({why})" for why, times in reasons.items()]
     return [*found, *report.notes]
 
@@ -120,7 +120,7 @@ def missing(spec: MetricSpec, reading: ReadingView) -> str:
     """
     if reading.value is not None:
         return ""
-    return f"not enough data: {clean(reading.note, 300) if reading.note else f'it needs {spec.evidence}'}"
+    return f"not enough data: {clean(reading.note, 300) if reading.note else f'it needs {spec.required_data}'}"
 
 
 def interval(name: str, reading: ReadingView) -> str:

@@ -64,7 +64,7 @@ class Agents:
                 allowed = "a target on an agent"
                 raise ConfigurationError("require", target.text, allowed, "see /metrics for its own numbers")
         agents = [live_view(found, settings) for found in self._found(name)]
-        report = ReportView(agents=agents, spans={}, span_reasons={}, problems={}, evidence_refused={}, notes=())
+        report = ReportView(agents=agents, spans={}, span_reasons={}, problems={}, attributes_refused={}, notes=())
         return document(check(report, targets, min_runs or settings.metrics.min_runs), [])
 
     def runs(self, name: AgentName, choice: RunChoice) -> Object:

@@ -148,7 +148,7 @@ QUEUE_LENGTH: Final = _own("queue.length", "up_down_counter", "{span}", "Spans t
 QUEUE_CAPACITY: Final = _own("queue.capacity", "up_down_counter", "{span}", "Queue length from which the host's threads help.")
 EVENT_LAG: Final = _own("event_lag", "gauge", "s", "Time between the end of the last received span and its receipt.")
 COLLECT_DURATION: Final = _own("collect.duration", "gauge", "s", "Time that the last collection took to read the windows.")
-EVIDENCE_REFUSED: Final = _own("evidence.refused", "counter", "{attribute}",
+ATTRIBUTES_REFUSED: Final = _own("attributes.refused", "counter", "{attribute}",
     "Attributes of users with invalid values, by attribute and reason.", "attribute", "reason")
 EVALUATIONS_REFUSED: Final = _own("evaluations.refused", "counter",
     "{evaluation}", "Evaluations that joined no run, by reason.", "reason")
@@ -157,7 +157,7 @@ FAULTS: Final = _own("faults", "counter", "{fault}", "Errors of this package tha
 SELF: Final = (
     SPANS, SELF_RUNS, OPEN_RUNS, CLOSED_RUNS, INCOMPLETE_RUNS, REVISED_RUNS, LATE_RUNS, CLAMPED_RUNS, AGENTS, EXPIRED_AGENTS,
     SESSIONS, LIMIT_USED, LIMIT_VALUE, LIMIT_HITS, QUEUE_LENGTH, QUEUE_CAPACITY, EVENT_LAG, COLLECT_DURATION,
-    EVIDENCE_REFUSED, EVALUATIONS_REFUSED, FAULTS,
+    ATTRIBUTES_REFUSED, EVALUATIONS_REFUSED, FAULTS,
 )
 """Self-telemetry of every deployment mode."""
 

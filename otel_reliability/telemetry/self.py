@@ -37,8 +37,8 @@ def points(engine: Engine, ledger: ToolLedger, health: Health) -> Iterator[Point
 def _spans(engine: Engine) -> Iterator[Point]:
     for (disposition, reason), number in engine.rising_accounts.items():
         yield names.SPANS.name, number, {"disposition": disposition} | ({"reason": reason} if reason else {})
-    for (attribute, reason), number in engine.refused_evidence.items():
-        yield names.EVIDENCE_REFUSED.name, number, {"attribute": attribute, "reason": reason}
+    for (attribute, reason), number in engine.refused_attributes.items():
+        yield names.ATTRIBUTES_REFUSED.name, number, {"attribute": attribute, "reason": reason}
     for reason, number in engine.refused_evaluations.items():
         yield names.EVALUATIONS_REFUSED.name, number, {"reason": reason}
 

@@ -152,10 +152,10 @@ def _sentence(name: str, value: float, ask: Ask) -> str:
 def short(note: str) -> str:
     """Return why there is no score, in few words.
 
-    >>> short("no evidence for path_entropy, tool_variance, retry_explosion")
+    >>> short("no data for path_entropy, tool_variance, retry_explosion")
     'not enough data for path entropy, tool variance and 1 more'
     """
-    start, lacking, parts = note.partition("no evidence for ")
+    start, lacking, parts = note.partition("no data for ")
     if start or not lacking:
         return note
     return "not enough data for " + listed(parts.replace("_", " ").split(", "), 2)

@@ -13,7 +13,7 @@ from otel_reliability.metrics import OWNERS, SPECS, TABLE, metrics_for, nearest,
 from otel_reliability.metrics.base import DEFAULTS, OUTCOME, UNDISTURBED, Derived, Metric, data_of, one_sided
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.score import PartCost, Score
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.windows.rows import PathTable, RowStore, end_in, order_of, row_of
@@ -326,10 +326,10 @@ class AgentWindow(RowRange):
     def _read(self, metric: Metric) -> None:
         readings = self._readings
         absent = metric.of_outcomes and self.one_sided
-        readings[metric.spec.name] = NO_EVIDENCE if absent else metric.value()
+        readings[metric.spec.name] = NO_DATA if absent else metric.value()
         if metric.companions:
             for spec, reading in zip(metric.companions, metric.companion_values(), strict=True):
-                readings[spec.name] = NO_EVIDENCE if absent else reading
+                readings[spec.name] = NO_DATA if absent else reading
 
     def _emitted(self) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
         for at, spec in NUMBERS:
@@ -344,7 +344,7 @@ class AgentWindow(RowRange):
     def _labelled(self, number: Metric | Derived) -> Iterable[tuple[Attributes, Reading]]:
         if isinstance(number, Derived):
             return number.series(
-                {name: self.reading(name) if name in EMITTED else NO_EVIDENCE for name in number.needs}
+                {name: self.reading(name) if name in EMITTED else NO_DATA for name in number.needs}
             )
         return () if number.of_outcomes and self.one_sided else number.series()
 

@@ -67,7 +67,7 @@ SERIES = {"tier", "flag", "pass_at_k", "pass_hat_k", "decay_curve"}
 
 
 def test_every_value_of_the_recording_is_valid(told: ReportView) -> None:
-    assert told.evidence_refused == {}
+    assert told.attributes_refused == {}
 
 
 def test_conversations_are_judged(told: ReportView) -> None:

@@ -88,22 +88,22 @@ def agrees(make: Make, reference: Reference, rows: Sequence[Row], window: int) -
 
 
 def nothing_is_none(make: Make) -> None:
-    """Without a row there is no evidence, so no value; and no runs stand behind it."""
+    """Without a row there is no data, so no value; and no runs stand behind it."""
     metric = make()
-    if metric.spec.evidence != "none":
-        _same(f"{metric.spec.name} says without evidence", None, metric.value().value)
+    if metric.spec.required_data != "none":
+        _same(f"{metric.spec.name} says without data", None, metric.value().value)
     _same(f"{metric.spec.name} has behind it without a row", 0, metric.value().runs)
 
 
 def is_in_range(spec: MetricSpec, reading: Reading) -> None:
-    """A value lies within the bounds of its spec, is a number, and has runs behind it (but for what needs no evidence)."""
+    """A value lies within the bounds of its spec, is a number, and has runs behind it (but for what needs no data)."""
     value = reading.value
     if value is None:
         return
     low, high = spec.low if spec.low is not None else -math.inf, spec.high if spec.high is not None else math.inf
     if not low <= value <= high or not math.isfinite(value):
         raise LawBroken(f"{spec.name} is {value}, outside [{spec.low}, {spec.high}]")
-    if reading.runs < 1 and spec.evidence != "none":
+    if reading.runs < 1 and spec.required_data != "none":
         raise LawBroken(f"{spec.name} is {value} with {reading.runs} runs behind it")
 
 

@@ -25,7 +25,7 @@ def baseline(rows: Iterable[Row]) -> list[Row]:
 
 
 def traced(rows: Iterable[Row]) -> list[Row]:
-    """The undisturbed runs that give evidence of a path."""
+    """The undisturbed runs that have a path."""
     return [row for row in baseline(rows) if row.path is not None]
 
 
@@ -145,7 +145,7 @@ PENALTIES = {
 
 
 def score_coverage(rows: Sequence[Row], settings: Settings) -> float | None:
-    """The points whose parts have evidence."""
+    """The points whose parts have data."""
     if not baseline(rows):
         return None
     return sum(points for name, points in PENALTIES.items() if NAIVE[name](rows, settings) is not None)

@@ -1,4 +1,4 @@
-"""The evaluation metrics and the passes: each agrees with its plain formula, and none speaks without evidence."""
+"""The evaluation metrics and the passes: each agrees with its plain formula, and none has a value without data."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class Nervous(Drifting):
 
 
 class Confident(Drifting):
-    """Calls no evidence a perfect 0, and adds one to the truth."""
+    """Calls no data a perfect 0, and adds one to the truth."""
 
     def value(self) -> Reading:
         return Reading(1.0 + self.total, self.runs)
@@ -164,7 +164,7 @@ BROKEN: list[tuple[Callable[[], None], str]] = [
     (lambda: laws.evict_undoes_add(Drifting, SOME, PASSING), "after rows came and went"),
     (lambda: laws.order_is_nothing(LastWins, SOME, []), "for the same rows in another order"),
     (lambda: laws.reading_changes_nothing(Nervous, SOME), "read twice"),
-    (lambda: laws.nothing_is_none(Confident), "without evidence"),
+    (lambda: laws.nothing_is_none(Confident), "without data"),
     (lambda: laws.agrees(Confident, naive("token_budget_pressure"), SOME, 2), "where the formula gives"),
     (lambda: laws.is_in_range(TokenBudgetPressure.spec, Reading(1.5, 3)), "outside"),
     (lambda: laws.is_in_range(TokenBudgetPressure.spec, Reading(float("nan"), 3)), "outside"),

@@ -22,7 +22,7 @@ def test_the_value_is_the_true_sum_rounded_once(values: list[float]) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_is_no_number_cannot_be_summed(value: float) -> None:
-    """The doors refuse such evidence; a sum that met it could never be right again."""
+    """Entry points refuse such values; a sum with one could never be right again."""
     with pytest.raises((ValueError, OverflowError)):
         ExactSum().add(value)
 

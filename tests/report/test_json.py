@@ -87,5 +87,5 @@ def test_what_could_not_be_used_is_counted_by_reason(tmp_path: Path) -> None:
 
     assert made["spans"]["malformed"] == 1
     assert made["problems"] == {"json": 1}
-    assert made["evidence_refused"] == {"reliability.run.confidence": {"not a number from 0 to 1": 1}}
+    assert made["attributes_refused"] == {"reliability.run.confidence": {"not a number from 0 to 1": 1}}
     assert sum(number for name, number in made["spans"].items() if name != "received") == made["spans"]["received"]

@@ -50,7 +50,7 @@ def test_a_tier_that_is_not_for_production_fails(tmp_path: Path) -> None:
 
 
 def test_a_gate_fails_errs_and_passes(tmp_path: Path) -> None:
-    """A target without evidence is an error: it neither held nor failed."""
+    """A target without data is an error: it neither held nor failed."""
     targets = [parse(text) for text in ("score>=1", "score>100", "brier_score>=0.5")]
     results = gate.check(report(tmp_path, attempts("t", True, False)), targets, 2)
     [suite] = parsed(junit.render_gate(results))

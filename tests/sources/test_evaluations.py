@@ -55,7 +55,7 @@ def test_evaluation_without_a_name_is_malformed(name: object) -> None:
 
 
 def test_evaluation_that_judges_nothing_is_counted() -> None:
-    """An evaluator that failed gives neither score nor label: that is no evidence, and no fault of the sender."""
+    """An evaluator that failed gives neither score nor label: that is no data, and no fault of the sender."""
     batch = taken(facts={EVALUATION_NAME: "correctness", "error.type": "timeout"})
 
     assert (batch.evaluations, batch.malformed, batch.other_logs) == ([], [], 1)

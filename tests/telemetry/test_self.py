@@ -143,7 +143,7 @@ def test_refused_evidence_and_faults_are_told(monkeypatch: pytest.MonkeyPatch) -
     refused = (("attribute", "reliability.run.confidence"), ("reason", "not a number from 0 to 1"))
 
     assert found["faults", (("place", "a place"),)] == 2
-    assert found["evidence.refused", refused] == 1
+    assert found["attributes.refused", refused] == 1
 
 
 def test_nothing_is_told_that_the_table_does_not_name() -> None:

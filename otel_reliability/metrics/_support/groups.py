@@ -12,7 +12,7 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import Counts, FixedSum, clamp
 from otel_reliability.metrics.base import DEFAULTS, OUTCOME, PATH, TASK, UNDISTURBED, Metric, Rows, noted
-from otel_reliability.model.reading import NO_EVIDENCE, Reading
+from otel_reliability.model.reading import NO_DATA, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.statistics.edits import edit_distances
 
@@ -109,7 +109,7 @@ class GroupMetric(Metric, Generic[G]):
     def mean(self, at: int = 0) -> Reading:
         """Return the weighted mean over groups of one of their values."""
         sums = self.sums()
-        return Reading(sums[at].mean(self._weight), self.runs) if self._weight else NO_EVIDENCE
+        return Reading(sums[at].mean(self._weight), self.runs) if self._weight else NO_DATA
 
     def sums(self) -> tuple[FixedSum, ...]:
         """Return the weighted sums over groups of their values."""
@@ -355,7 +355,7 @@ class LatestPairs(RunGroup, Generic[K]):
         `inside`: the run is in the window, so that it is not one of the others.
         """
         others = len(self) - (inside and self._counts(row))
-        return Reading(self._sums.distance(self._code(row)) / (ONE * others), others) if others else NO_EVIDENCE
+        return Reading(self._sums.distance(self._code(row)) / (ONE * others), others) if others else NO_DATA
 
     def _counts(self, row: Row) -> bool:
         return self._rows is None or bisect_left(self._rows, order(row), key=order) >= self.left_out
@@ -444,4 +444,4 @@ def mean_over_tasks(shapes: Mapping[Shape, int], of_task: Callable[[int, int], f
             values.append(value * count)
             tasks += count
             attempts += runs * count
-    return Reading(math.fsum(values) / tasks, attempts) if tasks else NO_EVIDENCE
+    return Reading(math.fsum(values) / tasks, attempts) if tasks else NO_DATA

@@ -30,7 +30,7 @@ class Consistency(Composite):
         direction="higher",
         description="How repeatable the agent's work is: outcomes, trajectories and resources, a third each.",
         formula="⅓ C_out + ⅓ mean(C_traj_d, C_traj_s) + ⅓ C_res, renormalised over the parts that exist",
-        evidence="any of its parts",
+        required_data="any of its parts",
         source="HAL reliability, evaluation methodology: R_Con",
         improve="Inspect its lowest part first.",
         interval="comparison",

@@ -104,7 +104,7 @@ class ConfidenceConsistency(SpreadMean):
         direction="higher",
         description="Whether the agent is equally sure of itself in each attempt at a task.",
         formula="mean over tasks of exp(−s/mean of confidence), s with K − 1",
-        evidence="2 runs of one task with a confidence, of a mean above 0",
+        required_data="2 runs of one task with a confidence, of a mean above 0",
         source="HAL reliability, evaluation methodology: C_conf",
         improve="Ask for the confidence in the same words and at the same point of each run.",
         interval="tasks",
@@ -115,7 +115,7 @@ class ConfidenceConsistency(SpreadMean):
 
 
 class ResourceConsistency(SpreadMean):
-    """C_res: exp(−mean CV over the kinds a task has evidence of), CV with K − 1, then the mean over tasks.
+    """C_res: exp(−mean CV over the kinds that a task has data of), CV with K − 1, then the mean over tasks.
 
     The kinds are money, duration, model calls, tool calls, failed tool calls, and the mean duration of a model call. Each needs
     2 amounts and a mean above 0. All attempts count, whatever their outcome. An amount of 0 is missing, for most meters report 0
@@ -139,8 +139,8 @@ class ResourceConsistency(SpreadMean):
         family="consistency",
         direction="higher",
         description="Whether attempts at a task take about the same money, time, model calls, tool calls, errors and latency.",
-        formula="mean over tasks of exp(−mean CV over the kinds with evidence), CV with K − 1",
-        evidence="2 runs of one task",
+        formula="mean over tasks of exp(−mean CV over the kinds with data), CV with K − 1",
+        required_data="2 runs of one task",
         source="HAL reliability, evaluation methodology: C_res",
         improve="Find the kind that varies most, then the runs at its ends: retries and detours cost first.",
         interval="tasks",

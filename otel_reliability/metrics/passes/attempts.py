@@ -13,7 +13,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import TaskOutcomes
 from otel_reliability.metrics._support.sums import Counts
 from otel_reliability.metrics.base import DEFAULTS, OUTCOME, UNDISTURBED, Metric, noted
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 
 Attempt: TypeAlias = tuple[int, str, bool]
@@ -45,7 +45,7 @@ def worst_of(worst: Callable[[Iterable[int]], int], tasks: Mapping[Numbers, int]
     Reading(value=60.0, runs=11, parts=(), note='worst of 3 tasks')
     """
     if not tasks:
-        return NO_EVIDENCE
+        return NO_DATA
     count = sum(tasks.values())
     runs = sum(numbers[0] * many for numbers, many in tasks.items())
     note = f"worst of {count} tasks" if count > 1 else ""
@@ -138,7 +138,7 @@ class GracefulDegradation(WorstTask):
         direction="higher",
         description="100 when every attempt at a task passed; late failures cost most. Of several tasks the worst.",
         formula="round(100 · Σ i·pass_i / Σ i) over the attempts i = 1 … N in their order",
-        evidence="1 run with a known outcome",
+        required_data="1 run with a known outcome",
         source="mcptest, reliability reporting: graceful_degradation",
         improve="Late failures mean that something wears out: memory, quota, context, a changed service.",
     )
@@ -173,7 +173,7 @@ class VarianceAmplification(TaskOutcomes):
         direction="lower",
         description="How flaky the attempts at a task are: 0 all end alike, 100 half and half. Of several tasks the worst.",
         formula="round(100 · population standard deviation of pass / 0.5)",
-        evidence="1 run with a known outcome",
+        required_data="1 run with a known outcome",
         source="mcptest, reliability reporting: variance_amplification",
         improve="Compare a passing and a failing attempt of the flakiest task, step by step.",
     )

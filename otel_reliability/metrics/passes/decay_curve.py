@@ -69,7 +69,7 @@ class DecayCurve(WorstTask):
         direction="higher",
         description="The estimate that all of the first k attempts at a task pass, as k grows. Of several tasks the worst.",
         formula="⌊100 · (c_k / k)^k⌋, c_k passes among the first k attempts",
-        evidence="1 run with a known outcome",
+        required_data="1 run with a known outcome",
         source="mcptest, reliability reporting: reliability decay curve",
         improve="A curve that falls at once says that the task is not solved, one that falls late that it wears out.",
     )

@@ -9,7 +9,7 @@ from typing import Final
 
 from otel_reliability.metrics._support.groups import Shape, TaskOutcomes, mean_over_tasks
 from otel_reliability.metrics.base import Series
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 
 LARGEST_K: Final = 8
 EMITTED_K: Final = (1, 2, 4, 8)
@@ -38,7 +38,7 @@ class PassSeries(TaskOutcomes):
         """The reading at the greatest k there is; its note names it."""
         shapes = self.attempted()
         k = min((*(runs for runs, _ in shapes), LARGEST_K))
-        return self.noted(self._at(shapes, k)._replace(note=f"k = {k}")) if shapes else NO_EVIDENCE
+        return self.noted(self._at(shapes, k)._replace(note=f"k = {k}")) if shapes else NO_DATA
 
     def series(self) -> Series:
         found = self.by_k()
@@ -69,7 +69,7 @@ class PassAtK(PassSeries):
         direction="higher",
         description="The chance that at least one of k attempts at a task succeeds.",
         formula="mean over tasks of 1 − C(n − c, k)/C(n, k), k = 1 … min(least n, 8)",
-        evidence="k runs of each task with a known outcome; without task ids k runs",
+        required_data="k runs of each task with a known outcome; without task ids k runs",
         source="Chen et al. 2021, Evaluating Large Language Models Trained on Code: pass@k, unbiased",
         improve="Far above pass^k, the agent can do the work but not dependably: inspect what its failed attempts did otherwise.",
         interval="tasks",
@@ -94,7 +94,7 @@ class PassHatK(PassSeries):
         direction="higher",
         description="The chance that all of k attempts at a task succeed.",
         formula="mean over tasks of C(c, k)/C(n, k), k = 1 … min(least n, 8)",
-        evidence="k runs of each task with a known outcome; without task ids k runs",
+        required_data="k runs of each task with a known outcome; without task ids k runs",
         source="Yao et al. 2024, tau-bench: pass^k, unbiased",
         improve="Raise the tasks that pass sometimes before those that never do: they cost pass^k most.",
         interval="tasks",

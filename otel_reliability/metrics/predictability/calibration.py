@@ -45,7 +45,7 @@ class Calibration(ConfidenceMetric):
         direction="higher",
         description="Whether as many runs succeed as their confidence promised.",
         formula="1 − Σ over ten equal bins of n_b/N · |accuracy_b − mean confidence_b|",
-        evidence="1 run with a confidence and a known outcome",
+        required_data="1 run with a confidence and a known outcome",
         source="HAL reliability, evaluation methodology: P_cal",
         improve="If it promises too much, ask it for reasons against its answer before it states a confidence.",
         interval="comparison",

@@ -30,7 +30,7 @@ class Discrimination(RankedSamples):
         direction="higher",
         description="Whether the agent is surer of the runs that succeed than of those that fail; 0.5 is chance.",
         formula="(concordant + ½ tied) / (n₊ · n₋)",
-        evidence="a successful and a failed run, both with a confidence",
+        required_data="a successful and a failed run, both with a confidence",
         source="HAL reliability, evaluation methodology: P_auroc",
         improve="Below 0.5 its confidence misleads: do not route by it. Let a second model evaluate instead.",
         interval="comparison",

@@ -67,7 +67,7 @@ class RiskCoverage(RankedSamples):
         direction="higher",
         description="How much is gained by taking only the agent's surest answers: 1 the best choice, 0 no better than chance.",
         formula="1 − (A − A*) / (A_rand − A* + 1e-8), cut to [0, 1]; A: mean error share among the i surest, i = 1 … N",
-        evidence="a successful and a failed run, both with a confidence",
+        required_data="a successful and a failed run, both with a confidence",
         source="HAL reliability, evaluation methodology: P_rc",
         improve="Its surest failures cost most: inspect the failed runs of the highest confidence.",
         interval="comparison",

@@ -1,4 +1,4 @@
-"""The evidence of predictability: what an attempt said of itself, and how it ended."""
+"""The data of predictability: the confidence of an attempt, and how it ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import clamp
 from otel_reliability.metrics.base import CONFIDENCE, DEFAULTS, OUTCOME, UNDISTURBED, Metric, noted
-from otel_reliability.model.reading import NO_EVIDENCE, Reading
+from otel_reliability.model.reading import NO_DATA, Reading
 from otel_reliability.model.row import Row
 
 Block: TypeAlias = tuple[int, int]
@@ -45,7 +45,7 @@ class ConfidenceMetric(Metric):
 
     def value(self) -> Reading:
         value = self.estimate() if self._runs else None
-        return NO_EVIDENCE if value is None else noted(Reading(clamp(value), self._runs), self._by_status)
+        return NO_DATA if value is None else noted(Reading(clamp(value), self._runs), self._by_status)
 
 
 class RankedSamples(ConfidenceMetric):

@@ -9,7 +9,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import UNGROUPED, GroupMetric, RunGroup, Share
 from otel_reliability.metrics._support.sums import Counts
 from otel_reliability.metrics.base import LIKENESS, UNDISTURBED
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 
 Decisions: TypeAlias = tuple[tuple[str | None, str], ...]
@@ -76,7 +76,7 @@ class BranchInstability(GroupMetric[Branches]):
         direction="lower",
         description="The share of decisions that took another than the usual branch although the input was alike.",
         formula="Σ (n − modal) / Σ n",
-        evidence="2 runs of one input class or task, or with the same named branch",
+        required_data="2 runs of one input class or task, or with the same named branch",
         source="AgentCop, Reliability Layer",
         improve="Write down the rule of the decision that flips most, and let code take it where the rule is plain.",
         interval="comparison",
@@ -92,7 +92,7 @@ class BranchInstability(GroupMetric[Branches]):
 
     def value(self) -> Reading:
         deviating, total = self.sums()
-        return Reading(deviating.value / total.value, self.runs) if total.value else NO_EVIDENCE
+        return Reading(deviating.value / total.value, self.runs) if total.value else NO_DATA
 
 
 def likeness_of(row: Row) -> Hashable:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from otel_reliability.metrics._support.sums import clamp
 from otel_reliability.metrics.base import PRESSURE, UNDISTURBED, WindowMetric
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
 MIN_TURNS: Final = 3
@@ -64,7 +64,7 @@ class ContextGrowth(WindowMetric):
         direction="lower",
         description="How much more of the context window each turn of a conversation fills than the turn before.",
         formula="mean over sessions of the least-squares slope of pressure over turns",
-        evidence="a session of 3 runs with tokens and a known context limit",
+        required_data="a session of 3 runs with tokens and a known context limit",
         source="this project",
         improve="Summarize or drop old turns and tool results before the context window is full.",
         emitted=False,
@@ -79,7 +79,7 @@ class ContextGrowth(WindowMetric):
             direction="higher",
             description="After how many more turns the first session's context window is full, at its present rate.",
             formula="min over growing sessions of ⌈turn at which the line reaches 1⌉ − turns so far",
-            evidence="a session of 3 runs whose pressure grows",
+            required_data="a session of 3 runs whose pressure grows",
             source="this project",
             improve="As for context growth per turn.",
             emitted=False,
@@ -92,7 +92,7 @@ class ContextGrowth(WindowMetric):
             direction="lower",
             description="How much more of the context window each model call of a run fills than the call before.",
             formula="mean over runs of the least-squares slope of pressure over model calls",
-            evidence="a run of 3 model calls with tokens and a known context limit",
+            required_data="a run of 3 model calls with tokens and a known context limit",
             source="this project",
             improve="Shorten tool results before they go to the model.",
             emitted=False,
@@ -102,7 +102,7 @@ class ContextGrowth(WindowMetric):
     def measure(self, rows: Sequence[Row]) -> Reading:
         found = growths(rows)
         if not found:
-            return NO_EVIDENCE
+            return NO_DATA
         soonest = found[0]
         note = "" if soonest.full_at is None else f"at this rate full at turn {soonest.full_at}"
         return Reading(clamp(fmean(one.slope for one in found), -1.0), sum(one.turns for one in found), note=note)
@@ -110,11 +110,11 @@ class ContextGrowth(WindowMetric):
     def companion_values(self) -> tuple[Reading, ...]:
         rows = self.rows()
         soonest = next(iter(growths(rows)), None)
-        left = NO_EVIDENCE
+        left = NO_DATA
         if soonest is not None and soonest.turns_left is not None:
             left = Reading(float(soonest.turns_left), soonest.turns)
         slopes = [row.step_growth for row in rows if row.step_growth is not None]
-        return left, Reading(clamp(fmean(slopes), -1.0), len(slopes)) if slopes else NO_EVIDENCE
+        return left, Reading(clamp(fmean(slopes), -1.0), len(slopes)) if slopes else NO_DATA
 
 
 def growths(rows: Iterable[Row]) -> list[Growth]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import Counts
 from otel_reliability.metrics.base import DEFAULTS, PATH, UNDISTURBED, Metric
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
 
@@ -28,7 +28,7 @@ class DistinctPaths(Metric):
         direction="lower",
         description="How many different orders of tool calls the window's runs took.",
         formula="number of different paths",
-        evidence="1 run with observable tools",
+        required_data="1 run with observable tools",
         source="this project",
         improve="As for path entropy.",
     )
@@ -43,4 +43,4 @@ class DistinctPaths(Metric):
 
     def value(self) -> Reading:
         runs = self._paths.total
-        return Reading(float(len(self._paths)), runs) if runs else NO_EVIDENCE
+        return Reading(float(len(self._paths)), runs) if runs else NO_DATA

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import ONE, UNGROUPED, LatestPairs, TaskMean
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
 Effects: TypeAlias = frozenset[tuple[str, bytes | None]]
@@ -84,7 +84,7 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
         direction="higher",
         description="How far two attempts at one task end in the same changes: 1 the same, 0 nothing in common.",
         formula="1 − mean over pairs of a task of |A △ B| / |A ∪ B|",
-        evidence="2 runs of a task with observable tools",
+        required_data="2 runs of a task with observable tools",
         source="Jaccard (1912)",
         improve="Inspect the tasks of least agreement and the effects in which their attempts part; if a tool is classified "
         "wrongly, name it in tools.effects or tools.reads.",
@@ -112,7 +112,7 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
     def distance(self, row: Row) -> Reading:
         """Return effect_distance of one run of the window: its mean distance to the *other* runs of its task."""
         group = self.group_of(row)
-        return NO_EVIDENCE if group is None else group.distance(row, inside=True)
+        return NO_DATA if group is None else group.distance(row, inside=True)
 
     def _note(self) -> str:
         unknown, left_out = self._unknown, self.left_out

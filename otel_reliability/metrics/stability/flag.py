@@ -7,7 +7,7 @@ from typing import Final
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Derived, Series
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 
 TOKEN_PRESSURE_HIGH: Final = "token_pressure_high"  # noqa: S105 - the name of a flag, no password
 RANDOM_STEPS: Final = "random_steps"
@@ -28,9 +28,9 @@ class Flag(Derived):
     UNSTABLE"; the others are this project's.
 
     >>> readings = {"token_budget_pressure": Reading(0.81, 20), "step_predictability": Reading(0.1, 20)}
-    >>> Flag().derive({**readings, "context_turns_left": NO_EVIDENCE}).parts
+    >>> Flag().derive({**readings, "context_turns_left": NO_DATA}).parts
     ('token_pressure_high', 'random_steps')
-    >>> Flag().derive({**dict.fromkeys(Flag.needs, NO_EVIDENCE), "token_budget_pressure": Reading(0.8, 20)}).value
+    >>> Flag().derive({**dict.fromkeys(Flag.needs, NO_DATA), "token_budget_pressure": Reading(0.8, 20)}).value
     0.0
     """
 
@@ -46,7 +46,7 @@ class Flag(Derived):
         description="Warnings next to the score: token_pressure_high (the context window is on average above 80 % full), "
         "random_steps (tools are chosen as if at random), context_growth (a conversation is about to fill the context window).",
         formula="1 for each of token_budget_pressure > 0.8, step_predictability ≤ 0.1, context_turns_left ≤ 3",
-        evidence="as for the metric that sets it",
+        required_data="as for the metric that sets it",
         source="AgentCop, Reliability Layer",
         improve="As for the metric that sets it.",
     )
@@ -64,7 +64,7 @@ class Flag(Derived):
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         found = self._evaluated(readings)
         names = tuple([flag for flag, (is_set, _) in found.items() if is_set])
-        return Reading(float(len(names)), max(runs for _, runs in found.values()), names) if found else NO_EVIDENCE
+        return Reading(float(len(names)), max(runs for _, runs in found.values()), names) if found else NO_DATA
 
     def series(self, readings: Mapping[str, Reading]) -> Series:
         found = self._evaluated(readings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, PATH, UNDISTURBED, Metric
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
 
@@ -35,7 +35,7 @@ class NoEffectShare(Metric):
         direction="lower",
         description="How many runs end without any change to the world, of an agent that makes changes in other runs.",
         formula="runs without an effect / n",
-        evidence="1 run with observable tools, and one run with an effect",
+        required_data="1 run with observable tools, and one run with an effect",
         source="this project",
         improve="Inspect runs without effect: the agent gave up, only searched, or its changes failed. If a tool is classified "
         "wrongly, name it in tools.effects or tools.reads.",
@@ -51,4 +51,4 @@ class NoEffectShare(Metric):
         self._idle += sign * (row.effects is not None and not row.effects)
 
     def value(self) -> Reading:
-        return Reading(self._idle / self._runs, self._runs) if self._idle < self._runs else NO_EVIDENCE
+        return Reading(self._idle / self._runs, self._runs) if self._idle < self._runs else NO_DATA

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import LatestPairs, PathMetric, edit_units, path_code
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
 
@@ -35,7 +35,7 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
         direction="higher",
         description="How much of their order of tool calls two runs of a task share on average: 1 all of it, 0 nothing.",
         formula="mean over pairs of 1 − Levenshtein / longer length",
-        evidence="2 runs of a task with observable tools",
+        required_data="2 runs of a task with observable tools",
         source="Levenshtein (1966)",
         improve="Inspect the runs unlike the others, and where paths first diverge.",
         interval="comparison",
@@ -57,4 +57,4 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
         `inside`: the run itself is in the window.
         """
         group = self.group_of(row)
-        return NO_EVIDENCE if group is None else group.distance(row, inside=inside)
+        return NO_DATA if group is None else group.distance(row, inside=inside)

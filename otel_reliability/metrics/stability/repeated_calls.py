@@ -7,7 +7,7 @@ from typing import Final
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import Counts, ExactSum
 from otel_reliability.metrics.base import CALLS, DEFAULTS, UNDISTURBED, Metric
-from otel_reliability.model.reading import NO_EVIDENCE, IntervalMethod, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, IntervalMethod, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
 RATIO: Final = "{ratio}"
@@ -46,17 +46,17 @@ class RepeatedCalls(Metric):
 
     def cost_per_run(self) -> tuple[Reading, Reading, Reading]:
         """Return tokens, seconds and US dollars per run."""
-        usd = Reading(self._cost.mean(self._priced), self._priced) if self._priced else NO_EVIDENCE
+        usd = Reading(self._cost.mean(self._priced), self._priced) if self._priced else NO_DATA
         return self.over_runs(self._tokens), self.over_runs(self._ns, 10**9), usd
 
     def over_runs(self, count: int, per: int = 1) -> Reading:
         """Return a count over the number of runs."""
-        return self.noted(count / (self._runs * per)) if self._runs else NO_EVIDENCE
+        return self.noted(count / (self._runs * per)) if self._runs else NO_DATA
 
     def noted(self, value: float) -> Reading:
         """Return the reading of a value, with a note where arguments are unknown; no value without a run."""
         if not self._runs:
-            return NO_EVIDENCE
+            return NO_DATA
         note = f"arguments unknown in {self._unknown} of {self._runs} runs: their calls are matched by tool alone"
         return Reading(value, self._runs, note=note if self._unknown else "")
 
@@ -69,7 +69,7 @@ def _companion(
     description: str,
     formula: str,
     interval: IntervalMethod = "runs",
-    evidence: str = "1 run with observable tools",
+    required_data: str = "1 run with observable tools",
 ) -> MetricSpec:
     return MetricSpec(
         name=name,
@@ -80,7 +80,7 @@ def _companion(
         direction="lower",
         description=description,
         formula=formula,
-        evidence=evidence,
+        required_data=required_data,
         source="this project",
         improve=improve,
         interval=interval,
@@ -157,7 +157,7 @@ class RetryExplosion(RepeatedCalls):
         direction="lower",
         description="1 if any run retried one failing call at least three times, else 0.",
         formula="1 if any run has a chain of ≥ 3 retries, else 0",
-        evidence="1 run with observable tools",
+        required_data="1 run with observable tools",
         source="AgentCop, Reliability Layer",
         improve="Bound retries in code, and make errors say whether a further attempt can succeed.",
     )
@@ -238,7 +238,7 @@ class Loops(RepeatedCalls):
         direction="lower",
         description="How many calls per run repeat one that already succeeded, with the same arguments.",
         formula="Σ repeats / n",
-        evidence="1 run with observable tools",
+        required_data="1 run with observable tools",
         source="this project",
         improve="Give the agent its earlier results back (they may have left its context), and limit its turns.",
         interval="runs",

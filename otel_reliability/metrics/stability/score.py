@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import clamp
 from otel_reliability.metrics.base import DEFAULTS, Derived
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 
 PENALTIES: Final[Mapping[str, float]] = {
     "path_entropy": 15.0,
@@ -61,7 +61,7 @@ class Score(Derived):
         description="100 less what variance, retries and a full context window cost, of the points that could be assessed.",
         formula="100 − (15·path_entropy + 20·tool_variance + 25·retry_explosion + 20·branch_instability"
         " + 20·token_budget_pressure) · 100 / score_coverage",
-        evidence="min_runs runs, and parts worth 60 of the 100 points",
+        required_data="min_runs runs, and parts worth 60 of the 100 points",
         source="AgentCop, Reliability Layer",
         improve="Begin with the part that costs most points.",
         interval="comparison",
@@ -101,7 +101,7 @@ class Score(Derived):
         if runs < self._min_runs:
             return f"{runs} of the {self._min_runs} runs that a score needs"
         if coverage_of(parts) < self._min_coverage:
-            return "no evidence for " + ", ".join(name for name in PENALTIES if name not in parts)
+            return "no data for " + ", ".join(name for name in PENALTIES if name not in parts)
         return ""
 
 
@@ -130,15 +130,15 @@ class ScoreCoverage(Derived):
         unit="{score}",
         high=100.0,
         direction="higher",
-        description="How many of the score's 100 points rest on evidence.",
-        formula="Σ points of the parts with evidence",
-        evidence="1 run",
+        description="How many of the score's 100 points could be assessed.",
+        formula="Σ points of the parts with data",
+        required_data="1 run",
         source="this project",
-        improve="See which part has no evidence, and emit what it needs: tool spans, task ids, tokens and context limits.",
+        improve="See which part has no data, and emit what it needs: tool spans, task ids, tokens and context limits.",
     )
     needs = (*PENALTIES, "window.runs")
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         runs = readings["window.runs"].runs
         parts = assessed(readings)
-        return Reading(coverage_of(parts), runs, parts) if runs else NO_EVIDENCE
+        return Reading(coverage_of(parts), runs, parts) if runs else NO_DATA

@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from typing import Final
 
 from otel_reliability.metrics.base import PATH, UNDISTURBED, WindowMetric
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
 MIN_TRANSITIONS: Final = 60
@@ -50,7 +50,7 @@ class StepPredictability(WindowMetric):
         low=-1.0,
         description="How much of the next step the current one determines, beyond chance: 0 nothing, 1 all of it.",
         formula="(raw − base) / (1 − base); raw = 1 − H(next | current) / H(next), base = mean raw of 20 random redraws",
-        evidence="60 transitions, 1.5 steps a run, 2 different tools",
+        required_data="60 transitions, 1.5 steps a run, 2 different tools",
         source="Theil (1970)",
         improve="Say in the prompt which tool comes when, make tool descriptions distinct, or fix the order in code.",
         emitted=False,
@@ -61,7 +61,7 @@ class StepPredictability(WindowMetric):
         steps = Counter(chain.from_iterable(paths))
         taken = steps.total()
         if len(steps) < 2 or taken + len(paths) < MIN_TRANSITIONS or taken < MIN_MEAN_LENGTH * len(paths):
-            return NO_EVIDENCE
+            return NO_DATA
         symbols = {name: at for at, name in enumerate(sorted(steps), 1)}
         raw = uncertainty_coefficient([[symbols[name] for name in path] for path in paths])
         base = _by_chance(sorted(map(len, paths)), sorted(symbols[name] for name in steps.elements()))

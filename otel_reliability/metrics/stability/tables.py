@@ -150,7 +150,7 @@ def _by_runs(branches: Counter[str]) -> dict[str, int]:
 
 
 class TaskRow(NamedTuple):
-    """One task: its runs, and its metrics; None where they have no evidence. `task_id` None: the runs without a task."""
+    """One task: its runs, and its metrics; None where they have no data. `task_id` None: the runs without a task."""
 
     task_id: str | None
     runs: int

@@ -100,7 +100,7 @@ class TierGrade(Derived):
         direction="neutral",
         description="Which tier the score falls in: 1 for that tier, 0 for the others.",
         formula="STABLE from 80, VARIABLE from 60, UNSTABLE from 40, else CRITICAL",
-        evidence="a score",
+        required_data="a score",
         source="AgentCop, Reliability Layer",
         improve="As for the score.",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import FixedSum, clamp
 from otel_reliability.metrics.base import DEFAULTS, PRESSURE, UNDISTURBED, Metric
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
 
@@ -35,7 +35,7 @@ class TokenBudgetPressure(Metric):
         direction="lower",
         description="How full the context window gets, averaged over runs: 1 is at the limit, where answers get truncated.",
         formula="mean of min(tokens of the fullest model call / context limit, 1)",
-        evidence="1 run with tokens and a known context limit",
+        required_data="1 run with tokens and a known context limit",
         source="AgentCop, Reliability Layer",
         improve="Shorten tool results before they go to the model, summarise long conversations, or take a larger window.",
         interval="runs",
@@ -52,4 +52,4 @@ class TokenBudgetPressure(Metric):
             self._sum.add(clamp(row.pressure), sign)
 
     def value(self) -> Reading:
-        return Reading(self._sum.mean(self._runs), self._runs) if self._runs else NO_EVIDENCE
+        return Reading(self._sum.mean(self._runs), self._runs) if self._runs else NO_DATA

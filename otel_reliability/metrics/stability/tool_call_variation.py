@@ -61,7 +61,7 @@ class ToolCallVariation(PathMetric[CallCounts]):
         direction="lower",
         description="How much the number of calls of each tool varies from run to run, averaged over tools.",
         formula="mean over tools of min(s / mean, 2) / 2",
-        evidence="2 runs of a task with observable tools",
+        required_data="2 runs of a task with observable tools",
         source="agentcop 0.4.12",
         improve="Inspect the tools whose call counts vary most: give them limits, or let one call do the work of many.",
         interval="comparison",

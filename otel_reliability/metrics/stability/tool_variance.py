@@ -54,7 +54,7 @@ class ToolVariance(PathMetric[ToolSets]):
         direction="lower",
         description="How much the set of tools used varies from run to run: 0 always the same set, 1 never twice the same.",
         formula="H(sets of tools) / log2 n",
-        evidence="2 runs of a task with observable tools",
+        required_data="2 runs of a task with observable tools",
         source="AgentCop, Reliability Layer",
         improve="Inspect the rare tools: take away those the task does not need, and say in the prompt when to use the others.",
         interval="comparison",
