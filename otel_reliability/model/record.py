@@ -1,24 +1,20 @@
-"""Runs and spans as bytes: the one form in which they are stored, carried by Kafka and shown by the API.
+"""Runs and spans as bytes: MessagePack with a checksum, in the state database and in messages of Kafka.
 
-A run record is one change of one run as a JSON object that anybody can read: `{"version", "change", "revision", "run": {…}}`,
-with the fields of `Run` by name, enumerations by value, named tuples as lists, and ids in base64. In the state
-database runs and spans are MessagePack arrays of their fields. Both forms follow from the annotations of the types: a new field
-of a type, at its end and with a default, needs no change here, and bytes written without it are read all the same.
+Both are arrays of their fields, and the form follows from the annotations of the types: a new field of a type, at its end and
+with a default, needs no change here, and bytes written without it are read all the same.
 """
 
 from __future__ import annotations
 
-import math
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast, get_type_hints
+from typing import Any, Final, NamedTuple, cast, get_type_hints
 
 import msgspec
 
 from otel_reliability.model.run import AgentKey, Run, RunChange
 from otel_reliability.model.span import (
-    LONGEST,
     AgentSpan,
     CompressionFacts,
     HandoffFacts,
@@ -29,13 +25,11 @@ from otel_reliability.model.span import (
     ToolFacts,
 )
 
-VERSION: Final = 2
-"""Version of run records; raised when a reader of the version before could no longer understand one."""
+VERSION: Final = 3
+"""Version of run records; raised by any change of their form but a new field at the end of a type, with a default."""
 
-MAX_INTEGER: Final = 2**63 - 1
-T = TypeVar("T")
+_MAX_INTEGER: Final = 2**63 - 1
 _CHECKSUM_BYTES: Final = 4
-_ID_BYTES: Final = {"trace_id": 16, "root_span_id": 8}
 _FACTS: Final[tuple[Any, ...]] = (
     None, InvocationFacts, ToolFacts, ModelFacts, HandoffFacts, RejectionFacts, CompressionFacts,
 )  # fmt: skip
@@ -44,7 +38,7 @@ _FACTS_AT: Final = AgentSpan._fields.index("facts")
 
 
 class BadRecord(ValueError):
-    """Error: bytes or an object that are no run record. The message names the field and the problem and holds no content."""
+    """Error: bytes that are no run record, or one of another version. The message holds no content."""
 
 
 class Damaged(Exception):
@@ -59,115 +53,61 @@ class RunRecord(NamedTuple):
     revision: int
 
 
-# --- Run records: JSON that anybody may have sent ----------------------------------------------------------------------
+# --- Run records: messages of Kafka -------------------------------------------------------------------------------------
 
 
 def write(record: RunRecord) -> bytes:
-    """Return the record as JSON.
+    """Return the record as bytes, after the version of its form.
 
     >>> from otel_reliability.testing import run
     >>> read(write(RunRecord(RunChange.CLOSED, run(["search"]), 1))).run.path
     ('search',)
     """
-    head = {"version": VERSION, "change": record.change.value, "revision": record.revision}
-    return _clean(_to_json, {**head, "run": write_run(record.run)})
+    return pack((VERSION, record._replace(run=without_hashes(record.run))))
 
 
-def read(raw: object) -> RunRecord:
-    """Return the record that JSON text or bytes, or the parsed object, holds. Raise `BadRecord` for anything else."""
-    if isinstance(raw, str | bytes):
-        try:
-            raw = msgspec.json.decode(raw)
-        except (msgspec.DecodeError, RecursionError, UnicodeError):
-            raise BadRecord("a run record is a JSON object") from None
-    if not isinstance(raw, dict):
-        raise BadRecord("a run record is a JSON object")
-    found = cast("dict[str, Any]", raw)
-    version = found.get("version")
-    if version != VERSION:
-        raise BadRecord(f"a record of version {version!s:.20}; this service reads version {VERSION}")
+def read(data: bytes) -> RunRecord:
+    """Return the record that `write` returned as bytes. Raise `BadRecord`."""
     try:
-        change = msgspec.convert(found.get("change"), RunChange)
-        revision = msgspec.convert(found.get("revision"), int)
-    except msgspec.ValidationError as error:
-        raise BadRecord(f"record.change or record.revision: {error}") from None
-    return RunRecord(change, read_run(found.get("run")), revision)
+        version, record = _decoded(_versioned_decoder, _checked(data))
+        if version != VERSION:
+            raise BadRecord(f"a run record of version {version}; this service reads version {VERSION}")
+        return _decoded(_record_decoder(), record)
+    except Damaged as error:
+        raise BadRecord(f"no run record: {error}") from None
 
 
-def read_run(raw: object) -> Run:
-    """Return the run that an object of its fields by name holds. Raise `BadRecord` for anything else."""
-    try:
-        run = Run(*msgspec.structs.astuple(msgspec.convert(raw, _run_object())))
-    except msgspec.ValidationError as error:
-        raise BadRecord(f"record.run: {error}".replace("$.", "run.")) from None
-    if run.end_ns < run.start_ns:
-        raise BadRecord("run.end_ns is before run.start_ns")
-    for name, field in zip(Run._fields, run, strict=True):
-        _check_sizes(f"run.{name}", field)
-    return run
+def without_hashes(run: Run) -> Run:
+    """Return a run without the hashes of arguments and results.
 
-
-def write_run(run: Run) -> dict[str, Any]:
-    """Return a run as an object of its fields by name, as records have it: plain values for JSON.
-
-    The hashes of arguments and results stay in the process: retries and repeats are marked already.
+    They stay in the process: retries and repeats are marked already. Hashes of effects are needed by the metrics.
     """
-    calls = run.tool_calls
-    if calls is not None:
-        run = run._replace(tool_calls=tuple([call._replace(arguments=None, result=None) for call in calls]))
-    plain: tuple[Any, ...] = _clean(msgspec.to_builtins, run)
-    return dict(zip(Run._fields, plain, strict=True))
+    if run.tool_calls is None:
+        return run
+    return run._replace(tool_calls=tuple([call._replace(arguments=None, result=None) for call in run.tool_calls]))
 
 
-@cache
-def _run_object() -> type[msgspec.Struct]:
-    """Return the type of a run as an object, with the ranges that a record from outside must keep."""
-    span_id: Any = Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
-    hints: Mapping[str, Any] = get_type_hints(Run) | {
-        "trace_id": Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)],
-        "root_span_id": span_id | None,
-        "start_ns": Annotated[int, msgspec.Meta(ge=0)],
-        "weight": Annotated[int, msgspec.Meta(ge=1)],
-        "span_count": Annotated[int, msgspec.Meta(ge=0)],
-    }
-    defaults = Run._field_defaults
-    fields = [(name, hint, defaults[name]) if name in defaults else (name, hint) for name, hint in hints.items()]
-    return msgspec.defstruct("RunObject", fields)
-
-
-def _check_sizes(place: str, value: Any) -> None:
-    match value:
-        case bool() | None:
-            return
-        case str() | bytes() if len(value) > LONGEST:
-            raise BadRecord(f"{place} has more than {LONGEST} characters")
-        case int() if not -MAX_INTEGER <= value <= MAX_INTEGER:
-            raise BadRecord(f"{place} is out of range")
-        case float() if not math.isfinite(value):
-            raise BadRecord(f"{place} is no finite number")
-        case tuple():
-            for item in cast("tuple[Any, ...]", value):
-                _check_sizes(place, item)
-        case _:
-            return
-
-
-# --- State: MessagePack with a checksum, which only this service writes -------------------------------------------------
+# --- Values, runs and spans ---------------------------------------------------------------------------------------------
 
 
 def pack(value: Any) -> bytes:
     """Return plain values (None, booleans, numbers, texts, bytes, lists, tuples, dictionaries) as bytes with a checksum.
 
+    Text with lone surrogates and integers beyond 64 bits, which no encoder sends, are made valid.
+
     >>> unpack(pack([1, "two", None]))
     [1, 'two', None]
     """
-    body = _clean(_to_msgpack, value)
+    try:
+        body = _encode(value)
+    except (UnicodeEncodeError, OverflowError):
+        body = _encode(_valid(value))
     return zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big") + body
 
 
 def unpack(data: bytes) -> Any:
     """Return the values that `pack` was given, with lists for tuples. Raise `Damaged`."""
-    return _decoded(_plain_decoder, data)
+    return _decoded(_plain_decoder, _checked(data))
 
 
 def agent_key(plain: Iterable[Any]) -> AgentKey:
@@ -188,7 +128,7 @@ def pack_run(run: Run) -> bytes:
 
 def unpack_run(data: bytes) -> Run:
     """Return the run that `pack_run` was given. Raise `Damaged`."""
-    return _decoded(_run_decoder(), data)
+    return _decoded(_run_decoder(), _checked(data))
 
 
 def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
@@ -204,7 +144,7 @@ def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
 
 def unpack_spans(data: bytes) -> list[AgentSpan]:
     """Return the spans that `pack_spans` was given. Raise `Damaged`."""
-    identities, rows = _decoded(_spans_decoder(), data)
+    identities, rows = _decoded(_spans_decoder(), _checked(data))
     resources = [Resource(*identity) for identity in identities]
     try:
         return [_span(row, resources) for row in rows]
@@ -220,10 +160,14 @@ def _span(row: Any, resources: Sequence[Resource]) -> AgentSpan:
     return AgentSpan(*fields)
 
 
-def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes) -> Any:
+def _checked(data: bytes) -> memoryview:
     body = memoryview(data)[_CHECKSUM_BYTES:]
     if zlib.crc32(body) != int.from_bytes(data[:_CHECKSUM_BYTES], "big") or not body:
         raise Damaged("the checksum is wrong")
+    return body
+
+
+def _decoded(decoder: msgspec.msgpack.Decoder[Any], body: memoryview | msgspec.Raw) -> Any:
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -232,14 +176,19 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes) -> Any:
 
 # --- How types are written ----------------------------------------------------------------------------------------------
 
-_to_msgpack: Final = msgspec.msgpack.Encoder().encode
-_to_json: Final = msgspec.json.Encoder().encode
+_encode: Final = msgspec.msgpack.Encoder().encode
 _plain_decoder: Final = msgspec.msgpack.Decoder()
+_versioned_decoder: Final = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
 
 
 @cache
 def _run_decoder() -> msgspec.msgpack.Decoder[Run]:
     return msgspec.msgpack.Decoder(Run)
+
+
+@cache
+def _record_decoder() -> msgspec.msgpack.Decoder[RunRecord]:
+    return msgspec.msgpack.Decoder(RunRecord)
 
 
 @cache
@@ -254,14 +203,6 @@ def _spans_decoder() -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(tuple[list[list[str]], list[row]])
 
 
-def _clean(encode: Callable[[Any], T], value: Any) -> T:
-    """Encode a value. Text with lone surrogates and integers beyond 64 bits, which no encoder sends, are made valid."""
-    try:
-        return encode(value)
-    except (UnicodeEncodeError, OverflowError):
-        return encode(_valid(value))
-
-
 def _valid(value: Any) -> Any:
     match value:
         case bool():
@@ -269,7 +210,7 @@ def _valid(value: Any) -> Any:
         case str():
             return value.encode("utf-8", "replace").decode("utf-8")
         case int():
-            return max(-MAX_INTEGER, min(MAX_INTEGER, value))
+            return max(-_MAX_INTEGER, min(_MAX_INTEGER, value))
         case dict():
             return {_valid(key): _valid(item) for key, item in cast("dict[Any, Any]", value).items()}
         case list() | tuple():

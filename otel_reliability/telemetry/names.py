@@ -165,7 +165,7 @@ REQUESTS: Final = _own("requests", "counter", "{request}",
     "Requests to the service by outcome: accepted, partial, or the reason of the refusal.", "signal", "transport", "outcome")
 REQUESTS_WAITING: Final = _own("requests.waiting", "up_down_counter", "{request}", "Requests that wait to be committed.")
 LOG_RECORDS: Final = _own("log_records", "counter", "{record}",
-    "Received log records: evaluations, runs, others, and malformed ones by reason.", "disposition", "reason")
+    "Received log records: evaluations, others, and malformed ones by reason.", "disposition", "reason")
 RUN_RECORDS: Final = _own("run_records", "counter", "{record}",
     "Received run records: taken, duplicate, late, final_early.", "disposition")
 READY: Final = _own("ready", "gauge", "{state}", "Whether requests are accepted now (1) or refused for the time being (0).")
@@ -188,7 +188,7 @@ KAFKA_STATE: Final = _own("kafka.state", "up_down_counter", "{byte}", "Bytes of 
 KAFKA_STARTS: Final = _own("kafka.starts", "counter",
     "{start}", "Starts of the stage, by the reason of the end before.", "reason")
 KAFKA_TRACES: Final = _own("kafka.traces", "up_down_counter",
-    "{trace}", "Traces that are remembered, and those of them in memory.", "state")
+    "{trace}", "Traces whose spans are stored.", "state")
 KAFKA_APART: Final = _own("kafka.apart", "counter", "{item}",
     "Items of two traces, which cannot be joined where the key is the trace, by kind.", "what")
 KAFKA_RECORDS: Final = _own("kafka.records", "counter", "{record}", "Run records written, by change.", "change")

@@ -7,15 +7,16 @@ Runs inside the environment of the example, so it needs nothing but the package.
 
 from __future__ import annotations
 
-import json
 import runpy
 import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
-from otel_reliability.model.record import write_run
+from otel_reliability.model.record import without_hashes
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.telemetry.live import live_of, settings_from
@@ -42,7 +43,7 @@ class Watch:
         """The runs by when they began, and every reading; why a run was closed is the door's own affair."""
         runs = sorted(self._runs.values(), key=lambda run: (run.start_ns, run.run_id))
         return {
-            "runs": [{**write_run(run), "closed_by": "", "retries": run.retries} for run in runs],
+            "runs": [{**without_hashes(run)._asdict(), "closed_by": "", "retries": run.retries} for run in runs],
             "readings": [_readings(self._engine, key) for key in sorted(self._engine.agents.keys())],
         }
 
@@ -77,9 +78,7 @@ def main(example: str, out: str) -> int:
     live = live_of(None, settings_from({}))
     watch = Watch(live.engine)
     code = run(example)
-    Path(out).write_text(
-        json.dumps({"live": watch.seen(), "recorded": by_file(live.settings).seen()}), encoding="utf-8"
-    )
+    Path(out).write_bytes(msgspec.json.encode({"live": watch.seen(), "recorded": by_file(live.settings).seen()}))
     return code
 
 

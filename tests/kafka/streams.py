@@ -13,7 +13,7 @@ from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.stage import Outgoing
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.reading import Reading
-from otel_reliability.model.record import RunRecord, read, read_run, write_run
+from otel_reliability.model.record import RunRecord, read, write
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId, alone
 
@@ -138,7 +138,7 @@ def final(records: Iterable[RunRecord]) -> dict[str, Run]:
 
 def plain(run: Run) -> Run:
     """A run as a record carries it, but for why it was closed: that depends on when its spans came, and on the door."""
-    return read_run(write_run(run))._replace(closed_by=CloseReason.ROOT)
+    return read(write(RunRecord(RunChange.FINAL, run, 0))).run._replace(closed_by=CloseReason.ROOT)
 
 
 def joined(one: Told) -> Told | None:
