@@ -116,11 +116,6 @@ class Assembler:
         return [run for run in self._assembled_as_is(buffer).runs if run.run_id not in buffer.emitted]
 
     @property
-    def remembered(self) -> int:
-        """Traces of which anything is remembered."""
-        return len(self._buffers) + len(self._buffers.closed.records)
-
-    @property
     def limits(self) -> tuple[Limit, ...]:
         """Every limit of this stage."""
         limits, buffers, accounts = self._limits, self._buffers, self.accounts

@@ -171,10 +171,6 @@ class Buffers:
         self._ticket = count()
         self.get = self._by_trace.get
 
-    def __len__(self) -> int:
-        """Number of traces with a buffer."""
-        return len(self._by_trace)
-
     def __contains__(self, trace_id: TraceId) -> bool:
         return trace_id in self._by_trace
 

@@ -1,4 +1,4 @@
-"""OTLP requests in protobuf → `Batch`, without reading what no rule asks for (`otlp_descriptor` says how).
+"""OTLP requests in protobuf → raw spans and log events, without reading what no rule asks for (`otlp_descriptor` says how).
 
 It agrees with the full schema wherever that accepts a request, but for a pair whose value, or a span whose status, is encoded
 twice, which no encoder does: here the last part counts where the schema merges both. It accepts more: an attribute value that
@@ -69,20 +69,16 @@ _fields: Final = attrgetter(
 """What every span has, in one call made in C."""
 
 
-def decode_traces(body: bytes) -> Batch:
-    """The spans of an ExportTraceServiceRequest. Attribute values are decoded when asked for (`LazyAttributes`).
-
-    Malformed spans are named in `Batch.malformed`, their neighbours live. Raises `UndecodableBody` for a body that is no such
-    request, and for one made to explode in memory (`check`). No bytes at all are an empty request.
-
-    >>> decode_traces(b"").spans
-    []
-    """
-    return Batch(*read_traces(body, _itself))
-
-
 def read_traces(body: bytes, read: Callable[[RawSpan], T]) -> tuple[list[T], list[Malformed]]:
-    """Return the same, each span as `read` returns it: read at once, none is kept until the request is decoded."""
+    """Return the spans of an ExportTraceServiceRequest, each as `read` returns it, and what is wrong with malformed ones.
+
+    Each span is read at once: none is kept until the request is decoded. Attribute values are decoded when asked for
+    (`LazyAttributes`). Raise `UndecodableBody` for a body that is no such request, and for one made to explode in memory
+    (`check`). No bytes at all are an empty request.
+
+    >>> read_traces(b"", lambda span: span.name)
+    ([], [])
+    """
     check(body)
     found: tuple[list[T], list[Malformed]] = [], []
     try:
@@ -93,10 +89,6 @@ def read_traces(body: bytes, read: Callable[[RawSpan], T]) -> tuple[list[T], lis
     except DecodeError as error:
         raise UndecodableBody(f"not an OTLP trace request in protobuf ({len(body)} bytes)") from error
     return found
-
-
-def _itself(span: RawSpan) -> RawSpan:
-    return span
 
 
 def decode_logs(body: bytes) -> Batch:

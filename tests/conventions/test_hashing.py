@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from otel_reliability.conventions.hashing import DIGEST_SIZE, REDACTED, Hasher, canonical, unwrapped
 from otel_reliability.model.span import Call, ToolFacts
 from otel_reliability.model.tools import READS_ONLY
-from otel_reliability.sources.otlp_protobuf import decode_traces
+from otel_reliability.sources.otlp_protobuf import read_traces
 from otel_reliability.testing import span, traces_protobuf
 from tests.conventions.reading import HASHER, hashed, reader
 
@@ -137,7 +137,7 @@ def test_of_equal_texts_only_a_hash_is_remembered() -> None:
              "gen_ai.tool.call.result": secret}  # fmt: skip
     chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": told, "gen_ai.system_instructions": secret}
     body = traces_protobuf([span(1, attributes=facts), span(2, attributes=chat)])
-    first, second = ([own.read(one) for one in decode_traces(body).spans] for _ in range(2))
+    first, second = (read_traces(body, own.read)[0] for _ in range(2))
 
     assert first == second
     assert first[0].facts == ToolFacts((Call("search", None, hashed(secret), False, hashed(secret), hashed(secret)),))

@@ -20,7 +20,7 @@ from otel_reliability.conventions.reader import Reader as Conventions
 from otel_reliability.model.span import AgentSpan, Evaluation
 from otel_reliability.report.json import record
 from otel_reliability.sources.otlp_json import read_file
-from otel_reliability.sources.otlp_protobuf import decode_logs, decode_traces
+from otel_reliability.sources.otlp_protobuf import decode_logs, read_traces
 from tests.kafka.expected import Expected, become, differing
 from tests.kafka.recordings import COPIES, CROSSING, Copy, Recorded, files, recorded, sent, traces_of
 from tests.kafka.streams import final, joined, plain
@@ -106,9 +106,7 @@ def send_all(gates: Sequence[tuple[Copy, Collector]]) -> Everything:
             if path == "logs":
                 judged += decode_logs(body).evaluations
             else:
-                spans += [
-                    alone for raw in decode_traces(body).spans if isinstance(alone := joined(read(raw)), AgentSpan)
-                ]
+                spans += [one for one in map(joined, read_traces(body, read)[0]) if isinstance(one, AgentSpan)]
     return Everything(recordings, len(spans), Expected(spans, judged, SETTINGS))
 
 

@@ -24,7 +24,7 @@ from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, K
 from otel_reliability.sources.batch import Malformed
 from otel_reliability.sources.native_decoder import MODULE, NativeDecoder, load
 from otel_reliability.sources.otlp_json import read_file
-from otel_reliability.sources.otlp_protobuf import decode_traces
+from otel_reliability.sources.otlp_protobuf import read_traces
 from otel_reliability.testing import span, traces_protobuf
 from tests.service.running import run_of
 from tests.sources import full_schema
@@ -52,8 +52,7 @@ BY_NATIVE = None if MODULE_OF_NATIVE is None else NativeDecoder(READER, MODULE_O
 
 
 def in_python(body: bytes, own: Reader = READER) -> Found:
-    batch = decode_traces(body)
-    return [own.read(one) for one in batch.spans], batch.malformed
+    return read_traces(body, own.read)
 
 
 def in_full(body: bytes, own: Reader = READER) -> Found:

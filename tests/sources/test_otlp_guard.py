@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.sources.otlp_protobuf import LARGE, LEAST_SPAN, check, decode_logs, decode_traces
+from otel_reliability.sources.otlp_protobuf import LARGE, LEAST_SPAN, check, decode_logs
 from otel_reliability.testing import span, traces_protobuf
+from tests.sources.python_decoder import decode_traces
 from tests.sources.strategies import plain, wire
 
 MB = 1024 * 1024
@@ -79,9 +80,9 @@ def test_garbage_passes(start: bytes) -> None:
 
 def test_memory_of_the_worst_request_that_passes() -> None:
     code = (
-        "import sys; from otel_reliability.sources.otlp_protobuf import decode_traces\n"
-        "batch = decode_traces(sys.stdin.buffer.read())\n"
-        "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(batch.malformed))"
+        "import sys; from otel_reliability.sources.otlp_protobuf import read_traces\n"
+        "spans, malformed = read_traces(sys.stdin.buffer.read(), lambda span: span)\n"
+        "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(malformed))"
     )
     tiny = wire(2, b"\x32" + bytes([LEAST_SPAN - 3]) + b"x" * (LEAST_SPAN - 3))
     body = wire(1, wire(2, tiny * (8 * MB // len(tiny))))

@@ -16,11 +16,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.sources.batch import MAX_DEPTH, Reason
-from otel_reliability.sources.otlp_protobuf import decode_logs, decode_traces, decoded
+from otel_reliability.sources.otlp_protobuf import decode_logs, decoded
 from otel_reliability.sources.otlp_protobuf import plain as plain_value
 from otel_reliability.sources.otlp_write import pairs
 from otel_reliability.testing import at, span, span_id, trace_id, traces_protobuf
 from tests.sources import full_schema
+from tests.sources.python_decoder import decode_traces
 from tests.sources.strategies import plain, requests, wire
 
 
