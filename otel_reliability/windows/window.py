@@ -343,9 +343,7 @@ class AgentWindow(RowRange):
 
     def _labelled(self, number: Metric | Derived) -> Iterable[tuple[Attributes, Reading]]:
         if isinstance(number, Derived):
-            return number.series(
-                {name: self.reading(name) if name in EMITTED else NO_DATA for name in number.needs}
-            )
+            return number.series({name: self.reading(name) if name in EMITTED else NO_DATA for name in number.needs})
         return () if number.of_outcomes and self.one_sided else number.series()
 
 
