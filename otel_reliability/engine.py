@@ -19,10 +19,10 @@ from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.closed_traces import Record
 from otel_reliability.change.monitor import Change, Monitor, NewFingerprint
-from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.limit import Limit
+from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId, bounded
 from otel_reliability.watch import Excess, Watch
@@ -185,9 +185,10 @@ class Engine:
                 now = self._clock()
                 self._apply(self._assembler.tick(now), now)
                 self.sessions.forget(*self.agents.advance(now))
-                self._keep(self._scored, self.sessions.tick(now))
+                scored = self.sessions.tick(now)
+                self._keep(self._scored, scored)
                 if self.monitor is not None:
-                    self.monitor.advance(now)
+                    self.monitor.advance(now, scored)
             return entered
 
     def watch(self, *, wait: float = -1) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from otel_reliability.change.observation import Observation
 from otel_reliability.change.recording import Observations
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError, SourceError
+from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import AgentKey, CloseReason
 from otel_reliability.sources.otlp_json import read_file
 

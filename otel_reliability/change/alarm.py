@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean, median
 from typing import Final, NamedTuple
 
-from otel_reliability.change.observation import Steps
 from otel_reliability.change.points import ChangePoint
+from otel_reliability.model.observation import Steps
 
 MAX_TOOLS: Final = 3
 """Maximum number of tools that an alarm names."""

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts
-from otel_reliability.change.observation import Observation, Steps
 from otel_reliability.change.result import Result
 from otel_reliability.change.signals import PATH, SIGNALS, checked
+from otel_reliability.model.observation import Observation, Steps
 from otel_reliability.statistics.edits import coded, edit_shares
 from otel_reliability.statistics.permutation import Floats, distance_p, scalar_p
 from otel_reliability.statistics.significance import holm

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 from msgspec import convert
 
 from otel_reliability.change.alarm import Alarm, tool_shifts
-from otel_reliability.change.observation import Observation, Steps
 from otel_reliability.change.points import ChangePoints
 from otel_reliability.change.reference import SIZE, Reference
 from otel_reliability.change.signal_state import SignalState
@@ -19,6 +18,7 @@ from otel_reliability.change.signals import PATH, SIGNALS, checked
 from otel_reliability.change.task_order import TaskOrder
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.blake2 import blake2b
+from otel_reliability.model.observation import Observation, Steps
 
 WARM_UP: Final = 20
 """Number of observations after the reference that are ranked, but add no evidence: they are ranked among too few."""
@@ -65,7 +65,7 @@ class Detector:
     With a pinned reference (observations of a recording) the first 40 of it are the reference and the others fill the
     ranks; an alarm leads back to it.
 
-    >>> from otel_reliability.change.observation import Observation
+    >>> from otel_reliability.model.observation import Observation
     >>> detector = Detector(ChangeSettings(signals=("calls",), runs_per_false_alarm=100))
     >>> def observation(n: int, calls: int) -> Observation:
     ...     return Observation(f"run-{n}", n, n, None, calls, None, None, None, None)

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import Detector
-from otel_reliability.change.observation import Observation, counts_for_change, observation_of
 from otel_reliability.change.points import ChangePoint
-from otel_reliability.change.sessions import OpenSessions
 from otel_reliability.config import Settings
+from otel_reliability.model.observation import Observation, counts_for_change, observation_of
 from otel_reliability.model.record import agent_key
-from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
+from otel_reliability.model.run import AgentKey, RunChange, RunEvent
+from otel_reliability.windows.sessions import SessionEvent
 
 FORGET_AFTER: Final = 90 * 86_400.0
 """Seconds without an observation after which a detector is dropped: much later than windows, as a change shows over weeks."""
 
 T = TypeVar("T")
 
-_MARGIN: Final = 1e-3
-"""Seconds by which `advance` runs early: a difference of times rounds differently from a sum."""
-
-_FINAL, _WITHDRAWN = RunChange.FINAL, RunChange.WITHDRAWN
+_PRESENT: Final = frozenset({RunChange.CLOSED, RunChange.REVISED})
 
 MAX_PENDING_CHANGES: Final = 10_000
 """Maximum number of changes that wait to be emitted."""
@@ -49,7 +45,7 @@ class Monitor:
 
     An observation enters once, as it first closed: the run itself, or its session when that closes. Late spans change an open
     session, but nothing that has entered. `accounts` counts, by (what, why), what was dropped: ("agents", "limit"),
-    ("agents", "idle"), ("changes", "limit") and what `OpenSessions` counts.
+    ("agents", "idle") and ("changes", "limit").
     """
 
     def __init__(self, settings: Settings, pinned: Mapping[AgentKey, Sequence[Observation]] | None = None) -> None:
@@ -58,13 +54,9 @@ class Monitor:
         self._pinned: Mapping[AgentKey, Sequence[Observation]] = {} if pinned is None else pinned
         self._detectors: OrderedDict[AgentKey, Detector] = OrderedDict()
         self._seen: dict[AgentKey, float] = {}
-        self._sessions = OpenSessions(settings.sessions.idle, settings.limits.sessions, self.accounts)
         self._changes: deque[Change] = deque()
         self._points: deque[NewFingerprint] = deque()
-        self._idle = settings.sessions.idle - _MARGIN
         self._touched: set[AgentKey] = set()
-        self._due = math.inf
-        """Before this time there is nothing to advance."""
 
     def __len__(self) -> int:
         return len(self._detectors)
@@ -97,45 +89,30 @@ class Monitor:
                 detector.reset()
 
     def apply(self, event: RunEvent, now: float) -> None:
-        """Apply a change of a run, at `now` of the engine's clock."""
-        if now >= self._due:
-            self.advance(now)
-        change, run, previous = event
-        if change is _FINAL:
-            return
-        before = run if change is _WITHDRAWN else previous
-        entered = before is not None and counts_for_change(before) and not self._withdrawn(before)
-        if change is not _WITHDRAWN and not entered and counts_for_change(run):
-            self._close(run, now)
+        """Add a run without a session when it closes, or when late spans complete it or cut it from one that is open.
 
-    def advance(self, now: float) -> None:
-        """Close the sessions that are idle, and drop agents that were idle for 90 days."""
-        for key, observation in self._sessions.close(now):
-            self._enter(key, observation, now)
+        `now` is the engine's time.
+        """
+        change, run, previous = event
+        if run.session_id is not None or change not in _PRESENT or not counts_for_change(run):
+            return
+        if previous is None or previous.session_id is not None or not counts_for_change(previous):
+            self._add(run.key, observation_of(run), now)
+
+    def advance(self, now: float, sessions: Iterable[SessionEvent] = ()) -> None:
+        """Add the sessions that have just closed, in their order, and drop agents that were idle for 90 days."""
+        for session in sessions:
+            if session.observation is not None:
+                self._add(session.key, session.observation, now)
         while self._detectors and now - self._seen[oldest := next(iter(self._detectors))] >= FORGET_AFTER:
             self._forget(oldest, "idle")
-        forgotten = self._seen[next(iter(self._detectors))] + FORGET_AFTER if self._detectors else math.inf
-        self._due = min(self._sessions.due, forgotten) - _MARGIN
 
-    def _close(self, run: Run, now: float) -> None:
-        key, session, observation = run.key, run.session_id, observation_of(run)
-        if session is None:
-            self._enter(key, observation, now)
-            return
-        self._sessions.add((key, session), observation, now)
-        self._due = min(self._due, now + self._idle)
-
-    def _withdrawn(self, run: Run) -> bool:
-        """Remove a run from its open session. Return False if it has entered, or its session has closed."""
-        return run.session_id is not None and self._sessions.discard((run.key, run.session_id), run.run_id)
-
-    def _enter(self, key: AgentKey, observation: Observation, now: float) -> None:
+    def _add(self, key: AgentKey, observation: Observation, now: float) -> None:
         detector = self._detectors.get(key) or self._admit(key, now)
         if detector is None:
             self.accounts["agents", "limit"] += 1
             return
         self._seen[key] = now
-        self._due = min(self._due, now + FORGET_AFTER - _MARGIN)
         self._detectors.move_to_end(key)
         self._touched.add(key)
         known = detector.observations
@@ -177,23 +154,16 @@ class Monitor:
         touched, self._touched = self._touched, set()
         for key in touched:
             detector = self._detectors.get(key)
-            yield [list(key)], None if detector is None else [self._seen[key], detector.to_data()]
-        yield from self._sessions.changes()
+            yield list(key), None if detector is None else [self._seen[key], detector.to_data()]
 
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Replace everything by what `changes` yielded, what changed last at the end."""
         for kept in (self._detectors, self._seen, self._changes, self._points, self._touched):
             kept.clear()
-        sessions: list[tuple[Any, Any]] = []
         for key, body in data:
-            if isinstance(key, bytes) or len(key) > 1:
-                sessions.append((key, body))
-                continue
-            agent = agent_key(key[0])
+            agent = agent_key(key)
             self._seen[agent], detector = body
             self._detectors[agent] = Detector.from_data(detector, self._settings.change, self._pinned.get(agent, ()))
-        self._sessions.restore(sessions)
-        self._due = -math.inf
 
 
 def _taken(pending: deque[T]) -> list[T]:

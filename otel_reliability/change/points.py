@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, convert, to_builtins
 
-from otel_reliability.change.observation import Observation
+from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import FINGERPRINTS
 
 BASELINE: Final = 10

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import BLIND, Detector, Status
-from otel_reliability.change.observation import Observation, Steps, counts_for_change, in_order, joined, observation_of
 from otel_reliability.change.points import ChangePoint, ChangePoints
 from otel_reliability.change.result import Result
 from otel_reliability.change.task_order import in_blocks
 from otel_reliability.config import ChangeSettings
+from otel_reliability.model.observation import Observation, Steps, counts_for_change, in_order, joined, observation_of
 from otel_reliability.model.run import AgentKey, Run
 
 MAX_OBSERVATIONS: Final = 100_000

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from otel_reliability.change.observation import Steps
+from otel_reliability.model.observation import Steps
 from otel_reliability.statistics.edits import coded, edit_shares
 
 SIZE: Final = 40

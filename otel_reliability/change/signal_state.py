@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 from msgspec import convert
 
 from otel_reliability.change.alarm import SignalChange, Summary
-from otel_reliability.change.observation import Observation
 from otel_reliability.change.rank import Ranks
+from otel_reliability.model.observation import Observation
 
 Weights: TypeAlias = tuple[float, float, float, float, float]
 

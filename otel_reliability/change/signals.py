@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from otel_reliability.change.observation import Observation
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.model.observation import Observation
 
 PATH: Final = "path"
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.kafka.partition_values import KeyValues
 from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.stage import Message, Outgoing, Publication, Stage, Unusable
+from otel_reliability.model.observation import Observation
 from otel_reliability.model.record import BadRecord
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import pinned_by

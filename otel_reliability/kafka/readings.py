@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
+from otel_reliability.model.observation import Observation
 from otel_reliability.model.record import Damaged, RunRecord, agent_key, pack, pack_run, read, unpack_run
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.service.series_recording import SeriesRecording

@@ -14,12 +14,12 @@ from rich.text import Text
 from otel_reliability.change.alarm import Alarm, Summary
 from otel_reliability.change.compare import LEVEL, compare
 from otel_reliability.change.detector import BLIND
-from otel_reliability.change.observation import Observation
 from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.recording import evaluate
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import moment, of_alarm, of_comparison, of_point, of_recording
 from otel_reliability.config import ChangeSettings
+from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ReferenceByName
 from otel_reliability.report.build import chosen

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from msgspec import convert
+
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.sessions import (
@@ -25,6 +27,7 @@ from otel_reliability.metrics.sessions import (
     mean_and_worst,
     weights_of,
 )
+from otel_reliability.model.observation import Observation, counts_for_change, joined, observation_of
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
@@ -213,13 +216,17 @@ MAX_TRACES: Final = 1_000_000
 
 
 class SessionTraces:
-    """The traces of one conversation by run id, and the engine's time of its last change."""
+    """The traces of one conversation by run id, and the engine's time of its last change.
 
-    __slots__ = ("touched", "traces")
+    `observed`: what change detection compares of its runs, until it first closes.
+    """
+
+    __slots__ = ("observed", "touched", "traces")
 
     def __init__(self, touched: float) -> None:
         self.touched = touched
         self.traces: dict[str, Trace] = {}
+        self.observed: dict[str, Observation] = {}
 
     def sorted(self) -> list[Trace]:
         """Return the traces in the order of their starts."""
@@ -229,7 +236,8 @@ class SessionTraces:
 class SessionEvent(NamedTuple):
     """A session was scored. `first`: it has just closed; else it had closed before, and a late change has it scored again.
 
-    `closed` holds its scores, `scores` also what explains them.
+    `closed` holds its scores, `scores` also what explains them. `touched` is the engine's time of its last change.
+    `observation` is for change detection: None if it has entered before, or no run counts there.
     """
 
     key: AgentKey
@@ -237,6 +245,8 @@ class SessionEvent(NamedTuple):
     first: bool
     traces: tuple[Trace, ...]
     weights: Mapping[str, float]
+    touched: float
+    observation: Observation | None
 
     @property
     def reliability(self) -> float | None:
@@ -258,7 +268,8 @@ class Sessions:
     """The conversations of all agents, by agent and session id. Their traces are the top-level baseline runs.
 
     A session closes when nothing has happened in it for `sessions.idle` seconds. It stays closed: what comes later (a late
-    run, a late evaluation, a turn after a long break) has it scored again at the next `tick`.
+    run, a late evaluation, a turn after a long break) has it scored again at the next `tick`. For change detection it is one
+    observation, of its complete runs as it first closed, without those that were observations before they joined it.
 
     Closed sessions are remembered for that, up to `limits.sessions` with the open ones and a million runs in all; beyond, the
     first to have closed are forgotten, and if none has, the longest idle is closed early. `accounts` counts, by (what, why):
@@ -320,14 +331,17 @@ class Sessions:
             self._drop_if_empty(run)
         elif change is RunChange.REVISED:
             replaced = previous or run
-            self._take_out(replaced)
+            observe = self._take_out(replaced) or not counts_for_change(replaced)
             if _key_of(run) != _key_of(replaced):  # before the run enters: making room could close it
                 self._drop_if_empty(replaced)
-            self._put_in(run, now)
+            self._put_in(run, now, observe=observe)
             self._drop_if_empty(replaced)
 
     def tick(self, now: float) -> list[SessionEvent]:
-        """Close what has been idle for long enough, score again what changed since it closed, and return both."""
+        """Close what has been idle for long enough, score again what changed since it closed, and return both.
+
+        They are sorted by last change, end and id, so that the times of ticks do not change the order in which sessions close.
+        """
         due: list[SessionKey] = []
         for key, session in self._open.items():
             if now - session.touched < self._settings.sessions.idle:
@@ -355,7 +369,7 @@ class Sessions:
     def changes(self) -> Iterator[tuple[AgentKey, str, Any]]:
         """Yield what changed since the last call: agent, id and plain data of a session (None: it is forgotten).
 
-        The data are whether it has closed, when it was touched last, and its traces.
+        The data are whether it has closed, when it was touched last, its traces, and while it is open its observations.
         """
         touched, self._touched = self._touched, set()
         for key in touched:
@@ -363,15 +377,17 @@ class Sessions:
             if session is None:
                 yield *key, None
             else:
-                yield *key, [key in self._closed, session.touched, [list(one) for one in session.traces.values()]]
+                traces = [list(one) for one in session.traces.values()]
+                yield *key, [key in self._closed, session.touched, traces, list(session.observed.values())]
 
     def restore(self, sessions: Iterable[tuple[AgentKey, str, Any]]) -> None:
-        """Replace all sessions by those that `changes` returned, in the order in which they were touched or closed."""
+        """Replace all sessions by those that `changes` returned, the one that changed last at the end."""
         for kept in (self._open, self._closed, self._late, self._early, self._recent, self._touched):
             kept.clear()
         self.traces = 0
-        for key, session_id, (closed, touched, traces) in sessions:
+        for key, session_id, (closed, touched, traces, observed) in sessions:
             session = SessionTraces(touched)
+            session.observed = {run.id: run for run in convert(observed, list[Observation])}
             for *facts, derived in traces:
                 trace = Trace._make((*facts, tuple(derived)))
                 session.traces[trace.run_id] = trace
@@ -380,13 +396,15 @@ class Sessions:
             if closed:
                 found = closed_session(session_id, session.sorted(), self._weights)
                 self._recent.setdefault(key, RecentSessions()).add(found)
+        for key, _ in sorted(self._open.items(), key=lambda item: item[1].touched):
+            self._open.move_to_end(key)
 
     # --- Runs in and out ----------------------------------------------------------------------------------------------
 
     def _find(self, key: SessionKey | None) -> SessionTraces | None:
         return None if key is None else self._open.get(key) or self._closed.get(key)
 
-    def _put_in(self, run: Run, now: float) -> None:
+    def _put_in(self, run: Run, now: float, *, observe: bool = True) -> None:
         key = _key_of(run)
         if key is None or not self._known(run.key):
             return
@@ -400,24 +418,31 @@ class Sessions:
             if session is None:
                 session = self._open[key] = SessionTraces(now)
             self._open.move_to_end(key)
+            if observe and self._settings.change.enabled and counts_for_change(run):
+                session.observed[run.run_id] = observation_of(run)
         session.touched = now
         self._touched.add(key)
         self.traces += trace.run_id not in session.traces
         session.traces[trace.run_id] = trace
         if len(session.traces) > MAX_RUNS:
-            del session.traces[min(session.traces.values()).run_id]
+            oldest = min(session.traces.values()).run_id
+            del session.traces[oldest]
+            session.observed.pop(oldest, None)
             self.traces -= 1
             self.accounts["session_runs", "limit"] += 1
         self._make_room()
 
-    def _take_out(self, run: Run) -> None:
+    def _take_out(self, run: Run) -> bool:
+        """Remove a run from its session. Return whether its observation waited there."""
         key = _key_of(run)
         session = self._find(key)
-        if key is not None and session is not None and session.traces.pop(run.run_id, None) is not None:
-            self.traces -= 1
-            self._touched.add(key)
-            if key in self._closed:
-                self._late[key] = None
+        if key is None or session is None or session.traces.pop(run.run_id, None) is None:
+            return False
+        self.traces -= 1
+        self._touched.add(key)
+        if key in self._closed:
+            self._late[key] = None
+        return session.observed.pop(run.run_id, None) is not None
 
     def _drop_if_empty(self, run: Run) -> None:
         key = _key_of(run)
@@ -440,7 +465,7 @@ class Sessions:
         for key in due:
             session = self._closed[key] = self._open.pop(key)
             events.append(self._event(key, session, first=True))
-        return sorted(events, key=lambda event: (event.closed.end_ns, event.closed.session_id, event.key))
+        return sorted(events, key=lambda one: (one.touched, one.closed.end_ns, one.closed.session_id, one.key))
 
     def _event(self, key: SessionKey, session: SessionTraces, *, first: bool) -> SessionEvent:
         agent, session_id = key
@@ -448,7 +473,10 @@ class Sessions:
         traces = tuple(session.sorted())
         closed = closed_session(session_id, traces, self._weights)
         self._recent.setdefault(agent, RecentSessions()).add(closed)
-        return SessionEvent(agent, closed, first, traces, self._settings.sessions.weights)
+        observation = joined(session_id, list(session.observed.values())) if session.observed else None
+        session.observed.clear()
+        weights = self._settings.sessions.weights
+        return SessionEvent(agent, closed, first, traces, weights, session.touched, observation)
 
     # --- Limits -------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from otel_reliability.change.observation import Observation
+from otel_reliability.model.observation import Observation
 from tests.change.simulate import Floats, Ints
 
 WINDOW: Final = 40

@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from otel_reliability.change.observation import Observation
 from otel_reliability.change.rank import tie_breaker
+from otel_reliability.model.observation import Observation
 
 SECOND = 1_000_000_000
 TOOLS = ("search", "read", "book", "cancel", "mail")

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from otel_reliability.change.observation import Observation
 from otel_reliability.change.recording import Observations
 from otel_reliability.engine import Engine
+from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.sources.otlp_json import read_file
 from tests.change.simulate import Ints, Pool

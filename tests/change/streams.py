@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from otel_reliability.change.compare import distances
-from otel_reliability.change.observation import Observation
 from otel_reliability.change.signals import SIGNALS
+from otel_reliability.model.observation import Observation
 from tests.change.simulate import Floats, Pool
 
 SIZE: Final = 5_000

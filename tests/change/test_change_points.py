@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from msgspec import convert
 
-from otel_reliability.change.observation import Observation, joined, observation_of
 from otel_reliability.change.points import MAX_POINTS, MAX_VALUES, ChangePoints
 from otel_reliability.change.recording import Observations, evaluate
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_recording
 from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.engine import Engine
+from otel_reliability.model.observation import Observation, joined, observation_of
 from otel_reliability.model.record import pack, unpack
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import RawSpan

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import BLIND, Detector, Status
-from otel_reliability.change.observation import Observation
 from otel_reliability.change.signals import SIGNALS
 from otel_reliability.config import ChangeSettings
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.model.observation import Observation
 from tests.change.build import random_units, u_of, unit
 from tests.change.simulate import Pool, Streams
 from tests.change.test_reference import edit_distance

@@ -1,22 +1,20 @@
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from otel_reliability.change import monitor as monitor_module
 from otel_reliability.change.monitor import FORGET_AFTER, Change, Monitor
-from otel_reliability.change.observation import observation_of
-from otel_reliability.change.sessions import MAX_RUNS, digest
-from otel_reliability.config import ChangeSettings, LimitSettings, SessionSettings, Settings
+from otel_reliability.config import ChangeSettings, LimitSettings, Settings
+from otel_reliability.engine import Engine
+from otel_reliability.model.observation import observation_of
 from otel_reliability.model.record import pack, unpack
-from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.testing import run
+from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
+from otel_reliability.testing import FakeClock, run
 
 SETTINGS = Settings(change=ChangeSettings(runs_per_false_alarm=200))
 IDLE = SETTINGS.sessions.idle
@@ -75,52 +73,29 @@ def states(monitor: Monitor) -> object:
     return [detector.to_data() for detector in map(monitor.detector, monitor.keys()) if detector is not None]
 
 
-def test_a_run_that_late_spans_make_whole_enters_then() -> None:
+@pytest.mark.parametrize("before", [short(1, incomplete=True), short(1, session_id="s")])
+def test_a_run_that_late_spans_complete_or_cut_from_its_session_enters_once(before: Run) -> None:
     monitor = Monitor(SETTINGS)
-    part = short(1, incomplete=True)
-    fed(monitor, [closed(part), RunEvent(RunChange.REVISED, short(1), part)])
-    assert units(monitor) == 1
-
-
-def test_a_session_is_a_unit_when_it_closes() -> None:
-    monitor = Monitor(SETTINGS)
-    monitor.apply(closed(short(1, session_id="s")), 0)
-    monitor.apply(closed(short(2, session_id="s")), IDLE - 1)
-    monitor.advance(2 * IDLE - 2)
+    fed(monitor, [closed(before)])
     assert units(monitor) == 0
-    monitor.advance(2 * IDLE - 1)
+    fed(monitor, [RunEvent(RunChange.REVISED, short(1), before), RunEvent(RunChange.REVISED, short(2), short(1))])
     assert units(monitor) == 1
 
 
-def test_an_open_session_follows_its_runs() -> None:
-    monitor = Monitor(SETTINGS)
-    one, two = short(1, session_id="s"), short(2, session_id="t")
-    fed(monitor, [closed(one), RunEvent(RunChange.REVISED, one._replace(session_id="u"), one)])
-    fed(monitor, [closed(two), RunEvent(RunChange.WITHDRAWN, two)])
-    monitor.advance(2 * IDLE)
-    assert units(monitor) == 1
-    assert len(monitor._sessions) == 0
-
-
-def test_a_session_enters_once() -> None:
-    monitor = Monitor(SETTINGS)
-    one = short(1, session_id="s")
-    monitor.apply(closed(one), 0)
-    monitor.advance(IDLE)
-    monitor.apply(closed(short(2, session_id="s")), IDLE + 1)
-    monitor.apply(RunEvent(RunChange.REVISED, long(1)._replace(session_id="s"), one), IDLE + 2)
-    monitor.advance(3 * IDLE)
-    assert units(monitor) == 1
-    assert monitor.accounts == {("session_runs", "late"): 1}
-
-
-def test_sessions_have_limits() -> None:
-    monitor = Monitor(Settings(limits=LimitSettings(sessions=3)))
-    fed(monitor, (closed(short(n, session_id=str(n))) for n in range(5)))
-    fed(monitor, (closed(short(n, session_id="4")) for n in range(5, MAX_RUNS + 10)))
-    assert monitor.accounts == {("sessions", "limit"): 2, ("session_runs", "limit"): 6}
-    monitor.advance(3 * IDLE)
-    assert units(monitor) == 3
+def test_a_session_is_a_unit_when_it_closes_but_not_at_shutdown() -> None:
+    clock = FakeClock()
+    engine, runs = Engine(SETTINGS, clock=clock), [short(n, session_id=str(n // 2)) for n in range(4)]
+    assert engine.monitor is not None
+    engine.receive_events(map(closed, runs[:2]))
+    clock.advance(IDLE - 1)
+    engine.tick()
+    assert units(engine.monitor) == 0
+    engine.receive_events(map(closed, runs[2:]))
+    clock.advance(1)
+    engine.tick()
+    assert units(engine.monitor) == 1
+    engine.flush(CloseReason.SHUTDOWN)
+    assert (units(engine.monitor), engine.sessions.open) == (1, 0)
 
 
 def test_agents_have_a_limit() -> None:
@@ -167,30 +142,20 @@ def test_a_pinned_recording_is_for_its_agent() -> None:
 @given(st.integers(0, 129))
 def test_a_restart_changes_nothing(cut: int) -> None:
     runs = [*map(short, range(100)), *map(long, range(100, 130))]
-    events = [closed(one._replace(session_id=f"s{n // 2}" if n % 3 else None)) for n, one in enumerate(runs)]
-    monitor, now, changes, stored = Monitor(SETTINGS), 0.0, list[Change](), dict[bytes, Any]()
+    events = [closed(one) for one in runs]
+    monitor, changes, stored = Monitor(SETTINGS), list[Change](), dict[bytes, Any]()
     for n, event in enumerate(events):
         if n == cut:
             monitor = Monitor(SETTINGS)
             monitor.restore([(unpack(key), unpack(body)) for key, body in stored.items()])
-        now += 100.0 * (n % 7)
-        monitor.apply(event, now)
+        monitor.apply(event, n)
         changes += monitor.take_changes()
         for key, body in monitor.changes():
             stored.pop(pack(key), None)
             stored.update({} if body is None else {pack(key): pack(body)})
-    monitor.advance(now + IDLE)
-    changes += monitor.take_changes()
-    assert [change.alarm for change in changes] == expected_alarms(events)
-
-
-def expected_alarms(events: list[RunEvent]) -> list[object]:
-    monitor, now = Monitor(SETTINGS), 0.0
-    for n, event in enumerate(events):
-        now += 100.0 * (n % 7)
-        monitor.apply(event, now)
-    monitor.advance(now + IDLE)
-    return [change.alarm for change in monitor.take_changes()]
+    undisturbed = Monitor(SETTINGS)
+    assert changes == fed(undisturbed, events)
+    assert states(monitor) == states(undisturbed)
 
 
 def test_changes_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,43 +165,3 @@ def test_changes_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) 
         monitor.apply(closed(long(n) if n // 100 % 2 else short(n)), n)
     assert monitor.accounts["changes", "limit"] >= 1
     assert len(monitor.take_changes()) == 1
-
-
-class Looking(Monitor):
-    """Looks whether anything is due at every event, and not only where something may be."""
-
-    def apply(self, event: RunEvent, now: float) -> None:
-        self.advance(now)
-        super().apply(event, now)
-
-
-happening = st.tuples(
-    st.sampled_from([0.0, 0.1, 0.3, 1.0, IDLE - 0.1, IDLE, FORGET_AFTER]), st.integers(0, 5), st.sampled_from(RunChange),
-    st.sampled_from([None, "s", "t"]), st.sampled_from([KEY, KEY._replace(agent="other")]),
-)  # fmt: skip
-
-
-@given(st.lists(happening, max_size=30), st.sampled_from([IDLE, 0.3, 0.0]))
-def test_nothing_is_missed_between_two_looks(
-    told: list[tuple[float, int, RunChange, str | None, AgentKey]], idle: float
-) -> None:
-    settings = replace(SETTINGS, sessions=SessionSettings(idle=idle))
-    quick, slow, now, last = Monitor(settings), Looking(settings), 7.1, dict[int, Run]()
-    for wait, number, change, session, key in told:
-        now += wait
-        one, before = short(number, session_id=session, key=key), last.get(number)
-        event = RunEvent(change, one, before if change is RunChange.REVISED else None)
-        last[number] = one
-        for monitor in (quick, slow):
-            monitor.apply(event, now)
-        assert (quick.accounts, quick.keys()) == (slow.accounts, slow.keys())
-        assert states(quick) == states(slow)
-
-
-@given(st.text(), st.text(), st.lists(st.tuples(st.text(), st.text()), max_size=2))
-def test_a_closed_session_is_known_by_the_same_digest_as_ever(
-    agent: str, session: str, extra: list[tuple[str, str]]
-) -> None:
-    key = AgentKey("", "shop", "", agent, tuple(extra))
-    plain = repr((tuple(key), session)).encode("utf-8", "surrogatepass")
-    assert digest((key, session)) == hashlib.blake2b(plain, digest_size=8).digest()

@@ -9,10 +9,10 @@ import pytest
 
 from otel_reliability.change.compare import compare
 from otel_reliability.change.detector import Detector
-from otel_reliability.change.observation import Observation
 from otel_reliability.change.recording import evaluate
 from otel_reliability.change.result import Result
 from otel_reliability.config import ChangeSettings
+from otel_reliability.model.observation import Observation
 from tests.change.baseline import mix_found
 from tests.change.corpora import (
     CLAUDE_AIRLINE,

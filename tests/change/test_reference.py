@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.change.observation import Steps
 from otel_reliability.change.reference import SIZE, Reference
+from otel_reliability.model.observation import Steps
 from tests.change.build import TOOLS
 
 PATHS = st.lists(st.sampled_from(TOOLS), max_size=8).map(tuple)

@@ -30,6 +30,7 @@ class Look(NamedTuple):
     windows: dict[str, Any]
     series: dict[str, Any]
     sessions: Any
+    change: Any
     accounts: dict[Any, int]
     open_runs: int
     histories: dict[str, Any]
@@ -98,7 +99,9 @@ class Kept:
 
     def look(self) -> Look:
         """Everything that is told of the state."""
-        registry = self.engine.agents
+        registry, monitor = self.engine.agents, self.engine.monitor
+        assert monitor is not None
+        detectors = {key: monitor.detector(key) for key in monitor.keys()}  # noqa: SIM118
         windows = {key.agent: registry.agent(key) for key in sorted(registry.keys())}
         return Look(
             {
@@ -111,6 +114,7 @@ class Kept:
             },
             self.series(),
             {key: self.engine.sessions.scores(key) for key in registry.keys()},  # noqa: SIM118 (no dictionary)
+            {key.agent: detector.to_data() for key, detector in detectors.items() if detector is not None},
             {key: number for key, number in self.engine.accounts.items() if number},
             self.engine.open_runs,
             {key.agent: self.histories.of(key) for key in sorted(registry.keys())},

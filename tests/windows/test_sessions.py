@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability import testing
-from otel_reliability.config import LimitSettings, SessionSettings, Settings
+from otel_reliability.config import ChangeSettings, LimitSettings, SessionSettings, Settings
 from otel_reliability.metrics.sessions import SessionScore, agent_consistency, agent_reliability
 from otel_reliability.model.run import AgentKey, Run, RunEvent
 from otel_reliability.model.span import Evaluation
@@ -220,6 +220,8 @@ def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatc
 
     [event] = sessions.close_all()
     assert event.scores.runs == ("run-3", "run-4")
+    assert event.observation is not None
+    assert event.observation.start_ns == judged(3).start_ns
     assert sessions.accounts == {("session_runs", "limit"): 2}
     assert sessions.traces == 2
 
@@ -317,6 +319,87 @@ def test_scores_are_told_with_and_without_what_explains_them(runs: list[Run]) ->
         recent.put(event.scores)
         assert recent.sessions() == [event.closed]
         assert event.key == event.scores.key
+
+
+# --- What change detection compares -----------------------------------------------------------------------------------
+
+
+def run(calls: int, session: str | None = "s", **facts: Any) -> Run:
+    """A run that is known by its number of calls."""
+    return testing.run(["search"] * calls, calls, key=KEY, session_id=session, **facts)
+
+
+def observed(events: list[SessionEvent]) -> dict[str, int | None]:
+    """The calls of the observations by session."""
+    return {event.closed.session_id: event.observation.calls for event in events if event.observation is not None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([closed(run(4))], {"s": 7}),
+        ([closed(run(4, incomplete=True))], {"s": 3}),
+        ([closed(run(4, incomplete=True)), revised(run(4), run(4, incomplete=True))], {"s": 7}),
+        ([revised(run(1)._replace(tool_calls=()), run(1))], {"s": 2}),
+        ([revised(run(1, incomplete=True), run(1))], {"s": 2}),
+        ([revised(run(1, "t"), run(1))], {"s": 2, "t": 1}),
+        ([withdrawn(run(1))], {"s": 2}),
+        ([withdrawn(run(1)), withdrawn(run(2))], {}),
+        ([revised(run(4), run(4, None))], {"s": 3}),
+    ],
+    ids=[
+        "one more",
+        "incomplete",
+        "completed",
+        "changed",
+        "cut",
+        "moved",
+        "withdrawn",
+        "all withdrawn",
+        "observed alone",
+    ],
+)
+def test_a_session_is_an_observation_of_its_runs_as_it_closes(
+    changes: list[RunEvent], expected: dict[str, int]
+) -> None:
+    sessions = told(run(1), run(2))
+    for change in changes:
+        sessions.apply(change, 2.0)
+
+    assert observed(sessions.tick(IDLE + 2)) == expected
+
+
+def test_a_session_is_an_observation_once() -> None:
+    sessions = told(run(1), run(2))
+    assert observed(sessions.tick(IDLE + 1)) == {"s": 3}
+
+    for late in (closed(run(4)), revised(run(1, "t"), run(1)), withdrawn(run(2))):
+        sessions.apply(late, IDLE + 2)
+    events = sessions.tick(3 * IDLE)
+    assert [(event.closed.session_id, event.first) for event in events] == [("t", True), ("s", False)]
+    assert observed(events) == {}
+
+
+def test_nothing_is_observed_where_change_detection_is_switched_off() -> None:
+    settings = Settings(change=ChangeSettings(enabled=False))
+    assert observed(told(run(1), settings=settings).tick(IDLE)) == {}
+
+
+@given(moments=st.lists(st.integers(0, 5), min_size=1, max_size=8), seed=st.randoms(use_true_random=False))
+def test_sessions_close_in_the_same_order_at_any_ticks_and_after_a_restart(moments: list[int], seed: Any) -> None:
+    often, once, restored = (Sessions(JUDGED_ONLY) for _ in range(3))
+    for moment, number in zip(sorted(moments), seed.sample(range(8), len(moments)), strict=True):
+        for sessions in (often, once):
+            sessions.apply(closed(run(number, f"s{number * 3 % 8}")), moment)
+    stored = list(once.changes())
+    seed.shuffle(stored)
+    restored.restore(stored)
+
+    at_each_second = [[event for second in range(6) for event in one.tick(IDLE + second)] for one in (often, restored)]
+    assert at_each_second == [once.tick(IDLE + 5)] * 2
+
+
+# --- Long sessions ----------------------------------------------------------------------------------------------------
 
 
 def test_a_long_session_scores_as_a_short_one_would() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import Outcome, Run
 
 Steps: TypeAlias = tuple[str, ...]
@@ -44,7 +45,7 @@ class Observation(NamedTuple):
 
 def counts_for_change(run: Run) -> bool:
     """Return whether a run is observed at all: top-level, baseline and complete."""
-    return not run.nested and not run.incomplete and run.condition == "baseline"
+    return not run.nested and not run.incomplete and run.condition == BASELINE
 
 
 def observation_of(run: Run) -> Observation:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability import config
-from otel_reliability.change.observation import MAX_STEPS, counts_for_change, in_order, joined, observation_of
 from otel_reliability.change.signals import SIGNALS
 from otel_reliability.config import ChangeSettings
+from otel_reliability.model.observation import MAX_STEPS, counts_for_change, in_order, joined, observation_of
 from otel_reliability.model.run import ModelCall, Outcome
 from otel_reliability.testing import at, call, run
 from tests.change.build import SECOND, random_units, unit
