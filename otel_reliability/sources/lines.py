@@ -1,4 +1,4 @@
-"""Pieces of bytes → lines, and documents written over several lines, each within a bound."""
+"""Pieces of bytes → lines, or one document over several lines, each within a bound."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ LONGEST: Final = 256 * 1024 * 1024
 """Bytes of one line, above which it is passed over unread. OTLP's own limit for a request is 64 MiB."""
 
 _OPENING: Final = (b"{", b"[")
-_CLOSING: Final = (b"}", b"]")
-_INSIDE: Final = (b" ", b"\t", *_CLOSING)
 
 
 class Line(NamedTuple):
-    """A line, or a document that begins on it. `text` None: it was longer than the bound. `ended`: a line end followed."""
+    """A line, or the document that begins on it. `text` None: it was longer than the bound. `ended`: a line end followed."""
 
     number: int
     text: bytes | None
@@ -39,28 +37,23 @@ def split(pieces: Iterable[bytes], longest: int = LONGEST) -> Iterator[Line]:
         yield Line(number, held.take(), ended=False)
 
 
-def documents(lines: Iterable[Line], longest: int = LONGEST) -> Iterator[Line]:
-    r"""The lines, with those of a pretty-printed document put together.
+def documents(pieces: Iterable[bytes], longest: int = LONGEST) -> Iterator[Line]:
+    r"""The lines of a file; all of it as one document where its first line ends with an opening bracket (indented JSON).
 
-    A document begins on a line that ends with an opening bracket, goes on over indented lines, and ends with a closing
-    bracket in the first column. A line that does not belong ends it: it is given out as far as it came, so that one broken
-    line costs no other.
-
-    >>> [d.text for d in documents(split([b'{\n  "a": 1\n}\n{}\n[{\n{"b": 2}\n']))]
-    [b'{\n  "a": 1\n}', b'{}', b'[{', b'{"b": 2}']
+    >>> [line.text for line in documents([b'{\n  "a": 1\n}\n'])], [line.text for line in documents([b"{}\n{}\n"])]
+    ([b'{\n  "a": 1\n}'], [b'{}', b'{}'])
     """
-    document = _Document(longest)
+    lines = split(pieces, longest)
     for line in lines:
-        if document.holds and not _inside(line):
-            yield document.take()
-        if document.holds or _opens(line):
-            document.add(line)
-        else:
+        if line.number > 1 or line.text is None or not line.text.rstrip().endswith(_OPENING):
             yield line
-        if document.holds and _closes(line):
-            yield document.take()
-    if document.holds:
-        yield document.take()._replace(ended=False)
+            continue
+        document, last = _Held(longest), line
+        document.add(line.text)
+        for last in lines:
+            document.size += 0 if last.text is not None else longest
+            document.add(b"\n" + (last.text or b""))
+        yield Line(1, document.take(), last.ended)
 
 
 class _Held:
@@ -83,34 +76,3 @@ class _Held:
         self._parts.clear()
         self.size = 0
         return text
-
-
-class _Document:
-    """The lines of one document so far."""
-
-    def __init__(self, longest: int) -> None:
-        self._held = _Held(longest)
-        self._first, self._ended = 0, True
-        self.holds = False
-
-    def add(self, line: Line) -> None:
-        self._first = self._first if self.holds else line.number
-        self._held.add((line.text or b"") + b"\n")
-        self.holds, self._ended = True, line.ended
-
-    def take(self) -> Line:
-        text = self._held.take()
-        self.holds = False
-        return Line(self._first, text.removesuffix(b"\n") if text else None, self._ended)
-
-
-def _opens(line: Line) -> bool:
-    return line.text is not None and line.text.rstrip().endswith(_OPENING)
-
-
-def _inside(line: Line) -> bool:
-    return line.text is not None and (not line.text or line.text.startswith(_INSIDE))
-
-
-def _closes(line: Line) -> bool:
-    return line.text is not None and line.text.startswith(_CLOSING)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import EVALUATION, TraceId
 from otel_reliability.sources.chunks import CHUNK, STDIN, Chunks, Progress
-from otel_reliability.sources.lines import documents, split
+from otel_reliability.sources.lines import documents
 from otel_reliability.sources.otlp_json import BYTE_ORDER_MARK, decode_json
 
 SLOTS: Final = 1 << 21
@@ -137,7 +137,7 @@ def _can_be_read_twice(file: str | os.PathLike[str]) -> bool:
 
 def _judges_responses(file: str | os.PathLike[str]) -> bool:
     """Return whether a log record in a file evaluates a response whose trace it does not name."""
-    lines = (line.text for line in documents(split(Chunks(file))))
+    lines = (line.text for line in documents(Chunks(file)))
     return any(
         _names_no_trace(text.removeprefix(BYTE_ORDER_MARK)) for text in lines if text is not None and _LOGS in text
     )

@@ -3,8 +3,8 @@
 OTLP-JSON is the JSON of protobuf with two exceptions: ids are hexadecimal, enums are integers. 64-bit numbers may be strings.
 Values of the wrong type are absent; a span is malformed only for its ids and times. Unknown keys are ignored.
 
-Files may be packed with gzip or zstd, and a document may also be written over several lines (`lines.documents`). They are
-read in bounded memory: one line at a time, and none longer than a bound.
+Files may be packed with gzip or zstd. They are read in bounded memory: one line at a time, and none longer than a bound. A file
+may also be one document over several lines (`lines.documents`), up to the same bound.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from otel_reliability.sources.batch import (
     take_log,
 )
 from otel_reliability.sources.chunks import STDIN, Chunks, Progress
-from otel_reliability.sources.lines import LONGEST, Line, documents, split
+from otel_reliability.sources.lines import LONGEST, Line, documents
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _OPENING: Final = (b"{", b"[")
@@ -82,7 +82,7 @@ def read_lines(
     chunks = Chunks(path, progress, size)
     name = "standard input" if chunks.name == STDIN else chunks.name
     last = 1
-    for line in documents(split(chunks, longest), longest):
+    for line in documents(chunks, longest):
         last = line.number
         if line.text is None or line.text.strip():
             yield last, _decode_line(name, line, longest, damaged=chunks.damage is not None)
@@ -109,7 +109,8 @@ def _decode_line(name: str, line: Line, longest: int, *, damaged: bool) -> Batch
     if not line.ended and line.text.lstrip().startswith(_OPENING):
         return Batch() if damaged else _malformed(name, line, Reason.TRUNCATED, "the file ends in the middle of a line")
     at = line._replace(number=line.number + request.line - 1)
-    return _malformed(name, at, request.reason, f"{request.detail} at column {request.column}")
+    remedy = "; write one request per line, for example with jq -c" if b"\n" in line.text else ""
+    return _malformed(name, at, request.reason, f"{request.detail} at column {request.column}{remedy}")
 
 
 def _malformed(name: str, line: Line, reason: Reason, detail: str) -> Batch:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,29 +34,20 @@ def test_long_lines_are_passed_over(text: bytes, cuts: list[int], longest: int) 
     assert [line.text for line in split(pieces(text, cuts), longest)] == expected
 
 
-@given(st.lists(st.tuples(OBJECTS, st.sampled_from([None, 1, 2, "\t"])), max_size=5))
-def test_documents_in_any_layout(told: list[tuple[dict[str, Any], int | str | None]]) -> None:
-    text = "".join(json.dumps(value, indent=indent) + "\n" for value, indent in told).encode()
+@given(OBJECTS, st.sampled_from([1, 2, "\t"]), st.lists(st.integers(0)))
+def test_indented_file_is_one_document(value: dict[str, Any], indent: int | str, cuts: list[int]) -> None:
+    text = json.dumps([value], indent=indent).encode()
 
-    assert [json.loads(line.text or b"") for line in documents(split([text]))] == [value for value, _ in told]
-
-
-def test_document_is_placed_where_it_begins() -> None:
-    text = b'{}\n{\n\n  "a": 1\n}\n[\n\t2\n]'
-
-    assert list(documents(split([text]))) == [
-        Line(1, b"{}"),
-        Line(2, b'{\n\n  "a": 1\n}'),
-        Line(6, b"[\n\t2\n]", ended=False),
-    ]
+    assert list(documents(pieces(text, cuts))) == [Line(1, text, ended=False)]
+    assert list(documents(pieces(text + b"\n", cuts))) == [Line(1, text)]
 
 
-def test_broken_document_costs_no_other_line() -> None:
-    text = b'{"resourceSpans":[\n{"a":1}\n{"b":[\n{"c":1}\n'
+@pytest.mark.parametrize("text", [b"[\n1,\n2,\n3,\n4\n]\n", b"[\n12345678901\n]\n"])
+def test_document_beyond_the_bound_is_not_held(text: bytes) -> None:
+    assert list(documents([text], longest=10)) == [Line(1, None)]
 
-    assert [line.text for line in documents(split([text]))] == [
-        b'{"resourceSpans":[',
-        b'{"a":1}',
-        b'{"b":[',
-        b'{"c":1}',
-    ]
+
+def test_only_the_first_line_opens_a_document() -> None:
+    text = b'{}\n{\n\n  "a": 1\n}\n'
+
+    assert list(documents([text])) == list(split([text]))

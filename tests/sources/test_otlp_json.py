@@ -131,21 +131,22 @@ def test_line_ends_and_marks(tmp_path: Path, mark: bytes, end: bytes) -> None:
     assert (len(spans), malformed) == (2, [])
 
 
-@pytest.mark.parametrize("indent", [None, 2, "\t"])
-def test_documents(tmp_path: Path, indent: int | str | None) -> None:
+@pytest.mark.parametrize("indent", [2, "\t"])
+@pytest.mark.parametrize("requests", [1, 2])
+def test_file_may_be_one_indented_document(tmp_path: Path, indent: int | str, requests: int) -> None:
     request = traces_json([span()])
-    texts = [json.dumps(value, indent=indent) for value in (request, [request, request], request)]
-    spans, malformed = read(file(tmp_path, "\n".join(texts).encode()))
+    text = json.dumps(request if requests == 1 else [request] * requests, indent=indent)
+    spans, malformed = read(file(tmp_path, text.encode()))
 
-    assert (len(spans), malformed) == (4, [])
+    assert (len(spans), malformed) == (requests, [])
 
 
-def test_broken_document_names_the_line(tmp_path: Path) -> None:
-    path = file(tmp_path, b'{\n  "resourceSpans": [\n    oops\n  ]\n}\n' + LINE)
+def test_broken_document_names_the_line_and_the_remedy(tmp_path: Path) -> None:
+    path = file(tmp_path, b'{\n  "resourceSpans": [\n    oops\n  ]\n}\n')
     spans, malformed = read(path)
+    detail = "not JSON: Expecting value at column 5; write one request per line, for example with jq -c"
 
-    assert len(spans) == 1
-    assert malformed == [Malformed(Reason.JSON, "not JSON: Expecting value at column 5", f"{path}:3")]
+    assert (spans, malformed) == ([], [Malformed(Reason.JSON, detail, f"{path}:3")])
 
 
 def test_cut_off_file(tmp_path: Path) -> None:
