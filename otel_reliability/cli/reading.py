@@ -57,7 +57,8 @@ def read(
     recording = Recording(choice.settings, problem=problems.report, final=final, batches=batches, split_by=split_by)
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
     hidden = choice.quiet or not sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False, disable=hidden) as progress:
 
         def begun(file: str | os.PathLike[str] | None) -> Callable[[int, int | None], None]:
             task = progress.add_task(_title(file), total=None)
