@@ -7,23 +7,8 @@ import io
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
 
-from rich.cells import cell_len
 from rich.console import Console
-
-PLAIN: Final = "otel-reliability-plain"
-_PLAIN: Final = {
-    **{step: str(height) for height, step in enumerate("▁▂▃▄▅▆▇█", 1)},
-    **dict(
-        zip("━╌─·−–→…✓●✗←×✅", ("#", ".", "-", ".", "-", "-", ">", "~", "+", "*", "x", "<", "x", "OK"), strict=True)
-    ),
-    **dict(zip("🟢🟡🟠🔴", ("++", "+-", "--", "!!"), strict=True)),
-    "⚠": "!",
-    "\ufe0f": "",
-    "❌": "NO",
-}
-"""Replacement of each sign that a terminal lacks: as wide, so that columns stay columns. Histories become digits, bars `#`."""
 
 
 def write(text: str) -> None:
@@ -34,29 +19,14 @@ def write(text: str) -> None:
     sys.stdout.write(text)
 
 
-def plainly(error: UnicodeError) -> tuple[str, int]:
-    """Return the replacement of text that an encoding lacks, and where to continue.
-
-    >>> "🟢 ▁▅█ ━━╌ −1 → 2 ⚠ ü 日".encode("ascii", PLAIN).decode()
-    '++ 158 ##. -1 > 2 ! ? ??'
-    """
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lacking = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(sign, "?" * cell_len(sign)) for sign in lacking), error.end
-
-
-codecs.register_error(PLAIN, plainly)
-
-
 def show(render: Callable[[Console], None]) -> None:
-    """Print a page for people; plain signs replace those that its encoding lacks. Without a terminal (a pipe, a file) it has no
-    colour, and lines end where their text does.
+    """Print a page for people; `?` replaces signs that the terminal's encoding lacks. Without a terminal (a pipe, a file) it has
+    no colour, and lines end where their text does.
     """
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         with suppress(OSError, ValueError):
-            reconfigure(errors=PLAIN)
+            reconfigure(errors="replace")
     console = Console(highlight=False, soft_wrap=False)
     if console.is_terminal:
         render(console)
