@@ -21,7 +21,7 @@ from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import Finding, finding_object
 from otel_reliability.report.groups import ALL_SPECS
-from otel_reliability.report.target import OF_SPANS, SERIES, GateTarget
+from otel_reliability.report.target import SERIES, GateTarget
 from otel_reliability.report.text import agent_name, clean, count, grouped, measured, percent
 from otel_reliability.report.view import AgentView, ReadingView, ReportView
 from otel_reliability.report.words import coverage, is_bounded, warnings
@@ -45,7 +45,7 @@ class TargetState(Enum):
 
 
 class TargetResult(NamedTuple):
-    """One number compared with a target. `agent` None: the number is of the whole recording, or of no agent.
+    """One number compared with a target. `agent` None: no agent has a run.
 
     `why` says what is missing, `doubt` why the runs do not decide it.
     """
@@ -76,7 +76,7 @@ class TargetResult(NamedTuple):
         shown = self.reading.note if of_tier else grouped(value)
         if shown == f"{target.wanted:.4g}" and value != target.wanted:
             shown = f"{value:.12g}"  # rounded to its bound, it would look as if it met it
-        parts = [count(self.reading.runs, "run" if self.agent is not None else "span")]
+        parts = [count(self.reading.runs, "run")]
         if self.agent is not None and target.name in {"score", "tier"}:
             parts += filter(None, [coverage(self.agent)])
         return f"{self.subject}: {target.name} is {shown}, required {bound} ({'; '.join(parts)})"
@@ -147,7 +147,7 @@ def flagged(results: Sequence[TargetResult]) -> list[str]:
 
 def warning(results: Sequence[TargetResult]) -> str:
     """Return what the fewest runs behind any result can distinguish; empty where they are many."""
-    runs = [each.reading.runs for each in results if each.state is not TargetState.MISSING and each.agent is not None]
+    runs = [each.reading.runs for each in results if each.state is not TargetState.MISSING]
     return few_runs(min(runs)) if runs else ""
 
 
@@ -155,10 +155,6 @@ def warning(results: Sequence[TargetResult]) -> str:
 
 
 def _numbers(report: ReportView, target: GateTarget) -> list[Number]:
-    if target.name in OF_SPANS:
-        received = report.spans["received"]
-        amount = float(report.spans[target.name.partition(".")[2]])
-        return [(None, None, ReadingView(amount, received))]
     agents = [agent for agent in report.agents if target.agent in {None, agent.agent}]
     if report.agents and not agents:
         remedy = nearest_agent(str(target.agent), (agent.key for agent in report.agents))
@@ -198,12 +194,12 @@ def _result(
     target: GateTarget, agent: AgentView | None, task: str | None, reading: ReadingView, min_runs: int
 ) -> TargetResult:
     found = TargetResult(target, agent, task, reading, TargetState.MISSING)
-    if reading.value is None:
+    if agent is None or reading.value is None:
         return found._replace(why=_missing(target, agent, reading))
-    if reading.runs < min_runs and target.name not in OF_SPANS:
+    if reading.runs < min_runs:
         return found._replace(why=f"{count(reading.runs, 'run')}, fewer than --min-runs {min_runs}")
     state = TargetState.HELD if target.holds(reading.value) else TargetState.FAILED
-    return found._replace(state=state, doubt="" if agent is None else doubt(target, agent, task))
+    return found._replace(state=state, doubt=doubt(target, agent, task))
 
 
 def _missing(target: GateTarget, agent: AgentView | None, reading: ReadingView) -> str:

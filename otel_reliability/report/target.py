@@ -13,7 +13,6 @@ from otel_reliability.metrics.passes.series import LARGEST_K
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.tables import TaskRow
 from otel_reliability.metrics.stability.tier import GRADES
-from otel_reliability.report.build import DISPOSITIONS
 from otel_reliability.report.groups import ALL_SPECS, nearest_names
 
 NOISE: Final = 1e-9
@@ -31,7 +30,6 @@ SERIES: Final = ("pass_at_k", "pass_hat_k")
 OF_SERIES: Final = tuple(f"{name}.{k}" for name in SERIES for k in range(1, LARGEST_K + 1))
 OF_TASKS: Final = (*(field for field in TaskRow._fields if field != "task_id"), *TARGETS)
 SECTIONS: Final = frozenset({"metrics", "evaluation", "passes"})
-OF_SPANS: Final = tuple(f"spans.{disposition}" for disposition in DISPOSITIONS)
 EXAMPLE: Final = "'score>=80', 'reliability.passhat_k>=90' or 'agents[\"support\"].path_entropy<=0.3'"
 
 _NAME: Final = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
@@ -73,7 +71,7 @@ def parse(text: str) -> GateTarget:
         raise ConfigurationError("--require", text, "a target", f"write it like {EXAMPLE}")
     agent, task, path, index, sign, wanted = found.groups()
     name = f"{_bare(path)}.{index}" if index else _bare(path)
-    known = OF_TASKS if task else (*ALL_SPECS, *OF_SERIES, *TARGETS, *OF_SPANS)
+    known = OF_TASKS if task else (*ALL_SPECS, *OF_SERIES, *TARGETS)
     if name not in known:
         raise UnknownMetric(name, nearest_names(name, known))
     return GateTarget(text.strip(), _unquoted(agent), _unquoted(task), name, sign, _bound(text, name, wanted))

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from otel_reliability.engine import Engine
-from otel_reliability.errors import ConfigurationError, ReliabilityError
+from otel_reliability.errors import ReliabilityError
 from otel_reliability.metrics.stability.tier import tier_of
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource
 from otel_reliability.report.gate import check, document
 from otel_reliability.report.json import key_object, plain, record
-from otel_reliability.report.target import OF_SPANS, parse
+from otel_reliability.report.target import parse
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import ChangeView, ReportView
 from otel_reliability.ui.agent_list import UNNAMED, runs_of, top_penalty
@@ -56,13 +56,9 @@ class Agents:
     def gate(self, name: AgentName, requirements: Sequence[str], min_runs: int = 0) -> Object:
         """Return the results of targets. `min_runs` 0: those that a score needs.
 
-        Raise `ReliabilityError` for a target that is none, or is not of an agent.
+        Raise `ReliabilityError` for a target that is none.
         """
         settings, targets = self._engine.settings, list(map(parse, requirements))
-        for target in targets:
-            if target.name in OF_SPANS:
-                allowed = "a target on an agent"
-                raise ConfigurationError("require", target.text, allowed, "see /metrics for its own numbers")
         agents = [live_view(found, settings) for found in self._found(name)]
         report = ReportView(agents=agents, spans={}, span_reasons={}, problems={}, attributes_refused={}, notes=())
         return document(check(report, targets, min_runs or settings.metrics.min_runs), [])
