@@ -22,16 +22,6 @@ from otel_reliability.dashboards import Installation
     help="The uid of Grafana's Prometheus data source. Dashboards let their readers choose another; alerts do not.",
 )
 @click.option(
-    "--datasource-name", metavar="NAME", help="Its name, as readers see it; the uid if not given.", default=None
-)
-@click.option(
-    "--path",
-    default=dashboards.PATH,
-    show_default=True,
-    metavar="PATH",
-    help="Where Grafana will find DIR/grafana/dashboards.",
-)
-@click.option(
     "--runbooks",
     default=dashboards.RUNBOOK,
     show_default=True,
@@ -45,21 +35,12 @@ from otel_reliability.dashboards import Installation
     help="Settings file; with `ui.url` in it (or OTEL_RELIABILITY_UI_URL), alerts link to the UI and to its runbook.",
 )
 @click.option("--force", is_flag=True, help="Overwrite what is there.")
-def command(
-    directory: Path,
-    datasource: str,
-    datasource_name: str | None,
-    path: str,
-    runbooks: str,
-    config: Path | None,
-    *,
-    force: bool,
-) -> None:
+def command(directory: Path, datasource: str, runbooks: str, config: Path | None, *, force: bool) -> None:
     """Write the Grafana dashboards and the alerts to a folder.
 
     \b
       grafana/dashboards/         Fleet and Agent, for Grafana 10 to 13; they can be imported by hand, too
-      grafana/provisioning/       provisioning of the dashboards, and the alerts as Grafana alerts
+      grafana/provisioning/       the alerts as Grafana alerts, and the dashboards from /etc/grafana/dashboards
       prometheus/rules/           the same alerts as Prometheus rules: use one of the two
       alerts.md                   what each alert means, and what to do
 
@@ -74,6 +55,6 @@ def command(
         from otel_reliability.service.config_file import load_config  # noqa: PLC0415  YAML comes with the service
 
         settings = load_config(config, os.environ).engine
-    installation = Installation(datasource, datasource_name or datasource, path, runbooks, settings.ui.url)
+    installation = Installation(datasource, runbooks, settings.ui.url)
     for written in dashboards.write(directory, installation, force=force):
         click.echo(written)

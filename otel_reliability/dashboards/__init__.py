@@ -21,8 +21,6 @@ FILES: Final[Mapping[str, PurePosixPath]] = {
 """What is shipped, and where it goes below a folder."""
 
 UID: Final = "prometheus"
-NAME: Final = "prometheus"
-PATH: Final = "/etc/grafana/dashboards"
 RUNBOOK: Final = "alerts.md"
 FLEET: Final = "/d/otel-reliability-fleet"
 """Where alerts on the service lead to in Grafana."""
@@ -35,11 +33,9 @@ PAGE: Final = "/agents/{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }
 
 
 class Installation(NamedTuple):
-    """The parts that differ between installations: the data source, Grafana's folder, where runbooks and the UI are."""
+    """The parts that differ between installations: the data source, where runbooks and the UI are."""
 
     uid: str = UID
-    name: str = NAME
-    path: str = PATH
     runbooks: str = RUNBOOK
     ui: str | None = None
 
@@ -53,15 +49,8 @@ def adapted(installation: Installation) -> Iterator[tuple[PurePosixPath, str]]:
 def _adapted(name: str, text: str, installation: Installation) -> str:
     if name.endswith(".json"):
         return _dashboard(text, installation)
-    text = _exchanged(
-        text, f"path: {PATH}\n", f"path: {json.dumps(installation.path)}\n", stays=installation.path == PATH
-    )
-    text = _exchanged(
-        text,
-        f"datasourceUid: {UID}\n",
-        f"datasourceUid: {json.dumps(installation.uid)}\n",
-        stays=installation.uid == UID,
-    )
+    if installation.uid != UID:
+        text = text.replace(f"datasourceUid: {UID}\n", f"datasourceUid: {json.dumps(installation.uid)}\n")
     runbooks = installation.runbooks
     if installation.ui is not None:
         url = installation.ui.rstrip("/")
@@ -70,17 +59,12 @@ def _adapted(name: str, text: str, installation: Installation) -> str:
     return text.replace(f"runbook_url: {RUNBOOK}#", f"runbook_url: {runbooks}#")
 
 
-def _exchanged(text: str, old: str, new: str, *, stays: bool) -> str:
-    """A value in YAML: quoted, for who knows what it looks like, unless it is the one that stands there."""
-    return text if stays else text.replace(old, new)
-
-
 def _dashboard(text: str, installation: Installation) -> str:
     """With this data source chosen, until a reader chooses another."""
     board: dict[str, Any] = json.loads(text)
     for variable in board["templating"]["list"]:
         if variable["type"] == "datasource":
-            variable["current"] = {"selected": True, "text": installation.name, "value": installation.uid}
+            variable["current"] = {"selected": True, "text": installation.uid, "value": installation.uid}
     return json.dumps(board, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
