@@ -7,7 +7,6 @@ aside: what was damaged, and what another version wrote.
 from __future__ import annotations
 
 import fcntl
-import logging
 import os
 import secrets
 import time
@@ -17,11 +16,7 @@ from typing import Final
 
 from otel_reliability.errors import ConfigurationError
 
-_logger = logging.getLogger("otel_reliability.service")
-
 DATABASE: Final = "state.db"
-FORMER: Final = ("journal.db", "checkpoint.db")
-"""Files of versions before the first release. This version cannot read them."""
 KEY: Final = "hash.key"
 LOCK: Final = "lock"
 SET_ASIDE: Final = ".damaged-"
@@ -47,11 +42,6 @@ class StateDirectory:
         except OSError:
             os.close(self._lock)
             raise _wrong(path, "free: another service keeps its state there", "give each its own") from None
-
-        for name in FORMER:
-            if (path / name).exists():
-                aside = self.set_aside(name)
-                _logger.error("%s of an unreleased version cannot be read. It was set aside as %s.", path / name, aside)
 
     @property
     def database(self) -> Path:
@@ -82,21 +72,23 @@ class StateDirectory:
             raise _wrong(self.path, f"a directory that can be written ({error.strerror})", "give another") from None
         return made
 
-    def set_aside(self, name: str = DATABASE) -> str:
-        """Rename a database and its companions. Returns the name that it has now."""
+    def set_aside(self) -> str:
+        """Rename the database and its companions. Returns the name that it has now."""
         base = f"{SET_ASIDE}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
         mark, number = base, 1
-        while (self.path / f"{name}{mark}").exists():
+        while (self.path / f"{DATABASE}{mark}").exists():
             number += 1
             mark = f"{base}-{number}"
         for suffix in COMPANIONS:
             with suppress(FileNotFoundError):
-                (self.path / f"{name}{suffix}").rename(self.path / f"{name}{mark}{suffix}")
-        found = sorted(one for one in self.path.glob(f"{name}{SET_ASIDE}*") if not one.name.endswith(COMPANIONS[1:]))
+                (self.path / f"{DATABASE}{suffix}").rename(self.path / f"{DATABASE}{mark}{suffix}")
+        found = sorted(
+            one for one in self.path.glob(f"{DATABASE}{SET_ASIDE}*") if not one.name.endswith(COMPANIONS[1:])
+        )
         for old in found[:-MAX_SET_ASIDE]:
             for suffix in COMPANIONS:
                 old.with_name(old.name + suffix).unlink(missing_ok=True)
-        return f"{name}{mark}"
+        return f"{DATABASE}{mark}"
 
 
 def _wrong(path: Path, allowed: str, remedy: str) -> ConfigurationError:

@@ -303,17 +303,6 @@ def test_garbage_is_set_aside_once(tmp_path: Path) -> None:
     assert kept.engine.open_runs == 1
 
 
-def test_state_of_an_unreleased_version_is_set_aside_and_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "journal.db").write_bytes(b"former")
-    kept = Kept(tmp_path)
-
-    assert [one.name for one in tmp_path.glob("journal.db*")] == [caplog.messages[0].split()[-1].rstrip(".")]
-    assert "unreleased version" in caplog.text
-    kept.die()
-
-
 def test_a_fault_while_state_is_brought_back_stops_no_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault of ours would else meet every start again: what cannot be loaded begins empty, and spans are there all the same."""
     kept = drive(tmp_path, frozenset())
