@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ReliabilityError
-from otel_reliability.metrics.stability.tier import tier_of
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource
 from otel_reliability.report.gate import check, document
@@ -15,7 +14,7 @@ from otel_reliability.report.json import key_object, plain, record
 from otel_reliability.report.target import parse
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import ChangeView, ReportView
-from otel_reliability.ui.agent_list import UNNAMED, runs_of, top_penalty
+from otel_reliability.ui.agent_list import UNNAMED, line_of
 from otel_reliability.ui.live import Histories, headed, live_view, snapshot, versions_compared
 from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
 from otel_reliability.windows.agents import AgentRegistry, AgentState
@@ -108,27 +107,22 @@ class Agents:
         monitor = self._engine.monitor
         detector = None if monitor is None else monitor.detector(state.key)
         alarm = detector.alarms[-1] if detector is not None and detector.alarms else None
-        changed = None if alarm is None else {"noticed": instant(alarm.noticed_ns), "signal": alarm.signal}
-        return {**_line(state), "changed": changed, "course": [round(point.score, 1) for point in points]}
+        line = line_of(state, points)
+        return {
+            **key_object(line.key),
+            "runs": line.runs,
+            "score": line.score,
+            "score_coverage": line.coverage,
+            "score_note": line.note,
+            "tier": None if line.tier is None else line.tier.name,
+            "flags": list(line.flags),
+            "hurts": None if line.penalty.name is None else line.penalty._asdict(),
+            "last_run": instant(line.last_ns) if line.last_ns else None,
+            "changed": None if alarm is None else {"noticed": instant(alarm.noticed_ns), "signal": alarm.signal},
+            "course": [round(point.score, 1) for point in points],
+        }
 
 
 def _change(change: ChangeView) -> Object:
     sentence = " ".join(headed(change.sentence)).strip()
     return {"state": change.state, "sentence": sentence, "changes": plain(change.marks)}
-
-
-def _line(state: AgentState) -> Object:
-    key, window = state.key, state.first_window
-    costs = {name: cost.points for name, cost in window.penalties().items()}
-    score, penalty = window.reading("score"), top_penalty(window.reading, costs)
-    return {
-        **key_object(key),
-        "runs": runs_of(window),
-        "score": score.value,
-        "score_coverage": window.reading("score_coverage").value,
-        "score_note": score.note,
-        "tier": None if score.value is None else tier_of(score.value).name,
-        "flags": list(window.reading("flag").parts),
-        "hurts": None if penalty.name is None else penalty._asdict(),
-        "last_run": None if state.last_run_ns is None else instant(state.last_run_ns),
-    }

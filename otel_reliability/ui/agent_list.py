@@ -16,7 +16,6 @@ from otel_reliability.report.findings import MIN_POINTS as SHOWN_POINTS
 from otel_reliability.report.text import agent_name, clean, count, listed, percent, place
 from otel_reliability.report.view import AgentView, ReadingView, ScorePoint
 from otel_reliability.windows.agents import AgentState
-from otel_reliability.windows.window import AgentWindow
 
 PER_PAGE: Final = 50
 MAX_SERVICES: Final = 200
@@ -79,17 +78,12 @@ Ask: TypeAlias = Callable[[str], Reading | ReadingView]
 """Return the reading of that name."""
 
 
-def runs_of(window: AgentWindow) -> int:
-    """Return the runs of a window without the perturbed ones, which pages and reports of the agent count apart."""
-    return round(window.reading("window.runs").value or 0)
-
-
 def line_of(state: AgentState, history: Sequence[ScorePoint], *, changed: bool = False) -> AgentLine:
-    """Return the line of an agent, within the engine's turn."""
+    """Return the line of an agent, within the engine's turn. Perturbed runs are not counted: pages show them apart."""
     window = state.first_window
     costs = {name: cost.points for name, cost in window.penalties().items()}
-    scored = _scored(window.reading, costs)
-    return AgentLine(state.key, runs_of(window), state.last_run_ns or 0, history, changed, **scored)
+    scored, runs = _scored(window.reading, costs), round(window.reading("window.runs").value or 0)
+    return AgentLine(state.key, runs, state.last_run_ns or 0, history, changed, **scored)
 
 
 def line_of_view(agent: AgentView) -> AgentLine:
@@ -104,9 +98,9 @@ def _scored(ask: Ask, costs: Mapping[str, float]) -> dict[str, Any]:
     return {
         "score": ask("score").value,
         "coverage": ask("score_coverage").value,
-        "note": short(ask("score").note),
+        "note": ask("score").note,
         "penalty": top_penalty(ask, costs),
-        "flags": [flag.replace("_", " ") for flag in ask("flag").parts],
+        "flags": tuple(ask("flag").parts),
     }
 
 

@@ -47,7 +47,7 @@ from otel_reliability.report.text import (
     trace_of,
 )
 from otel_reliability.report.view import AgentView, ScoreReason, SessionView
-from otel_reliability.ui.agent_list import SORTS, AgentList, address, id_of
+from otel_reliability.ui.agent_list import SORTS, AgentList, address, id_of, short
 from otel_reliability.ui.charts import HIGH, curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
 from otel_reliability.ui.live import comparison, headed
@@ -355,6 +355,7 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "score": _score,
     "seconds": seconds,
     "sentence": _sentence,
+    "short": short,
     "splits": splits,
     "task_flows": _task_flows,
     "tasks": _tasks,
