@@ -27,9 +27,6 @@ INTERRUPTED = 130
 )
 @click.option("--once", is_flag=True, help="End after the result.")
 @click.option(
-    "--seconds", type=click.FloatRange(min=0), metavar="N", help="End after N seconds, once the result is shown."
-)
-@click.option(
     "--pace",
     type=click.FloatRange(min=0.1),
     default=2.0,
@@ -38,7 +35,7 @@ INTERRUPTED = 130
     help="Seconds from one round of runs to the next, after the first rounds.",
 )
 @click.option("--endpoint", metavar="URL", help="Send the fleet's spans there by OTLP over HTTP, and start no service.")
-def command(output: Path, once: bool, seconds: float | None, pace: float, endpoint: str | None) -> None:
+def command(output: Path, once: bool, pace: float, endpoint: str | None) -> None:
     """See it work: the recorded spans of a small fleet of agents, and the service that finds the unreliable one.
 
     \b
@@ -52,7 +49,7 @@ def command(output: Path, once: bool, seconds: float | None, pace: float, endpoi
     if reconfigure is not None:
         reconfigure(encoding="utf-8")
     console = Console(highlight=False)
-    plan = DemoPlan(output, once, seconds, pace)
+    plan = DemoPlan(output, once, pace)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the first process of a container ignores it
     try:
         if endpoint is None:

@@ -41,26 +41,20 @@ Agent = Mapping[str, Any]
 
 
 class DemoPlan(NamedTuple):
-    """Options of the demo. `seconds`: after how many it ends; None: until Ctrl-C. `once`: as soon as the result is shown."""
+    """Options of the demo. `once`: it ends as soon as the result is shown, else by Ctrl-C. `pace`: seconds between rounds."""
 
     path: Path
     once: bool
-    seconds: float | None
     pace: float
-
-    def is_over(self, began: float, replay: Replay) -> bool:
-        """Return whether the demo ends now."""
-        late = self.seconds is not None and time.monotonic() - began >= self.seconds
-        return late or (self.once and replay.rounds >= replay.opening)
 
 
 def send(endpoint: str, plan: DemoPlan, console: Console) -> None:
     """Send the fleet to a service or a Collector that runs elsewhere."""
-    began, replay = time.monotonic(), Replay(Endpoint(endpoint))
+    replay = Replay(Endpoint(endpoint))
     console.print(
         f"Sending a small fleet to {endpoint}, a round every {plan.pace:g} s; Ctrl-C ends it.", soft_wrap=True
     )
-    while not plan.is_over(began, replay):
+    while not (plan.once and replay.rounds >= replay.opening):
         replay.round()
         time.sleep(0 if plan.once else plan.pace)
     time.sleep(LATE_AFTER_S)
@@ -69,7 +63,6 @@ def send(endpoint: str, plan: DemoPlan, console: Console) -> None:
 
 def play(plan: DemoPlan, console: Console) -> None:
     """Run the demo with a service of its own; only the file of spans is left."""
-    began = time.monotonic()
     with hosting() as service, plan.path.open("w", encoding="utf-8") as file:
         post = Endpoint(f"http://{service.addresses['http']}")
 
@@ -95,7 +88,7 @@ def play(plan: DemoPlan, console: Console) -> None:
         console.print(next_steps(live, plan.path, agents[0]), soft_wrap=True)  # a broken command cannot be copied
         if live is not None:
             with _shown(console, transient=False) as show, suppress(KeyboardInterrupt):
-                while not plan.is_over(began, replay):
+                while True:
                     replay.round()
                     below = f"Live: {count(_runs(agents := read(api)), 'run')} so far. Ctrl-C ends it and leaves only the file."
                     show(Group(_headline(agents[0]), table(agents), Text.assemble((below, "dim"), f"  {api}/")))
