@@ -5,12 +5,15 @@
     ├── SourceError             input that cannot be read at all
     │   ├── MalformedSpan       one span of a readable batch; its neighbours live on
     │   └── UndecodableBody     a body that no decoder can read
-    └── UnknownMetric           a name or dot path that names no metric; carries the nearest names
+    └── UnknownMetric           a name or dot path that names no metric; names the nearest
 
 Hooks in the host's process never let any of these out (`telemetry.guard`).
 """
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 
 class ReliabilityError(Exception):
@@ -51,9 +54,13 @@ class UndecodableBody(SourceError):
 
 
 class UnknownMetric(ReliabilityError):
-    """A name or dot path that names no metric."""
+    """A name or dot path that names no metric. The message has those of the known names that are most like it.
 
-    def __init__(self, name: str, nearest: tuple[str, ...] = ()) -> None:
-        self.name, self.nearest = name, nearest
-        hint = f" Did you mean {', '.join(nearest)}?" if nearest else ""
-        super().__init__(f"{name!r} names no metric.{hint}")
+    >>> print(UnknownMetric("scor", ["score", "tier"]))
+    'scor' names no metric. Did you mean score?
+    """
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = list(known)
+        near = difflib.get_close_matches(name, names, n=3) or difflib.get_close_matches(name, names, n=3, cutoff=0.0)
+        super().__init__(f"{name!r} names no metric. Did you mean {', '.join(near)}?")

@@ -6,7 +6,6 @@ the docs list it, and the laws test it, because they all walk this table.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from functools import cache
 from typing import Final, TypeAlias
@@ -75,9 +74,4 @@ def spec_of(name: str) -> MetricSpec:
     for spec in ALL_SPECS:
         if spec.name == name:
             return spec
-    raise UnknownMetric(name, nearest(name))
-
-
-def nearest(name: str) -> tuple[str, ...]:
-    """Return the names most like a wrong one."""
-    return tuple(difflib.get_close_matches(name, [spec.name for spec in ALL_SPECS], n=3))
+    raise UnknownMetric(name, [spec.name for spec in ALL_SPECS])

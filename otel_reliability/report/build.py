@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.loading import nearest
 from otel_reliability.metrics.base import one_sided
 from otel_reliability.metrics.differences import LEVEL, differences
 from otel_reliability.metrics.passes.attempts import attempts_of
@@ -145,13 +145,8 @@ def is_named(key: AgentKey, name: str) -> bool:
 
 def nearest_agent(name: str, keys: Iterable[AgentKey]) -> str:
     """Return the agents that may have been meant, as a remedy."""
-    known = sorted({key.agent for key in keys})
-    near = difflib.get_close_matches(name, known, n=3)
-    if not known:
-        return "there are no runs at all"
-    if near:
-        return f"the nearest {'are' if len(near) > 1 else 'is'} {listed(map(clean, near))}"
-    return f"there are {listed(map(clean, known), 12)}"
+    known = sorted({clean(key.agent) for key in keys})
+    return nearest(name, known) if known else "there are no runs at all"
 
 
 def _recorded(recording: Recording, key: AgentKey, since_ns: int, *, for_people: bool) -> AgentSource | None:

@@ -12,7 +12,7 @@ from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.model.reading import MetricSpec
-from otel_reliability.report.groups import ALL_SPECS, nearest_names
+from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.telemetry.names import CHANGE_EVIDENCE, CHANGES, PREFIX
 
 OF_TARGETS: Final[Mapping[str, str]] = {
@@ -68,7 +68,7 @@ def explain(name: str) -> list[tuple[str, str]]:
     if bare in OF_TARGETS:
         return list(_target(bare))
     if bare not in ALL_SPECS:
-        raise UnknownMetric(name, nearest_names(bare, (*ALL_SPECS, *TARGETS, *CHANGE_NAMES)))
+        raise UnknownMetric(bare, (*ALL_SPECS, *TARGETS, *CHANGE_NAMES))
     return list(_metric(ALL_SPECS[bare]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -32,12 +31,6 @@ SESSION_GAUGES: Final = _of(sessions.FAMILY)
 _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     row.spec.name: row.needs for row in TABLE if issubclass(row, Derived) and row.spec.family in EVALUATION_FAMILIES
 }
-
-
-def nearest_names(name: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the known names that are most like one that is not; there is always one."""
-    close = difflib.get_close_matches(name, known, n=3)
-    return tuple(close or difflib.get_close_matches(name, known, n=3, cutoff=0.0))
 
 
 def made_of(metrics: Mapping[str, ReadingView], names: Sequence[str]) -> Iterator[str]:

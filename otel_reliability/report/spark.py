@@ -1,7 +1,6 @@
 """Small charts of characters: a score over time, the spread of values, a bar.
 
-Heights and lengths carry the meaning, colour never does. Where a terminal lacks these characters, `cli.output` replaces them by
-digits and `#`.
+Heights and lengths carry the meaning, colour never does.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from otel_reliability.metrics.passes.series import LARGEST_K
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.tables import TaskRow
 from otel_reliability.metrics.stability.tier import GRADES
-from otel_reliability.report.groups import ALL_SPECS, nearest_names
+from otel_reliability.report.groups import ALL_SPECS
 
 NOISE: Final = 1e-9
 """How far a number may miss its bound by what adding floats costs."""
@@ -73,7 +73,7 @@ def parse(text: str) -> GateTarget:
     name = f"{_bare(path)}.{index}" if index else _bare(path)
     known = OF_TASKS if task else (*ALL_SPECS, *OF_SERIES, *TARGETS)
     if name not in known:
-        raise UnknownMetric(name, nearest_names(name, known))
+        raise UnknownMetric(name, known)
     return GateTarget(text.strip(), _unquoted(agent), _unquoted(task), name, sign, _bound(text, name, wanted))
 
 

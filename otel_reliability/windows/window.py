@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import UnknownMetric
-from otel_reliability.metrics import OWNERS, SPECS, TABLE, metrics_for, nearest, specs_of
+from otel_reliability.metrics import OWNERS, SPECS, TABLE, metrics_for, specs_of
 from otel_reliability.metrics.base import DEFAULTS, OUTCOME, UNDISTURBED, Derived, Metric, data_of, one_sided
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.score import PartCost, Score
@@ -351,7 +351,7 @@ def owner_of(name: str) -> int:
     """Return the index in the table of the metric that computes a name."""
     found = OWNERS.get(name)
     if found is None:
-        raise UnknownMetric(name, nearest(name))
+        raise UnknownMetric(name, OWNERS)
     return found
 
 
