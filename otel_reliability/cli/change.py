@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from otel_reliability.change.recording import Observations
-from otel_reliability.cli.options import Choice, form, of_recordings
+from otel_reliability.cli.options import Choice, baseline_option, form, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read
 from otel_reliability.reference import pinned_by
@@ -14,13 +14,7 @@ from otel_reliability.report.changes import Finding, UnitsOf
 
 
 @click.command("change")
-@click.option(
-    "--baseline",
-    "--before",
-    multiple=True,
-    metavar="OLD",
-    help="Compare with this earlier recording: does FILE differ by more than chance? Repeatable.",
-)
+@baseline_option("Compare with this earlier recording: does FILE differ by more than chance? Repeatable.")
 @form("terminal", "json")
 @of_recordings
 def command(choice: Choice, baseline: tuple[str, ...], form: str) -> None:

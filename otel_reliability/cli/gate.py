@@ -8,7 +8,7 @@ import click
 
 from otel_reliability.change.recording import Observations
 from otel_reliability.cli.change import findings_of
-from otel_reliability.cli.options import Choice, form, of_recordings
+from otel_reliability.cli.options import Choice, baseline_option, form, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read
 from otel_reliability.report import gate, json, junit
@@ -20,13 +20,7 @@ from otel_reliability.report.target import parse
 @click.command("gate")
 @click.option("--require", "requirements", multiple=True, metavar="TARGET", help="What must hold; repeatable.")
 @click.option("--no-change", is_flag=True, help="Require that no agent has changed.")
-@click.option(
-    "--baseline",
-    "--before",
-    multiple=True,
-    metavar="OLD",
-    help="With --no-change: compare with this earlier recording; repeatable.",
-)
+@baseline_option("With --no-change: compare with this earlier recording; repeatable.")
 @form("terminal", "json", "junit")
 @of_recordings
 def command(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from otel_reliability.cli.options import Choice, of_recordings
+from otel_reliability.cli.options import Choice, baseline_option, of_recordings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.mcp import Recordings, RunningService, Source, server_of
 from otel_reliability.service.addresses import parse_address
@@ -21,13 +21,7 @@ from otel_reliability.service.addresses import parse_address
     metavar="FILE",
     help="With --url: file whose first line is the service's token.",
 )
-@click.option(
-    "--baseline",
-    "--before",
-    multiple=True,
-    metavar="OLD",
-    help="An earlier recording that compare_versions compares with; repeatable.",
-)
+@baseline_option("An earlier recording that compare_versions compares with; repeatable.")
 @click.option(
     "--http", metavar="HOST:PORT", help="Listen there for streamable HTTP (path /mcp) instead of standard input."
 )

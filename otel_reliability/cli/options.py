@@ -38,6 +38,11 @@ def set_option(example: str) -> Option:
     return click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help=help_)
 
 
+def baseline_option(help_: str) -> Option:
+    """Return the option `--baseline`, handed to the command as `baseline`: the files of an earlier recording."""
+    return click.option("--baseline", "--before", multiple=True, metavar="OLD", help=help_)
+
+
 def form(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Return the option `--format`, handed to the command as `form`; the first format is the default."""
     return click.option(

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from otel_reliability.change.recording import Observations
-from otel_reliability.cli.options import Choice, form, of_recordings
+from otel_reliability.cli.options import Choice, baseline_option, form, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read
 from otel_reliability.errors import ConfigurationError
@@ -28,9 +28,7 @@ NO_SCORE: Final = 3
 
 @click.command("report")
 @form("terminal", "json", "html", "markdown", "junit", "badge", "badge-svg", "badge-json")
-@click.option(
-    "--baseline", "--before", multiple=True, metavar="OLD", help="Show what changed since this recording; repeatable."
-)
+@baseline_option("Show what changed since this recording; repeatable.")
 @click.option(
     "--by",
     type=click.Choice(FINGERPRINTS),
