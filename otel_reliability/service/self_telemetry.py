@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from otel_reliability.model.limit import Limit
 from otel_reliability.service.health import Memory, Readiness
@@ -15,10 +14,6 @@ from otel_reliability.telemetry import names
 from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.otlp import OtlpPush
-from otel_reliability.telemetry.self import Health
-
-_OF_A_HOST: Final = frozenset({names.QUEUE_LENGTH.name, names.QUEUE_CAPACITY.name})
-"""Instruments of the in-process deployment; the queue of the service is measured in bytes, as a limit."""
 
 
 class ServiceTelemetry:
@@ -36,14 +31,11 @@ class ServiceTelemetry:
     ) -> None:
         self._state, self._writer, self._intake, self._readiness = state, writer, intake, readiness
         self._persistence, self._memory, self._push = persistence, memory, push
-        self.collect_duration = 0.0
-        """Seconds that the last scrape or export took to write."""
 
     def __call__(self) -> Iterator[Point]:
         """Every point."""
-        engine, health = self._state.engine, Health(collect_duration=self.collect_duration)
-        found = engine.read(lambda _: list(self_telemetry.points(engine, self._state.recording.ledger, health)))
-        yield from (point for point in found or () if point[0] not in _OF_A_HOST)
+        engine, ledger = self._state.engine, self._state.recording.ledger
+        yield from engine.read(lambda _: list(self_telemetry.points(engine, ledger))) or ()
         yield from self._receivers()
         yield from self_telemetry.of_limits(self._limits())
         push, sink = self._push(), {"sink": "metrics"}

@@ -33,7 +33,6 @@ from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.instruments import Observed, Point, Recorded, Snapshot, snapshot
 from otel_reliability.telemetry.ledger import BUDGET, ToolLedger, fitting
 from otel_reliability.telemetry.recorder import Recorder, RunReadings, readings_of
-from otel_reliability.telemetry.self import Health
 from otel_reliability.watch import MAX_REMEMBERED, Excess
 from otel_reliability.windows.agents import AgentRegistry
 
@@ -191,9 +190,9 @@ class Live:
 
     def _snapshot(self, agents: AgentRegistry) -> Snapshot:
         lengths, capacities = zip((0, 0), *(source.queued for source in self._sources), strict=True)
-        health = Health(sum(lengths), sum(capacities), self._collect_duration)
+        own = self_telemetry.of_host(sum(lengths), sum(capacities), self._collect_duration)
         points = (point for point in agent_points(self.engine, agents) if self._fits(point))
-        return snapshot((*points, *self_telemetry.points(self.engine, self._ledger, health)))
+        return snapshot((*points, *self_telemetry.points(self.engine, self._ledger), *own))
 
     def _fits(self, point: Point) -> bool:
         """Return whether the SDK has room for a point of `info`, of which each change point of an agent adds an attribute set."""

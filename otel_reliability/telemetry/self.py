@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from otel_reliability.engine import Engine
 from otel_reliability.model.limit import Limit
@@ -13,25 +12,21 @@ from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.ledger import ToolLedger
 
 
-class Health(NamedTuple):
-    """The state of the span sources: their queues, and how long the last collection took (s)."""
-
-    queue_length: int = 0
-    queue_capacity: int = 0
-    collect_duration: float = 0.0
-
-
-def points(engine: Engine, ledger: ToolLedger, health: Health) -> Iterator[Point]:
-    """Yield all points of self-telemetry."""
+def points(engine: Engine, ledger: ToolLedger) -> Iterator[Point]:
+    """Yield the points of an engine."""
     yield from _spans(engine)
     yield from _runs(engine)
     yield from of_limits((*engine.limits(), *ledger.limits()))
-    yield names.QUEUE_LENGTH.name, health.queue_length, {}
-    yield names.QUEUE_CAPACITY.name, health.queue_capacity, {}
     yield names.EVENT_LAG.name, engine.event_lag, {}
-    yield names.COLLECT_DURATION.name, health.collect_duration, {}
     for place, number in Guard.faults.items():
         yield names.FAULTS.name, number, {"place": place}
+
+
+def of_host(queue_length: int, queue_capacity: int, collect_duration: float) -> Iterator[Point]:
+    """Yield the points that only a host has: of the queues of its span sources, and of its last collection (s)."""
+    yield names.QUEUE_LENGTH.name, queue_length, {}
+    yield names.QUEUE_CAPACITY.name, queue_capacity, {}
+    yield names.COLLECT_DURATION.name, collect_duration, {}
 
 
 def _spans(engine: Engine) -> Iterator[Point]:

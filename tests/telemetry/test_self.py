@@ -12,13 +12,12 @@ from otel_reliability.telemetry import names
 from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.ledger import ToolLedger
-from otel_reliability.telemetry.self import Health
 from otel_reliability.testing import FakeClock, agent, model, other, span, tool
 
 
-def told(engine: Engine, health: Health | None = None) -> dict[tuple[str, tuple[tuple[str, object], ...]], float]:
+def told(engine: Engine) -> dict[tuple[str, tuple[tuple[str, object], ...]], float]:
     """What the engine tells of itself: (short name, labels) → value."""
-    points = self_telemetry.points(engine, ToolLedger(Settings()), health or Health())
+    points = self_telemetry.points(engine, ToolLedger(Settings()))
     return {
         (name.removeprefix("otel_reliability."), tuple(sorted(labels.items()))): value for name, value, labels in points
     }
@@ -128,11 +127,11 @@ def test_every_limit_is_told_with_its_limit() -> None:
         assert found["limit.hits", labels] == 0
 
 
-def test_the_door_tells_its_queue_and_what_it_costs() -> None:
-    found = told(used()[0], Health(queue_length=3, queue_capacity=10, collect_duration=0.5))
+def test_host_shows_its_queues_and_what_a_collection_costs() -> None:
+    found = {name.removeprefix("otel_reliability."): value for name, value, _ in self_telemetry.of_host(3, 10, 0.5)}
 
-    assert (found["queue.length", ()], found["queue.capacity", ()], found["collect.duration", ()]) == (3, 10, 0.5)
-    assert found["event_lag", ()] == 0.0
+    assert found == {"queue.length": 3, "queue.capacity": 10, "collect.duration": 0.5}
+    assert told(used()[0])["event_lag", ()] == 0.0
 
 
 def test_refused_evidence_and_faults_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
