@@ -39,7 +39,6 @@ Bytes: TypeAlias = Annotated[
     int, Meta(ge=0, extra={"units": SIZE, "allowed": "a size", "remedy": "write it like 64KiB or 512MiB"})
 ]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
-Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 Points: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
 Weight: TypeAlias = Annotated[float, Meta(ge=0)]
 Text: TypeAlias = Annotated[

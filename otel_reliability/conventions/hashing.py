@@ -14,7 +14,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Own, itself
@@ -22,8 +22,6 @@ from otel_reliability.conventions.results import content_of, error_word
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.span import Call
 from otel_reliability.model.tools import READS_ONLY, is_shell, only_reads
-
-T = TypeVar("T")
 
 DIGEST_SIZE: Final = 8
 

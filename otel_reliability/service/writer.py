@@ -6,7 +6,6 @@ by request, and only then answers: what was acknowledged is kept. Between groups
 
 from __future__ import annotations
 
-import logging
 import queue
 import threading
 from collections.abc import Sequence
@@ -22,8 +21,6 @@ from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.state import State
 from otel_reliability.service.store import Unavailable
 from otel_reliability.telemetry.guard import Guard
-
-_logger = logging.getLogger("otel_reliability.service")
 
 TICK: Final = 0.25
 """Seconds between two checks of the deadlines."""

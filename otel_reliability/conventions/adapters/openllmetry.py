@@ -36,7 +36,6 @@ CREW_ROLE: Final = "crewai.agent.role"
 COMPLETION: Final = "gen_ai.completion."
 
 LANGCHAIN: Final = "opentelemetry.instrumentation.langchain"
-CREWAI: Final = "opentelemetry.instrumentation.crewai"
 OPENAI_AGENTS: Final = "opentelemetry.instrumentation.openai_agents"
 
 MODEL_REQUESTS: Final = frozenset({"chat", "completion", "response"})
