@@ -48,12 +48,12 @@ def documents(pieces: Iterable[bytes], longest: int = LONGEST) -> Iterator[Line]
         if line.number > 1 or line.text is None or not line.text.rstrip().endswith(_OPENING):
             yield line
             continue
-        document, last = _Held(longest), line
+        document = _Held(longest)
         document.add(line.text)
-        for last in lines:
-            document.size += 0 if last.text is not None else longest
-            document.add(b"\n" + (last.text or b""))
-        yield Line(1, document.take(), last.ended)
+        for further in lines:
+            document.size += 0 if further.text is not None else longest
+            document.add(b"\n" + (further.text or b""))
+        yield Line(1, document.take())
 
 
 class _Held:

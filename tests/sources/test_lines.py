@@ -38,7 +38,7 @@ def test_long_lines_are_passed_over(text: bytes, cuts: list[int], longest: int) 
 def test_indented_file_is_one_document(value: dict[str, Any], indent: int | str, cuts: list[int]) -> None:
     text = json.dumps([value], indent=indent).encode()
 
-    assert list(documents(pieces(text, cuts))) == [Line(1, text, ended=False)]
+    assert list(documents(pieces(text, cuts))) == [Line(1, text)]
     assert list(documents(pieces(text + b"\n", cuts))) == [Line(1, text)]
 
 
