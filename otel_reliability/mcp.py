@@ -28,11 +28,10 @@ from mcp_types import ToolAnnotations
 from otel_reliability.change.recording import Observations
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError, ReliabilityError
-from otel_reliability.loading import nearest
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import gate
-from otel_reliability.report.build import report_of
+from otel_reliability.report.build import nearest_agent, report_of
 from otel_reliability.report.changes import detected, since
 from otel_reliability.report.json import key_object, plain
 from otel_reliability.report.recording import FinalSeen, Recording
@@ -293,7 +292,7 @@ def _chosen(lines: Sequence[Object], name: str) -> list[Object]:
     """Return the lines of that name. Raises `ReliabilityError` for none, and for more than one answer holds."""
     found = [line for line in lines if _is_named(line, name)]
     if not found:
-        remedy = nearest(name, sorted({line["agent"] for line in lines})) if lines else "there are no runs at all"
+        remedy = nearest_agent(name, (line["agent"] for line in lines))
         raise ConfigurationError("agent", name, "an agent with runs here", remedy)
     if len(found) > MAX_AGENTS:
         allowed = f"the name of at most {MAX_AGENTS} agents: {len(found):,} have it"

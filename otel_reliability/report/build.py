@@ -134,7 +134,9 @@ def chosen(keys: Sequence[AgentKey], names: Iterable[str]) -> list[AgentKey]:
     wanted = list(names)
     for name in wanted:
         if not any(is_named(key, name) for key in keys):
-            raise ConfigurationError("--agent", name, "an agent with runs here", nearest_agent(name, keys))
+            raise ConfigurationError(
+                "--agent", name, "an agent with runs here", nearest_agent(name, (key.agent for key in keys))
+            )
     return [key for key in keys if not wanted or any(is_named(key, name) for name in wanted)]
 
 
@@ -143,9 +145,9 @@ def is_named(key: AgentKey, name: str) -> bool:
     return key.agent == name or fnmatchcase(key.agent, name)
 
 
-def nearest_agent(name: str, keys: Iterable[AgentKey]) -> str:
+def nearest_agent(name: str, agents: Iterable[str]) -> str:
     """Return the agents that may have been meant, as a remedy."""
-    known = sorted({clean(key.agent) for key in keys})
+    known = sorted(set(map(clean, agents)))
     return nearest(name, known) if known else "there are no runs at all"
 
 

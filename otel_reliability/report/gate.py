@@ -157,7 +157,7 @@ def warning(results: Sequence[TargetResult]) -> str:
 def _numbers(report: ReportView, target: GateTarget) -> list[Number]:
     agents = [agent for agent in report.agents if target.agent in {None, agent.agent}]
     if report.agents and not agents:
-        remedy = nearest_agent(str(target.agent), (agent.key for agent in report.agents))
+        remedy = nearest_agent(str(target.agent), (agent.agent for agent in report.agents))
         raise ConfigurationError("--require", target.agent, "an agent with runs here", remedy)
     found = [each for agent in agents for each in _of_agent(agent, target)]
     if agents and not found and target.task is not None:
