@@ -10,6 +10,7 @@ import click
 from otel_reliability import dashboards
 from otel_reliability.config import Settings
 from otel_reliability.dashboards import Installation
+from otel_reliability.service.config_file import load_config
 
 
 @click.command("dashboards")
@@ -50,11 +51,7 @@ def command(directory: Path, datasource: str, runbooks: str, config: Path | None
 
     They query the metrics of the service and of the span processor, in every deployment mode.
     """
-    settings = Settings.from_environment(os.environ)
-    if config is not None:
-        from otel_reliability.service.config_file import load_config  # noqa: PLC0415  YAML comes with the service
-
-        settings = load_config(config, os.environ).engine
+    settings = Settings.from_environment(os.environ) if config is None else load_config(config, os.environ).engine
     installation = Installation(datasource, runbooks, settings.ui.url)
     for written in dashboards.write(directory, installation, force=force):
         click.echo(written)
