@@ -9,7 +9,7 @@ import click
 from otel_reliability.cli.options import METRICS, of_service
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.config_file import Config
-from otel_reliability.service.serve import log_to_stderr
+from otel_reliability.service.service import log_to_stderr
 
 
 @click.group("kafka")

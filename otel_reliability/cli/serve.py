@@ -15,7 +15,7 @@ from otel_reliability.report.text import count
 from otel_reliability.service.addresses import parse_address
 from otel_reliability.service.checks import check_workers
 from otel_reliability.service.config_file import Config
-from otel_reliability.service.serve import log_to_stderr, serve
+from otel_reliability.service.service import log_to_stderr, serve
 from otel_reliability.service.settings import ENDPOINTS
 
 FLAGS: Final[Mapping[str, str]] = {

@@ -1,10 +1,12 @@
-"""The service: all parts joined, and the order in which they start and end."""
+"""The service: all parts joined, the order in which they start and end, and the process that runs it until a signal."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +19,7 @@ from aiohttp import web
 
 from otel_reliability.engine import Engine
 from otel_reliability.reference import pinned_by
+from otel_reliability.report.proposal import UnknownSpans
 from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.api import Agents
 from otel_reliability.service.auth import AccessTokens
@@ -25,7 +28,7 @@ from otel_reliability.service.clock import Clock
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.grpc import OtlpGrpc
-from otel_reliability.service.health import RECOVERING, Memory, Readiness
+from otel_reliability.service.health import RECOVERING, Memory, Readiness, collect_seldom
 from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake, RequestBudget
@@ -37,13 +40,13 @@ from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.web import Api, Metrics, Probes, Web
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
+from otel_reliability.sources.native_decoder import MODULE, load
 from otel_reliability.telemetry.exposition import Exposition, Registry
 from otel_reliability.telemetry.otlp import OtlpPush, is_push_configured, protocol_of, resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.ui.live import Histories
 from otel_reliability.ui.rendering import Endpoints
 from otel_reliability.ui.runs import RunStore
-from otel_reliability.ui.unknown import UnknownSpans
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -216,3 +219,44 @@ class Service:
 def _resource(instance: str | None) -> dict[str, str]:
     found = {"service.name": NAME, "service.instance.id": socket.gethostname(), **resource_attributes()}
     return found if instance is None else {**found, "service.instance.id": instance}
+
+
+# --- The process --------------------------------------------------------------------------------------------------------
+
+
+FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def log_to_stderr(level: str) -> None:
+    """Log to stderr: events of the process, never content of spans."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(FORMAT))
+    logger = logging.getLogger("otel_reliability")
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+    logger.propagate = False
+
+
+def serve(config: Config, env: Mapping[str, str]) -> None:
+    """Serve until SIGTERM or SIGINT. Raises `ConfigurationError` where it cannot begin."""
+    collect_seldom()
+    asyncio.run(_serve(Service(config, env=env)))
+
+
+async def _serve(service: Service) -> None:
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, asked.set)
+    await service.start()
+    if load(MODULE) is not None:
+        _logger.info("Requests are decoded by the native extension (%s).", MODULE)
+    scheme = "https" if service.settings.tls.certificate is not None else "http"
+    texts = {"ui": "UI: {}/", "metrics": "Metrics: {}/metrics"}
+    where = [texts[name].format(f"{scheme}://{place}") for name, place in service.addresses.items() if name in texts]
+    _logger.info("Started. %s", "; ".join(where) or "Neither the UI nor /metrics is served.")
+    await asked.wait()
+    _logger.info("Shutting down: draining the queue and exporting metrics.")
+    await service.stop()
+    _logger.info("Stopped.")

@@ -18,6 +18,7 @@ from otel_reliability.config import WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource
+from otel_reliability.report.proposal import UnknownSpans
 from otel_reliability.report.text import seconds
 from otel_reliability.report.view import AgentView
 from otel_reliability.service.health import RECOVERING, Readiness
@@ -26,7 +27,6 @@ from otel_reliability.ui.agent_list import UNNAMED, AgentLine, TableChoice, addr
 from otel_reliability.ui.live import Histories, live_view, snapshot
 from otel_reliability.ui.rendering import Endpoints
 from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
-from otel_reliability.ui.unknown import UnknownSpans
 from otel_reliability.windows.agents import AgentRegistry
 
 T = TypeVar("T")

@@ -30,6 +30,7 @@ from otel_reliability.report import groups, words
 from otel_reliability.report.compression import COMPRESSION
 from otel_reliability.report.findings import UNUSUAL, WASTE, splits
 from otel_reliability.report.history import MIN_RUNS
+from otel_reliability.report.proposal import UnknownLines
 from otel_reliability.report.sections import ordered_tasks
 from otel_reliability.report.text import (
     ABSENT,
@@ -66,7 +67,6 @@ from otel_reliability.ui.runs import (
     tokens,
     versions_of,
 )
-from otel_reliability.ui.unknown import UnknownLines
 
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
