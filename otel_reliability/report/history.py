@@ -59,9 +59,8 @@ class History:
     def of(cls, data: Sequence[Any]) -> History:
         """Return the history that `data` described."""
         found = cls()
-        found._stride, found._wait = data[:2]
-        found._ns, found._scores = array("q", data[2]), array("d", data[3])
-        found.acknowledged = data[4] if len(data) > 4 else 0
+        found._stride, found._wait, ns, scores, found.acknowledged = data
+        found._ns, found._scores = array("q", ns), array("d", scores)
         return found
 
     def is_due(self) -> bool:
