@@ -5,7 +5,7 @@
     ├── SourceError             input that cannot be read at all
     │   ├── MalformedSpan       one span of a readable batch; its neighbours live on
     │   └── UndecodableBody     a body that no decoder can read
-    └── UnknownMetric           a name or dot path that names no metric; names the nearest
+    └── UnknownMetric           a name or dot path that names no metric; the message has the nearest
 
 Hooks in the host's process never let any of these out (`telemetry.guard`).
 """
@@ -54,7 +54,7 @@ class UndecodableBody(SourceError):
 
 
 class UnknownMetric(ReliabilityError):
-    """A name or dot path that names no metric. The message has those of the known names that are most like it.
+    """A name or dot path that names no metric. The message names the known ones that are most like it.
 
     >>> print(UnknownMetric("scor", ["score", "tier"]))
     'scor' names no metric. Did you mean score?

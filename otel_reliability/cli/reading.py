@@ -57,7 +57,7 @@ def read(
     recording = Recording(choice.settings, problem=problems.report, final=final, batches=batches, split_by=split_by)
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
     hidden = choice.quiet or not sys.stderr.isatty()
-    console = Console(stderr=True)
+    console = Console(stderr=True)  # output that is written meanwhile must not be redirected to it
     with Progress(*columns, console=console, transient=True, redirect_stdout=False, disable=hidden) as progress:
 
         def begun(file: str | os.PathLike[str] | None) -> Callable[[int, int | None], None]:

@@ -51,7 +51,8 @@ def documents(pieces: Iterable[bytes], longest: int = LONGEST) -> Iterator[Line]
         document = _Held(longest)
         document.add(line.text)
         for further in lines:
-            document.size += 0 if further.text is not None else longest
+            if further.text is None:  # beyond the bound, so the document is too
+                document.size += longest
             document.add(b"\n" + (further.text or b""))
         yield Line(1, document.take())
 
