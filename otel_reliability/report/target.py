@@ -29,12 +29,11 @@ HOLDS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 SERIES: Final = ("pass_at_k", "pass_hat_k")
 OF_SERIES: Final = tuple(f"{name}.{k}" for name in SERIES for k in range(1, LARGEST_K + 1))
 OF_TASKS: Final = (*(field for field in TaskRow._fields if field != "task_id"), *TARGETS)
-SECTIONS: Final = frozenset({"metrics", "evaluation", "passes"})
 EXAMPLE: Final = "'score>=80', 'reliability.passhat_k>=90' or 'agents[\"support\"].path_entropy<=0.3'"
 
 _NAME: Final = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
 _TARGET: Final = re.compile(
-    rf"""\s*(?:agents\[{_NAME}\]\.)?(?:tasks\[{_NAME}\]\.)?([A-Za-z_][\w.]*)(?:\[(\d+)\])?\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*"""
+    rf"""\s*(?:agents\[{_NAME}\]\.)?(?:tasks\[{_NAME}\]\.)?([A-Za-z_][\w.]*)\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*"""
 )
 
 
@@ -60,8 +59,8 @@ def parse(text: str) -> GateTarget:
 
     >>> parse('agents["support"].score >= 80')[1:]
     ('support', None, 'score', '>=', 80.0)
-    >>> parse("pass_hat_k[4]>=0.5").name, parse("passes.pass_hat_k.4>=0.5").name, parse("tier>=STABLE").wanted
-    ('pass_hat_k.4', 'pass_hat_k.4', 3.0)
+    >>> parse("pass_hat_k.4>=0.5").name, parse("tier>=STABLE").wanted
+    ('pass_hat_k.4', 3.0)
     >>> parse("scor>=80")
     Traceback (most recent call last):
     otel_reliability.errors.UnknownMetric: 'scor' names no metric. Did you mean score?
@@ -69,18 +68,11 @@ def parse(text: str) -> GateTarget:
     found = _TARGET.fullmatch(text)
     if found is None:
         raise ConfigurationError("--require", text, "a target", f"write it like {EXAMPLE}")
-    agent, task, path, index, sign, wanted = found.groups()
-    name = f"{_bare(path)}.{index}" if index else _bare(path)
+    agent, task, name, sign, wanted = found.groups()
     known = OF_TASKS if task else (*ALL_SPECS, *OF_SERIES, *TARGETS)
     if name not in known:
         raise UnknownMetric(name, known)
     return GateTarget(text.strip(), _unquoted(agent), _unquoted(task), name, sign, _bound(text, name, wanted))
-
-
-def _bare(path: str) -> str:
-    """Return the name in a path of the JSON report."""
-    head, dot, rest = path.partition(".")
-    return rest if dot and head in SECTIONS else path
 
 
 def _unquoted(name: str | None) -> str | None:
