@@ -59,6 +59,20 @@ def test_a_run_is_one_object_a_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [(call["ok"], call["retry"]) for call in second["tool_calls"]] == [(False, False), (False, True)]
 
 
+def test_run_is_printed_once_no_later_line_names_its_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early, late = runs("search reply"), runs("fetch", first=2)
+    path = write_otlp(tmp_path / "spans.jsonl", [*early[:1], *late, *early[1:]], batch=1)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+
+    def paths(file: Path | str) -> list[list[str]]:
+        return [json.loads(line)["path"] for line in call(capsys, "runs", file).out.splitlines()]
+
+    assert paths(path) == [["fetch"], ["search", "reply"]]
+    assert paths("-") == [["search", "reply"], ["fetch"]]
+
+
 def test_packed_files_and_standard_input_are_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
