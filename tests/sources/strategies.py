@@ -86,7 +86,6 @@ def ids(size: int) -> st.SearchStrategy[bytes]:
 
 @st.composite
 def span_messages(draw: st.DrawFn) -> Span:
-    """A span message, sound or not."""
     times = TIMES | TIMES | st.integers(0, 2**64 - 1)
     attributes = pairs(any_values())
     return Span(
@@ -115,7 +114,6 @@ def span_messages(draw: st.DrawFn) -> Span:
 
 @st.composite
 def requests(draw: st.DrawFn) -> ExportTraceServiceRequest:
-    """A trace request of several resources and scopes."""
     return ExportTraceServiceRequest(
         resource_spans=[
             ResourceSpans(

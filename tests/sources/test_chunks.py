@@ -27,6 +27,12 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
 DATA = os.urandom(300_000) + b"the end"
 
 
+def recording(folder: Path, data: bytes) -> Path:
+    path = folder / "recording"
+    path.write_bytes(data)
+    return path
+
+
 def read(path: Path | str) -> tuple[bytes, Reason | None]:
     chunks = Chunks(path)
     data = b"".join(chunks)
@@ -36,9 +42,7 @@ def read(path: Path | str) -> tuple[bytes, Reason | None]:
 @pytest.mark.parametrize("packing", PACKINGS)
 @pytest.mark.parametrize("size", [0, 1, 3, len(DATA)])
 def test_packings(tmp_path: Path, packing: str, size: int) -> None:
-    """Each packing is told by its first bytes, whatever the file is called, and unpacked whole."""
-    path = tmp_path / "recording"
-    path.write_bytes(PACKINGS[packing](DATA[-size:] if size else b""))
+    path = recording(tmp_path, PACKINGS[packing](DATA[-size:] if size else b""))
 
     assert read(path) == (DATA[-size:] if size else b"", None)
 
@@ -50,19 +54,12 @@ def messages(*texts: bytes) -> bytes:
 
 
 def test_messages_of_the_collector(tmp_path: Path) -> None:
-    """The Collector packs message by message; they come out as lines."""
-    path = tmp_path / "recording"
-    path.write_bytes(messages(b"{}", DATA, b"", b"last"))
-
-    assert read(path) == (b"{}\n" + DATA + b"\n\nlast\n", None)
+    assert read(recording(tmp_path, messages(b"{}", DATA, b"", b"last"))) == (b"{}\n" + DATA + b"\n\nlast\n", None)
 
 
 @pytest.mark.parametrize("cut", [1, 3, 4, 5, -1])
 def test_messages_cut_off(tmp_path: Path, cut: int) -> None:
-    """Wherever in a message the file ends too early, it says so, and the messages before it are kept."""
-    path, first, second = tmp_path / "recording", messages(b"one"), messages(b"two")
-    path.write_bytes(first + second[:cut])
-    data, reason = read(path)
+    data, reason = read(recording(tmp_path, messages(b"one") + messages(b"two")[:cut]))
 
     assert data.startswith(b"one\n")
     assert data.count(b"\n") == 1
@@ -72,10 +69,8 @@ def test_messages_cut_off(tmp_path: Path, cut: int) -> None:
 @pytest.mark.parametrize("packing", ["gzip", "zstd", "two gzip members", "two zstd frames"])
 @pytest.mark.parametrize("kept", [0.3, 0.9, 0.9999])
 def test_truncated(tmp_path: Path, packing: str, kept: float) -> None:
-    """A packed file that ends too early says so, and what could be unpacked is kept."""
-    path, packed = tmp_path / "recording", PACKINGS[packing](DATA)
-    path.write_bytes(packed[: int(len(packed) * kept)])
-    data, reason = read(path)
+    packed = PACKINGS[packing](DATA)
+    data, reason = read(recording(tmp_path, packed[: int(len(packed) * kept)]))
 
     assert reason is Reason.TRUNCATED
     assert DATA.startswith(data)
@@ -84,11 +79,7 @@ def test_truncated(tmp_path: Path, packing: str, kept: float) -> None:
 
 @pytest.mark.parametrize("packing", ["gzip", "zstd"])
 def test_garbage_after_the_packed_data(tmp_path: Path, packing: str) -> None:
-    """What follows the packed data and is none is named; the data before it is kept."""
-    path = tmp_path / "recording"
-    path.write_bytes(PACKINGS[packing](DATA) + b"garbage")
-
-    assert read(path) == (DATA, Reason.COMPRESSION)
+    assert read(recording(tmp_path, PACKINGS[packing](DATA) + b"garbage")) == (DATA, Reason.COMPRESSION)
 
 
 @pytest.mark.parametrize("packing", ["gzip", "zstd"])
@@ -98,17 +89,13 @@ def test_wrong_checksum(tmp_path: Path, packing: str, data: bytes) -> None:
     pack = PACKINGS[packing] if packing == "gzip" else zstandard.ZstdCompressor(write_checksum=True).compress
     packed = bytearray(pack(data))
     packed[-1 if packing == "zstd" else -6] ^= 1
-    path = tmp_path / "recording"
-    path.write_bytes(packed)
 
-    assert read(path) == (data, Reason.COMPRESSION)
+    assert read(recording(tmp_path, bytes(packed))) == (data, Reason.COMPRESSION)
 
 
 def test_utf16_is_named(tmp_path: Path) -> None:
-    """A file that a shell of Windows wrote as UTF-16 is refused with what to do."""
-    path = tmp_path / "recording"
-    path.write_text("{}", encoding="utf-16")
-    chunks = Chunks(path)
+    """A shell of Windows writes it."""
+    chunks = Chunks(recording(tmp_path, "{}".encode("utf-16")))
 
     assert list(chunks) == []
     assert chunks.damage is not None
@@ -143,8 +130,7 @@ def test_pipe_that_comes_byte_by_byte(tmp_path: Path) -> None:
 
 
 def test_progress_is_of_the_packed_file(tmp_path: Path) -> None:
-    path = tmp_path / "recording"
-    path.write_bytes(gzip.compress(DATA * 2))
+    path = recording(tmp_path, gzip.compress(DATA * 2))
     told: list[tuple[int, int | None]] = []
     for _ in Chunks(path, lambda read, total: told.append((read, total))):
         pass
@@ -163,14 +149,11 @@ def test_absent_file(tmp_path: Path) -> None:
 
 
 def test_read_error_ends_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "recording"
-    path.write_bytes(DATA)
-
     def fail(read: int, _total: int | None) -> None:
         if read == len(DATA):
             raise OSError(5, "Input/output error")
 
-    chunks = Chunks(path, fail)
+    chunks = Chunks(recording(tmp_path, DATA), fail)
 
     assert DATA.startswith(b"".join(chunks))
     assert chunks.damage is not None
@@ -178,8 +161,7 @@ def test_read_error_ends_the_file(tmp_path: Path) -> None:
 
 
 def test_zstd_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "recording"
-    path.write_bytes(zstandard.compress(b"data"))
+    path = recording(tmp_path, zstandard.compress(b"data"))
     monkeypatch.setitem(sys.modules, "zstandard", None)
 
     with pytest.raises(SourceError, match=r"install otel-reliability\[zstd\], or unpack the file first"):

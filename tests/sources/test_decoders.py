@@ -27,9 +27,9 @@ from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.sources.otlp_protobuf import read_traces
 from otel_reliability.testing import span, traces_protobuf
 from tests.service.running import run_of
+from tests.shared import each_file
 from tests.sources import full_schema
-from tests.sources.recordings import every_recording
-from tests.sources.strategies import requests
+from tests.sources.strategies import requests, wire
 
 Found: TypeAlias = "tuple[list[AgentSpan], list[Malformed]]"
 MODULE_OF_NATIVE = load(MODULE)
@@ -118,7 +118,7 @@ def test_every_kind_of_span_is_read_as_by_the_full_schema(decoder: str, one: Raw
 
 
 @both
-@every_recording
+@pytest.mark.parametrize("recording", each_file("corpora/*/*.jsonl.gz"))
 def test_recordings_are_read_as_by_the_full_schema(decoder: str, recording: Path) -> None:
     spans = [one for batch in read_file(recording) for one in batch.spans][:300]
     for size in (1, 50):
@@ -216,9 +216,7 @@ def test_settings_mean_the_same(settings: Settings) -> None:
 @pytest.mark.parametrize("large", [bytes([18, 0]) * 700_000, bytes([10, 0]) * 700_000], ids=["spans", "scopes"])
 def test_a_body_made_to_explode_is_left_to_python(large: bytes) -> None:
     assert BY_NATIVE is not None
-    size = len(large)
-    length = bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14])
-    body = b"\x0a" + bytes([*length[:2], length[2]]) + large if large[0] == 18 else large
+    body = wire(1, large) if large[0] == 18 else large
 
     assert BY_NATIVE(body) is None
     with pytest.raises(UndecodableBody):

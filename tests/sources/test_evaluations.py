@@ -15,9 +15,9 @@ from otel_reliability.model.span import (
     Evaluation,
 )
 from otel_reliability.sources.batch import Batch, Log, Reason, take_log
-from otel_reliability.sources.otlp_json import read_file
-from tests.shared import shared
-from tests.sources.strategies import ATTRIBUTES, VALUES
+from otel_reliability.sources.otlp_json import decode_request
+from otel_reliability.sources.otlp_write import logs_json
+from tests.sources.strategies import ATTRIBUTES, SPAN_IDS, TEXT, TIMES, TRACE_IDS, VALUES
 
 TRACE, SPAN = b"t" * 16, b"s" * 8
 FACTS = {EVALUATION_NAME: "correctness", EVALUATION_SCORE: 1, EVALUATION_LABEL: "pass", EVALUATED_RESPONSE: "resp-1"}
@@ -104,11 +104,21 @@ def test_every_record_is_accounted_for(
         assert len(batch.evaluations) + len(batch.malformed) + len(batch.logs) + batch.other_logs == 1
 
 
-def test_recorded_evaluations() -> None:
-    found = [
-        e for batch in read_file(shared("corpora/captured/pydantic_ai-evals.logs.jsonl.gz")) for e in batch.evaluations
-    ]
+NAMES = TEXT.filter(bool)
+EVALUATIONS = st.builds(
+    Evaluation,
+    NAMES,
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.none() | NAMES,
+    TIMES,
+    st.none() | TRACE_IDS,
+    st.none() | SPAN_IDS,
+    st.none() | NAMES,
+)
 
-    assert len(found) == 12
-    assert {(e.name, e.label) for e in found} >= {("RefundIssued", "pass"), ("Brevity", None)}
-    assert all(e.score is not None and e.trace_id and e.span_id and e.time_ns for e in found)
+
+@given(st.lists(EVALUATIONS, max_size=4))
+def test_round_trip(evaluations: list[Evaluation]) -> None:
+    batch = decode_request(logs_json(evaluations))
+
+    assert (batch.evaluations, batch.other_logs) == (evaluations, 0)

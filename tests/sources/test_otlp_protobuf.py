@@ -8,21 +8,19 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import example, given
 from hypothesis import strategies as st
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from otel_reliability.errors import UndecodableBody
+from otel_reliability.model.span import RawSpan
 from otel_reliability.sources.batch import MAX_DEPTH, Reason
 from otel_reliability.sources.otlp_protobuf import decode_logs, decoded
 from otel_reliability.sources.otlp_protobuf import plain as plain_value
-from otel_reliability.sources.otlp_write import pairs
-from otel_reliability.testing import at, span, span_id, trace_id, traces_protobuf
+from otel_reliability.testing import span, traces_protobuf
 from tests.sources import full_schema
 from tests.sources.python_decoder import decode_traces
-from tests.sources.strategies import plain, requests, wire
+from tests.sources.strategies import plain, raw_spans, requests, wire
 
 
 def request_with(*extra: bytes) -> bytes:
@@ -30,6 +28,13 @@ def request_with(*extra: bytes) -> bytes:
     whole = ExportTraceServiceRequest.FromString(traces_protobuf([span(attributes={"a": 1})]))
     inner = whole.resource_spans[0].scope_spans[0].spans[0].SerializeToString() + b"".join(extra)
     return wire(1, wire(2, wire(2, inner)))
+
+
+@given(st.lists(raw_spans(), max_size=4))
+def test_round_trip(spans: list[RawSpan]) -> None:
+    batch = full_schema.decode(traces_protobuf(spans))
+
+    assert (plain(batch.spans), batch.malformed) == (plain(spans), [])
 
 
 @given(requests())
@@ -140,62 +145,17 @@ def test_decoders_agree_on_odd_spans(fields: dict[str, Any], reason: Reason | No
     assert [problem.reason for problem in fast.malformed] == ([reason] if reason else [])
 
 
-class TestLazyAttributes:
-    """The mapping that decodes what it is asked for."""
+def test_attributes_read_like_a_mapping_and_show_no_content() -> None:
+    facts = {"text": "t", "list": ("a",), "number": 7, "long": "x" * 100}
+    attributes = decode_traces(traces_protobuf([span(attributes=facts)])).spans[0].attributes
 
-    attributes = (
-        decode_traces(traces_protobuf([span(attributes={"text": "t", "list": ["a"], "number": 7, "long": "x" * 100})]))
-        .spans[0]
-        .attributes
-    )
-
-    def test_reads_like_a_mapping(self) -> None:
-        assert self.attributes["number"] == 7
-        assert self.attributes.get("number") == 7
-        assert self.attributes.get("none") is None
-        assert self.attributes.get("none", "default") == "default"
-        assert "text" in self.attributes
-        assert "none" not in self.attributes
-        assert len(self.attributes) == 4
-        assert dict(self.attributes) == {"text": "t", "list": ("a",), "number": 7, "long": "x" * 100}
-
-        with pytest.raises(KeyError, match="none"):
-            self.attributes["none"]
-
-    def test_shows_no_content(self) -> None:
-        assert repr(self.attributes) == "LazyAttributes(['list', 'long', 'number', 'text'])"
-
-
-def logs(*records: LogRecord) -> bytes:
-    return ExportLogsServiceRequest(
-        resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=records)])]
-    ).SerializeToString()
-
-
-def judgement(**fields: Any) -> LogRecord:
-    """The record of an evaluation, as the GenAI conventions have it."""
-    facts = {"gen_ai.evaluation.name": "correctness", "gen_ai.evaluation.score.value": 0.5}
-    usual: dict[str, Any] = {
-        "event_name": "gen_ai.evaluation.result",
-        "time_unix_nano": at(1),
-        "trace_id": trace_id(1),
-        "span_id": span_id(2),
-        "attributes": pairs(facts),
-    }
-    return LogRecord(**{**usual, **fields})
-
-
-def test_observed_time_where_there_is_no_other() -> None:
-    """Senders that set no time of the event still say when it was seen."""
-    batch = decode_logs(logs(judgement(time_unix_nano=0, observed_time_unix_nano=at(9))))
-
-    assert batch.evaluations[0].time_ns == at(9)
-
-
-def test_other_logs_are_counted() -> None:
-    batch = decode_logs(logs(LogRecord(event_name="user.message"), judgement(), LogRecord()))
-
-    assert (batch.other_logs, len(batch.evaluations)) == (2, 1)
+    assert attributes["number"] == attributes.get("number") == 7
+    assert (attributes.get("none"), attributes.get("none", "default")) == (None, "default")
+    assert ("text" in attributes, "none" in attributes, len(attributes)) == (True, False, 4)
+    assert dict(attributes) == facts
+    assert repr(attributes) == "LazyAttributes(['list', 'long', 'number', 'text'])"
+    with pytest.raises(KeyError, match="none"):
+        attributes["none"]
 
 
 def test_undecodable_logs() -> None:
@@ -212,7 +172,6 @@ def by_protobuf(raw: bytes) -> Any:
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two values are the same in type and value, NaN too."""
     if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
         return math.isnan(other)
     return type(one) is type(other) and one == other
