@@ -30,7 +30,6 @@ def changed_of(tmp_path: Path) -> Path:
 
 @pytest.fixture(name="same")
 def same_of(tmp_path: Path) -> Path:
-    """A recording of the agent as it was."""
     return write_otlp(tmp_path / "same.jsonl", runs(100))
 
 

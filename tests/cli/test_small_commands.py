@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from otel_reliability.dashboards import FILES
 from otel_reliability.report.explanation import CHANGE_NAMES, OF_TARGETS
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.testing import write_otlp
@@ -117,3 +118,23 @@ def test_without_a_score_there_is_no_badge(path: Path, tmp_path: Path, capsys: p
     assert "no score, so no badge: 1 of the 2 runs that a score needs." in lone.err
     assert nobody.code == 3
     assert "there are no agent runs" in nobody.err
+
+
+def test_dashboards_are_written_and_nothing_is_overwritten_unasked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [tmp_path / path for path in FILES.values()]
+    theirs = tmp_path / FILES["rules.yaml"]
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("theirs")
+    refused = call(capsys, "dashboards", tmp_path)
+
+    assert (refused.code, refused.out) == (2, "")
+    assert "--force" in refused.err
+    assert [path for path in paths if path.exists()] == [theirs]
+    assert theirs.read_text() == "theirs"
+
+    forced = call(capsys, "dashboards", tmp_path, "--force", "--datasource", "mimir")
+    assert (forced.code, forced.out.split()) == (0, [str(path) for path in paths])
+    assert all(path.is_file() for path in paths)
+    assert 'datasourceUid: "mimir"' in (tmp_path / FILES["alerting.yaml"]).read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from otel_reliability.model.span import RawEvent, RawSpan
+from otel_reliability.model.span import RawSpan
 
 EXACT: Final = frozenset(
     {
@@ -40,11 +40,7 @@ def is_content(key: str) -> bool:
 def without_content(span: RawSpan) -> RawSpan:
     """The span as it would be with content off. Of its events only the names remain."""
     attributes = {key: value for key, value in span.attributes.items() if not is_content(key)}
-    return span._replace(attributes=attributes, events=tuple(map(_bare, span.events)))
-
-
-def _bare(event: RawEvent) -> RawEvent:
-    return event._replace(attributes={})
+    return span._replace(attributes=attributes, events=tuple(event._replace(attributes={}) for event in span.events))
 
 
 def quotes_a_prompt(attributes: Mapping[str, Any]) -> list[str]:

@@ -26,6 +26,9 @@ _CLASS_ONLY: Final = "the agent's name is in texts only; the run is named after 
 _MESSAGES_ONLY: Final = "calls are in messages only, which do not say how they ended"
 _ROOT_NEVER_EXPORTED: Final = "the root of a run that dies is never exported, and only it has the name"
 _RUNS_ON: Final = "totals run on over the turns of one agent object, so those of later turns are absent"
+_NAMED_BY_ITS_TOOL: Final = "a sub-agent has the name of the tool that calls it; its own is in that tool's arguments"
+_PLAIN_CHAIN: Final = "below a tool, the module that takes the steps is a plain chain"
+_TOOLS_OF_PARALLEL_AGENT: Final = "the tools of a ParallelAgent hang under it, not under their agents"
 _SUB_AGENT_A_TASK: Final = "a sub-agent is a transparent task: its steps have the name of the agent above"
 
 NOT_HELD: Final[dict[tuple[str, str], str]] = {
@@ -65,32 +68,16 @@ NOT_HELD: Final[dict[tuple[str, str], str]] = {
 """Fields of which a capture holds nothing, beside what its truth file names itself."""
 
 EXCEPTIONS: Final[dict[tuple[str, str, str], str]] = {
-    (
-        "claude_agent_sdk-openinference",
-        "handoff-06",
-        "agents of steps",
-    ): "a sub-agent has the name of the tool that calls it; its own is in that tool's arguments",
+    ("claude_agent_sdk-openinference", "handoff-06", "agents of steps"): _NAMED_BY_ITS_TOOL,
     ("claude_agent_sdk-openinference", "handoff-06", "tokens"): "the tokens of a sub-agent's turns are in no span",
-    (
-        "dspy-openinference",
-        "handoff-11",
-        "agents of steps",
-    ): "below a tool, the module that takes the steps is a plain chain",
-    (
-        "google_adk15-native",
-        "workflow-13",
-        "agents of steps",
-    ): "the tools of a ParallelAgent hang under it, not under their agents",
+    ("dspy-openinference", "handoff-11", "agents of steps"): _PLAIN_CHAIN,
+    ("google_adk15-native", "workflow-13", "agents of steps"): _TOOLS_OF_PARALLEL_AGENT,
     ("haystack218-native", "handoff-12", "agents of steps"): "an agent called from a tool has no name",
     ("langgraph-openllmetry_nocontent", "graph-14", "agents of steps"): _SUB_AGENT_A_TASK,
     ("langgraph-openllmetry_nocontent", "handoff-13", "agents of steps"): _SUB_AGENT_A_TASK,
     ("langgraph04-openllmetry", "graph-13", "agents of steps"): _SUB_AGENT_A_TASK,
     ("langgraph04-openllmetry", "handoff-12", "agents of steps"): _SUB_AGENT_A_TASK,
-    (
-        "mastra-otel_exporter",
-        "llm_error-14",
-        "agent",
-    ): "the root of a run that dies is never exported, and only it has the name",
+    ("mastra-otel_exporter", "llm_error-14", "agent"): _ROOT_NEVER_EXPORTED,
     ("mastra-otel_exporter", "llm_error-14", "agents of steps"): _ROOT_NEVER_EXPORTED,
     ("ms_agent_framework-native", "workflow-13", "agent"): "a workflow has no name; its first agent names the run",
     ("smolagents117-openinference", "llm_error-14", "tokens"): "a run that dies has no totals",

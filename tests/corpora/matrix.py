@@ -99,15 +99,12 @@ class Notes:
         self._numbers: dict[str, int] = {}
 
     def number(self, words: str) -> int:
-        """The number of a note."""
         return self._numbers.setdefault(words, len(self._numbers) + 1)
 
     def mark(self, *words: str) -> str:
-        """The numbers of notes, as they stand in a cell."""
         return f" [{', '.join(str(number) for number in sorted({self.number(one) for one in words}))}]"
 
     def lines(self) -> Iterator[str]:
-        """All notes."""
         return (f"{number}. {words[0].upper()}{words[1:]}.\n" for words, number in self._numbers.items())
 
 

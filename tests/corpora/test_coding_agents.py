@@ -133,7 +133,6 @@ def matched(capture: str, signal: str) -> tuple[list[tuple[dict[str, Any], Run |
 
 
 def wrong(true: dict[str, Any], run: Run | None) -> Iterator[str]:
-    """The fields in which a run is not as the truth has it."""
     if run is None:
         yield "found"
         return
@@ -159,7 +158,6 @@ def bare(name: str) -> str:
 
 
 def known(capture: str, signal: str, true: dict[str, Any]) -> set[str]:
-    """The fields of a run that are known to differ."""
     return {
         field
         for row in KNOWN

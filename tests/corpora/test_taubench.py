@@ -34,13 +34,7 @@ def truth(name: str) -> dict[str, Any]:
     return told["datasets"][name]
 
 
-def chains(found: Rebuilt) -> dict[int | None, int]:
-    """How many runs have a longest retry chain of each length."""
-    return dict(Counter(run.longest_retry_chain for run in found.runs))
-
-
 def exploding(found: Rebuilt) -> list[Run]:
-    """The runs that retry one call too often."""
     return [run for run in found.runs if (run.longest_retry_chain or 0) >= EXPLODES]
 
 
@@ -81,17 +75,6 @@ def test_every_path_is_the_sequence_of_its_trial(name: str) -> None:
         assert [path for _, path in sorted(found[task].items(), key=lambda item: item[0] or 0)] == true["sequences"]
 
 
-def test_gpt_4o_in_numbers() -> None:
-    """200 runs, 1164 calls, 73 failed, 17 retries; one run explodes."""
-    found = runs(GPT_4O)
-    calls = [call for run in found.runs for call in run.tool_calls or ()]
-
-    assert (len(found.runs), len(calls), sum(not call.ok for call in calls)) == (200, 1164, 73)
-    assert chains(found) == {0: 189, 1: 7, 2: 3, 3: 1}
-    assert sum(call.retry for call in calls) == 17
-    assert len(exploding(found)) == 1
-
-
 def test_streaks_without_an_error_explode_nowhere() -> None:
     """28 runs call one tool five times or more in a row without an error: no retry, and none explodes."""
     streaks = [
@@ -100,15 +83,6 @@ def test_streaks_without_an_error_explode_nowhere() -> None:
 
     assert len(streaks) == 28
     assert {run.longest_retry_chain for run in streaks} == {0}
-
-
-def test_grok_3_under_injected_faults_in_numbers() -> None:
-    """115 runs of 932 calls with 503s sown in: 115 retries."""
-    found = runs(GROK_3)
-
-    assert (len(found.runs), sum(len(run.tool_calls or ()) for run in found.runs)) == (115, 932)
-    assert chains(found) == {0: 47, 1: 53, 2: 13, 3: 2}
-    assert sum(run.retries or 0 for run in found.runs) == 115
 
 
 @pytest.mark.parametrize(("name", "number"), [(GPT_4O, 8), (GROK_3, 6)])

@@ -7,7 +7,6 @@ import pytest
 
 from dashboards.generate import MADE, places
 from otel_reliability.dashboards import FILES, Installation, adapted, write
-from otel_reliability.errors import ConfigurationError
 from tests.dashboards.asking import ROOT, SHIPPED, rules_in
 
 ELSEWHERE = Installation("P1809", "https://wiki.example/alerts.md")
@@ -47,18 +46,6 @@ def test_a_name_that_means_something_in_yaml_stays_a_name(uid: str) -> None:
     first, *_ = rules_in(dict(adapted(Installation(uid)))[FILES["alerting.yaml"]])
     assert first["data"][0]["datasourceUid"] == uid
     assert json.loads(told["fleet.json"])
-
-
-def test_what_stands_is_not_overwritten(tmp_path: Path) -> None:
-    theirs = tmp_path / FILES["rules.yaml"]
-    theirs.parent.mkdir(parents=True)
-    theirs.write_text("theirs")
-
-    with pytest.raises(ConfigurationError, match="--force"):
-        write(tmp_path, Installation())
-
-    assert theirs.read_text() == "theirs"
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [theirs]
 
 
 @pytest.mark.parametrize("name", sorted(MADE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +29,19 @@ def provisioned() -> list[dict[str, Any]]:
 
 
 def unit_test(alert: str, case: Case) -> dict[str, Any]:
+    labels = "".join(f',{label}="{value}"' for label, value in case.labels.items())
     return {
         "interval": "1m",
         "name": f"{alert}: {case.why}",
         "input_series": [{"series": name, "values": values} for name, values in case.series.items()],
         "promql_expr_test": [
             {
-                "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"{_matchers(case.labels)}}})',
+                "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"{labels}}})',
                 "eval_time": f"{case.minute}m",
                 "exp_samples": [{"labels": "{}", "value": 1}] if case.fires else [],
             }
         ],
     }
-
-
-def _matchers(labels: Mapping[str, str]) -> str:
-    return "".join(f',{label}="{value}"' for label, value in labels.items())
 
 
 def tried(promtool: Promtool, folder: Path, alert: str, cases: Sequence[Case]) -> str:

@@ -46,18 +46,19 @@ def test_random_agent(framework: str, runs: int, tmp_path: Path, capsys: pytest.
     """At most 66 points, never STABLE, and flagged in the report and in the gate."""
     spans = recorded(framework, "random", runs, tmp_path)
     agent, page = reported(capsys, spans)
-    gate = call(capsys, "gate", spans, "--require", "step_predictability>=0.3")
+    gate = call(capsys, "gate", spans, "--require", "step_predictability>=0.3", "--require", "flag<=0")
 
     assert agent["runs"] == runs
     assert agent["score"] <= 66
     assert agent["tier"] != "STABLE"
     assert agent["metrics"]["step_predictability"]["value"] <= 0.1
-    assert "random_steps" in agent["flags"]
+    assert agent["flags"] == ["random_steps"]
     assert "chooses its tools as if at random" in page
     assert "from 60 of 100 points assessed" in page
     assert gate.code == 1
     assert "worker: step_predictability is " in gate.out
     assert "required >= 0.3" in gate.out
+    assert "2 failed" in gate.out
     assert "as if at random" in gate.out
 
 

@@ -90,7 +90,6 @@ def test_an_example_shows_what_it_promises(name: str, tmp_path: Path) -> None:
 
 
 def perform(name: str, folder: Path) -> Performance:
-    """Run an example to its end, in a folder of its own."""
     try:
         python = python_for(name)
     except NotInstallable as reason:

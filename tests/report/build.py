@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from otel_reliability.config import MetricSettings, Settings
-from otel_reliability.model.span import STATUS_ERROR, STATUS_UNSET, RawSpan
+from otel_reliability.model.span import KIND_CLIENT, STATUS_ERROR, STATUS_UNSET, RawSpan
 from otel_reliability.report import terminal
 from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import REPORT_SETTINGS, Recording
@@ -62,13 +62,20 @@ def _tool(number: int, at: int, name: str, start: float, failed: bool) -> RawSpa
     )
 
 
+def chat(run: int, tokens: int | None = None, *, after: float = 0.0, seconds: float = 0.1, **facts: Any) -> RawSpan:
+    """A model call of a run, so long after it began; `tokens` are those of its input; `__` in other names stands for a dot."""
+    given: dict[str, Any] = {} if tokens is None else {"gen_ai.usage.input_tokens": tokens}
+    given |= {"gen_ai.operation.name": "chat", **{name.replace("__", "."): value for name, value in facts.items()}}
+    start, number = 100.0 * run + after, 90 + round(10 * after)
+    return span(number, 1, trace=run, kind=KIND_CLIENT, start=start, end=start + seconds, attributes=given)
+
+
 def runs(*paths: str, first: int = 1, **facts: Any) -> list[RawSpan]:
     """A run for each path, numbered from `first`."""
     return [each for number, path in enumerate(paths, first) for each in run_spans(number, path, **facts)]
 
 
 def attempts(task: str, *outcomes: bool, first: int = 1, path: str = "search", agent: str = "support") -> list[RawSpan]:
-    """Attempts at a task with these outcomes."""
     tried = (run_spans(at, path, agent=agent, task=task, success=outcome) for at, outcome in enumerate(outcomes, first))
     return [each for spans in tried for each in spans]
 
@@ -104,7 +111,6 @@ def printed(found: ReportView, width: int = 80, detailed: int = terminal.MAX_DET
 
 
 def with_min_runs(number: int) -> Settings:
-    """Report settings that want so many runs for a score."""
     return replace(REPORT_SETTINGS, metrics=MetricSettings(min_runs=number))
 
 

@@ -19,18 +19,16 @@ def changes(baseline: Baseline) -> dict[str, Compared]:
     return dict(agent.metrics)
 
 
-def test_each_number_changes_for_better_or_worse_by_its_own_direction(tmp_path: Path) -> None:
+def test_each_number_changes_for_better_or_worse_and_is_weighed_against_chance(tmp_path: Path) -> None:
     found = changes(compared(tmp_path, STEADY, WILD))
 
     assert found["path_entropy"].verdict == "worse"
     assert found["path_similarity"].verdict == "worse"
     assert found["window.runs"].verdict == "same"
-    assert changes(compared(tmp_path, WILD, STEADY))["score"].verdict == "better"
     assert (found["path_entropy"].before.runs, found["path_entropy"].after.runs) == (12, 12)
+    assert changes(compared(tmp_path, WILD, STEADY))["score"].verdict == "better"
 
-
-def test_a_change_is_weighed_against_chance(tmp_path: Path) -> None:
-    assert changes(compared(tmp_path, STEADY, WILD))["path_entropy"].more_than_chance is True
+    assert found["path_entropy"].more_than_chance is True
     assert all(change.more_than_chance is not True for change in changes(compared(tmp_path, WILD, WILD)).values())
 
 

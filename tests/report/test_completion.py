@@ -26,11 +26,9 @@ from otel_reliability.report.json import line
 from otel_reliability.report.recording import REPORT_SETTINGS, Recording
 from otel_reliability.testing import at, span, write_otlp
 from tests.laws.telemetry import cases
-from tests.report.build import runs
-from tests.shared import SHARED
+from tests.report.build import chat, runs
+from tests.shared import each_file
 
-CAPTURES = sorted(SHARED.glob("corpora/captured/*.jsonl.gz")) + sorted(SHARED.glob("corpora/otel_real/*.jsonl.gz"))
-NONE_HERE = pytest.param(Path(), marks=pytest.mark.skip(reason="../shared/corpora is not here"))
 SETTINGS = replace(REPORT_SETTINGS, hash_key="00" * 16)
 KEYED = replace(SETTINGS, assembly=replace(SETTINGS.assembly, run_key="job"))
 
@@ -98,7 +96,7 @@ def _apart(path: Path) -> Iterator[bytes]:
                         yield json.dumps({signal: [one]}).encode() + b"\n"
 
 
-@pytest.mark.parametrize("capture", CAPTURES or [NONE_HERE], ids=lambda path: path.name.partition(".jsonl")[0])
+@pytest.mark.parametrize("capture", each_file("corpora/captured/*.jsonl.gz", "corpora/otel_real/*.jsonl.gz"))
 def test_captures_tell_the_same(tmp_path: Path, capture: Path) -> None:
     logs = capture.with_name(capture.name.replace(".jsonl", ".logs.jsonl"))
     files = [capture, logs] if logs.exists() else [capture]
@@ -177,8 +175,7 @@ def test_a_link_to_a_trace_that_was_whole_finds_it(tmp_path: Path) -> None:
 
 def test_a_judgement_of_a_response_finds_its_run(tmp_path: Path) -> None:
     """One that names no trace may belong to any: then no run is closed before the end."""
-    answered = {"gen_ai.operation.name": "chat", "gen_ai.response.id": "resp-1"}
-    spans = [*runs("search", "reply"), span(90, 1, trace=1, attributes=answered)]
+    spans = [*runs("search", "reply"), chat(1, gen_ai__response__id="resp-1")]
     for judged in (Evaluation("success", 0.0, None, at(0), None, None, "resp-1"), Evaluation("ok", 1.0, None, 1)):
         path = write_otlp(tmp_path / "spans.jsonl", spans, [judged], batch=1)
 

@@ -5,23 +5,16 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from otel_reliability.change.detector import BLIND
-from otel_reliability.model.span import KIND_CLIENT, RawSpan
-from otel_reliability.testing import span, write_otlp
+from otel_reliability.testing import write_otlp
 from tests.cli.command_line import call
-from tests.report.build import agent_of, attempts, printed, report, runs
+from tests.report.build import agent_of, attempts, chat, printed, report, runs
 
-
-def model_calls(*traces: int, tokens: int = 900, model: str = "house-1") -> list[RawSpan]:
-    """A model call with tokens in each of these runs."""
-    facts = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model, "gen_ai.usage.input_tokens": tokens}
-    return [
-        span(90, 1, trace=number, kind=KIND_CLIENT, start=100.0 * number, end=100.0 * number + 0.1, attributes=facts)
-        for number in traces
-    ]
+HOUSE: Any = {"gen_ai__request__model": "house-1"}
 
 
 def test_no_page_calls_an_agent_predictable_above_its_change(
@@ -38,14 +31,16 @@ def test_no_page_calls_an_agent_predictable_above_its_change(
 
 def test_prices_are_advised_only_where_they_are_not_installed(tmp_path: Path) -> None:
     [gap] = [
-        gap for gap in agent_of(tmp_path, [*runs("a"), *model_calls(1)]).missing if gap.missing == "context limits"
+        gap
+        for gap in agent_of(tmp_path, [*runs("a"), chat(1, 900, **HOUSE)]).missing
+        if gap.missing == "context limits"
     ]
 
     assert ("otel-reliability[prices]" in gap.remedy) == (find_spec("genai_prices") is None)
 
 
 def test_only_the_limit_is_called_unknown_where_tokens_are_known(tmp_path: Path) -> None:
-    agent = agent_of(tmp_path, [*runs("a", "a"), *model_calls(1, 2)])
+    agent = agent_of(tmp_path, [*runs("a", "a"), chat(1, 900, **HOUSE), chat(2, 900, **HOUSE)])
 
     assert "tokens" not in [gap.missing for gap in agent.missing]
     assert agent.metrics["token_budget_pressure"].note == "no context limit is known for house-1"
@@ -76,10 +71,7 @@ def test_an_interval_that_bounds_nothing_is_not_shown_as_one(tmp_path: Path) -> 
 
 
 def test_full_coverage_is_not_mentioned(tmp_path: Path) -> None:
-    calls = [
-        each._replace(attributes={**each.attributes, "reliability.context_limit": 9_000}) for each in model_calls(1, 2)
-    ]
-    full = [*attempts("t", True, True), *calls]
+    full = [*attempts("t", True, True), *(chat(run, 900, reliability__context_limit=9_000) for run in (1, 2))]
     assert agent_of(tmp_path, full).score_coverage == 100
     assert "assessed" not in printed(report(tmp_path, full))
 

@@ -13,12 +13,10 @@ from otel_reliability.model.span import RawSpan
 from otel_reliability.report.missing import REQUIRED_DATA, RequiredData
 from otel_reliability.report.recording import REPORT_SETTINGS, for_report
 from otel_reliability.report.view import Gap
-from otel_reliability.testing import span
-from tests.report.build import agent_of, report, runs
+from tests.report.build import agent_of, chat, report, runs
 
 
 def sampled(number: int, state: str) -> list[RawSpan]:
-    """A run whose root was sampled at the rate that its trace state tells."""
     root, *rest = runs("a", first=number)
     return [root._replace(trace_state=state), *rest]
 
@@ -108,19 +106,16 @@ def test_long_lists_are_cut_and_counted(tmp_path: Path) -> None:
 
 
 def test_retries_are_told_with_what_they_cost(tmp_path: Path) -> None:
-    call = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 1200, "gen_ai.usage.output_tokens": 34}
-    asking = span(9, 1, start=100.0, end=100.6, attributes=call)
+    asking = chat(1, 1200, seconds=0.6, gen_ai__usage__output_tokens=34)
     [detail] = reasons(tmp_path, [*runs("f f f f", "a", failed="f"), asking])["Retry explosion"][1]
 
     assert detail == "00000000000000000000000000000001  f retried 3×, 1.5 s, 1,234 tokens"
 
 
 def test_wasted_tokens_and_money_are_totalled(tmp_path: Path) -> None:
-    call = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 600, "gen_ai.usage.output_tokens": 400}
-    asking = [span(90 + at, 1, start=100.0 + at, end=100.1 + at, attributes=call) for at in range(3)]
     spans = [
         *runs("f f", failed="f", notes={"reliability.run.cost": 0.3}),
-        *asking,
+        *(chat(1, 600, after=at, gen_ai__usage__output_tokens=400) for at in range(3)),
         *runs("a a", first=2),
         *runs("b", first=3),
     ]
@@ -165,9 +160,8 @@ def gaps(tmp_path: Path, spans: list[RawSpan]) -> dict[str, Gap]:
 
 def test_what_is_missing_is_counted_among_those_that_could_have_it(tmp_path: Path) -> None:
     """A context limit is wanted of runs with tokens only, a second attempt of runs with a task."""
-    call = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 5}
     spans = [*runs("a"), *runs("a", "a", first=2, task="t"), *runs("a", first=4, task="u")]
-    found = gaps(tmp_path, [*spans, span(9, 1, start=100.0, end=100.1, attributes=call)])
+    found = gaps(tmp_path, [*spans, chat(1, 5)])
 
     assert (found["task ids"].runs, found["task ids"].of) == (1, 4)
     assert (found["second attempts at a task"].runs, found["second attempts at a task"].of) == (1, 3)
@@ -185,8 +179,7 @@ def test_evidence_that_is_there_is_no_gap(tmp_path: Path) -> None:
 
 
 def test_tools_that_cannot_be_seen_are_a_gap(tmp_path: Path) -> None:
-    call = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": ["tool_calls"]}
-    found = gaps(tmp_path, [*runs(""), span(9, 1, start=100.0, end=100.1, attributes=call)])
+    found = gaps(tmp_path, [*runs(""), chat(1, gen_ai__response__finish_reasons=["tool_calls"])])
 
     assert (found["tool calls"].runs, found["tool calls"].of) == (1, 1)
     assert "arguments of tool calls" not in found

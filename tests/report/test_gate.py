@@ -64,27 +64,20 @@ def test_a_target_of_a_task_must_hold_for_every_task(tmp_path: Path) -> None:
     assert gate.exit_code(found) == 1
 
 
-def test_too_few_runs_are_missing_evidence(tmp_path: Path) -> None:
-    [result] = results(tmp_path, FIVE, "score>=0", min_runs=6)
+@pytest.mark.parametrize(
+    ("spans", "target", "why"),
+    [
+        (runs("a"), "score>=1", "not enough data: 1 of the 2 runs that a score needs"),
+        (runs("a"), "brier_score>=1", "not enough data; it needs 1 run with a confidence and a known outcome"),
+        (runs("a"), "reliability.runs>=1", "not enough data; it needs 1 run with a known outcome"),
+        ([], "score>=1", "no agent has a run here"),
+        ([], 'agents["support"].score>=1', "no agent has a run here"),
+    ],
+)
+def test_missing_evidence_is_named(tmp_path: Path, spans: list[RawSpan], target: str, why: str) -> None:
+    [found] = results(tmp_path, spans, target)
 
-    assert (result.state, result.why) == (TargetState.MISSING, "5 runs, fewer than --min-runs 6")
-
-
-def test_missing_evidence_is_named(tmp_path: Path) -> None:
-    found = results(tmp_path, runs("a"), "score>=1", "brier_score>=1", "reliability.runs>=1")
-
-    assert [result.why for result in found] == [
-        "not enough data: 1 of the 2 runs that a score needs",
-        "not enough data; it needs 1 run with a confidence and a known outcome",
-        "not enough data; it needs 1 run with a known outcome",
-    ]
-
-
-def test_without_any_run_nothing_can_be_judged(tmp_path: Path) -> None:
-    found = results(tmp_path, [], "score>=1", 'agents["support"].score>=1')
-
-    assert [result.why for result in found] == ["no agent has a run here"] * 2
-    assert gate.exit_code(found) == 3
+    assert (found.state, found.why) == (TargetState.MISSING, why)
 
 
 @pytest.mark.parametrize(

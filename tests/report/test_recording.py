@@ -5,9 +5,8 @@ from pathlib import Path
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.report.recording import Recording, for_report
-from otel_reliability.sources.batch import Malformed
 from otel_reliability.testing import EPOCH_NS, SECOND, write_otlp
-from tests.report.build import recorded, runs, spoil
+from tests.report.build import recorded, runs
 
 SPANS = runs("search reply", "search", "reply search", "", task="refund")
 
@@ -23,22 +22,6 @@ def test_runs_close_at_the_end_of_the_input_and_no_sooner(tmp_path: Path) -> Non
 
     assert [run.path for run in told] == [("search", "reply"), ("search",), ("reply", "search"), ()]
     assert {run.closed_by for run in told} == {CloseReason.END_OF_INPUT}
-
-
-def test_what_cannot_be_read_is_told_and_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
-    path = write_otlp(tmp_path / "spans.jsonl", SPANS)
-    spoil(path, '{"resourceSpans": ', '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"00"}]}]}]}')
-    told: list[Malformed] = []
-    recording = Recording(problem=told.append)
-    recording.read(path)
-    recording.close()
-
-    assert [(problem.place, problem.reason.value) for problem in told] == [
-        (f"{path}:2", "json"),
-        (f"{path}:3", "trace_id"),
-    ]
-    assert recording.problems == {"json": 1, "trace_id": 1}
-    assert recording.spans == {"received": len(SPANS) + 2, "used": len(SPANS), "malformed": 2}
 
 
 def test_since_leaves_out_runs_that_ended_before(tmp_path: Path) -> None:

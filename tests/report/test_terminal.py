@@ -11,7 +11,7 @@ from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.testing import span
-from tests.report.build import attempts, printed, report, runs, with_min_runs
+from tests.report.build import attempts, chat, printed, report, runs, with_min_runs
 from tests.report.test_json import FULL
 from tests.report.test_taubench import AIRLINE
 from tests.shared import shared
@@ -52,12 +52,8 @@ def test_what_costs_most_is_told_first_and_why(tmp_path: Path) -> None:
 
 
 def test_a_full_context_is_called_unstable_and_changes_no_tier(tmp_path: Path) -> None:
-    call = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 95, "reliability.context_limit": 100}
-    spans = runs("a", "a", "a")
-    spans += [
-        span(9, 1, trace=trace, start=100.0 * trace, end=100.0 * trace + 0.5, attributes=call) for trace in (1, 2, 3)
-    ]
-    seen = page(tmp_path, spans)
+    calls = [chat(run, 95, reliability__context_limit=100) for run in (1, 2, 3)]
+    seen = page(tmp_path, [*runs("a", "a", "a"), *calls])
 
     assert "🟡 VARIABLE 76/100" in seen
     assert "⚠ UNSTABLE by token pressure: the context window is 95 % full on average" in seen
