@@ -14,7 +14,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import accumulate, combinations, pairwise
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.row import Row
 
 Formula = Callable[[Sequence[Row], Settings], float | None]
@@ -308,9 +307,3 @@ NAIVE: Mapping[str, Formula] = {
     "context_turns_left": context_turns_left,
     "context_growth_per_step": of_runs(lambda row: row.step_growth),
 }
-
-
-def naive(name: str, settings: Settings = DEFAULTS) -> Callable[[Sequence[Row]], float | None]:
-    """The plain formula of that name, with these settings."""
-    formula = NAIVE[name]
-    return lambda rows: formula(rows, settings)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -131,21 +133,18 @@ def test_the_recommended_runs_are_enough_and_one_less_is_not(half_width: float, 
     assert runs == 1 or confidence_band(runs - 1, confidence) > half_width * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("half_width", [0, -0.05, 5, "wide", float("nan"), "1/0", True])
-def test_a_half_width_that_is_no_share_is_told_apart(half_width: Any) -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"half_width: .* is not a share above 0 and up to 1; write 5 points as 0\.05"
-    ):
-        recommend_runs(half_width)
-
-
-@pytest.mark.parametrize("confidence", [0, 80, 0.95, 100])
-def test_other_levels_have_no_critical_value(confidence: Any) -> None:
-    with pytest.raises(ConfigurationError, match="is not one of 90, 95 and 99"):
-        recommend_runs(0.05, confidence)
-
-
-@pytest.mark.parametrize("runs", [0, -1, True])
-def test_no_runs_have_no_band(runs: int) -> None:
-    with pytest.raises(ConfigurationError, match="is not a whole number from 1"):
-        confidence_band(runs)
+@pytest.mark.parametrize(
+    ("ask", "wrong", "complaint"),
+    [
+        (recommend_runs, [0, -0.05, 5, "wide", float("nan"), "1/0", True], r"write 5 points as 0\.05"),
+        (partial(recommend_runs, 0.05), [0, 80, 0.95, 100], "is not one of 90, 95 and 99"),
+        (confidence_band, [0, -1, True], "is not a whole number from 1"),
+    ],
+    ids=["half width", "confidence", "runs"],
+)
+def test_numbers_that_recommend_nothing_are_refused(
+    ask: Callable[[Any], Any], wrong: list[Any], complaint: str
+) -> None:
+    for value in wrong:
+        with pytest.raises(ConfigurationError, match=complaint):
+            ask(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Literal
 
 import pytest
@@ -11,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
-from otel_reliability.metrics import TABLE
-from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
 from otel_reliability.metrics.examples import row, rows_of
 from otel_reliability.metrics.stability.branch_instability import BranchInstability
 from otel_reliability.metrics.stability.notable_runs import explosions
@@ -25,25 +22,13 @@ from otel_reliability.model.row import OTHER_TASK, Row
 from tests.metrics import laws
 from tests.metrics.reference import NAIVE
 from tests.metrics.strategies import rows
-
-
-def readings_of(given_rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, Reading]:
-    found: dict[str, Reading] = {}
-    for cls in TABLE:
-        if issubclass(cls, Metric):
-            metric = laws.fed(lambda cls=cls: cls(settings), given_rows)
-            told = zip((cls.spec, *cls.companions), (metric.value(), *metric.companion_values()), strict=True)
-            found |= {spec.name: reading for spec, reading in told}
-    for cls in TABLE:
-        if issubclass(cls, Derived) and cls.spec.family == "stability":
-            found[cls.spec.name] = cls(settings).derive(found)
-    return found
+from tests.windows.runs import window_over
 
 
 @given(rows())
 def test_every_number_beside_agrees_with_its_formula(given_rows: list[Row]) -> None:
     settings = Settings(metrics=MetricSettings(min_runs=2))
-    found = readings_of(given_rows, settings)
+    found = window_over(given_rows, settings).readings()
     for name, formula in NAIVE.items():
         assert laws.close(formula(given_rows, settings), found[name].value), name
 
@@ -63,7 +48,7 @@ def test_every_number_beside_agrees_with_its_formula(given_rows: list[Row]) -> N
 def test_without_evidence_there_is_no_score_and_it_is_said_why(given_rows: list[Row], missing: str) -> None:
     if not missing:
         given_rows = [each._replace(retries=row().retries) for each in given_rows]
-    found = readings_of(given_rows)
+    found = window_over(given_rows).readings()
     assert (found["score"].value is None) is bool(missing)
     assert (found["tier"].value is None) is bool(missing)
     assert missing in found["score"].note
@@ -72,7 +57,7 @@ def test_without_evidence_there_is_no_score_and_it_is_said_why(given_rows: list[
 @given(rows(), st.sampled_from(["left_out", "as_zero"]))
 def test_penalties_sum_to_what_the_score_lacks(given_rows: list[Row], missing: Literal["left_out", "as_zero"]) -> None:
     settings = Settings(metrics=MetricSettings(min_runs=2, missing=missing))
-    found = readings_of(given_rows, settings)
+    found = window_over(given_rows, settings).readings()
     costs = Score(settings).penalties(found)
     assert set(costs) == set(found["score"].parts)
     assert all(0 <= cost.points <= cost.most for cost in costs.values())

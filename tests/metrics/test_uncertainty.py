@@ -23,7 +23,6 @@ from tests.metrics.strategies import rows as some_rows
 
 
 def read(rows: list[Row]) -> dict[str, tuple[float | None, int]]:
-    """Value and runs of every number about these rows."""
     numbers = Numbers(DEFAULTS)
     numbers.add(rows)
     return {name: (reading.value, reading.runs) for name, reading in numbers.read().items()}
