@@ -15,7 +15,6 @@ THRESHOLD: Final = 0.1
 
 
 def tool_counts(units: Sequence[Observation]) -> Floats:
-    """How often each unit calls each tool."""
     tools = sorted({tool for unit in units for tool in unit.path or ()})
     return np.array([[(unit.path or ()).count(tool) for tool in tools] for unit in units], dtype=np.float64)
 

@@ -8,13 +8,10 @@ from typing import Final
 import numpy as np
 
 from otel_reliability.change.recording import Observations
-from otel_reliability.engine import Engine
 from otel_reliability.model.observation import Observation
-from otel_reliability.model.run import CloseReason, Run
-from otel_reliability.sources.otlp_json import read_file
 from tests.change.simulate import Ints, Pool
 from tests.change.streams import recorded
-from tests.shared import shared
+from tests.corpora.recordings import rebuilt, recording
 
 GPT_AIRLINE: Final = "tau2/gpt-4.1_airline"
 GPT_TELECOM: Final = "tau2/gpt-4.1_telecom"
@@ -26,18 +23,8 @@ CORPORA: Final = (GPT_AIRLINE, GPT_TELECOM, SFT_AIRLINE, SFT_TELECOM, CLAUDE_AIR
 
 
 @functools.cache
-def recorded_runs(corpus: str) -> tuple[Run, ...]:
-    engine = Engine(wall=None)
-    for batch in read_file(shared(f"corpora/{corpus}.otlp.jsonl.gz")):
-        engine.receive(batch.spans)
-    engine.flush(CloseReason.END_OF_INPUT)
-    return tuple(engine.take_final())
-
-
-@functools.cache
 def recorded_units(corpus: str) -> tuple[Observation, ...]:
-    """The units of its only agent."""
-    (units,) = Observations(recorded_runs(corpus)).values()
+    (units,) = Observations(rebuilt(recording(f"{corpus}.otlp.jsonl.gz").spans).runs).values()
     return tuple(units)
 
 

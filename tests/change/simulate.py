@@ -62,7 +62,6 @@ class Streams:
         return self.evidence.mean(axis=1)
 
     def keep(self, going: Flags) -> None:
-        """Drop the streams that are done."""
         for name in ("kept", "seen", "weights", "evidence"):
             setattr(self, name, getattr(self, name)[going])
         self.reference = [units[going] for units in self.reference]

@@ -16,7 +16,6 @@ SIZE: Final = 5_000
 
 
 def recorded(units: Sequence[Observation]) -> Pool:
-    """The units of a recording, with all signals."""
     values = [[SIGNALS[signal].read(unit) for signal in SIGNALS] for unit in units]
     between = distances([unit.path or () for unit in units])
     unknown = np.array([unit.path is None for unit in units])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import convert
@@ -12,7 +13,6 @@ from otel_reliability.change.recording import Observations, evaluate
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_recording
 from otel_reliability.config import ChangeSettings, Settings
-from otel_reliability.engine import Engine
 from otel_reliability.model.observation import Observation, joined, observation_of
 from otel_reliability.model.record import pack, unpack
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
@@ -20,8 +20,10 @@ from otel_reliability.model.span import RawSpan
 from otel_reliability.telemetry.ledger import BUDGET
 from otel_reliability.telemetry.live import live_of
 from otel_reliability.telemetry.log_events import emit
-from otel_reliability.testing import run, span, write_otlp
+from otel_reliability.testing import run, write_otlp
 from tests.cli.command_line import call
+from tests.corpora.recordings import rebuilt
+from tests.report.build import chat, run_spans
 from tests.telemetry.loggers import Kept, loggers
 from tests.telemetry.meters import Meters
 
@@ -30,7 +32,6 @@ SECOND = 1_000_000_000
 
 
 def seen(n: int, *values: str, kind: str = "model") -> Observation:
-    """The n-th observation, with these values of a kind."""
     return observation_of(run((), n, fingerprints=tuple((kind, value) for value in values)))
 
 
@@ -92,28 +93,20 @@ def test_session_has_the_fingerprints_of_all_its_runs() -> None:
 
 
 def spans_of(n: int, model: str, calls: int) -> list[RawSpan]:
-    """The spans of a run that makes so many tool calls."""
-    start = 1000.0 * n
-    names = {"gen_ai.agent.name": "desk", "gen_ai.operation.name": "invoke_agent"}
-    asked = {
-        "gen_ai.operation.name": "chat", "gen_ai.response.model": model, "gen_ai.usage.output_tokens": 10,
-        "gen_ai.system_instructions": "Be helpful.", "gen_ai.tool.definitions": '[{"name": "search"}]',
+    asked: dict[str, Any] = {
+        "gen_ai__response__model": model, "gen_ai__usage__output_tokens": 10,
+        "gen_ai__system_instructions": "Be helpful.", "gen_ai__tool__definitions": '[{"name": "search"}]',
     }  # fmt: skip
-    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
-    yielded = [span(1, trace=n + 1, start=start, end=start + 99, attributes=names)]
-    yielded.append(span(2, 1, trace=n + 1, start=start + 1, attributes=asked))
-    return [*yielded, *(span(3 + at, 1, trace=n + 1, start=start + 3 + at, attributes=tool) for at in range(calls))]
+    return [*run_spans(n + 1, "search " * calls, agent="desk"), chat(n + 1, **asked)]
 
 
 @pytest.fixture(scope="module")
 def swapped() -> Sequence[Run]:
     """A recorded agent whose model changes at its 121st run, and which makes more calls from its 131st on."""
-    engine = Engine(wall=None)
-    for n in range(240):
-        calls = 3 + n % 2 if n < 130 else 7 + n % 3
-        engine.receive(spans_of(n, "gpt-4.1" if n < 120 else "gpt-5-mini", calls))
-    engine.flush(CloseReason.END_OF_INPUT)
-    return engine.take_final()
+    calls = [3 + n % 2 if n < 130 else 7 + n % 3 for n in range(240)]
+    return rebuilt(
+        one for n in range(240) for one in spans_of(n, "gpt-4.1" if n < 120 else "gpt-5-mini", calls[n])
+    ).runs
 
 
 def test_alarm_names_the_model_that_changed(swapped: Sequence[Run]) -> None:

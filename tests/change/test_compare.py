@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts
 from otel_reliability.change.compare import MAX_OBSERVATIONS, compare, distances
 from otel_reliability.change.result import Result
 from otel_reliability.change.signals import SIGNALS
 from tests.change.build import random_units, unit
-from tests.change.test_reference import edit_distance
+from tests.metrics.reference import similarity
 
 NAMES = tuple(SIGNALS)
 
@@ -65,7 +67,22 @@ def test_how_far_the_tasks_are_the_same_is_told() -> None:
 
 
 def test_distances_are_those_of_all_pairs() -> None:
-    """Every pair's normalised Levenshtein distance, repeated and empty paths included."""
     paths = [("a", "b"), (), ("a", "b"), ("c", "b", "a")]
-    expected = [[edit_distance(p, q) / (max(len(p), len(q)) or 1) for q in paths] for p in paths]
-    assert distances(paths).tolist() == expected
+    assert distances(paths) == pytest.approx(np.array([[1 - similarity(p, q) for q in paths] for p in paths]))
+
+
+def test_summaries_of_nothing_are_none() -> None:
+    assert Summary.of([]) is None
+    assert Summary.of([1, 2, 6]) == (3, 3, 2)
+
+
+def test_only_clear_shifts_are_told_and_at_most_three() -> None:
+    before = [("a", "a", "b"), ("a", "b"), ("a",), ("a", "c"), None]
+    after = [("d", "a"), ("d", "a"), ("d", "e", "a"), ("d", "f", "a"), None]
+    assert tool_shifts(before, after) == (ToolShift("d", 0, 1), ToolShift("b", 0.5, 0), ToolShift("c", 0.25, 0))
+
+
+def test_units_that_use_no_tool_any_more_are_a_shift() -> None:
+    assert tool_shifts([("a",)], [()]) == (ToolShift("a", 1, 0),)
+    assert tool_shifts([("a",)], [None]) == ()
+    assert tool_shifts([()], [()]) == ()

@@ -17,7 +17,7 @@ from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.observation import Observation
 from tests.change.build import random_units, u_of, unit
 from tests.change.simulate import Pool, Streams
-from tests.change.test_reference import edit_distance
+from tests.metrics.reference import similarity
 
 SETTINGS = ChangeSettings(runs_per_false_alarm=200)
 
@@ -47,16 +47,10 @@ def test_it_is_the_formula() -> None:
 
 
 def pool_of(units: list[Observation]) -> Pool:
-    """The units' values and the distances of their paths."""
     values = [[SIGNALS[signal].read(one) for signal in SIGNALS] for one in units]
-    distances = [[_distance(one, other) for other in units] for one in units[:]]
+    paths = [one.path for one in units]
+    distances = [[math.nan if p is None or q is None else 1 - similarity(p, q) for q in paths] for p in paths]
     return Pool(np.array(values, dtype=np.float64), np.array(distances))
-
-
-def _distance(one: Observation, other: Observation) -> float:
-    if one.path is None or other.path is None:
-        return math.nan
-    return edit_distance(one.path, other.path) / (max(len(one.path), len(other.path)) or 1)
 
 
 def test_a_change_is_told_with_what_changed() -> None:
@@ -153,7 +147,6 @@ def test_a_restart_changes_nothing(cut: int, seed: int) -> None:
 
 
 def plain(detector: Detector) -> Any:
-    """The state as JSON gives it back."""
     return json.loads(json.dumps(detector.to_data()))
 
 
@@ -182,36 +175,38 @@ def test_the_state_is_bounded() -> None:
     assert max(sizes[15:]) < 1.2 * max(sizes[:15])
 
 
-class TestPinnedReference:
-    """A recording that the agent is held against."""
+PINNED = tuple(random_units(120, seed=7))
 
-    RECORDING = tuple(random_units(120, seed=7))
 
-    def test_it_is_never_blind(self) -> None:
-        detector = Detector(SETTINGS, self.RECORDING)
-        assert detector.evidence()[:3] == (Status.WATCHING, 0, 0)
-        (alarm, *_) = passed(detector, random_units(40, seed=1, first=1, longer=3))
-        assert alarm.observation < 30
-        assert 1 <= alarm.since_observation <= alarm.observation
+def test_with_a_pinned_recording_it_is_never_blind() -> None:
+    detector = Detector(SETTINGS, PINNED)
+    assert detector.evidence()[:3] == (Status.WATCHING, 0, 0)
+    (alarm, *_) = passed(detector, random_units(40, seed=1, first=1, longer=3))
+    assert alarm.observation < 30
+    assert 1 <= alarm.since_observation <= alarm.observation
 
-    def test_the_recording_itself_raises_no_evidence(self) -> None:
-        detector = Detector(SETTINGS, shifted(100, 100))
-        assert (detector.evidence().log10, detector.alarms) == (None, ())
 
-    def test_an_alarm_leads_back_to_it(self) -> None:
-        alarms = passed(Detector(SETTINGS, self.RECORDING), random_units(200, seed=1, longer=3))
-        assert len(alarms) >= 3
+def test_a_pinned_recording_itself_raises_no_evidence() -> None:
+    detector = Detector(SETTINGS, shifted(100, 100))
+    assert (detector.evidence().log10, detector.alarms) == (None, ())
 
-    def test_a_short_recording_is_no_evidence(self) -> None:
-        detector = Detector(SETTINGS, self.RECORDING[: BLIND - 1])
-        assert not passed(detector, shifted())
-        assert detector.evidence()[:5] == (Status.SHORT_REFERENCE, 160, 0, None, {})
 
-    def test_a_restart_keeps_to_its_recording(self) -> None:
-        detector = Detector(SETTINGS, self.RECORDING)
-        passed(detector, random_units(10))
-        assert restarted(detector, pinned=self.RECORDING).evidence() == detector.evidence()
-        assert restarted(detector).evidence().blind == BLIND
+def test_an_alarm_leads_back_to_the_pinned_recording() -> None:
+    alarms = passed(Detector(SETTINGS, PINNED), random_units(200, seed=1, longer=3))
+    assert len(alarms) >= 3
+
+
+def test_a_short_pinned_recording_is_no_evidence() -> None:
+    detector = Detector(SETTINGS, PINNED[: BLIND - 1])
+    assert not passed(detector, shifted())
+    assert detector.evidence()[:5] == (Status.SHORT_REFERENCE, 160, 0, None, {})
+
+
+def test_a_restart_keeps_to_the_pinned_recording() -> None:
+    detector = Detector(SETTINGS, PINNED)
+    passed(detector, random_units(10))
+    assert restarted(detector, pinned=PINNED).evidence() == detector.evidence()
+    assert restarted(detector).evidence().blind == BLIND
 
 
 @pytest.mark.parametrize("signals", [(), ("path", "path"), ("path", "colour")])

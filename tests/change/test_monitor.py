@@ -34,7 +34,6 @@ def long(n: int) -> Run:
 
 
 def fed(monitor: Monitor, events: Iterable[RunEvent], start: float = 0.0) -> list[Change]:
-    """Apply events a second apart and take what was noticed."""
     for second, event in enumerate(events):
         monitor.apply(event, start + second)
     return monitor.take_changes()

@@ -32,7 +32,6 @@ def test_recorded_agents_keep_the_promise(corpus: str, c: int) -> None:
 
 
 def keeps_the_promise(pool: Pool, c: int, streams: int = 250) -> None:
-    """Follow so many streams to their first alarm."""
     lengths = units_to_alarm(pool, c, streams, seed=c)
     assert len(lengths) == streams
     assert lower_bound(lengths) >= 0.9 * c

@@ -7,22 +7,13 @@ from hypothesis import strategies as st
 from otel_reliability.change.reference import SIZE, Reference
 from otel_reliability.model.observation import Steps
 from tests.change.build import TOOLS
+from tests.metrics.reference import similarity
 
 PATHS = st.lists(st.sampled_from(TOOLS), max_size=8).map(tuple)
 
 
-def edit_distance(one: Steps, other: Steps) -> int:
-    """Levenshtein's distance, by its recurrence."""
-    row = list(range(len(other) + 1))
-    for i, a in enumerate(one, 1):
-        diagonal, row[0] = row[0], i
-        for j, b in enumerate(other, 1):
-            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (a != b))
-    return row[-1]
-
-
 def naive(reference: list[Steps | None], path: Steps) -> float | None:
-    distances = sorted(edit_distance(path, p) / (max(len(p), len(path)) or 1) for p in reference if p is not None)
+    distances = sorted(1 - similarity(path, other) for other in reference if other is not None)
     return sum(distances[:5]) / 5 if len(distances) >= 5 else None
 
 

@@ -19,11 +19,6 @@ def test_a_change_is_told_with_when_and_what() -> None:
     assert "refund is used in 0 %" in text
 
 
-def test_no_change_and_no_verdict_are_told_apart() -> None:
-    assert sentences.of_recording(evaluate(random_units(200), SETTINGS)) == "no change in 200 units"
-    assert sentences.of_recording(evaluate(random_units(30), SETTINGS)).startswith("no result: 30 of the 60 units")
-
-
 def test_two_recordings_are_told() -> None:
     one = [unit(n, ("search",), task="a") for n in range(30)]
     two = [unit(n, ("search", "refund", "mail"), task="ab"[n % 2]) for n in range(30)]

@@ -36,7 +36,6 @@ class PlainState:
         self.weights = [0.2] * 5
 
     def add(self, value: float, unit_id: str, ordinal: int, ns: int, *, count: bool) -> None:
-        """The signal's next value."""
         before, value = self.values[-WINDOW:], single(value)
         self.values = [*before, value][-WINDOW:]
         greater, equal = sum(b > value for b in before), sum(b == value for b in before)
@@ -54,7 +53,6 @@ class PlainState:
             self.gain, self.values_since = 1.0, 0
 
     def bet(self, p: float) -> float:
-        """The growth of the money."""
         low, high = 0.5 / math.sqrt(max(p, 1e-4)), 0.5 / math.sqrt(max(1 - p, 1e-4))
         factors = [1 - 1.6 * (p - 0.5), low, 1.0, high, 1 + 1.6 * (p - 0.5)]
         moved = [((1 - 0.02) * w + 0.02 / 5) * factor for w, factor in zip(self.weights, factors, strict=True)]
@@ -63,7 +61,6 @@ class PlainState:
         return growth
 
     def told(self) -> list[object]:
-        """Everything there is to compare."""
         return [self.evidence, self.gain, self.values_since, self.since, self.weights]
 
 
@@ -88,7 +85,6 @@ def together(values: Sequence[float], *, first: int = 1, cut: int = -1) -> Signa
 
 
 def told(state: SignalState) -> list[object]:
-    """Everything there is to compare."""
     data = state.to_data()
     return [data["evidence"], data["gain"], data["values_since"], tuple(data["since"]), data["weights"]]
 
