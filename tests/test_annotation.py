@@ -6,11 +6,11 @@ import pytest
 from opentelemetry.trace import NonRecordingSpan, SpanContext
 
 from otel_reliability import annotate
-from otel_reliability.engine import Engine
-from otel_reliability.model.run import CloseReason, Outcome
+from otel_reliability.model.run import Outcome
 from otel_reliability.sources import sdk
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.testing import FakeClock
+from tests.conventions.test_notes import GOOD
+from tests.corpora.recordings import rebuilt
 from tests.telemetry.spans import Keeping, agent_run, provider, tool_call
 
 
@@ -22,7 +22,7 @@ def said(**words: Any) -> dict[str, Any]:
 
 
 def test_every_word_becomes_an_attribute_of_the_current_span() -> None:
-    assert said(
+    words = said(
         task_id="refund-7",
         trial=2,
         success=True,
@@ -30,24 +30,13 @@ def test_every_word_becomes_an_attribute_of_the_current_span() -> None:
         confidence=0.9,
         cost=0.02,
         condition="fault",
-        violations=["no_pii:high", "tone:low"],
-        branches={"refund": "granted", "escalated": False},
-        input_class="angry",
+        violations=["pii:high", "tone:low"],
+        branches={"route": "billing", "escalate": True},
+        input_class="vip",
         context_limit=8_000,
-    ) == {
-        "reliability.task.id": "refund-7",
-        "reliability.trial": 2,
-        "reliability.run.success": True,
-        "reliability.run.reward": 0.5,
-        "reliability.run.confidence": 0.9,
-        "reliability.run.cost": 0.02,
-        "reliability.condition": "fault",
-        "reliability.violations": ("no_pii:high", "tone:low"),
-        "reliability.branch.refund": "granted",
-        "reliability.branch.escalated": False,
-        "reliability.input.class": "angry",
-        "reliability.context_limit": 8_000,
-    }
+    )
+
+    assert words == GOOD
 
 
 def test_absent_words_set_no_attribute() -> None:
@@ -64,11 +53,7 @@ def test_annotation_of_a_step_reaches_its_run() -> None:
         tool_call(tracer, "search")
         with tracer.start_as_current_span("execute_tool reply", attributes={"gen_ai.operation.name": "execute_tool"}):
             annotate(task_id=7, success=True, violations=["no_pii:high"], branches={"refund": True}, confidence=0.9)
-    clock = FakeClock()
-    engine = Engine(clock=clock, wall=None)
-    engine.receive(map(sdk.read, keeping.ended))
-    engine.flush(CloseReason.END_OF_INPUT)
-    (run,) = engine.take_final()
+    (run,) = rebuilt(map(sdk.read, keeping.ended)).runs
 
     assert (run.task_id, run.outcome, run.confidence) == ("7", Outcome.SUCCESS, 0.9)
     assert (run.violations, run.branches) == ((("no_pii", "high"),), (("refund", "true"),))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
@@ -18,6 +18,7 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Kind,
     ModelFacts,
+    RawLog,
     RawSpan,
     ToolFacts,
 )
@@ -27,10 +28,10 @@ from otel_reliability.testing import traces_protobuf
 
 KEY: Final = b"the key of the tests"
 HASHER: Final = Hasher(KEY)
+Facts = TypeVar("Facts")
 
 
 def reader(**settings: Any) -> Reader:
-    """A reader of every convention, under these settings."""
     checked = Settings.from_mapping(settings)
     return Reader(checked, TABLE, Hasher(KEY, checked.tools.soft_errors))
 
@@ -56,8 +57,23 @@ def runs(*spans: RawSpan, **settings: Any) -> list[Run]:
     return sorted(engine.take_final(), key=lambda run: (run.nested, run.start_ns, run.run_id))
 
 
+def rebuilt(*received: RawSpan | RawLog, **settings: Any) -> list[Run]:
+    """The runs of spans and events, the outermost first; the same in any order, and doubled."""
+    found: list[list[Run]] = []
+    for order in (received, received[::-1], [*received, *received]):
+        engine = Engine(Settings.from_mapping(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings))
+        for one in order:
+            if isinstance(one, RawLog):
+                engine.receive_logs([one])
+            else:
+                engine.receive([one])
+        engine.flush(CloseReason.END_OF_INPUT)
+        found.append(sorted(engine.take_final(), key=lambda run: (run.nested, run.start_ns, run.run_id)))
+    assert found[0] == found[1] == found[2]
+    return found[0]
+
+
 def run(*spans: RawSpan, **settings: Any) -> Run:
-    """The one outermost run of these spans."""
     found = [run for run in runs(*spans, **settings) if not run.nested]
     assert len(found) == 1, [run.key.agent for run in found]
     return found[0]
@@ -67,28 +83,24 @@ def hashed(value: object) -> bytes | None:
     return HASHER.value(value)
 
 
-def invocation(span: RawSpan, kind: Kind = Kind.AGENT) -> InvocationFacts:
-    """What an agent (a workflow, a chain) tells, after making sure that it is one."""
+def facts(span: RawSpan, kind: Kind, of: type[Facts]) -> Facts:
+    """What a span says, after making sure what it is."""
     found = read(span)
     assert found.kind is kind
-    assert isinstance(found.facts, InvocationFacts)
+    assert isinstance(found.facts, of)
     return found.facts
+
+
+def invocation(span: RawSpan, kind: Kind = Kind.AGENT) -> InvocationFacts:
+    return facts(span, kind, InvocationFacts)
 
 
 def model(span: RawSpan) -> ModelFacts:
-    """What a model call tells, after making sure that it is one."""
-    found = read(span)
-    assert found.kind is Kind.MODEL
-    assert isinstance(found.facts, ModelFacts)
-    return found.facts
+    return facts(span, Kind.MODEL, ModelFacts)
 
 
 def tool(span: RawSpan) -> ToolFacts:
-    """What a tool span tells, after making sure that it is one."""
-    found = read(span)
-    assert found.kind is Kind.TOOL
-    assert isinstance(found.facts, ToolFacts)
-    return found.facts
+    return facts(span, Kind.TOOL, ToolFacts)
 
 
 def call(span: RawSpan) -> Call:
@@ -97,15 +109,10 @@ def call(span: RawSpan) -> Call:
 
 
 def target(span: RawSpan) -> str | None:
-    """To whom a hand-off goes, after making sure that it is one."""
-    found = read(span)
-    assert found.kind is Kind.HANDOFF
-    assert isinstance(found.facts, HandoffFacts)
-    return found.facts.target
+    return facts(span, Kind.HANDOFF, HandoffFacts).target
 
 
 def session(span: RawSpan, **settings: Any) -> str | None:
-    """Return the id of a span's session."""
     found = read(span, **settings).session
     return None if found is None else found.id
 
@@ -123,7 +130,6 @@ class Asked(dict[str, Any]):
         self.keys_asked: set[str] = set()
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value, noted."""
         self.keys_asked.add(key)
         return super().get(key, default)
 

@@ -9,16 +9,14 @@ import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from otel_reliability.config import Settings
-from otel_reliability.engine import Engine
-from otel_reliability.model.run import CloseReason, Outcome, Run
+from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import STATUS_ERROR, RawLog, RawSpan, Resource
 from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.sources.otlp_json import decode_json
 from otel_reliability.sources.otlp_protobuf import decode_logs
 from otel_reliability.testing import at, span, span_id, trace_id
-from tests.conventions.reading import READER, reader
+from tests.conventions.reading import READER, rebuilt
 
 CLAUDE: Final = "com.anthropic.claude_code.events"
 CODEX: Final = "codex_otel.log_only"
@@ -49,22 +47,6 @@ def part(
     return span(
         number, parent, name=name, scope=scope, trace=trace, start=start, end=end, status=status, links=links, attributes=given
     )  # fmt: skip
-
-
-def rebuilt(*received: RawSpan | RawLog, **settings: Any) -> list[Run]:
-    """The runs of spans and events, the outermost first; the same in any order, and doubled."""
-    found: list[list[Run]] = []
-    for order in (received, received[::-1], [*received, *received]):
-        engine = Engine(Settings.from_mapping(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings))
-        for one in order:
-            if isinstance(one, RawLog):
-                engine.receive_logs([one])
-            else:
-                engine.receive([one])
-        engine.flush(CloseReason.END_OF_INPUT)
-        found.append(sorted(engine.take_final(), key=lambda run: (run.nested, run.start_ns, run.run_id)))
-    assert found[0] == found[1] == found[2]
-    return found[0]
 
 
 def test_events_of_claude_code_are_a_run() -> None:

@@ -11,12 +11,10 @@ from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import Compression
 from otel_reliability.model.span import RawEvent, RawLog, RawSpan
-from otel_reliability.report.inspection import Inspection
-from otel_reliability.sources.batch import Batch
 from otel_reliability.testing import FakeClock, at
-from tests.conventions.reading import READER
+from tests.conventions.reading import READER, rebuilt
 from tests.conventions.reading import read as read_span
-from tests.conventions.test_coding_agents import SESSION, claude, codex, log, part, rebuilt
+from tests.conventions.test_coding_agents import SESSION, claude, codex, log, part
 
 gemini = functools.partial(log, "gemini-cli", session__id=SESSION)
 qwen = functools.partial(log, "qwen-code", session__id=SESSION)
@@ -35,7 +33,6 @@ def compaction(at_s: float, **facts: Any) -> RawLog:
 
 
 def copilot(*events: tuple[str, float, dict[str, Any]]) -> list[RawSpan]:
-    """A run of Copilot whose model call has these events."""
     one = functools.partial(part, "github.copilot", 1)
     own = {"gen_ai.conversation.id": SESSION}
     named = {**own, "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "copilot"}
@@ -192,19 +189,3 @@ def test_compression_below_agent_span_belongs_to_its_run() -> None:
 
     assert len(run.compressions) == 1
     assert run.root_span_id == span.span_id
-
-
-def test_inspection_lists_compressions_as_read() -> None:
-    inspection = Inspection(Settings())
-    for _, reported, _ in CASES.values():
-        logs = [one for one in reported if isinstance(one, RawLog)]
-        inspection.see(Batch(spans=[one for one in reported if isinstance(one, RawSpan)], logs=logs))
-
-    found = inspection.found()
-    assert {one.name: one.kind for one in found.events} == {
-        "compaction": "compression",
-        "codex.api_request": "compression",
-        "gemini_cli.chat_compression": "compression",
-        "qwen-code.chat_compression": "compression",
-    }
-    assert [one.kind for one in found.recognised] == ["compression"]

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.config import Settings
-from otel_reliability.engine import Engine
-from otel_reliability.model.run import CloseReason, Tools
+from otel_reliability.model.run import Tools
 from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, STATUS_ERROR, Kind, RawLog, Resource, Tokens
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, reader, run, tool
+from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, rebuilt, run, tool
 
 OPERATION = "gen_ai.operation.name"
 AGENT = {OPERATION: "invoke_agent", "gen_ai.agent.name": "support"}
@@ -64,13 +62,17 @@ def test_a_model_call_tells_model_tokens_and_reasons() -> None:
     assert facts.asked_for_tools
 
 
-def test_old_and_new_token_names_are_never_added() -> None:
-    """The same number under both names is one number; the old name speaks where the new is absent."""
-    old = {"gen_ai.usage.prompt_tokens": 100, "gen_ai.usage.completion_tokens": 10}
-    new = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
+OLD = {"gen_ai.usage.prompt_tokens": 100, "gen_ai.usage.completion_tokens": 10}
+NEW = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
 
-    assert model(span(attributes={**CHAT, **old, **new})).tokens == Tokens(100, 10)
-    assert model(span(attributes={**CHAT, **old})).tokens == Tokens(100, 10)
+
+@pytest.mark.parametrize("given", [OLD, NEW, {**OLD, **NEW}])
+@pytest.mark.parametrize("cached", [None, "cache_write", "cache_creation", "cache_read"])
+def test_tokens_under_several_names_are_never_added(given: dict[str, int], cached: str | None) -> None:
+    """The same number under the old name and the new is one; what was cached is part of the input."""
+    more = {} if cached is None else {f"gen_ai.usage.{cached}.input_tokens": 60}
+
+    assert model(span(attributes={**CHAT, **given, **more})).tokens == Tokens(100, 10)
     assert model(span(attributes=CHAT)).tokens == Tokens(None, None)
 
 
@@ -143,12 +145,10 @@ def test_message_parts_tell_the_calls_a_model_asked_for() -> None:
     assert facts.asked_for_tools
     assert [(one.name, one.call_id, one.arguments) for one in facts.calls] == [("search", "c1", hashed({"q": 1}))]
 
-
-def test_an_answer_in_the_messages_asks_for_nothing() -> None:
-    answer = '[{"role":"assistant","parts":[{"type":"text","content":"done"}]}]'
-    facts = model(span(attributes={**CHAT, "gen_ai.output.messages": answer}))
-
-    assert (facts.messages, facts.calls, facts.asked_for_tools) == (True, (), False)
+    answer = model(
+        span(attributes={**CHAT, "gen_ai.output.messages": '[{"parts":[{"type":"text","content":"done"}]}]'})
+    )
+    assert (answer.messages, answer.calls, answer.asked_for_tools) == (True, (), False)
 
 
 @pytest.mark.parametrize("name", ["(merged tools)", "(merged)"])
@@ -190,6 +190,18 @@ def test_q15_a_model_call_without_an_operation() -> None:
     """Older instrumentations: `gen_ai.system` and a model. any-agent: the operation `call_llm`."""
     assert model(span(attributes={"gen_ai.system": "openai", "gen_ai.request.model": "m"})).request_model == "m"
     assert model(span(attributes={OPERATION: "call_llm"})).model is None
+
+
+def test_an_output_tool_of_pydantic_ai_is_no_tool() -> None:
+    """An agent with an output type ends with the finish reason `tool_call` and no tool span: its path is empty."""
+    agent = span(1, attributes={OPERATION: "invoke_agent", "gen_ai.agent.name": "judge"}, scope="pydantic-ai", end=9)
+    parts = '[{"parts":[{"type":"tool_call","id":"c1","name":"final_result","arguments":{"quality":"good"}}]}]'
+    chat = {OPERATION: "chat", "gen_ai.response.finish_reasons": ("tool_call",), "gen_ai.usage.input_tokens": 5}
+    for attributes in (chat, {**chat, "gen_ai.output.messages": parts}):
+        found = run(agent, span(2, 1, attributes=attributes, scope="pydantic-ai"))
+
+        assert (found.tools, found.path, found.input_tokens) == (Tools.OBSERVED, (), 5)
+    assert run(agent, span(2, 1, attributes=chat, scope="another")).tools is Tools.UNOBSERVABLE
 
 
 def test_q17_generate_content_is_a_model_call() -> None:
@@ -235,56 +247,27 @@ def test_a_tool_that_passes_control_is_a_hand_off(mode: str, path: tuple[str, ..
     assert run(span(1, attributes=AGENT, start=0, end=9), span(2, 1, attributes=tool, start=1)).path == path
 
 
-def test_a_plan_is_transparent() -> None:
-    """What is called below it belongs to the agent above it."""
-    plan = span(2, 1, attributes={OPERATION: "plan"}, start=1, end=8)
-    found = run(span(1, attributes=AGENT, start=0, end=9), plan, span(3, 2, attributes=TOOL, start=2))
-
-    assert (found.key.agent, found.path) == ("support", ("search",))
-
-
-def test_cached_tokens_are_part_of_the_input() -> None:
-    """`cache_write` and its older name `cache_creation` are never added."""
-    usage = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
-    for name in ("cache_write", "cache_creation", "cache_read"):
-        assert model(span(attributes={**CHAT, **usage, f"gen_ai.usage.{name}.input_tokens": 60})).tokens == Tokens(
-            100, 10
-        )
-
-
 DETAILS = "gen_ai.client.inference.operation.details"
 ASKED = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "search", "arguments": {"q": 1}}]}]
 
 
 def details(span_id: int, **given: Any) -> RawLog:
-    """The event of a model call, written in a span."""
     context = span(span_id)
     attributes = {f"gen_ai.{key.replace('__', '.')}": value for key, value in given.items()}
     return RawLog(DETAILS, context.end_ns, context.trace_id, context.span_id, attributes, "app", Resource())
 
 
-@pytest.mark.parametrize("order", [1, -1])
-@pytest.mark.parametrize("times", [1, 2])
-def test_the_event_of_a_model_call_adds_what_its_span_leaves_out(times: int, order: int) -> None:
+def test_the_event_of_a_model_call_adds_what_its_span_leaves_out() -> None:
     usage = {"gen_ai.usage.input_tokens": 5}
     event = details(2, usage__input_tokens=100, usage__output_tokens=10, output__messages=ASKED)
-    engine = Engine(Settings(), clock=lambda: 0.0, wall=None, reader=reader())
-    spans = [span(1, attributes=AGENT, start=0, end=9), span(2, 1, attributes={**CHAT, **usage}, start=1)]
-    steps = [lambda: engine.receive(spans), lambda: engine.receive_logs([event] * times)]
-    for step in steps[::order]:
-        step()
-    engine.flush(CloseReason.END_OF_INPUT)
-    (found,) = engine.take_final()
+    (found,) = rebuilt(span(1, attributes=AGENT, end=9), span(2, 1, attributes={**CHAT, **usage}, start=1), event)
 
     assert (found.input_tokens, found.output_tokens, len(found.model_calls)) == (5, 10, 1)
     assert (found.path, found.tools) == (("search",), Tools.MESSAGES)
 
 
 def test_the_event_of_a_model_call_opens_no_run() -> None:
-    engine = Engine(Settings(), clock=lambda: 0.0, wall=None, reader=reader())
-    engine.receive([span(1, attributes=AGENT, start=0, end=9)])
-    engine.receive_logs([details(span_id, output__messages=ASKED, usage__input_tokens=7) for span_id in (1, 99)])
-    engine.flush(CloseReason.END_OF_INPUT)
-    (found,) = engine.take_final()
+    events = (details(span_id, output__messages=ASKED, usage__input_tokens=7) for span_id in (1, 99))
+    (found,) = rebuilt(span(1, attributes=AGENT, end=9), *events)
 
     assert (found.path, found.input_tokens, found.model_calls) == ((), None, ())

@@ -145,10 +145,6 @@ def test_of_equal_texts_only_a_hash_is_remembered() -> None:
     assert secret not in repr(own.hasher.known)
 
 
-def test_without_a_key_hashes_die_with_the_process() -> None:
-    assert Hasher().value("x") != Hasher().value("x")
-
-
 def test_free_text_is_left_out_of_effects() -> None:
     """Texts of more than 40 characters with three spaces or more, at any depth; the arguments themselves keep them."""
     kind = {"id": 1, "note": NOTE, "deep": [{"note": NOTE}, NOTE]}

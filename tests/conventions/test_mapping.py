@@ -8,7 +8,7 @@ import pytest
 
 from otel_reliability.model.span import Notes
 from otel_reliability.testing import span
-from tests.conventions.reading import read, reader, run
+from tests.conventions.reading import read, run
 
 AGENT: dict[str, Any] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "span-name"}
 MAPPING: dict[str, Any] = {
@@ -80,10 +80,3 @@ def test_what_reliability_attributes_say_is_stronger() -> None:
     assert found is not None
     assert (found.task_id, found.confidence) == ("ours", None)
     assert found.refused == (("reliability.run.confidence", "not a number from 0 to 1"),)
-
-
-def test_mapped_attributes_are_wanted() -> None:
-    keys = {key for keys in MAPPING.values() for key in keys}
-
-    assert keys <= reader(mapping=MAPPING).wanted
-    assert not keys & reader().wanted

@@ -29,7 +29,6 @@ def own(number: int = 1, parent: int | None = None, **attributes: Any) -> RawSpa
 
 
 def by(rules: list[dict[str, Any]], one: RawSpan) -> Any:
-    """Kind and facts of a span under these rules."""
     found = read(one, mapping={"spans": rules})
     return found.kind, found.facts
 

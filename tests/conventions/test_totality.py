@@ -63,7 +63,6 @@ EVENTS: Final = st.sampled_from(["exception", "gen_ai.choice", "gen_ai.tool.mess
 
 @st.composite
 def spans(draw: st.DrawFn) -> RawSpan:
-    """A span with anything under the keys that are looked at."""
     attributes = draw(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=12))
     events = draw(
         st.lists(st.tuples(st.sampled_from(["exception", "gen_ai.choice", "gen_ai.tool.message"]), st.just(attributes)))
