@@ -10,14 +10,11 @@ from opentelemetry.trace import SpanContext
 
 from otel_reliability import exporter as exporter_module
 from otel_reliability.config import Settings
-from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.exporter import ReliabilitySpanExporter
 from otel_reliability.processor import ReliabilitySpanProcessor
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.live import live_of
-from otel_reliability.testing import FakeClock
-from tests.telemetry.meters import Meters
+from tests.telemetry.meters import Meters, live_with_clock
 from tests.telemetry.spans import Keeping, held, provider, run
 
 
@@ -25,16 +22,12 @@ class Host:
     """A host whose spans go to our exporter, and a clock to wind."""
 
     def __init__(self, settings: Settings | None = None, **options: Any) -> None:
-        self.meters, self.clock = Meters(), FakeClock()
-        self.live = live_of(self.meters.provider, settings, self._engine)
+        self.live, self.meters, self.clock = live_with_clock(settings)
         self.exporter = ReliabilitySpanExporter(settings, meter_provider=self.meters.provider)
         self.batch = BatchSpanProcessor(self.exporter, schedule_delay_millis=60_000, **options)
         self.provider: TracerProvider = provider(self.batch)
         self.tracer = self.provider.get_tracer("test")
         self.look = self.meters.look
-
-    def _engine(self, settings: Settings) -> Engine:
-        return Engine(settings, clock=self.clock, wall=self.clock.wall)
 
 
 @pytest.fixture

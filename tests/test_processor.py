@@ -30,14 +30,11 @@ from opentelemetry.trace import (
 from otel_reliability import processor as processor_module
 from otel_reliability.assembly.span_tree import is_kept, parent_ref
 from otel_reliability.config import Settings
-from otel_reliability.engine import Engine
 from otel_reliability.model.span import AgentSpan, RawSpan
 from otel_reliability.processor import CAPACITY, STRIDE, ReliabilitySpanProcessor
 from otel_reliability.sources import sdk
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.live import live_of
-from otel_reliability.testing import FakeClock
-from tests.telemetry.meters import Meters
+from tests.telemetry.meters import Meters, live_with_clock
 from tests.telemetry.spans import TOOL, Calling, Keeping, agent_run, held, provider, run, tool_call
 
 
@@ -45,8 +42,7 @@ class Host:
     """A host with an SDK, our processor in it, and a clock to wind."""
 
     def __init__(self, settings: Settings | None = None, **options: Any) -> None:
-        self.meters, self.clock = Meters(), FakeClock()
-        self.live = live_of(self.meters.provider, settings, self._engine)
+        self.live, self.meters, self.clock = live_with_clock(settings)
         self.processor = ReliabilitySpanProcessor(settings, meter_provider=self.meters.provider)
         self.provider: TracerProvider = provider(self.processor, **options)
         self.tracer: Tracer = self.provider.get_tracer("test")
@@ -61,9 +57,6 @@ class Host:
         self.clock.advance(3)
         self.look()
         self.clock.advance(61)
-
-    def _engine(self, settings: Settings) -> Engine:
-        return Engine(settings, clock=self.clock, wall=self.clock.wall)
 
 
 def test_spans_become_gauges_counters_and_histograms() -> None:

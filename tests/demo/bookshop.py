@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import Span
 
@@ -25,17 +26,6 @@ ROUND: Final = 25
 """Seconds of a round on the stage, at most."""
 LATE_AFTER_S: Final = 3.0
 """Seconds after which a span that outlives its run ends: by then a service has closed the run."""
-
-
-class _Kept(SpanExporter):
-    """Keeps spans."""
-
-    def __init__(self) -> None:
-        self.spans: list[ReadableSpan] = []
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        self.spans.extend(spans)
-        return SpanExportResult.SUCCESS
 
 
 class Bookshop:
@@ -57,7 +47,7 @@ class Bookshop:
         self._tracers = TracerProvider(
             sampler=ALWAYS_ON, resource=Resource(RESOURCE), id_generator=SeededIds(dice), shutdown_on_exit=False
         )
-        self._kept = _Kept()
+        self._kept = InMemorySpanExporter()
         for processor in (SimpleSpanProcessor(self._kept), *processors):
             self._tracers.add_span_processor(processor)
         self._stage = Stage(self._tracers.get_tracer("otel_reliability.demo"), dice)
@@ -83,7 +73,8 @@ class Bookshop:
 
     def ended(self) -> tuple[list[RawSpan], list[Evaluation]]:
         """Return the spans that ended, and the evaluations that were made, since the last call."""
-        spans, self._kept.spans = self._kept.spans, []
+        spans = self._kept.get_finished_spans()
+        self._kept.clear()
         evaluations, self._stage.evaluations = self._stage.evaluations, []
         return list(map(sdk.read, spans)), evaluations
 

@@ -18,7 +18,7 @@ from otel_reliability.model.span import RawSpan
 from otel_reliability.sources.otlp_json import read_file
 from tests.demo.fleet import CHANGE, CHARACTERS
 from tests.demo.recording import recorded
-from tests.real.untraced import untraced
+from tests.real.process import untraced
 from tests.real.waiting import until
 from tests.service.running import serving
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.demo.fleet import A_ROUND, ROUNDS
+from tests.real.process import untraced
 from tests.real.terminal import Terminal
-from tests.real.untraced import untraced
 from tests.real.waiting import until
 from tests.real.web import answers
 

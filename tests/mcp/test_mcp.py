@@ -21,7 +21,7 @@ from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.report.build import report_of
 from otel_reliability.report.json import plain
 from otel_reliability.report.recording import Recording
-from otel_reliability.testing import traces_protobuf, write_otlp
+from otel_reliability.testing import write_otlp
 from tests.real.ports import HOST, free_port
 from tests.real.waiting import until
 from tests.real.web import answers
@@ -43,9 +43,8 @@ def file_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", name="service")
 def service_of() -> Iterator[Running]:
     with serving({"metrics": {"min_runs": 2}}) as found:
-        for number, path in enumerate((("search", "book"), ("search", "book"), ("pay",)), start=1):
-            found.post("traces", traces_protobuf(runs_of(3, path, "support", first=10 * number)))
-        found.finalize()
+        paths = (("search", "book"), ("search", "book"), ("pay",))
+        found.send(one for at, path in enumerate(paths, 1) for one in runs_of(3, path, "support", first=10 * at))
         yield found
 
 
@@ -141,8 +140,7 @@ def test_two_versions_are_compared(tmp_path: Path) -> None:
 
     recorded, unknown = asked(by_stdio(write_otlp(tmp_path / "spans.jsonl", spans)), *calls)
     with serving({"metrics": {"min_runs": 2}}) as service:
-        service.post("traces", traces_protobuf(spans))
-        service.finalize()
+        service.send(spans)
         served, _ = asked(by_stdio("--url", service.url("ui")), *calls)
 
     [agent] = recorded["agents"]

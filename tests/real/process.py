@@ -60,7 +60,6 @@ class Process:
             return log.read().decode(errors="replace")
 
     def start(self) -> None:
-        """Start the program and return once it is ready."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._said_before = log.tell()
@@ -109,14 +108,20 @@ class Programs:
         self._folder, self._made = folder, 0
 
     def new_folder(self, name: str) -> Path:
-        """Make the folder of one more program."""
         self._made += 1
         folder = self._folder / f"{name}-{self._made}"
         folder.mkdir()
         return folder
 
     def started(self, program: P) -> P:
-        """Start a program and return it once it is ready."""
         self.running.callback(program.stop)
         program.start()
         return program
+
+
+def untraced() -> dict[str, str]:
+    """The environment of a process that is interrupted, killed, or forks: without coverage.
+
+    It has a lock, and whoever is interrupted or forked off while that is held never goes on.
+    """
+    return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from email.message import Message
+from functools import cache
 from typing import NamedTuple
 
-# No proxy of the environment may come between a test and its own machine.
-_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+@cache
+def _opener(context: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
+    """No proxy of the environment may come between a test and its own machine."""
+    handlers = [] if context is None else [urllib.request.HTTPSHandler(context=context)]
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), *handlers)
 
 
 class Answer(NamedTuple):
@@ -31,11 +37,12 @@ def ask(
     headers: Mapping[str, str] | None = None,
     method: str | None = None,
     timeout: float = 30.0,
+    context: ssl.SSLContext | None = None,
 ) -> Answer:
-    """Send one request: GET without a body, POST with one, or the method told."""
+    """Send one request: GET without a body, POST with one, or the method told; over TLS as the context says."""
     request = urllib.request.Request(url, data=body, headers=dict(headers or {}), method=method)
     try:
-        with _opener.open(request, timeout=timeout) as response:
+        with _opener(context).open(request, timeout=timeout) as response:
             return Answer(response.status, response.headers, response.read())
     except urllib.error.HTTPError as error:
         with error:
@@ -43,7 +50,6 @@ def ask(
 
 
 def answers(url: str, status: int = 200) -> bool:
-    """Whether a server is there and gives this status."""
     try:
         return ask(url, timeout=2.0).status == status
     except OSError:

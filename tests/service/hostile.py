@@ -15,6 +15,7 @@ from otel_reliability.sources.otlp_write import logs_json, traces_json
 from otel_reliability.testing import at, span, trace_id, traces_protobuf
 from tests.service.logs import logs_protobuf
 from tests.service.running import run_of, runs_of
+from tests.sources.strategies import wire
 
 
 class Case(NamedTuple):
@@ -129,13 +130,9 @@ def _deep(random: Random) -> Case:
         return Case(OtlpSignal.TRACES, Encoding.JSON, random.choice([whole, body]))
     nested = b""
     for _ in range(min(depth, 500)):
-        nested = (
-            b"\x2a" + _varint(len(nested) + 1 + len(_varint(len(nested)))) + b"\x0a" + _varint(len(nested)) + nested
-        )
-    attribute = b"\x0a\x01a\x12" + _varint(len(nested)) + nested
-    resource = b"\x0a" + _varint(len(attribute)) + attribute
-    group = b"\x0a" + _varint(len(resource)) + resource
-    return Case(OtlpSignal.TRACES, Encoding.PROTOBUF, b"\x0a" + _varint(len(group)) + group)
+        nested = wire(5, wire(1, nested))
+    resource = wire(1, wire(1, b"a") + wire(2, nested))
+    return Case(OtlpSignal.TRACES, Encoding.PROTOBUF, wire(1, wire(1, resource)))
 
 
 def _packed(random: Random) -> Case:
@@ -161,17 +158,8 @@ def _swarm(random: Random) -> Case:
     level = random.randrange(3)
     body = b"\x12\x00" * number
     for _ in range(level):
-        body = b"\x12" + _varint(len(body)) + body
-    return Case(OtlpSignal.TRACES, Encoding.PROTOBUF, b"\x0a" + _varint(len(body)) + body)
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
+        body = wire(2, body)
+    return Case(OtlpSignal.TRACES, Encoding.PROTOBUF, wire(1, body))
 
 
 MAKERS: Final[Sequence[Callable[[Random], Case]]] = (

@@ -70,7 +70,6 @@ class Kept:
         return True
 
     def wind(self, seconds: float) -> None:
-        """Let time pass, and meet deadlines."""
         self.fake.advance(seconds)
         try:
             self.persistence.advancing()
@@ -89,11 +88,9 @@ class Kept:
         assert not self.engine.waiting, "counters are not complete"
 
     def die(self) -> None:
-        """Leave everything as it is."""
         self.directory.release()
 
     def again(self, settings: Settings = SETTINGS) -> Kept:
-        """Die, and start once more from what is on disk."""
         self.die()
         return Kept(self.path, self.fake, settings)
 
@@ -128,7 +125,6 @@ class Kept:
         return found
 
     def run_ids(self) -> list[str]:
-        """Every run of every window."""
         return [run_id for windows in self.look().windows.values() for ids, *_ in windows.values() for run_id in ids]
 
 

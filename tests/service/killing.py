@@ -21,7 +21,7 @@ from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.testing import FakeClock
 from tests.real.ports import HOST, free_port
-from tests.real.untraced import untraced
+from tests.real.process import untraced
 from tests.real.web import ask
 from tests.service import keeping
 from tests.service.keeping import Kept
@@ -56,7 +56,6 @@ class Victim:
         self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=untraced())
 
     def kill(self) -> None:
-        """`kill -9`."""
         process = self._process
         if process is not None:
             process.send_signal(signal.SIGKILL)
@@ -67,7 +66,6 @@ class Victim:
         return self._process is not None and self._process.poll() == -signal.SIGKILL
 
     def listens(self) -> bool:
-        """Whether it answers at all."""
         with suppress(OSError), socket.create_connection((HOST, self.port), timeout=0.2):
             return True
         return False
@@ -106,7 +104,6 @@ class Client(threading.Thread):
 
 @contextmanager
 def clients_of(victim: Victim) -> Generator[list[Client]]:
-    """Clients at work."""
     clients = [Client(victim, number) for number in range(1, CLIENTS + 1)]
     for client in clients:
         client.start()

@@ -13,9 +13,10 @@ from msgspec import structs
 from otel_reliability.config import LimitSettings
 from otel_reliability.demo.hosting import living
 from otel_reliability.loading import own_fields
-from otel_reliability.model.span import RawSpan
+from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.service.config_file import load_config
 from otel_reliability.service.decoded import Decoded
+from otel_reliability.service.health import RECOVERING
 from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
 from otel_reliability.service.settings import ServiceSettings
@@ -75,12 +76,10 @@ class Running:
         self.service, self.clock = service, clock
 
     def url(self, door: str, path: str = "", *, scheme: str = "http") -> str:
-        """Where a door is."""
         return f"{scheme}://{self.service.addresses[door]}{path}"
 
     @property
     def target(self) -> str:
-        """Where gRPC is."""
         return str(self.service.addresses["grpc"])
 
     def post(self, signal: str, body: bytes, kind: str = PROTOBUF, **headers: str) -> Answer:
@@ -89,7 +88,6 @@ class Running:
         return ask(self.url("http", f"/v1/{signal}"), body=body, headers={"Content-Type": kind, **named})
 
     def get(self, door: str, path: str, **headers: str) -> Answer:
-        """Ask one of the doors."""
         return ask(self.url(door, path), headers={name.replace("_", "-"): value for name, value in headers.items()})
 
     def call(self, body: bytes, method: str = EXPORT_TRACES, **options: Any) -> bytes:
@@ -98,8 +96,12 @@ class Running:
             export: Any = cast("Any", channel).unary_unary(method)
             return export(body, timeout=60, **options)
 
+    def send(self, spans: Iterable[RawSpan]) -> None:
+        """Have spans accepted, and let time pass until their runs are final."""
+        assert self.post("traces", body_of(spans)).status == 200
+        self.finalize()
+
     def metrics(self) -> str:
-        """What Prometheus would read now."""
         answer = self.get("metrics", "/metrics")
         assert answer.status == 200
         return answer.text
@@ -116,7 +118,6 @@ class Running:
         until(lambda: self.service.writer.met >= now, "the writer to come round")
 
     def sum(self, name: str, **labels: str) -> float:
-        """The sum of the samples of `/metrics` with that name and these labels."""
         return sum_of(self.metrics(), name, **labels)
 
 
@@ -134,9 +135,13 @@ def serving(
     persistence_of: Callable[[State], Volatile] | None = None,
     env: Mapping[str, str] | None = None,
     clock: FakeClock | None = None,
+    wait: bool = True,
     **service: object,
 ) -> Generator[Running]:
-    """A running service; `service` are settings of it by name, also internal ones; so are the `limits` of `engine`."""
+    """A running service; `service` are settings of it by name, also internal ones; so are the `limits` of `engine`.
+
+    `wait`: until its state is loaded.
+    """
     endpoints = {"grpc": FREE, "http": FREE, "metrics": FREE, "ui": FREE, "drain": 5.0}
     public = {field.path for field in own_fields(ServiceSettings)}
     given = dict(engine or {})
@@ -151,7 +156,7 @@ def serving(
     wound = FakeClock(LATER) if clock is None else clock
     made = Service(config, persistence_of=persistence_of, env=env or {}, clock=wound, wall=wound.wall)
     with living(made):
-        until(lambda: "recovering" not in made.readiness.reasons, "the service to be ready")
+        until(lambda: not wait or RECOVERING not in made.readiness.reasons, "the service to be ready")
         yield Running(made, wound)
 
 
@@ -171,6 +176,13 @@ def run_of(
         for number, tool in enumerate(tools)
     ]
     return [root, *calls]
+
+
+def lone_agent(name: str, trace: int, environment: str) -> RawSpan:
+    """A run of one span."""
+    resource = Resource.of({"service.name": "bank", "deployment.environment.name": environment})
+    about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
+    return span(1, trace=trace, attributes=about, resource=resource)
 
 
 def runs_of(number: int, tools: Sequence[str] = ("search",), agent: str = "support", first: int = 1) -> list[RawSpan]:

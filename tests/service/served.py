@@ -45,15 +45,12 @@ class Served(Process):
         super().__init__("serve", command, log=folder / "serve.log", ready=lambda _: answers(f"{self.pages}/readyz"))
 
     def metrics(self) -> str:
-        """What Prometheus would read now."""
         return ask(f"http://{self.metrics_address}/metrics").text
 
     def sum(self, name: str, **labels: str) -> float:
-        """The sum of the samples of `/metrics` with that name and these labels."""
         return sum_of(self.metrics(), name, **labels)
 
     def resident(self) -> int:
-        """Bytes of the process that are in memory."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
+from benchmarks import run as benchmarks
 from tests.kafka.trials import TRIALS as OF_WORKERS
 from tests.trial import Trial
 
@@ -128,11 +129,8 @@ def _outcome(code: int, counts: Mapping[str, Any]) -> str:
 
 def machine() -> str:
     """What it ran on, and how busy that was with other things."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    model = next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine()
-    )
-    return f"{os.cpu_count()} × {model}, {platform.system()}, Python {platform.python_version()}, load {os.getloadavg()[2]:.0f}"
+    cpu, cores = (benchmarks.machine()[name] for name in ("cpu", "cores"))
+    return f"{cores} × {cpu}, {platform.system()}, Python {platform.python_version()}, load {os.getloadavg()[2]:.0f}"
 
 
 def _commit() -> str:

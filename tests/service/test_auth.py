@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import ssl
 import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +10,7 @@ import grpc
 import pytest
 
 from otel_reliability.service.auth import AccessTokens
+from tests.real.web import ask
 from tests.service.certificates import Authority, Pair
 from tests.service.running import EXPORT_TRACES, HEALTH, PROTOBUF, Running, serving
 
@@ -48,19 +48,8 @@ def asked(
     context: ssl.SSLContext | None = None,
 ) -> int:
     """The status of an answer, over TLS where there is a context."""
-    scheme = "http" if context is None else "https"
-    request = urllib.request.Request(
-        running.url(door, path, scheme=scheme), body, {"Content-Type": PROTOBUF, **headers}
-    )
-    handlers: list[Any] = [urllib.request.ProxyHandler({})]
-    if context is not None:
-        handlers.append(urllib.request.HTTPSHandler(context=context))
-    try:
-        with urllib.request.build_opener(*handlers).open(request, timeout=60) as answer:
-            return answer.status
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code
+    url = running.url(door, path, scheme="http" if context is None else "https")
+    return ask(url, body=body, headers={"Content-Type": PROTOBUF, **headers}, context=context).status
 
 
 def called(running: Running, method: str = EXPORT_TRACES, credentials: Any = None, **headers: str) -> grpc.StatusCode:
@@ -151,13 +140,11 @@ def test_a_file_that_goes_away_lets_nobody_else_in(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Whom server and clients trust."""
     return Authority(tmp_path_factory.mktemp("ours"), "ours")
 
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Whom nobody trusts."""
     return Authority(tmp_path_factory.mktemp("theirs"), "theirs")
 
 

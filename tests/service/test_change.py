@@ -7,24 +7,17 @@ import pytest
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.testing import write_otlp
 from tests.cli.command_line import call
-from tests.service.running import body_of, runs_of, serving
-from tests.telemetry.loggers import Kept, loggers
+from tests.service.running import runs_of, serving
+from tests.telemetry.loggers import kept_globally
 
 USUAL, OTHER = ("search", "reply"), ("search", "escalate", "wait", "reply")
 
 
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
-    processor = Kept()
-    monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", loggers(processor))
-    return processor
-
-
-def test_a_change_is_counted_and_told_once(kept: Kept) -> None:
+def test_a_change_is_counted_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = kept_globally(monkeypatch)
     with serving({"change": {"runs_per_false_alarm": 100}}) as running:
         for spans in (runs_of(80, USUAL), runs_of(40, OTHER, first=81)):
-            assert running.post("traces", body_of(spans)).status == 200
-            running.finalize()
+            running.send(spans)
         assert running.sum("agent_reliability_changes_total", gen_ai_agent_name="support") == 1
 
     (record,) = (one.log_record for one in kept.emitted)
@@ -32,11 +25,11 @@ def test_a_change_is_counted_and_told_once(kept: Kept) -> None:
     assert 81 < record.attributes["agent.reliability.change.unit"] < 120
 
 
-def test_a_reference_recording_is_read_at_the_start(kept: Kept, tmp_path: Path) -> None:
+def test_a_reference_recording_is_read_at_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kept = kept_globally(monkeypatch)
     reference = write_otlp(tmp_path / "reference.jsonl", runs_of(80, USUAL))
     with serving({"change": {"runs_per_false_alarm": 100, "reference": str(reference)}}) as running:
-        assert running.post("traces", body_of(runs_of(40, OTHER))).status == 200
-        running.finalize()
+        running.send(runs_of(40, OTHER))
 
     units = [one.log_record.attributes["agent.reliability.change.unit"] for one in kept.emitted]
     assert units[0] < 20

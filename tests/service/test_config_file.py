@@ -123,73 +123,66 @@ def test_secrets_are_not_shown() -> None:
     assert "sesame" not in repr(found)
 
 
-class TestPublicDoors:
-    """What is open to other machines must be guarded, or be meant so."""
+@pytest.mark.parametrize("door", ["grpc", "http", "metrics", "ui"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "192.168.0.7", "example"])
+def test_a_door_open_to_other_machines_is_refused(door: str, host: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        load_config(flags={"service": {door: f"{host}:4000"}})
 
-    @pytest.mark.parametrize("door", ["grpc", "http", "metrics", "ui"])
-    @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "192.168.0.7", "example"])
-    def test_an_open_door_is_refused(self, door: str, host: str) -> None:
-        with pytest.raises(ConfigurationError) as raised:
-            load_config(flags={"service": {door: f"{host}:4000"}})
-
-        assert raised.value.field == f"service.{door}"
-        assert "allow_public" in raised.value.remedy
-
-    @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "off"])
-    def test_a_local_door_is_not(self, address: str) -> None:
-        assert load_config(flags={"service": {"http": address}}).service.http == address
-
-    @pytest.mark.parametrize("guard", ["token", "token_file", "tls", "allow_public"])
-    def test_a_guarded_one_is_not(self, tmp_path: Path, guard: str) -> None:
-        pair = Authority(tmp_path, "ours").issue("server")
-        (tmp_path / "tokens").write_text("secret")
-        guards: dict[str, dict[str, object]] = {
-            "token": {"token": "secret"},
-            "token_file": {"token_file": str(tmp_path / "tokens")},
-            "tls": {"tls": {"certificate": str(pair.certificate), "key": str(pair.key)}},
-            "allow_public": {"allow_public": True},
-        }
-        found = load_config(flags={"service": {"http": "0.0.0.0:4318", **guards[guard]}})
-
-        assert found.service.http == "0.0.0.0:4318"
-
-    def test_the_guard_may_stand_in_another_layer(self, tmp_path: Path) -> None:
-        found = loaded(
-            tmp_path, "service: {http: '0.0.0.0:4318'}", {"OTEL_RELIABILITY_SERVICE_TOKEN": "from-a-secret-store"}
-        )
-
-        assert found.service.token == "from-a-secret-store"
+    assert raised.value.field == f"service.{door}"
+    assert "allow_public" in raised.value.remedy
 
 
-class TestCertificates:
-    """Files of TLS that are no such."""
-
-    def test_a_key_of_another_certificate_is_refused(self, tmp_path: Path) -> None:
-        authority = Authority(tmp_path, "ours")
-        one, other = authority.issue("one"), authority.issue("other")
-        with pytest.raises(ConfigurationError, match=r"service\.tls\.certificate"):
-            load_config(flags={"service": {"tls": {"certificate": str(one.certificate), "key": str(other.key)}}})
-
-    def test_signers_that_are_none_are_refused(self, tmp_path: Path) -> None:
-        pair = Authority(tmp_path, "ours").issue("one")
-        other = tmp_path / "other"
-        other.write_text("nothing of the kind")
-        tls = {"certificate": str(pair.certificate), "key": str(pair.key), "client_ca": str(other)}
-        with pytest.raises(ConfigurationError, match=r"service\.tls\.client_ca"):
-            load_config(flags={"service": {"tls": tls}})
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "off"])
+def test_a_local_door_is_not_refused(address: str) -> None:
+    assert load_config(flags={"service": {"http": address}}).service.http == address
 
 
-class TestSchema:
-    """What editors check a file with."""
+@pytest.mark.parametrize("guard", ["token", "token_file", "tls", "allow_public"])
+def test_a_guarded_door_is_not_refused(tmp_path: Path, guard: str) -> None:
+    pair = Authority(tmp_path, "ours").issue("server")
+    (tmp_path / "tokens").write_text("secret")
+    guards: dict[str, dict[str, object]] = {
+        "token": {"token": "secret"},
+        "token_file": {"token_file": str(tmp_path / "tokens")},
+        "tls": {"tls": {"certificate": str(pair.certificate), "key": str(pair.key)}},
+        "allow_public": {"allow_public": True},
+    }
+    found = load_config(flags={"service": {"http": "0.0.0.0:4318", **guards[guard]}})
 
-    def test_it_knows_every_setting_and_no_other(self) -> None:
-        sections = SCHEMA["$defs"]
+    assert found.service.http == "0.0.0.0:4318"
 
-        assert sections["AssemblySettings"]["properties"]["linger"]["default"] == 2.0
-        assert list(sections["LimitSettings"]["properties"]) == ["memory"]
-        assert not any(section["additionalProperties"] for section in (SCHEMA, *sections.values()))
 
-    def test_every_setting_has_a_word(self) -> None:
-        fields = [field for part in (SCHEMA, *SCHEMA["$defs"].values()) for field in part["properties"].values()]
+def test_the_guard_may_stand_in_another_layer(tmp_path: Path) -> None:
+    found = loaded(
+        tmp_path, "service: {http: '0.0.0.0:4318'}", {"OTEL_RELIABILITY_SERVICE_TOKEN": "from-a-secret-store"}
+    )
 
-        assert all("description" in field or "$ref" in field for field in fields)
+    assert found.service.token == "from-a-secret-store"
+
+
+@pytest.mark.parametrize("wrong", ["key", "client_ca"])
+def test_files_of_tls_that_are_no_such_are_refused(tmp_path: Path, wrong: str) -> None:
+    """A key of another certificate; signers that are none."""
+    authority = Authority(tmp_path, "ours")
+    pair, other = authority.issue("one"), tmp_path / "other"
+    other.write_text("nothing of the kind")
+    tls = {"certificate": str(pair.certificate), "key": str(pair.key)}
+    tls[wrong] = str(authority.issue("two").key if wrong == "key" else other)
+    field = "certificate" if wrong == "key" else wrong
+    with pytest.raises(ConfigurationError, match=rf"service\.tls\.{field}"):
+        load_config(flags={"service": {"tls": tls}})
+
+
+def test_the_schema_knows_every_setting_and_no_other() -> None:
+    sections = SCHEMA["$defs"]
+
+    assert sections["AssemblySettings"]["properties"]["linger"]["default"] == 2.0
+    assert list(sections["LimitSettings"]["properties"]) == ["memory"]
+    assert not any(section["additionalProperties"] for section in (SCHEMA, *sections.values()))
+
+
+def test_every_setting_of_the_schema_has_a_word() -> None:
+    fields = [field for part in (SCHEMA, *SCHEMA["$defs"].values()) for field in part["properties"].values()]
+
+    assert all("description" in field or "$ref" in field for field in fields)

@@ -29,13 +29,9 @@ class Disk(Protocol):
 
     path: Path
 
-    def fill(self) -> None:
-        """From now on there is no room."""
-        ...
+    def fill(self) -> None: ...
 
-    def free(self) -> None:
-        """There is room again."""
-        ...
+    def free(self) -> None: ...
 
 
 class Small:

@@ -8,33 +8,21 @@ from urllib.parse import quote
 
 import pytest
 
-from otel_reliability.model.span import Resource
-from otel_reliability.testing import span, traces_protobuf
+from otel_reliability.testing import traces_protobuf
 from tests.real.ports import HOST, free_port
 from tests.real.waiting import until
-from tests.service.running import Running, runs_of, serving
+from tests.service.running import Running, lone_agent, runs_of, serving
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    """A service that knows a few agents."""
     with serving({"metrics": {"min_runs": 2}}) as found:
         paths = (("search", "book"), ("search", "book"), ("search", "pay"), ("search",))
         for number, path in enumerate(paths, start=1):
             found.post("traces", traces_protobuf(runs_of(2, path, "support", first=10 * number)))
-        found.post("traces", traces_protobuf(_elsewhere()))
-        found.finalize()
+        agents = [("clerk", "prod"), ("clerk", "test"), ("a/b ü?", "")]
+        found.send(lone_agent(name, trace, environment) for trace, (name, environment) in enumerate(agents, start=200))
         yield found
-
-
-def _elsewhere() -> list[Any]:
-    """Agents of one name in two environments, and one with a name that needs quoting."""
-    spans: list[Any] = []
-    for trace, (environment, name) in enumerate([("prod", "clerk"), ("test", "clerk"), ("", "a/b ü?")], start=200):
-        resource = Resource.of({"service.name": "bank", "deployment.environment.name": environment})
-        about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
-        spans.append(span(1, trace=trace, attributes=about, resource=resource))
-    return spans
 
 
 def answer_of(running: Running, path: str) -> Any:

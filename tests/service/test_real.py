@@ -40,8 +40,7 @@ def test_the_collector_comes_again_when_it_is_told(collector: Collectors, protoc
 def test_promtool_finds_nothing_wrong(promtool: Promtool) -> None:
     """Names, types and text are as Prometheus wants them, but that it takes the bits of an entropy for a size."""
     with serving() as running:
-        running.post("traces", traces_protobuf(spans_of("support", 12, 1)))
-        running.finalize()
+        running.send(spans_of("support", 12, 1))
         done = promtool("check", "metrics", stdin=running.metrics())
     complaints = [
         line

@@ -47,14 +47,12 @@ def test_what_counts_together_begins_together() -> None:
 @pytest.mark.parametrize("has_state", [False, True])
 def test_the_series_of_an_agent_end_with_it(has_state: bool, tmp_path: Path) -> None:
     with serving({"limits": {"agent_idle": 3600}}, state=str(tmp_path) if has_state else None) as running:
-        running.post("traces", traces_protobuf(runs_of(3)))
-        running.finalize()
+        running.send(runs_of(3))
         there = lines(running, "agent_reliability_")
         running.clock.advance(4_000)
         running.writer_came_round()
         gone = lines(running, "agent_reliability_")
-        running.post("traces", traces_protobuf(runs_of(1, first=50)))
-        running.finalize()
+        running.send(runs_of(1, first=50))
         back = lines(running, RUNS)
 
     assert len(there) > 30
@@ -64,8 +62,7 @@ def test_the_series_of_an_agent_end_with_it(has_state: bool, tmp_path: Path) -> 
 
 def test_the_series_of_all_others_never_end() -> None:
     with serving({"limits": {"agents": 1, "agent_idle": 3600}}) as running:
-        running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
-        running.finalize()
+        running.send([*runs_of(1), *runs_of(1, agent="refunds", first=5)])
         running.clock.advance(4_000)
         until(lambda: len(lines(running, RUNS)) == 1, "the other series to end")
         left = lines(running, RUNS)
@@ -94,8 +91,7 @@ def test_what_becomes_final_within_a_second_is_recorded_together() -> None:
 def test_sessions_and_their_end_are_recorded(has_state: bool, tmp_path: Path) -> None:
     with serving({"sessions": {"idle": "10m"}}, state=str(tmp_path) if has_state else None) as running:
         spans = [one._replace(attributes={**one.attributes, "gen_ai.conversation.id": "7"}) for one in runs_of(3)]
-        running.post("traces", traces_protobuf(spans))
-        running.finalize()
+        running.send(spans)
         running.finalize()
 
         assert running.sum("agent_reliability_session_reliability_count", gen_ai_agent_name="support") == 1

@@ -9,13 +9,9 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from otel_reliability.demo.hosting import living
-from otel_reliability.service.config_file import load_config
-from otel_reliability.service.service import Service
 from otel_reliability.service.writer import STUCK_CHECKS
-from otel_reliability.testing import FakeClock
 from tests.real.waiting import until
-from tests.service.running import FREE, HEALTH, LATER, Controlled, Running, body_of, run_of
+from tests.service.running import HEALTH, Controlled, Running, body_of, run_of, serving
 
 NOT_SERVING = b"\x08\x02"
 SERVING = b"\x08\x01"
@@ -32,13 +28,9 @@ def journal() -> Controlled:
 
 @pytest.fixture
 def recovering(journal: Controlled) -> Iterator[Running]:
-    """A service that brings its state back."""
-    doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "ui": FREE}
-    clock = FakeClock(LATER)
-    service = Service(load_config(flags={"service": doors}), persistence_of=journal, clock=clock, wall=clock.wall)
-    with living(service):
+    with serving(persistence_of=journal, wait=False) as found:
         try:
-            yield Running(service, clock)
+            yield found
         finally:
             journal.may_restore.set()
 
@@ -92,8 +84,7 @@ def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, 
     assert "being loaded" in json.loads(answer.body)["message"]
 
     done(recovering, journal)
-    recovering.post("traces", body_of(run_of()))
-    recovering.finalize()
+    recovering.send(run_of())
     assert recovering.get("ui", path).status == 200
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from otel_reliability.model.span import RawSpan, Resource
-from otel_reliability.testing import span, traces_protobuf
+from otel_reliability.testing import span
 from tests.real.web import ask
 from tests.service.running import Running, run_of, runs_of, serving
 
@@ -32,22 +32,16 @@ def made_by(version: str, spans: list[RawSpan]) -> list[RawSpan]:
     return [one._replace(resource=resource, attributes={**one.attributes, **arguments}) for one in spans]
 
 
-def send(running: Running, spans: list[RawSpan]) -> None:
-    assert running.post("traces", traces_protobuf(spans)).status == 200
-    running.finalize()
-
-
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service with a state directory that was sent 60 runs of one version, then 60 that differ of another."""
     with serving(ENGINE, state=str(tmp_path_factory.mktemp("state"))) as found:
-        send(found, made_by("1.0", runs_of(60, ("search", "book"))))
-        send(found, made_by("2.0", runs_of(60, ("pay", "pay", "pay", "mail"), first=100)))
+        found.send(made_by("1.0", runs_of(60, ("search", "book"))))
+        found.send(made_by("2.0", runs_of(60, ("pay", "pay", "pay", "mail"), first=100)))
         yield found
 
 
 def listed(running: Running, query: str = "") -> list[str]:
-    """The addresses of the runs in a list."""
     return re.findall(rf'href="({PAGE}/runs/[^"]+)"', running.get("ui", f"{PAGE}/runs?{query}").text)
 
 
@@ -70,7 +64,7 @@ def test_runs_are_listed_and_filtered(running: Running, query: str, number: int)
 
 def test_without_a_state_directory_the_last_twenty_runs_are_listed() -> None:
     with serving(ENGINE) as running:
-        send(running, runs_of(30))
+        running.send(runs_of(30))
 
         assert len(listed(running)) == 20
 
@@ -98,7 +92,7 @@ def test_two_versions_stand_side_by_side(running: Running) -> None:
 
 
 def test_runs_and_agents_are_files_for_a_spreadsheet(running: Running) -> None:
-    send(running, run_of(500, agent="=cmd()"))
+    running.send(run_of(500, agent="=cmd()"))
     runs = list(csv.DictReader(io.StringIO(running.get("ui", f"/api/v1{PAGE}/runs?format=csv&version=2.0").text)))
     agents = list(csv.DictReader(io.StringIO(running.get("ui", "/api/v1/agents?format=csv").text)))
     found = json.loads(running.get("ui", f"/api/v1{PAGE}/runs?version=2.0").body)["runs"]
@@ -116,14 +110,14 @@ def test_an_export_of_all_times_is_of_all_runs(running: Running) -> None:
 def test_a_reason_that_quotes_a_version_of_two_lines_is_one_line() -> None:
     """A status line holds no line break, and a version comes from telemetry."""
     with serving(ENGINE) as running:
-        send(running, made_by("one\ntwo", runs_of(3)))
+        running.send(made_by("one\ntwo", runs_of(3)))
         assert running.get("ui", f"/api/v1{PAGE}/compare?before=one&after=two").status == 400
 
 
 def test_a_change_is_acknowledged_once_and_stays_so(tmp_path: Path) -> None:
     with serving(ENGINE, state=str(tmp_path)) as running:
-        send(running, runs_of(80, ("search", "book")))
-        send(running, runs_of(40, ("a", "b", "c", "d", "e"), first=200))
+        running.send(runs_of(80, ("search", "book")))
+        running.send(runs_of(40, ("a", "b", "c", "d", "e"), first=200))
         target = running.url("ui", f"{PAGE}/acknowledge")
         assert ">changed</span>" in running.get("ui", "/").text
         assert "Acknowledge</button>" in running.get("ui", PAGE).text
@@ -148,12 +142,12 @@ def test_spans_that_no_convention_recognizes_are_shown_with_their_mapping() -> N
         ]
 
     with serving() as running:
-        send(running, [*runs_of(2), *odd(50), *odd(51)])
+        running.send([*runs_of(2), *odd(50), *odd(51)])
         page = running.get("ui", "/").text
     with serving(
         {"mapping": {"spans": [{"kind": "agent", "name": "agent_run"}, {"kind": "tool", "name": "look"}]}}
     ) as running:
-        send(running, [*runs_of(2), *odd(50)])
+        running.send([*runs_of(2), *odd(50)])
         mapped = running.get("ui", "/").text
 
     assert "my_agents" in page

@@ -9,30 +9,21 @@ from typing import Any, Final
 
 import pytest
 
-from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.service.health import RECOVERING
-from otel_reliability.testing import span, traces_protobuf
+from otel_reliability.testing import traces_protobuf
 from otel_reliability.ui.agent_list import id_of
 from otel_reliability.windows.agents import AgentRegistry
-from tests.service.running import Running, runs_of, serving
+from tests.service.running import Running, lone_agent, runs_of, serving
 
 TOKEN: Final = "a-token-of-32-characters-or-more"
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    """A service that knows an agent, and one of the same name in two environments."""
     with serving({"metrics": {"min_runs": 2}}) as found:
         found.post("traces", traces_protobuf(runs_of(6, ("search", "book"))))
-        found.post("traces", traces_protobuf([_elsewhere(200, "prod"), _elsewhere(201, "test")]))
-        found.finalize()
+        found.send([lone_agent("clerk", 200, "prod"), lone_agent("clerk", 201, "test")])
         yield found
-
-
-def _elsewhere(trace: int, environment: str) -> RawSpan:
-    resource = Resource.of({"service.name": "bank", "deployment.environment.name": environment})
-    about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "clerk"}
-    return span(1, trace=trace, attributes=about, resource=resource)
 
 
 def links(text: str) -> list[str]:
@@ -155,8 +146,7 @@ def test_pages_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving({"metrics": {"min_runs": 2}}) as running:
         names = (f"agent-{number}" for number in range(120))
         spans = [one for number, name in enumerate(names) for one in runs_of(1, agent=name, first=number + 1)]
-        running.post("traces", traces_protobuf(spans))
-        running.finalize()
+        running.send(spans)
         turns = list[int]()
         read = running.service.engine.read
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 
@@ -20,6 +21,13 @@ class Kept(LogRecordProcessor):
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return True
+
+
+def kept_globally(monkeypatch: pytest.MonkeyPatch) -> Kept:
+    """Have what is emitted without naming a provider kept, until the test ends."""
+    processor = Kept()
+    monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", loggers(processor))
+    return processor
 
 
 def loggers(processor: LogRecordProcessor) -> LoggerProvider:

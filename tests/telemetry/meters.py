@@ -8,6 +8,11 @@ from typing import Any, NamedTuple
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, Metric, NumberDataPoint
 
+from otel_reliability.config import Settings
+from otel_reliability.engine import Engine
+from otel_reliability.telemetry.live import Live, live_of
+from otel_reliability.testing import FakeClock
+
 Labels = Mapping[str, Any]
 
 
@@ -49,6 +54,12 @@ class Collected(NamedTuple):
 
     def values(self, name: str, label: str) -> dict[Any, float | int]:
         return {point.attributes.get(label): number(point) for point in self.points(name)}
+
+
+def live_with_clock(settings: Settings | None = None) -> tuple[Live, Meters, FakeClock]:
+    """An engine in process, what it tells, and the clock to wind."""
+    meters, clock = Meters(), FakeClock()
+    return live_of(meters.provider, settings, lambda found: Engine(found, clock=clock, wall=clock.wall)), meters, clock
 
 
 def number(point: NumberDataPoint | HistogramDataPoint) -> float | int:

@@ -19,7 +19,8 @@ from otel_reliability.model.span import RawSpan
 from otel_reliability.telemetry.exposition import Exposition, Registry
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder, readings_of
-from otel_reliability.testing import FakeClock, span
+from otel_reliability.testing import FakeClock
+from tests.report.build import chat, run_spans
 
 Labels: TypeAlias = frozenset[tuple[str, Any]]
 Numbers: TypeAlias = dict[tuple[str, Labels], Any]
@@ -28,32 +29,19 @@ Histogram: TypeAlias = tuple[int, float, tuple[float, ...], tuple[int, ...]]
 
 RESOURCE: Final = {"service.name": "otel-reliability", "service.instance.id": "test"}
 TOOLS: Final = ("search", "book", "cancel_order", "refund")
+LIMIT: Final = {"reliability.context_limit": 1000}
 
 
 def spans_of(agent: str, runs: int, first: int) -> list[RawSpan]:
     """Runs of one agent that differ in path, retries, tokens and outcome."""
     found: list[RawSpan] = []
     for number in range(runs):
-        place: Mapping[str, Any] = {"trace": first + number, "start": 20.0 * number}
-        about = {
-            "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.agent.name": agent,
-            "gen_ai.conversation.id": f"{agent}-{number // 3}",
-            "reliability.run.success": number % 4 != 0,
-            "reliability.context_limit": 1000,
-        }
-        found.append(span(1, attributes=about, end=20.0 * number + 9, **place))
-        for step in range(number % 4 + 1):
-            tool = {
-                "gen_ai.operation.name": "execute_tool",
-                "gen_ai.tool.name": TOOLS[(number + step) % 4 if number % 3 else 0],
-                "gen_ai.tool.call.arguments": "{}",
-            }
-            at: Mapping[str, Any] = {**place, "start": 20.0 * number + 2 * step}
-            found.append(span(2 + step, 1, attributes=tool, status=2 if number % 3 == 0 else 0, **at))
-        used = {"gen_ai.usage.input_tokens": 100 * (number % 7), "gen_ai.usage.output_tokens": 10}
-        model = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **used}
-        found.append(span(9, 1, attributes=model, **place))
+        path = [TOOLS[(number + step) % 4 if number % 3 else 0] for step in range(number % 4 + 1)]
+        known: dict[str, Any] = {"success": number % 4 != 0, "session": f"{agent}-{number // 3}"}
+        failed = "" if number % 3 else TOOLS[0]
+        found += run_spans(first + number, " ".join(path), agent=agent, failed=failed, **known, notes=LIMIT)
+        tokens = 100 * (number % 7)
+        found.append(chat(first + number, tokens, gen_ai__request__model="m", gen_ai__usage__output_tokens=10))
     return found
 
 
@@ -111,7 +99,6 @@ def attributes_of(point: NumberDataPoint | HistogramDataPoint) -> Labels:
 
 
 def value_of(point: NumberDataPoint | HistogramDataPoint) -> Any:
-    """The value of a point; of a histogram its count, sum, bounds and buckets."""
     if isinstance(point, HistogramDataPoint):
         return point.count, point.sum, tuple(point.explicit_bounds), tuple(point.bucket_counts)
     return getattr(point, point.WhichOneof("value") or "")

@@ -16,11 +16,12 @@ import grpc
 
 
 class Request(NamedTuple):
-    """A request, decompressed: its path or method, headers or metadata in lower case, body."""
+    """A request, decompressed: its path or method, headers or metadata in lower case, body, and (over HTTP) its client."""
 
     path: str
     headers: Mapping[str, str]
     body: bytes
+    client: object = None
 
 
 class Receiver:
@@ -43,7 +44,7 @@ def over_http(context: ssl.SSLContext | None = None) -> Generator[Receiver]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {key.lower(): value for key, value in self.headers.items()}
             body = gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
-            receiver.came.append(Request(self.path, headers, body))
+            receiver.came.append(Request(self.path, headers, body, self.client_address))
             self.send_response(receiver.answers.popleft() if receiver.answers else 200)
             self.send_header("Content-Length", "0")
             self.end_headers()

@@ -82,7 +82,6 @@ def ended(attributes: dict[str, Any], name: str = "span", *, scope: str = "test"
 
 @contextmanager
 def held(engine: Engine) -> Generator[None]:
-    """The engine, busy elsewhere."""
     inside, leave = threading.Event(), threading.Event()
 
     def hold(_: object) -> None:

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from otel_reliability import metrics
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, TelemetrySettings, WindowSettings
-from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, Outcome, RunChange, RunEvent
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.ledger import BUDGET, WIDEST, ToolLedger, fitting
-from otel_reliability.telemetry.live import Live, live_of
-from otel_reliability.testing import KEY, FakeClock, call, row, run
-from tests.telemetry.meters import Meters
+from otel_reliability.telemetry.live import Live
+from otel_reliability.testing import KEY, call, row, run
+from tests.telemetry.meters import live_with_clock
 from tests.windows.runs import window_over
 
 
@@ -103,8 +102,7 @@ def test_no_instrument_passes_its_budget(settings: Settings) -> None:
     No instrument gets more attribute sets than its budget over the life of the process, and what found no place is counted as
     `__other__`.
     """
-    meters, clock = Meters(), FakeClock()
-    live = live_of(meters.provider, settings, lambda found: Engine(found, clock=clock, wall=clock.wall))
+    live, meters, _ = live_with_clock(settings)
     seen: dict[str, set[Any]] = {}
     for first in range(0, 480, 120):
         feed(live, 120, 4, first=first)

@@ -9,14 +9,13 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 
 from otel_reliability.config import AssemblySettings, Settings
-from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
 from otel_reliability.telemetry import live as live_module
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import Live, SpanSource, live_of
-from otel_reliability.testing import FakeClock, agent, tool
+from otel_reliability.testing import agent, tool
 from otel_reliability.windows.agents import AgentRegistry
-from tests.telemetry.meters import Meters
+from tests.telemetry.meters import live_with_clock
 from tests.telemetry.spans import held
 
 
@@ -42,17 +41,8 @@ class Hand(SpanSource):
         self.queue = []
 
 
-def on(clock: FakeClock) -> Callable[[Settings], Engine]:
-    return lambda settings: Engine(settings, clock=clock, wall=clock.wall)
-
-
-def made(settings: Settings | None = None) -> tuple[Live, Meters, FakeClock]:
-    meters, clock = Meters(), FakeClock()
-    return live_of(meters.provider, settings, on(clock)), meters, clock
-
-
 def test_settings_of_a_second_door_are_told_to_be_in_vain(caplog: pytest.LogCaptureFixture) -> None:
-    live, meters, _ = made(Settings(assembly=AssemblySettings(linger=5)))
+    live, meters, _ = live_with_clock(Settings(assembly=AssemblySettings(linger=5)))
     live_of(meters.provider, Settings(assembly=AssemblySettings(linger=5)))
     live_of(meters.provider, None)
     assert not caplog.records
@@ -63,7 +53,7 @@ def test_settings_of_a_second_door_are_told_to_be_in_vain(caplog: pytest.LogCapt
 
 
 def test_the_last_door_to_close_closes_the_runs() -> None:
-    live, meters, _ = made()
+    live, meters, _ = live_with_clock()
     first, second = Hand(live), Hand(live)
     second.queue = []
     live.detach(first)
@@ -77,7 +67,7 @@ def test_the_last_door_to_close_closes_the_runs() -> None:
 
 
 def test_a_busy_engine_is_left_alone() -> None:
-    live, meters, _ = made()
+    live, meters, _ = live_with_clock()
     Hand(live)
     meters.provider.get_meter("host").create_counter("host.requests").add(1)
     with held(live.engine), pytest.MonkeyPatch.context() as patch:
@@ -90,7 +80,7 @@ def test_a_busy_engine_is_left_alone() -> None:
 
 
 def test_numbers_of_one_collection_are_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    live, meters, _ = made()
+    live, meters, _ = live_with_clock()
     Hand(live)
     asked, read = list[object](), live.engine.read
 
@@ -105,7 +95,7 @@ def test_numbers_of_one_collection_are_of_one_moment(monkeypatch: pytest.MonkeyP
 
 
 def test_an_error_of_ours_leaves_the_collection_of_the_host_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    live, meters, _ = made()
+    live, meters, _ = live_with_clock()
     Hand(live)
     meters.provider.get_meter("host").create_counter("host.requests").add(5)
     monkeypatch.setattr(Guard, "loud", False)
@@ -120,7 +110,7 @@ def test_an_error_of_ours_leaves_the_collection_of_the_host_whole(monkeypatch: p
 
 def test_an_engine_lives_as_long_as_its_provider() -> None:
     """A provider that is gone takes its engine with it, so test suites and reloading hosts do not pile them up."""
-    live, meters, _ = made()
+    live, meters, _ = live_with_clock()
     reference = weakref.ref(live)
     del live
     gc.collect()

@@ -16,7 +16,7 @@ from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import live_of
 from otel_reliability.telemetry.log_events import EVENT_NAME, emit
 from tests.report.build import run_spans
-from tests.telemetry.loggers import Kept, loggers
+from tests.telemetry.loggers import Kept, kept_globally, loggers
 from tests.telemetry.meters import Meters
 from tests.telemetry.spans import provider as tracers
 
@@ -24,13 +24,6 @@ KEY = AgentKey("acme", "shop", "prod", "support", (("service.version", "2"),))
 CALLS = SignalChange("calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5), Summary(18, 12.1, 11))
 PATH = SignalChange("path", 1e4, 203, 1_700_000_000_000_000_000, None, Summary(16, 0.4, 0.5))
 CHANGE = Change(KEY, Alarm(218, "run-218", 1_700_000_500_000_000_000, (CALLS, PATH), (ToolShift("refund", 0.0, 0.64),)))
-
-
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
-    processor = Kept()
-    monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", loggers(processor))
-    return processor
 
 
 def test_a_change_is_told_by_names_and_numbers() -> None:
@@ -113,8 +106,8 @@ def test_a_logger_that_takes_records_only_is_handed_one() -> None:
     assert log_events.event_of(CHANGE).body == taken[0].body
 
 
-def test_in_process_a_change_is_told_once(kept: Kept) -> None:
-    meters = Meters()
+def test_in_process_a_change_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, meters = kept_globally(monkeypatch), Meters()
     live = live_of(meters.provider, Settings(change=ChangeSettings(runs_per_false_alarm=100)))
     for first, number, path in ((1, 80, "search reply"), (81, 40, "search escalate wait reply")):
         live.engine.receive([one for n in range(first, first + number) for one in run_spans(n, path)])

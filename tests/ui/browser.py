@@ -71,7 +71,6 @@ def _said(text: str, refused: int) -> list[str]:
 
 
 def _foreign(asked: str, own: str) -> list[str]:
-    """A request to somebody else."""
     same = urlsplit(asked)[:2] == urlsplit(own)[:2] and (
         not own.startswith("file:") or asked.split("#", maxsplit=1)[0] == own
     )

@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from otel_reliability.model.span import RawSpan
-from otel_reliability.testing import span, traces_protobuf
+from otel_reliability.testing import traces_protobuf
+from tests.report.build import chat, run_spans
 from tests.service.running import Running, runs_of, serving
 from tests.ui.browser import Browser, Scheme, faults, is_too_wide
 
@@ -22,42 +23,11 @@ MANY = 2_000
 PATHS = (("search", "book"), ("pay",))
 
 
-def told_run(trace: int, tools: str, agent: str, **about: Any) -> list[RawSpan]:
+def told_run(trace: int, tools: str, agent: str) -> list[RawSpan]:
     """A run that tells its task, its outcome and how full its context was."""
-    facts = {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": agent,
-        "reliability.task.id": f"task-{trace % 3}",
-        "reliability.run.success": trace % 4 > 0,
-        "gen_ai.conversation.id": f"talk-{trace // 3}",
-        **about,
-    }
-    start = 20.0 * trace
-    steps = tools.split()
-    model = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.response.model": "m",
-        "gen_ai.usage.input_tokens": 1_000 * (1 + trace % 9),
-        "reliability.context_limit": 10_000,
-    }
-    return [
-        span(1, trace=trace, start=start, end=start + len(steps) + 2, attributes=facts),
-        span(2, 1, trace=trace, start=start, end=start + 0.5, attributes=model),
-        *(
-            span(
-                3 + at,
-                1,
-                trace=trace,
-                start=start + 1 + at,
-                attributes={
-                    "gen_ai.operation.name": "execute_tool",
-                    "gen_ai.tool.name": name,
-                    "gen_ai.tool.call.arguments": f'{{"order": {trace}}}',
-                },
-            )
-            for at, name in enumerate(steps)
-        ),
-    ]
+    known: dict[str, Any] = {"task": f"task-{trace % 3}", "success": trace % 4 > 0, "session": f"talk-{trace // 3}"}
+    model: dict[str, Any] = {"gen_ai__response__model": "m", "reliability__context_limit": 10_000}
+    return [*run_spans(trace, tools, agent=agent, **known), chat(trace, 1_000 * (1 + trace % 9), **model)]
 
 
 def wanderer(agent: str = "wanderer", first: int = 1, runs: int = 24) -> list[RawSpan]:
@@ -70,11 +40,6 @@ def wanderer(agent: str = "wanderer", first: int = 1, runs: int = 24) -> list[Ra
         "search book mail refund pay look search book end",
     )
     return [one for trace in range(first, first + runs) for one in told_run(trace, paths[trace % len(paths)], agent)]
-
-
-def send(running: Running, spans: list[RawSpan]) -> None:
-    assert running.post("traces", traces_protobuf(spans)).status == 200
-    running.finalize()
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +56,7 @@ def many() -> Iterator[Running]:
                 )
             ]
             assert running.post("traces", traces_protobuf(spans)).status == 200
-        send(running, wanderer())
+        running.send(wanderer())
         yield running
 
 
@@ -103,7 +68,7 @@ def fifty() -> Iterator[Running]:
         spans += wanderer(HOSTILE)
         spans += runs_of(3, ("x" * 10_000, "\u202e<b>"), "tool-namer", first=300)
         spans += runs_of(3, ("a",), "..", first=310)
-        send(running, spans)
+        running.send(spans)
         yield running
 
 
@@ -155,12 +120,12 @@ def test_a_run_shows_by_itself(browser: Browser) -> None:
     with serving(ENGINE) as running, browser.open(running.url("ui", "/")) as page:
         page.evaluate("window.same = true")
         expect(page.get_by_text(f"http://{running.service.addresses['http']}", exact=True)).to_be_visible()
-        send(running, runs_of(2, ("search",)))
+        running.send(runs_of(2, ("search",)))
         link = page.get_by_role("link", name="support")
         expect(link).to_be_visible()
         expect(page.get_by_role("status")).to_contain_text("1 agent")
         link.focus()
-        send(running, runs_of(4, ("search", "book"), first=10))
+        running.send(runs_of(4, ("search", "book"), first=10))
         expect(page.locator("td[data-label=Runs]")).to_have_text("6")
 
         assert page.evaluate("window.same")
@@ -169,12 +134,12 @@ def test_a_run_shows_by_itself(browser: Browser) -> None:
 
 def test_an_agent_changes_before_your_eyes(browser: Browser) -> None:
     with serving(ENGINE) as running:
-        send(running, wanderer(runs=15))
+        running.send(wanderer(runs=15))
         with browser.open(running.url("ui", "/agents/shop/wanderer")) as page:
             expect(page.locator(".uplot canvas")).to_be_visible()
             page.evaluate("window.same = true")
             page.get_by_text("The points as a table").click()
-            send(running, wanderer(first=100, runs=15))
+            running.send(wanderer(first=100, runs=15))
             expect(page.locator(".facts")).to_contain_text("30 runs")
 
             assert page.evaluate("window.same")
@@ -184,7 +149,7 @@ def test_an_agent_changes_before_your_eyes(browser: Browser) -> None:
 
 def test_a_lost_service_is_told(browser: Browser) -> None:
     with serving(ENGINE) as running:
-        send(running, runs_of(2))
+        running.send(runs_of(2))
         with browser.open(running.url("ui", "/"), refused=503) as page:
             page.route("**/*", lambda route: route.fulfill(status=503, body=""))
             page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
@@ -237,7 +202,7 @@ LONG_NAME = "customer_support_refund_orchestrator-v2"
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, list[str]]]:
     """A service with a state directory that knows an agent of a long name, and one of each kind of page about it."""
     with serving(ENGINE, state=str(tmp_path_factory.mktemp("state"))) as running:
-        send(running, wanderer(LONG_NAME, runs=40))
+        running.send(wanderer(LONG_NAME, runs=40))
         agent = f"/agents/shop/{LONG_NAME}"
         run = re.findall(rf'href="({agent}/runs/[^"]+)"', running.get("ui", f"{agent}/runs").text)[0]
         yield running, ["/", "/?q=nobody", agent, f"{agent}/runs", run, f"{agent}/compare", "/alerts"]

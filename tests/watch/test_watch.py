@@ -14,17 +14,18 @@ from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.config import Settings, WatchSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import Run, RunChange, RunEvent
-from otel_reliability.model.span import BY_TIME, AgentSpan, RawSpan, trace_of
+from otel_reliability.model.span import BY_TIME, AgentSpan, trace_of
 from otel_reliability.processor import ReliabilitySpanProcessor
 from otel_reliability.report.recording import Recording
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.testing import FakeClock, agent, model, span, tool, trace_id
+from otel_reliability.testing import FakeClock, agent, model, tool, trace_id
 from otel_reliability.watch import CPU_SHARE, Excess, Watch
 from otel_reliability.windows.agents import AgentRegistry
 from tests.real.waiting import until
+from tests.report.build import run_spans
 from tests.service.running import body_of, run_of, serving
 from tests.shared import shared
-from tests.telemetry.loggers import Kept, loggers
+from tests.telemetry.loggers import kept_globally
 from tests.telemetry.meters import Meters
 from tests.telemetry.spans import agent_run, provider, run, tool_call
 
@@ -199,23 +200,11 @@ def test_ten_thousand_usual_runs_exceed_no_more_than_the_promised_share() -> Non
     assert 0 < exceeded <= PROMISED * runs
 
 
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
-    processor = Kept()
-    monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", loggers(processor))
-    return processor
-
-
-def failing(trace: int, times: int) -> list[RawSpan]:
-    book = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.arguments": "{}"}
-    return [span(2 + at, 1, trace=trace, start=at, attributes={**book, "error.type": "timeout"}) for at in range(times)]
-
-
-def test_service_reports_an_open_run_within_two_seconds(kept: Kept) -> None:
+def test_service_reports_an_open_run_within_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = kept_globally(monkeypatch)
     with serving() as running:
-        running.post("traces", body_of([one for number in range(1, 1 + USUAL) for one in run_of(number, ["a", "b"])]))
-        running.finalize()
-        running.post("traces", body_of(failing(900, 20)))
+        running.send([one for number in range(1, 1 + USUAL) for one in run_of(number, ["a", "b"])])
+        running.post("traces", body_of(run_spans(900, "book " * 20, failed="book")[1:]))
         running.clock.advance(1.0)
         running.writer_came_round()
         until(lambda: running.sum("agent_reliability_run_excess_total", gen_ai_agent_name="support"), "the counter")
