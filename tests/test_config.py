@@ -124,11 +124,6 @@ def test_settings_made_in_code_are_checked() -> None:
         replace(Settings(), metrics=replace(Settings().metrics, min_runs=0)).checked()
 
 
-def test_settings_are_frozen() -> None:
-    with pytest.raises(AttributeError):
-        Settings().agent_key = ()  # type: ignore[misc]
-
-
 def test_the_hash_key_is_not_printed() -> None:
     """A key in a log would undo the hashing."""
     assert "ab" * 16 not in repr(Settings(hash_key="ab" * 16))

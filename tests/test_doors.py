@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import pytest
 from opentelemetry.sdk.resources import Resource
@@ -13,69 +13,50 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.exporter import ReliabilitySpanExporter
-from otel_reliability.model.reading import Reading
-from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
+from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import RawSpan
 from otel_reliability.processor import ReliabilitySpanProcessor
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.telemetry.live import Live, live_of
 from otel_reliability.testing import FakeClock
-from tests.shared import SHARED
+from tests.laws.arrival import Observed, Outcome
+from tests.laws.laws import same
+from tests.shared import each_file
 from tests.telemetry.meters import Meters
 
-CAPTURED = [path for path in sorted((SHARED / "corpora" / "captured").glob("*.jsonl.gz")) if ".logs." not in path.name]
 
-
-@pytest.fixture(
-    params=CAPTURED or [pytest.param(None, marks=pytest.mark.skip(reason="../shared/corpora/captured is not here"))],
-    ids=lambda path: path.name.removesuffix(".jsonl.gz") if path else "none",
-)
+@pytest.fixture(params=each_file("corpora/captured/*.jsonl.gz", without=".logs."))
 def spans(request: pytest.FixtureRequest) -> list[RawSpan]:
     path: Path = request.param
     return [span for batch in read_file(path) for span in batch.spans]
-
-
-def assert_same(left: Outcome, right: Outcome) -> None:
-    assert left.runs.keys() == right.runs.keys()
-    for run_id, run in left.runs.items():
-        assert run == right.runs[run_id]
-    assert left.readings == right.readings
 
 
 SETTINGS = Settings(hash_key="00" * 16)
 """Hashes of different engines can be compared."""
 
 
-class Outcome(NamedTuple):
-    """What a door made of a recording: its runs by id, and every reading of every agent."""
-
-    runs: Mapping[str, Run]
-    readings: Mapping[AgentKey, Mapping[str, Reading]]
-
-
 def by_file(spans: Iterable[RawSpan]) -> Outcome:
     """As a recording is read: in the order of the file, closed at its end."""
-    engine = Engine(SETTINGS, clock=FakeClock(), wall=None)
-    runs = _runs_of(engine)
-    engine.receive(spans)
-    engine.flush(CloseReason.END_OF_INPUT)
-    return Outcome(runs, _readings_of(engine))
+    observed = Observed(Engine(SETTINGS, clock=FakeClock(), wall=None))
+    observed.engine.receive(spans)
+    observed.engine.flush(CloseReason.END_OF_INPUT)
+    return observed.outcome()
 
 
 def by_processor(spans: Sequence[RawSpan]) -> Outcome:
     """As a process would: spans begin and end by their own times, the clock goes with them, a collection once a minute."""
     clock, live = _live(spans)
-    runs = _runs_of(live.engine)
+    observed = Observed(live.engine)
     door = ReliabilitySpanProcessor(meter_provider=live._provider)
     _play(spans, clock, live, door.on_start, door.on_end)
     door.force_flush()
-    return Outcome(runs, _readings_of(live.engine))
+    return observed.outcome()
 
 
 def by_exporter(spans: Sequence[RawSpan]) -> Outcome:
     """As `BatchSpanProcessor` would: spans that ended, in batches."""
     clock, live = _live(spans)
-    runs = _runs_of(live.engine)
+    observed = Observed(live.engine)
     door = ReliabilitySpanExporter(meter_provider=live._provider)
     batch: list[ReadableSpan] = []
 
@@ -88,7 +69,7 @@ def by_exporter(spans: Sequence[RawSpan]) -> Outcome:
     _play(spans, clock, live, _unseen, ended)
     door.export(batch)
     door.force_flush()
-    return Outcome(runs, _readings_of(live.engine))
+    return observed.outcome()
 
 
 def _unseen(_: ReadableSpan) -> None:
@@ -110,25 +91,6 @@ def stretched(spans: Sequence[RawSpan], factor: int) -> list[RawSpan]:
         )
         for span in spans
     ]
-
-
-def _runs_of(engine: Engine) -> dict[str, Run]:
-    """The runs of an engine by id, as they are now, from now on; why a run was closed is the door's own affair."""
-    runs: dict[str, Run] = {}
-
-    def listen(event: RunEvent, now: float) -> None:
-        if event.change is RunChange.WITHDRAWN:
-            del runs[event.run.run_id]
-        else:
-            runs[event.run.run_id] = event.run._replace(closed_by=CloseReason.ROOT)
-
-    engine.observers.append(listen)
-    return runs
-
-
-def _readings_of(engine: Engine) -> dict[AgentKey, Mapping[str, Reading]]:
-    states = (engine.agents.agent(key) for key in engine.agents.keys())  # noqa: SIM118  a agents is no mapping
-    return {state.key: state.windows["recent"].readings() for state in states if state is not None}
 
 
 def _live(spans: Sequence[RawSpan]) -> tuple[FakeClock, Live]:
@@ -190,12 +152,11 @@ def _attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 def test_every_door_sees_the_same_runs(spans: list[RawSpan]) -> None:
     read = by_file(spans)
 
-    assert_same(by_processor(spans), read)
-    assert_same(by_exporter(spans), read)
+    same(by_processor(spans), read)
+    same(by_exporter(spans), read)
 
 
 def test_real_seconds_and_minutes_change_nothing(spans: list[RawSpan]) -> None:
     slow = stretched(spans, 500)
-    read = by_file(slow)
 
-    assert_same(by_processor(slow), read)
+    same(by_processor(slow), by_file(slow))

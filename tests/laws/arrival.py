@@ -43,8 +43,44 @@ class Outcome(NamedTuple):
     changes: Sequence[RunChange]
 
 
+class Observed:
+    """What an engine tells of runs, from now on."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.runs: dict[str, Run] = {}
+        self.changes: list[RunChange] = []
+        engine.observers.append(self._observe)
+
+    def _observe(self, event: RunEvent, now: float) -> None:
+        runs, run_id = self.runs, event.run.run_id
+        self.changes.append(event.change)
+        if event.change is RunChange.WITHDRAWN:
+            del runs[run_id]
+        elif event.change is RunChange.CLOSED:
+            assert run_id not in runs, "a run is closed once"
+            runs[run_id] = event.run
+        elif event.change is RunChange.REVISED:
+            assert runs[run_id] == event.previous, "a run is revised from what it was"
+            runs[run_id] = event.run
+
+    def outcome(self) -> Outcome:
+        """Why a run was closed depends on when its spans came, so it is left out; nothing else does."""
+        engine = self.engine
+        states = (engine.agents.agent(key) for key in engine.agents.keys())  # noqa: SIM118  it is no mapping
+        windows = {(one.key, name): window for one in states if one for name, window in one.windows.items()}
+        final = engine.take_final()
+        assert len({run.run_id for run in final}) == len(final), "a run becomes final once"
+        return Outcome(
+            {run_id: run._replace(closed_by=CloseReason.ROOT) for run_id, run in self.runs.items()},
+            {key: dict(window.readings()) for key, window in windows.items()},
+            {run.run_id: run._replace(closed_by=CloseReason.ROOT) for run in final},
+            {key: number for key, number in engine.accounts.items() if number},
+            self.changes,
+        )
+
+
 def at_once(told: Iterable[Told]) -> Arrivals:
-    """All in one batch."""
     return [(0.0, list(told))]
 
 
@@ -70,21 +106,7 @@ def after(
     """What is known when all has arrived and the end has come. `complete`: the traces that are, after which batch."""
     clock = FakeClock()
     engine = Engine(settings, clock=clock, wall=clock.wall, reader=READER if settings is SETTINGS else None)
-    runs: dict[str, Run] = {}
-    changes: list[RunChange] = []
-
-    def listen(event: RunEvent, now: float) -> None:
-        changes.append(event.change)
-        if event.change is RunChange.WITHDRAWN:
-            del runs[event.run.run_id]
-        elif event.change is RunChange.CLOSED:
-            assert event.run.run_id not in runs, "a run is closed once"
-            runs[event.run.run_id] = event.run
-        elif event.change is RunChange.REVISED:
-            assert runs[event.run.run_id] == event.previous, "a run is revised from what it was"
-            runs[event.run.run_id] = event.run
-
-    engine.observers.append(listen)
+    observed = Observed(engine)
     for number, (seconds, batch) in enumerate(arrivals):
         clock.advance(seconds)
         engine.tick()
@@ -92,30 +114,7 @@ def after(
         engine.receive_evaluations([one for one in batch if isinstance(one, Evaluation)])
         engine.complete(complete.get(number, ()))
     end(engine, clock)
-    final = engine.take_final()
-    assert len({run.run_id for run in final}) == len(final), "a run becomes final once"
-    return Outcome(
-        {run_id: _plain(run) for run_id, run in runs.items()},
-        _readings(engine),
-        {run.run_id: _plain(run) for run in final},
-        {key: number for key, number in engine.accounts.items() if number},
-        changes,
-    )
-
-
-def _plain(run: Run) -> Run:
-    """Why a run was closed depends on when its spans came; nothing else does."""
-    return run._replace(closed_by=CloseReason.ROOT)
-
-
-def _readings(engine: Engine) -> dict[tuple[AgentKey, str], Mapping[str, Reading]]:
-    states = (engine.agents.agent(key) for key in engine.agents.keys())  # noqa: SIM118  a agents is no mapping
-    return {
-        (state.key, name): dict(window.readings())
-        for state in states
-        if state is not None
-        for name, window in state.windows.items()
-    }
+    return observed.outcome()
 
 
 def read(told: Iterable[RawSpan | AgentSpan | Evaluation]) -> list[Told]:

@@ -172,14 +172,7 @@ def accounting(data: st.DataObject) -> None:
     accounts = dict(engine.accounts)
     assert accounts.pop(("received", ""), 0) == len(told) + lost == sum(accounts.values())
     assert min(accounts.values(), default=0) >= 0
-    assert {disposition for disposition, _ in accounts} <= {
-        "used",
-        "other",
-        "late",
-        "duplicate",
-        "malformed",
-        "refused",
-    }
+    assert {what for what, _ in accounts} <= {"used", "other", "late", "duplicate", "malformed", "refused"}
 
 
 TIGHT = replace(

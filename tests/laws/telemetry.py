@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
@@ -47,7 +48,6 @@ class Case(NamedTuple):
 
     @property
     def everything(self) -> list[RawSpan]:
-        """All spans that are told."""
         return [*self.spans, *self.versions]
 
 
@@ -60,7 +60,6 @@ class Teller:
         self._time = draw(st.integers(0, 50))
 
     def maybe(self, percent: int) -> bool:
-        """True in so many of a hundred cases."""
         return self._draw(st.integers(0, 99)) >= 100 - percent
 
     def one_of(self, values: Sequence[T]) -> T:
@@ -68,7 +67,6 @@ class Teller:
         return self._draw(st.sampled_from(values))
 
     def up_to(self, most: int) -> int:
-        """A number from 0."""
         return self._draw(st.integers(0, most))
 
     def next_number(self) -> int:
@@ -101,7 +99,6 @@ class Teller:
         return number
 
     def agent(self, parent: int | None, depth: int = 0, **facts: Any) -> int:
-        """An agent that takes some steps."""
         number, start = self.next_number(), self._time
         self.steps(number, depth)
         name = self.one_of((*AGENTS, None))
@@ -122,7 +119,6 @@ class Teller:
         return told
 
     def steps(self, parent: int, depth: int) -> None:
-        """What happens below a span, one after the other."""
         for _ in range(self.up_to(4)):
             if self._left > 0:
                 self.wait()
@@ -130,36 +126,27 @@ class Teller:
 
     def step(self, parent: int, depth: int) -> None:
         """One step, or several that belong together."""
-        kinds = (
-            "tool", "model", "retries", "parallel", "handoff", "compressed", "wrapped", "told twice", "agent", "agent tool",
-        )  # fmt: skip
-        kind = self.one_of(kinds if depth < 3 else kinds[:6])
-        match kind:
-            case "model":
-                self.model(parent)
-            case "compressed":
-                self.model(parent, scope=COPILOT, events=[COMPRESSED])
-            case "retries":
-                self.retries(parent)
-            case "parallel":
-                self.parallel(parent)
-            case "handoff":
-                self.handoff(parent)
-            case "wrapped":
-                self.wrapped(parent, depth)
-            case "told twice":
-                self.told_twice(parent)
-            case "agent":
-                self.agent(parent, depth + 1)
-            case "agent tool":
-                number, start = self.next_number(), self.wait()
-                self.agent(number, depth + 1)
-                self.tool(parent, number=number, start=start)
-            case _:
-                self.tool(parent)
+        kinds: list[Callable[[], object]] = [
+            partial(self.tool, parent),
+            partial(self.model, parent),
+            partial(self.retries, parent),
+            partial(self.parallel, parent),
+            partial(self.handoff, parent),
+            partial(self.model, parent, scope=COPILOT, events=[COMPRESSED]),
+            partial(self.wrapped, parent, depth),
+            partial(self.told_twice, parent),
+            partial(self.agent, parent, depth + 1),
+            partial(self.agent_tool, parent, depth + 1),
+        ]
+        self.one_of(kinds if depth < 3 else kinds[:6])()
+
+    def agent_tool(self, parent: int, depth: int) -> None:
+        """A tool that is an agent."""
+        number, start = self.next_number(), self.wait()
+        self.agent(number, depth)
+        self.tool(parent, number=number, start=start)
 
     def tool(self, parent: int | None, **facts: Any) -> int:
-        """A tool call; its arguments may not be known."""
         number, start = facts.pop("number", None) or self.next_number(), facts.pop("start", self._time)
         name, arguments = facts.pop("name", None) or self.one_of(TOOLS), facts.pop("arguments", None)
         attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
@@ -193,7 +180,6 @@ class Teller:
         self.wait()
 
     def model(self, parent: int | None, **facts: Any) -> int:
-        """A model call; its tokens may not be known."""
         number, start = self.next_number(), self._time
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat",
@@ -243,28 +229,21 @@ class Teller:
 
     def trace(self) -> None:
         """One or two pieces of work, however they came about."""
+        kinds: list[Callable[[], object]] = [
+            partial(self.agent, None),
+            self.small,
+            self.workflow,
+            self.request,
+            lambda: self.agent(self.next_number(), remote=True),
+            self.orphan,
+            partial(self.wrapped, None, 2),
+            self.chain,
+            self.hop,
+        ]
         for _ in range(1 + self.up_to(1)):
-            kind = self.one_of(("agent", "small", "workflow", "request", "remote", "orphan", "loose", "chain", "hop"))
+            work = self.one_of(kinds)
             self.wait(3)
-            match kind:
-                case "workflow":
-                    self.workflow()
-                case "request":
-                    self.request()
-                case "remote":
-                    self.agent(self.next_number(), remote=True)
-                case "orphan":
-                    self.orphan()
-                case "loose":
-                    self.wrapped(None, 2)
-                case "chain":
-                    self.chain()
-                case "hop":
-                    self.hop()
-                case "small":
-                    self.small()
-                case _:
-                    self.agent(None)
+            work()
 
     def small(self) -> None:
         """An agent that hardly does anything: several of them are more than a window."""

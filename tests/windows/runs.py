@@ -105,7 +105,6 @@ def _deed(draw: st.DrawFn, deed: str, open_runs: dict[str, Run], name: str) -> R
 
 
 def window_over(rows: Iterable[Row], settings: Settings = DEFAULTS) -> AgentWindow:
-    """A window that holds all of the rows."""
     window = AgentWindow(WindowSettings("all", last=10_000), settings)
     for row in rows:
         window.insert(row)

@@ -15,7 +15,7 @@ from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.rows import PathTable, row_of
 from otel_reliability.windows.window import RowRange
 from tests.metrics import laws
-from tests.metrics.reference import NAIVE, naive
+from tests.metrics.reference import NAIVE
 from tests.windows.runs import KEY, closed, final, histories, revised, run, state_of, withdrawn
 
 WINDOWS = (
@@ -69,9 +69,9 @@ def test_readings_are_the_plain_formulas_at_every_step(events: list[RunEvent]) -
         state = agents.agent(event.run.key)
         for window in WINDOWS if state is not None else ():
             rows = [row_of(one, paths) for one in inside(there, window)]
-            for name in NAIVE:
+            for name, formula in NAIVE.items():
                 found = state and state.windows[window.name].reading(name).value
-                assert laws.close(naive(name, SETTINGS)(rows), found), (window.name, name)
+                assert laws.close(formula(rows, SETTINGS), found), (window.name, name)
 
 
 @given(histories(), st.randoms(use_true_random=False))
@@ -149,6 +149,12 @@ def small(last: int | None = 2, period: float | None = None, **limits: int) -> A
     return AgentRegistry(Settings(windows=(window,), limits=LimitSettings(**limits)))
 
 
+def finish(agents: AgentRegistry, *runs: Run) -> None:
+    for one in runs:
+        agents.apply(closed(one), 0.0)
+        agents.apply(final(one), 0.0)
+
+
 def test_spares_are_kept_while_runs_may_be_withdrawn_and_no_longer() -> None:
     """Below a window of final runs nothing is kept; below one that may shrink, as many final runs as it may lose."""
     agents = small(last=2)
@@ -162,14 +168,12 @@ def test_spares_are_kept_while_runs_may_be_withdrawn_and_no_longer() -> None:
     assert state.windows["recent"].spares == 1
     agents.apply(final(runs[9]), 0.0)
     assert state.windows["recent"].spares == 0
+    assert [one.run_id for one in runs if state.row(one.run_id)] == ["08", "09"]
 
 
 def test_a_run_below_a_final_window_is_refused_and_counted() -> None:
     agents = small(last=2)
-    for end in (5, 6):
-        one = run(f"run-{end}", end)
-        agents.apply(closed(one), 0.0)
-        agents.apply(final(one), 0.0)
+    finish(agents, run("run-5", 5), run("run-6", 6))
     agents.apply(closed(run("late", 1)), 0.0)
     assert ids(agents) == ["run-5", "run-6"]
     assert agents.accounts["refused", "recent"] == 1
@@ -266,30 +270,11 @@ def test_agents_beyond_the_limit_have_counters_only(*, places_return: bool) -> N
 
 def test_tasks_beyond_the_limit_are_no_group() -> None:
     agents = small(last=3, tasks=1)
-    for end, task in enumerate(["x", "y", "y"]):
-        one = run(f"run-{end}", end, "a", task_id=task)
-        agents.apply(closed(one), 0.0)
-        agents.apply(final(one), 0.0)
+    finish(agents, *(run(f"run-{end}", end, "a", task_id=task) for end, task in enumerate(["x", "y", "y"])))
     state = state_of(agents)
     window = state.windows["recent"]
     assert window.reading("path_entropy").value is None
     assert window.reading("window.runs").value == 3
     assert agents.accounts["tasks", "limit"] == 2
-    for end in (3, 4, 5):
-        one = run(f"run-{end}", end, "a", task_id="z")
-        agents.apply(closed(one), 0.0)
-        agents.apply(final(one), 0.0)
+    finish(agents, *(run(f"run-{end}", end, "a", task_id="z") for end in (3, 4, 5)))
     assert window.reading("path_entropy").runs == 2
-
-
-def test_each_window_has_its_own_runs() -> None:
-    agents = AgentRegistry(Settings(windows=(WindowSettings("short", last=1), WindowSettings("long", last=3))))
-    for end in range(5):
-        one = run(f"run-{end}", end)
-        agents.apply(closed(one), 0.0)
-        agents.apply(final(one), 0.0)
-    assert ids(agents, "short") == ["run-4"]
-    assert ids(agents, "long") == ["run-2", "run-3", "run-4"]
-    state = state_of(agents)
-    assert state.row("run-2") is not None
-    assert state.row("run-1") is None

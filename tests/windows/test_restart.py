@@ -40,7 +40,6 @@ def stored(events: Sequence[RunEvent]) -> tuple[list[Run], list[Run]]:
 
 
 def restarted(registry: AgentRegistry, events: Sequence[RunEvent]) -> AgentRegistry:
-    """Another registry: final runs are loaded, the others are assembled again."""
     final, open_runs = stored(events)
     other, agents = AgentRegistry(SETTINGS), dict[AgentKey, list[Run]]()
     for one in final:

@@ -21,7 +21,7 @@ def test_a_row_says_what_the_run_says() -> None:
         9,
         "x y",
         task_id="t",
-        tool_calls=(call("x", ok=False), call("y")),
+        tool_calls=(call("x", ok=False), call("y"), call("z")._replace(has_effect=False)),
         model_calls=(model_call(start=0, end=10), model_call(start=0, end=21)),
         input_tokens=5,
         token_pressure=0.5,
@@ -32,14 +32,8 @@ def test_a_row_says_what_the_run_says() -> None:
     assert row.path is not None
     assert row.path.names == ("x", "y")
     assert (row.task, row.end_ns, row.run_id, row.weight) == ("t", 9, "a", 3)
-    assert (row.tool_calls, row.failed_calls, row.model_calls) == (2, 1, 2)
+    assert (row.tool_calls, row.failed_calls, row.model_calls) == (3, 1, 2)
     assert (row.tokens, row.latency_ns, row.pressure, row.confidence) == (5, 15, 0.5, 0.9)
-    assert row.effects == {("y", b"e")}
-
-
-def test_calls_without_an_effect_are_none_of_its_effects() -> None:
-    calls = (call("x")._replace(has_effect=False), call("y"))
-    row = row_of(run("a", task_id="t", tool_calls=calls), PathTable())
     assert row.effects == {("y", b"e")}
 
 

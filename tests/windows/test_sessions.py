@@ -125,18 +125,20 @@ def test_a_withdrawn_run_leaves_its_session() -> None:
     assert sessions.recent(KEY) is None
 
 
-def test_a_session_without_signals_has_no_reading() -> None:
-    """The bare functions answer 1.0; here nothing is claimed of what nobody judged."""
-    sessions = told(judged(1))
-    assert scores(sessions.close_all()) == [("s", None, None, True)]
+@pytest.mark.parametrize(
+    ("signals", "expected", "refused"),
+    [
+        ({}, (None, None), 0),
+        ({"coherence": 0.7}, (0.7, None), 0),
+        *(({"coherence": 0.7, "confidence": wrong}, (0.7, None), 1) for wrong in (1.7, -0.1, float("nan"))),
+    ],
+)
+def test_without_a_signal_in_range_there_is_no_score(signals: dict[str, Any], expected: Any, refused: int) -> None:
+    """The bare functions answer 1.0 without signals; here nothing is claimed. Consistency needs a confidence."""
+    sessions = told(judged(1, **signals))
 
-    recent = sessions.recent(KEY)
-    assert recent is not None
-    assert recent.series() == []
-
-
-def test_consistency_needs_a_confidence() -> None:
-    assert scores(told(judged(1, coherence=0.7)).close_all()) == [("s", 0.7, None, True)]
+    assert scores(sessions.close_all()) == [("s", *expected, True)]
+    assert sessions.accounts == ({("signals", "confidence"): 1} if refused else {})
 
 
 def test_signals_are_derived_from_tool_calls_unless_switched_off() -> None:
@@ -152,14 +154,6 @@ def test_signals_are_derived_from_tool_calls_unless_switched_off() -> None:
     assert alone.scores.derived == ()
     assert alone.scores.reliability is not None
     assert alone.scores.reliability.score == 0.9
-
-
-@pytest.mark.parametrize("score", [1.7, -0.1, float("nan")])
-def test_a_score_out_of_range_is_refused_and_counted(score: float) -> None:
-    sessions = told(judged(1, confidence=score, coherence=0.7))
-
-    assert scores(sessions.close_all()) == [("s", 0.7, None, True)]
-    assert sessions.accounts == {("signals", "confidence"): 1}
 
 
 def test_weights_are_those_of_the_settings() -> None:
@@ -260,7 +254,6 @@ RUNS = st.lists(
 
 
 def state(sessions: Sessions) -> list[Any]:
-    """The scores of all agents' closed sessions, and how much is remembered."""
     keys = [KEY._replace(agent=agent) for agent in ("one", "two")]
     recents = [sessions.recent(key) or RecentSessions() for key in keys]
     readings = [recent.readings() for recent in recents]
