@@ -336,7 +336,6 @@ class History:
 
 
 def of_history(seed: int) -> dict[str, Any]:
-    """Return the result of a generated history."""
     history = History(seed)
     observed = Observed(HISTORY_SETTINGS, wall=True)
     for seconds, batch in history.arrivals():
@@ -355,7 +354,6 @@ def of_history(seed: int) -> dict[str, Any]:
 
 
 def results(histories: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and the result of everything that is compared."""
     for name, make in recordings():
         yield name, make()
     for seed in range(histories):
@@ -363,7 +361,6 @@ def results(histories: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def dump(folder: Path, histories: int) -> None:
-    """Write `golden.jsonl.gz` into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with gzip.open(folder / "golden.jsonl.gz", "wt", encoding="utf-8", compresslevel=3) as out:
         for name, result in results(histories):

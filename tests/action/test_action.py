@@ -38,7 +38,6 @@ class GitHub(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address of the API."""
         return f"http://127.0.0.1:{self.server_port}"
 
 
@@ -47,7 +46,6 @@ class Handler(BaseHTTPRequestHandler):
 
     @property
     def github(self) -> GitHub:
-        """The server."""
         assert isinstance(self.server, GitHub)
         return self.server
 

@@ -15,7 +15,6 @@ FREE = Row("told", 3000.0, None, "µs", (2.0, 4.0), "512 spans")
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where results are written instead."""
     path = tmp_path / "results.json"
     monkeypatch.setattr(run, "RESULTS", path)
     return path

@@ -2,66 +2,35 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections import Counter
 
 import pytest
 
 from benchmarks import serving
+from tests.telemetry.receivers import over_http
 
 BURN = "import sys, time\nwhile time.process_time() < 0.3: pass\n"
 CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BURN!r}]); input()"
 
 
-class Endpoint(BaseHTTPRequestHandler):
-    """Answers 400 to `bad`, 503 to the first `busy`, else 200."""
-
-    protocol_version = "HTTP/1.1"
-    received: list[tuple[object, bytes]]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        first = (self.client_address, body) not in self.received
-        self.received.append((self.client_address, body))
-        self.send_response({b"bad": 400, b"busy": 503 if first else 200}.get(body, 200))
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_request(self, code: object = "-", size: object = "-") -> None:
-        """Log nothing."""
-
-
-@contextmanager
-def endpoint() -> Generator[tuple[str, list[tuple[object, bytes]]]]:
-    """Return a server's address, and what it receives from whom."""
-    Endpoint.received = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}", Endpoint.received
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def test_each_request_is_sent_once_over_few_connections() -> None:
-    bodies = [*(str(number).encode() for number in range(40)), b"busy"]
-    with endpoint() as (address, received):
-        serving.send(address, bodies)
+    bodies = [str(number).encode() for number in range(40)]
+    with over_http() as receiver:
+        receiver.answers.append(503)
+        serving.send(receiver.url.removeprefix("http://"), bodies)
 
-    assert sorted(body for _, body in received) == sorted([*bodies, b"busy"])
-    assert len({client for client, _ in received}) <= serving.CONNECTIONS
+    sent = Counter(request.body for request in receiver.came)
+    assert (sent.keys(), sent.total()) == (set(bodies), 41)  # the refused one is sent again
+    assert len({request.client for request in receiver.came}) <= serving.CONNECTIONS
 
 
 def test_a_rejected_request_ends_the_measurement() -> None:
     """Otherwise a row would report the cost of less work than it names."""
-    with endpoint() as (address, _), pytest.raises(serving.Rejected, match="400"):
-        serving.send(address, [b"good", b"bad"])
+    with over_http() as receiver:
+        receiver.answers.append(400)
+        with pytest.raises(serving.Rejected, match="400"):
+            serving.send(receiver.url.removeprefix("http://"), [b"a", b"b"])
 
 
 def test_cpu_of_children_counts() -> None:

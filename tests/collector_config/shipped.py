@@ -39,5 +39,4 @@ def at_port(address: str) -> Config:
 
 
 def shipped(collector: Collectors, name: str, *, overlay: Config | None = None, **env: str) -> Collector:
-    """Start a Collector on one of them."""
     return collector(FOLDER / name, overlay=overlay, env={"OTEL_RELIABILITY_INSECURE": "true", **BACKEND, **env})

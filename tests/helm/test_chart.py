@@ -71,8 +71,6 @@ EACH: Final = pytest.mark.parametrize("values", CASES.values(), ids=CASES)
 
 @pytest.fixture
 def run(helm: Path, tmp_path: Path) -> Run:
-    """Calls Helm on the chart with values."""
-
     def call(verb: Sequence[str], values: Values, version: str = NEWEST) -> subprocess.CompletedProcess[str]:
         file = tmp_path / "values.json"
         file.write_text(json.dumps(values))
@@ -84,8 +82,6 @@ def run(helm: Path, tmp_path: Path) -> Run:
 
 @pytest.fixture
 def render(run: Run) -> Render:
-    """Renders the chart, and returns its manifests."""
-
     def manifests(values: Values, version: str = NEWEST) -> Sequence[Manifest]:
         done = run(["template", "otel-reliability"], values, version)
         assert done.returncode == 0, done.stderr

@@ -310,7 +310,6 @@ def make(component: Component) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Install the named components, or all, and return the exit code."""
     known = components()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("component", nargs="*", metavar="component", help=f"one of {', '.join(known)}; default: all")

@@ -17,7 +17,6 @@ def to_file(path: Path) -> Mapping[str, Any]:
 
 
 def pipeline(receivers: Sequence[str], exporters: Sequence[str], processors: Sequence[str] = ()) -> Config:
-    """One entry of `service.pipelines`."""
     return {"receivers": [*receivers], "processors": [*processors], "exporters": [*exporters]}
 
 

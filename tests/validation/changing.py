@@ -34,7 +34,6 @@ STREAMS: Final = 400
 
 
 def promise(lengths: Sequence[int] = LENGTHS) -> Iterator[str]:
-    """The table of false alarms, for streams whose observations are exchangeable."""
     yield f"| stream | {' | '.join(f'c = {c:,}' for c in lengths)} |"
     yield "|---" * (len(lengths) + 1) + "|"
     for name, pool in pools():
@@ -65,7 +64,6 @@ def _shown(lengths: Ints) -> str:
 
 
 def broken() -> Iterator[str]:
-    """The table of what breaks the promise."""
     work = Pool(np.sort(np.random.default_rng(4).normal(size=(1_000, 5)), axis=0))
     tasks, halves = np.split(np.arange(1_000), 20), np.split(np.arange(1_000), 2)
     orders: Mapping[str, Draw] = {

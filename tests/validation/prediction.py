@@ -158,7 +158,6 @@ def task_metrics(rows: Sequence[Row]) -> dict[str, list[Task]]:
 
 
 def page(sets: Mapping[str, Sequence[Row]]) -> str:
-    """The section: a table of numbers of runs and one of numbers of tasks, for each set."""
     return "\n".join(line for name, rows in sets.items() for line in _of_set(name, rows))
 
 

@@ -76,7 +76,6 @@ class Collectors(Programs):
     def __call__(
         self, config: Config, *, overlay: Config | None = None, env: Mapping[str, str] | None = None
     ) -> Collector:
-        """Start a Collector and return once its pipelines run."""
         return self.started(Collector(self._program, self.new_folder("collector"), config, overlay or {}, env or {}))
 
     def complaint(self, config: Config, *, env: Mapping[str, str] | None = None) -> str:

@@ -64,5 +64,4 @@ class Kafkas(Programs):
         self._java, self._jars = java, jars
 
     def __call__(self) -> Kafka:
-        """Start a broker with an empty store."""
         return self.started(Kafka(self._java, self._jars, self.new_folder("kafka")))
