@@ -1,7 +1,8 @@
-"""The way of a span: the modules that it enters from OTLP bytes to a gauge, and that no modules import one another."""
+"""The way of a span: the modules that it enters from OTLP bytes to a gauge, and what it leaves; and no circle of imports."""
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Generator
@@ -21,6 +22,7 @@ from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.telemetry.exposition import Exposition, Registry
 from otel_reliability.telemetry.prometheus import Prometheus
+from otel_reliability.testing import agent, tool
 
 MAX_MODULES: Final = 27
 """Single metrics and adapters are not counted. The number may fall and must not rise."""
@@ -46,6 +48,38 @@ def test_a_span_enters_few_modules_on_its_way_to_a_gauge() -> None:
     assert "agent_reliability_path_similarity" in text
     counted = {name for name in entered if not is_metric(name) and not name.startswith("conventions/adapters/")}
     assert len(counted) <= MAX_MODULES, sorted(counted)
+
+
+def test_runs_leave_nothing_to_the_garbage_collector() -> None:
+    """Spans in circles of references would stay until it runs, which in a service is after a million objects."""
+    now = 0.0
+    settings = Settings.load({"assembly": {"linger": 1.0, "reopen": 1.0, "idle_timeout": 5.0}})
+    engine = Engine(settings, clock=lambda: now, wall=None)
+    decode = Decoder(engine.reader, native=False)
+    shapes = [each_run(Shape(agents=1)), each_run(Shape(agents=1, sub_agent=True), seed=8)]
+
+    def receive() -> None:
+        nonlocal now
+        body = request([sent for runs in shapes for sent in next(runs)]).SerializeToString()
+        lost_its_parent = tool(3, 2, trace=int(now) + 1, start=2.0)
+        engine.receive(decode(OtlpSignal.TRACES, Encoding.PROTOBUF, body).spans)
+        engine.receive([agent(1, trace=int(now) + 1, end=9.0), lost_its_parent])
+        for _ in range(10):
+            now += 1.0
+            engine.tick()
+
+    def garbage(requests: int) -> int:
+        for _ in range(requests):
+            receive()
+        return gc.collect()
+
+    gc.disable()
+    try:
+        garbage(1)
+        assert garbage(1) == garbage(3)
+    finally:
+        gc.enable()
+    assert engine.accounts["used", ""] == engine.accounts["received", ""] > 100
 
 
 def test_no_modules_import_one_another() -> None:

@@ -133,6 +133,7 @@ class Assemble:
             has_gap = has_gap or any(tree.has_gap(tree.top_of(i)) for i in tree.orphans)
             orphans = decide(tree, closed)
             if orphans.linked:
+                tree.release()
                 tree = SpanTree(tree.spans, orphans.linked, joined=joined)
         if evaluations:
             tree.evaluations = outcome.targets(tree, evaluations, closed)
@@ -145,6 +146,7 @@ class Assemble:
         for implicit in (*orphans.implicit, *orphans.keyed.values()):
             runs.append(self._build(tree, None, implicit.members, implicit.agent, implicit))
             roots.append(implicit.members[0])
+        tree.release()
         return Assembled(runs, roots, tree, has_gap, orphans)
 
     # --- One run ------------------------------------------------------------------------------------------------------

@@ -340,6 +340,12 @@ class SpanTree:
                         over = self.parent[over]
         return i in self._working
 
+    def release(self) -> None:
+        """Cut the invocations apart, which refer to one another: so they are freed at once, without a garbage collection."""
+        for node in self.invocations:
+            del node.root, node.top
+            node.over = node.above = None
+
     # --- Questions ----------------------------------------------------------------------------------------------------
 
     def ref(self, i: int) -> SpanRef:
