@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from otel_reliability.model.span import Call, Facts, Kind, RawEvent, RawLog, RawSpan
 
@@ -174,7 +174,7 @@ class Convention(Protocol):
 
     - `name`: as `inspect` and the documentation print it.
     - `scopes`: prefixes of the instrumentation scopes it reads; empty: any scope.
-    - `keys`, `prefixes`: the attributes it may read. Nothing else of a span is kept for it.
+    - `keys`, `prefixes`: the attributes it may read besides `needs` and `conversation`. Nothing else of a span is kept for it.
     - `needs`: keys of which a span must have one. `names`: beginnings of its name. A convention that gives either is asked only
       about spans that meet one of the two.
     - `conversation`: attributes that name the session, for agents whose prompts are not a trace each: spans and log events of
@@ -182,14 +182,14 @@ class Convention(Protocol):
     - `event_scopes`: prefixes of the scopes of its log events.
     """
 
-    name: ClassVar[str]
-    scopes: ClassVar[tuple[str, ...]] = ()
-    keys: ClassVar[frozenset[str]] = frozenset()
-    prefixes: ClassVar[tuple[str, ...]] = ()
-    needs: ClassVar[frozenset[str]] = frozenset()
-    names: ClassVar[tuple[str, ...]] = ()
-    conversation: ClassVar[tuple[str, ...]] = ()
-    event_scopes: ClassVar[tuple[str, ...]] = ()
+    name: str
+    scopes: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    conversation: tuple[str, ...] = ()
+    event_scopes: tuple[str, ...] = ()
 
     def read(self, span: SpanView) -> Answer | None:
         """Return what the span is, or None where this convention does not know it."""

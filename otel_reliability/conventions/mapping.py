@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import MappingSettings, SpanRule
 from otel_reliability.conventions import notes, values
@@ -111,13 +111,13 @@ class Compiled(NamedTuple):
 class OwnSpans(Convention):
     """Spans that match a rule of `mapping.spans`."""
 
-    name: ClassVar[str] = "mapping.spans"
+    name = "mapping.spans"
 
     def __init__(self, rules: Sequence[SpanRule]) -> None:
         self._rules = [_compiled(rule) for rule in rules]
         keys = {key for rule in rules for key in (*rule.attributes, *(getattr(rule, field) for field in KEYS)) if key}
-        self.keys = frozenset(keys)  # pyright: ignore[reportAttributeAccessIssue]
-        self.names = tuple(re.split(r"[*?\[]", rule.name)[0] for rule in rules)  # pyright: ignore[reportAttributeAccessIssue]
+        self.keys = tuple(keys)
+        self.names = tuple(re.split(r"[*?\[]", rule.name)[0] for rule in rules)
         self.has_notes = any(rule.task or (rule.outcome and rule.kind in RUNS) for rule in rules)
 
     def read(self, span: SpanView) -> Answer | None:

@@ -319,7 +319,7 @@ class Plan:
     def __init__(self, keys: tuple[str, ...], conventions: Sequence[Convention], *, has_more: bool) -> None:
         self.keys = frozenset(keys)
         self.conventions = frozenset(
-            one for one in conventions if not (one.needs or one.names) or not one.needs.isdisjoint(keys)
+            one for one in conventions if not (one.needs or one.names) or any(key in self.keys for key in one.needs)
         )
         self.asked: tuple[str, ...] = ()
         self.derived: tuple[tuple[Callable[[Any], Any], str], ...] = ()
@@ -400,7 +400,7 @@ class Reader:
         return mapped.union(
             fingerprints.KEYS,
             own,
-            *(convention.keys.union(convention.needs, convention.conversation) for convention in self._table),
+            *((*convention.keys, *convention.needs, *convention.conversation) for convention in self._table),
         )
 
     @property

@@ -207,7 +207,7 @@ class Asked(Convention):
     """A convention that counts how often it is asked; its answer depends on the kind of a span, or on a mark found in a value."""
 
     name = "asked"
-    keys = frozenset({"text"})
+    keys = ("text",)
 
     def __init__(self, *, by_kind: bool) -> None:
         self.by_kind, self.times = by_kind, 0

@@ -5,7 +5,7 @@ Source: openlit 1.35 and 1.45, google-adk 1.x: the calls and runs that failed, t
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -18,8 +18,8 @@ _MODELS: Final = frozenset({"chat", "generate_content", "text_completion"})
 class ByName(Convention):
     """Spans without any operation whose name begins with one. An agent's name read this way is weak."""
 
-    name: ClassVar[str] = "span name"
-    names: ClassVar[tuple[str, ...]] = (
+    name = "span name"
+    names = (
         "execute_tool ", "invoke_agent ", "invoke_workflow ", "chat ", "generate_content ", "text_completion ",
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ monitoring documentation. Input tokens there exclude the cached part. The `.exec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -50,15 +50,13 @@ MCP_TOOL: Final = "mcp_tool"
 class ClaudeCode(Convention):
     """Spans named `claude_code.interaction`, `.llm_request`, `.tool`, `.tool.execution` and `.tool.blocked_on_user`."""
 
-    name: ClassVar[str] = "Claude Code"
-    scopes: ClassVar[tuple[str, ...]] = (SCOPE,)
-    event_scopes: ClassVar[tuple[str, ...]] = (SCOPE,)
-    conversation: ClassVar[tuple[str, ...]] = ("session.id",)
-    keys: ClassVar[frozenset[str]] = frozenset(
-        {
-            "model", *INPUT_TOKENS, "output_tokens", "stop_reason", "tool_name", "tool_use_id", "tool_input", "full_command",
-            "success", "decision", REQUEST_ID,
-        }
+    name = "Claude Code"
+    scopes = (SCOPE,)
+    event_scopes = (SCOPE,)
+    conversation = ("session.id",)
+    keys = (
+        "model", *INPUT_TOKENS, "output_tokens", "stop_reason", "tool_name", "tool_use_id", "tool_input", "full_command",
+        "success", "decision", REQUEST_ID,
     )  # fmt: skip
 
     def read(self, span: SpanView) -> Answer | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -47,14 +47,12 @@ _REJECTED: Final = "Rejected("
 class Codex(Convention):
     """Spans `session_task.turn`, `session_task.compact` and `handle_responses`, and those in the phase `dispatch` of a tool."""
 
-    name: ClassVar[str] = "Codex"
-    scopes: ClassVar[tuple[str, ...]] = ("codex_",)
-    event_scopes: ClassVar[tuple[str, ...]] = ("codex_otel",)
-    conversation: ClassVar[tuple[str, ...]] = (CONVERSATION, "thread.id")
-    keys: ClassVar[frozenset[str]] = frozenset(
-        {
-            PHASE, "tool_name", "call_id", "model", TURN_INPUT, TURN_OUTPUT, *genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS,
-        }
+    name = "Codex"
+    scopes = ("codex_",)
+    event_scopes = ("codex_otel",)
+    conversation = (CONVERSATION, "thread.id")
+    keys = (
+        PHASE, "tool_name", "call_id", "model", TURN_INPUT, TURN_OUTPUT, *genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS,
     )  # fmt: skip
 
     def read(self, span: SpanView) -> Answer | None:

@@ -8,7 +8,7 @@ events repeat what spans report, and name no conversation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -28,12 +28,12 @@ _LABELS: Final = {"accepted": "pass", "positive": "pass", "rejected": "fail", "n
 class Copilot(Convention):
     """Spans of the GenAI conventions in a scope of Copilot's."""
 
-    name: ClassVar[str] = "GitHub Copilot"
-    scopes: ClassVar[tuple[str, ...]] = ("copilot-chat", "github.copilot")
-    event_scopes: ClassVar[tuple[str, ...]] = scopes
-    conversation: ClassVar[tuple[str, ...]] = (CONVERSATION, CHAT_SESSION)
-    keys: ClassVar[frozenset[str]] = genai.GenAI.keys
-    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+    name = "GitHub Copilot"
+    scopes = ("copilot-chat", "github.copilot")
+    event_scopes = scopes
+    conversation = (CONVERSATION, CHAT_SESSION)
+    keys = (*genai.GenAI.keys, *genai.GenAI.needs)
+    needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by operation."""

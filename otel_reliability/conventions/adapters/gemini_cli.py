@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -40,15 +40,13 @@ _PARTS: Final = '"functionResponse"'
 class GeminiCli(Convention):
     """Spans `llm_call` and `tool_call`."""
 
-    name: ClassVar[str] = "Gemini CLI"
-    scopes: ClassVar[tuple[str, ...]] = ("gemini-cli",)
-    event_scopes: ClassVar[tuple[str, ...]] = ("gemini-cli",)
-    conversation: ClassVar[tuple[str, ...]] = ("gen_ai.conversation.id",)
-    keys: ClassVar[frozenset[str]] = frozenset(
-        {
-            genai.OPERATION, genai.TOOL_NAME, CALL_ID, INPUT, OUTPUT, genai.REQUEST_MODEL, *genai.INPUT_TOKENS,
-            *genai.OUTPUT_TOKENS,
-        }
+    name = "Gemini CLI"
+    scopes = ("gemini-cli",)
+    event_scopes = ("gemini-cli",)
+    conversation = ("gen_ai.conversation.id",)
+    keys = (
+        genai.OPERATION, genai.TOOL_NAME, CALL_ID, INPUT, OUTPUT, genai.REQUEST_MODEL, *genai.INPUT_TOKENS,
+        *genai.OUTPUT_TOKENS,
     )  # fmt: skip
 
     def read(self, span: SpanView) -> Answer | None:

@@ -7,7 +7,7 @@ keys `gen_ai.system` and `gen_ai.usage.prompt_tokens`, pydantic-ai's `agent_name
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.base import (
@@ -102,17 +102,14 @@ NO_TOOL_SPANS: Final = frozenset(
 class GenAI(Convention):
     """Spans that name their operation, and older ones that are recognized by their other keys."""
 
-    name: ClassVar[str] = "OTel GenAI"
-    keys: ClassVar[frozenset[str]] = frozenset(
-        {
-            OPERATION, SYSTEM, AGENT_NAME, OLD_AGENT_NAME, WORKFLOW_NAME, TOOL_NAME, CALL_ID, *TOOL_ARGUMENTS, *TOOL_RESULTS,
-            *TOOL_STATUS, ERROR_TYPE, MCP_METHOD, REQUEST_MODEL, RESPONSE_MODEL, RESPONSE_ID, FINISH_REASONS, OLD_FINISH_REASON,
-            *INPUT_TOKENS, *OUTPUT_TOKENS, *AGGREGATED_INPUT, *AGGREGATED_OUTPUT, *CONTEXT_LIMITS, *COSTS, OUTPUT_MESSAGES,
-            *MEMORY_IDS, TRANSFER_MODE, TRANSFER_TARGET,
-        }
+    name = "OTel GenAI"
+    keys = (
+        AGENT_NAME, WORKFLOW_NAME, CALL_ID, *TOOL_ARGUMENTS, *TOOL_RESULTS, *TOOL_STATUS, ERROR_TYPE, MCP_METHOD, REQUEST_MODEL,
+        RESPONSE_MODEL, RESPONSE_ID, FINISH_REASONS, OLD_FINISH_REASON, *INPUT_TOKENS, *OUTPUT_TOKENS, *AGGREGATED_INPUT,
+        *AGGREGATED_OUTPUT, *CONTEXT_LIMITS, *COSTS, OUTPUT_MESSAGES, *MEMORY_IDS, TRANSFER_MODE, TRANSFER_TARGET,
     )  # fmt: skip
-    needs: ClassVar[frozenset[str]] = frozenset({OPERATION, TOOL_NAME, OLD_AGENT_NAME, SYSTEM})
-    event_scopes: ClassVar[tuple[str, ...]] = ("",)
+    needs = (OPERATION, TOOL_NAME, OLD_AGENT_NAME, SYSTEM)
+    event_scopes = ("",)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by operation; where none is named, by what only such a span carries."""

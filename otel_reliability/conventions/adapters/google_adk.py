@@ -5,7 +5,7 @@ Source: google-adk 1.5 and 2.13, scope `gcp.vertex.agent`.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -22,9 +22,9 @@ _NOT_SERIALIZED: Final = ("N/A", "<not serializable>")
 class GoogleADK(Convention):
     """Spans of the Agent Development Kit, by operation, and by name where there is none."""
 
-    name: ClassVar[str] = "Google ADK"
-    scopes: ClassVar[tuple[str, ...]] = ("gcp.vertex.agent",)
-    keys: ClassVar[frozenset[str]] = frozenset({SESSION, ARGUMENTS, RESPONSE, MODEL_RESPONSE})
+    name = "Google ADK"
+    scopes = ("gcp.vertex.agent",)
+    keys = (SESSION, ARGUMENTS, RESPONSE, MODEL_RESPONSE)
 
     def read(self, span: SpanView) -> Answer | None:
         """Tools with their own argument keys, the older spans by name (Q7, Q26); the rest is OTel GenAI."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -25,9 +25,9 @@ _UNNAMED: Final = ToolFacts((Call(None),))
 class Haystack(Convention):
     """Spans of Haystack pipelines, components and agents."""
 
-    name: ClassVar[str] = "Haystack"
-    scopes: ClassVar[tuple[str, ...]] = ("haystack",)
-    keys: ClassVar[frozenset[str]] = frozenset({TYPE, NAME, INPUT, OUTPUT})
+    name = "Haystack"
+    scopes = ("haystack",)
+    keys = (TYPE, NAME, INPUT, OUTPUT)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by span name and component type. `haystack.agent.run` is the agent again, unnamed: the same invocation."""

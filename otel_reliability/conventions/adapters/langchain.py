@@ -6,7 +6,7 @@ MLflow over LangChain 1.4 and LangGraph 1.2, which use `chain`.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -23,10 +23,10 @@ GENERIC_GRAPHS: Final = frozenset({"LangGraph", "RunnableSequence"})
 class GenAILangChain(Convention):
     """Workflows of this scope: they are graphs, and a graph at the root is the agent."""
 
-    name: ClassVar[str] = "OTel GenAI LangChain"
-    scopes: ClassVar[tuple[str, ...]] = ("opentelemetry.instrumentation.genai.langchain",)
-    keys: ClassVar[frozenset[str]] = frozenset({genai.OPERATION, genai.WORKFLOW_NAME})
-    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+    name = "OTel GenAI LangChain"
+    scopes = ("opentelemetry.instrumentation.genai.langchain",)
+    keys = (genai.WORKFLOW_NAME,)
+    needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
         """A workflow with a name of its own is the agent where nothing stands above it (Q1); the rest is OTel GenAI."""

@@ -7,7 +7,7 @@ Source: langfuse 5.0.4, decorators and the LangChain handler.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, langchain
@@ -30,12 +30,10 @@ CALL_ID: Final = METADATA + "tool_call_id"
 class Langfuse(Convention):
     """Observations of the Langfuse SDK, by type."""
 
-    name: ClassVar[str] = "Langfuse"
-    scopes: ClassVar[tuple[str, ...]] = ("langfuse-sdk",)
-    keys: ClassVar[frozenset[str]] = frozenset(
-        {TYPE, INPUT, OUTPUT, MODEL, USAGE, COST, LEVEL, INTEGRATION, AGENT_NAME, CALL_ID}
-    )
-    needs: ClassVar[frozenset[str]] = frozenset({TYPE})
+    name = "Langfuse"
+    scopes = ("langfuse-sdk",)
+    keys = (INPUT, OUTPUT, MODEL, USAGE, COST, LEVEL, INTEGRATION, AGENT_NAME, CALL_ID)
+    needs = (TYPE,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by observation type, whatever its case."""

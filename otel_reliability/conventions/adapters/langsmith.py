@@ -5,7 +5,7 @@ Source: langsmith 0.14.17 over LangChain 1.4 and LangGraph 1.2.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, langchain
@@ -23,10 +23,10 @@ COMPLETION: Final = "gen_ai.completion"
 class LangSmith(Convention):
     """Spans of LangSmith's exporter, by kind."""
 
-    name: ClassVar[str] = "LangSmith"
-    scopes: ClassVar[tuple[str, ...]] = ("langsmith",)
-    keys: ClassVar[frozenset[str]] = frozenset({SPAN_KIND, AGENT_NAME, PROMPT, COMPLETION, *SESSIONS})
-    needs: ClassVar[frozenset[str]] = frozenset({SPAN_KIND})
+    name = "LangSmith"
+    scopes = ("langsmith",)
+    keys = (AGENT_NAME, PROMPT, COMPLETION, *SESSIONS)
+    needs = (SPAN_KIND,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by kind, else by operation."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own_of_all, reported_call
@@ -27,9 +27,9 @@ _MAX_SUMMARY: Final = 4096
 class LlamaIndex(Convention):
     """Spans of LlamaIndex's OpenTelemetry integration."""
 
-    name: ClassVar[str] = "LlamaIndex"
-    scopes: ClassVar[tuple[str, ...]] = ("llamaindex.opentelemetry",)
-    keys: ClassVar[frozenset[str]] = frozenset({INPUT_EVENT, SUMMARY})
+    name = "LlamaIndex"
+    scopes = ("llamaindex.opentelemetry",)
+    keys = (INPUT_EVENT, SUMMARY)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by span name; a tool only where its own step was a tool call, since spans inherit attributes."""

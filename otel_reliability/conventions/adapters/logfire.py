@@ -5,7 +5,7 @@ Source: logfire 5.2 with openai-agents 0.24. (pydantic-ai's own spans are OTel G
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -20,12 +20,10 @@ ERROR_LEVEL: Final = 17
 class Logfire(Convention):
     """Spans of logfire, by their message template."""
 
-    name: ClassVar[str] = "logfire"
-    scopes: ClassVar[tuple[str, ...]] = ("logfire",)
-    keys: ClassVar[frozenset[str]] = frozenset(
-        {TEMPLATE, LEVEL, "name", "input", "output", "error", "group_id", "to_agent", "logfire.span_type"}
-    )
-    needs: ClassVar[frozenset[str]] = frozenset({TEMPLATE})
+    name = "logfire"
+    scopes = ("logfire",)
+    keys = (LEVEL, "name", "input", "output", "error", "group_id", "to_agent", "logfire.span_type")
+    needs = (TEMPLATE,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by template; what has a GenAI operation is left to that convention."""

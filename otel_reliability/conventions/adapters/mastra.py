@@ -5,7 +5,7 @@ Source: @mastra/otel-exporter 0.3 with Mastra 0.24, scope `@mastra/otel`.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -19,10 +19,10 @@ AGENT_ID: Final = ("gen_ai.agent.id", "agent.id")
 class Mastra(Convention):
     """Spans of Mastra, by its own operation names."""
 
-    name: ClassVar[str] = "Mastra"
-    scopes: ClassVar[tuple[str, ...]] = ("@mastra/otel",)
-    keys: ClassVar[frozenset[str]] = frozenset({SESSION, *AGENT_ID})
-    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+    name = "Mastra"
+    scopes = ("@mastra/otel",)
+    keys = (SESSION, *AGENT_ID)
+    needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Agents, whose id is their name (only here; elsewhere ids are random); the rest is OTel GenAI."""

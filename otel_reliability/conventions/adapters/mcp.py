@@ -5,7 +5,7 @@ Source: mcp 2.3 and fastmcp 4.1; the convention says `execute_tool`, the built-i
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -17,9 +17,8 @@ CALL: Final = "tools/call"
 class Mcp(Convention):
     """Spans that name an MCP method. Of the methods only `tools/call` is a step."""
 
-    name: ClassVar[str] = "MCP"
-    keys: ClassVar[frozenset[str]] = frozenset({genai.MCP_METHOD})
-    needs: ClassVar[frozenset[str]] = frozenset({genai.MCP_METHOD})
+    name = "MCP"
+    needs = (genai.MCP_METHOD,)
 
     def read(self, span: SpanView) -> Answer | None:
         """A `tools/call` that can name its tool is a tool call; any other method is nothing."""

@@ -5,7 +5,7 @@ Source: mlflow 3.17 over LangGraph 1.2.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, langchain
@@ -26,10 +26,10 @@ OPENAI_AGENTS: Final = "AgentRunner."
 class MLflow(Convention):
     """Spans of MLflow's tracer, by span type."""
 
-    name: ClassVar[str] = "MLflow"
-    scopes: ClassVar[tuple[str, ...]] = ("mlflow",)
-    keys: ClassVar[frozenset[str]] = frozenset({TYPE, INPUTS, OUTPUTS, MODEL, USAGE, METADATA, CALL_ID})
-    needs: ClassVar[frozenset[str]] = frozenset({TYPE})
+    name = "MLflow"
+    scopes = ("mlflow",)
+    keys = (INPUTS, OUTPUTS, MODEL, USAGE, METADATA, CALL_ID)
+    needs = (TYPE,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by span type."""

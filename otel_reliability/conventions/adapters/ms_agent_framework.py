@@ -5,8 +5,6 @@ Source: agent-framework-core 1.23, scope `agent_framework`.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from otel_reliability.conventions.base import Answer, Convention, SpanView
 from otel_reliability.model.span import InvocationFacts, Kind
 
@@ -14,8 +12,8 @@ from otel_reliability.model.span import InvocationFacts, Kind
 class MSAgentFramework(Convention):
     """Spans of the Agent Framework that name no operation."""
 
-    name: ClassVar[str] = "Microsoft Agent Framework"
-    scopes: ClassVar[tuple[str, ...]] = ("agent_framework",)
+    name = "Microsoft Agent Framework"
+    scopes = ("agent_framework",)
 
     def read(self, span: SpanView) -> Answer | None:
         """`workflow.run` is a container (Q8); the rest is OTel GenAI."""

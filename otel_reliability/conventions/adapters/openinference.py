@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, google_adk, langchain
@@ -72,16 +72,14 @@ _USAGE: Final = (PROMPT_TOKENS, COMPLETION_TOKENS, *genai.INPUT_TOKENS, *genai.O
 class OpenInference(Convention):
     """Spans that say their kind in OpenInference's words."""
 
-    name: ClassVar[str] = "OpenInference"
-    keys: ClassVar[frozenset[str]] = frozenset(
-        {
-            SPAN_KIND, AGENT_NAME, NODE_ID, NODE_NAME, TOOL_NAME, INPUT, OUTPUT, METADATA, PROMPT_TOKENS, COMPLETION_TOKENS,
-            FINISH_REASON, *MODEL, REQUEST_MODEL, COST, *CALL_IDS, *genai.CONTEXT_LIMITS, *genai.COSTS, *genai.INPUT_TOKENS,
-            *genai.OUTPUT_TOKENS, genai.AGENT_NAME, genai.ERROR_TYPE, *genai.TOOL_STATUS,
-        }
+    name = "OpenInference"
+    keys = (
+        AGENT_NAME, NODE_ID, NODE_NAME, TOOL_NAME, INPUT, OUTPUT, METADATA, PROMPT_TOKENS, COMPLETION_TOKENS,
+        FINISH_REASON, *MODEL, REQUEST_MODEL, COST, *CALL_IDS, *genai.CONTEXT_LIMITS, *genai.COSTS, *genai.INPUT_TOKENS,
+        *genai.OUTPUT_TOKENS, genai.AGENT_NAME, genai.ERROR_TYPE, *genai.TOOL_STATUS,
     )  # fmt: skip
-    prefixes: ClassVar[tuple[str, ...]] = (OUTPUT_CALLS, MANAGED_AGENTS)
-    needs: ClassVar[frozenset[str]] = frozenset({SPAN_KIND})
+    prefixes = (OUTPUT_CALLS, MANAGED_AGENTS)
+    needs = (SPAN_KIND,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by kind. Kinds that are no step (EMBEDDING, RERANKER, GUARDRAIL, PROMPT, …) are nothing."""

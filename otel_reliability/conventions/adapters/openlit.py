@@ -5,7 +5,7 @@ Source: openlit 1.35 (CrewAI 0.177) and 1.45 (LangGraph 1.2).
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -19,8 +19,8 @@ LANGGRAPH: Final = "openlit.instrumentation.langgraph"
 class OpenLit(Convention):
     """Agents and workflows of openlit, whose operations do not say which is which."""
 
-    name: ClassVar[str] = "openlit"
-    scopes: ClassVar[tuple[str, ...]] = ("openlit",)
+    name = "openlit"
+    scopes = ("openlit",)
 
     def read(self, span: SpanView) -> Answer | None:
         """Agents and workflows by the quirks below, everything else by its GenAI operation."""

@@ -6,7 +6,7 @@ Source: traceloop/openllmetry, semconv-ai 0.5.1, instrumentations 0.40 to 0.62.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, langchain
@@ -47,15 +47,11 @@ _MOST_CALLS: Final = 256
 class OpenLLMetry(Convention):
     """Spans that say their kind in Traceloop's words; the kind beats the operation (Q6)."""
 
-    name: ClassVar[str] = "OpenLLMetry"
-    needs: ClassVar[frozenset[str]] = frozenset({SPAN_KIND, REQUEST_TYPE})
-    names: ClassVar[tuple[str, ...]] = (CREW,)
-    keys: ClassVar[frozenset[str]] = frozenset(
-        {
-            SPAN_KIND, ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, WORKFLOW_NAME, REQUEST_TYPE, TO_AGENT, CREW_ROLE, *SESSIONS,
-        }
-    )  # fmt: skip
-    prefixes: ClassVar[tuple[str, ...]] = (COMPLETION,)
+    name = "OpenLLMetry"
+    needs = (SPAN_KIND, REQUEST_TYPE)
+    names = (CREW,)
+    keys = (ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, WORKFLOW_NAME, TO_AGENT, CREW_ROLE, *SESSIONS)
+    prefixes = (COMPLETION,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by Traceloop's kind; without one, CrewAI's crew and the older model spans are recognized."""

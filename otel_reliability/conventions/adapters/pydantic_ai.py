@@ -6,8 +6,6 @@ tool; nothing is executed, so no tool span follows, though the finish reason is 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView
 from otel_reliability.model.span import Kind
@@ -16,10 +14,9 @@ from otel_reliability.model.span import Kind
 class PydanticAI(Convention):
     """Model calls of pydantic-ai. The rest is OTel GenAI."""
 
-    name: ClassVar[str] = "pydantic-ai"
-    scopes: ClassVar[tuple[str, ...]] = ("pydantic-ai",)
-    keys: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
-    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+    name = "pydantic-ai"
+    scopes = ("pydantic-ai",)
+    needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Return what a model asked for says nothing of tools here: a run without a tool span called none."""

@@ -7,7 +7,7 @@ hook has the status ERROR; a call that was refused has no `.execution` child, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import gemini_cli, genai
@@ -29,11 +29,11 @@ SEPARATOR: Final = "#"
 class QwenCode(Convention):
     """Spans named `qwen-code.interaction`, `.llm_request`, `.tool`, `.tool.execution` and `.subagent`."""
 
-    name: ClassVar[str] = "Qwen Code"
-    scopes: ClassVar[tuple[str, ...]] = ("qwen-code",)
-    event_scopes: ClassVar[tuple[str, ...]] = ("qwen-code",)
-    conversation: ClassVar[tuple[str, ...]] = ("session.id",)
-    keys: ClassVar[frozenset[str]] = genai.GenAI.keys | {CONTEXT, STATUS, FAILURE_KIND, "tool.call_id", "success"}
+    name = "Qwen Code"
+    scopes = ("qwen-code",)
+    event_scopes = ("qwen-code",)
+    conversation = ("session.id",)
+    keys = (*genai.GenAI.keys, *genai.GenAI.needs, CONTEXT, STATUS, FAILURE_KIND, "tool.call_id", "success")
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by span name, then as the GenAI conventions say; a request that serves no prompt is nothing."""

@@ -5,7 +5,7 @@ Source: strands-agents 1.0 and 1.62, scope `strands.telemetry.tracer`.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -20,9 +20,9 @@ CHOICE_EVENT: Final = "gen_ai.choice"
 class Strands(Convention):
     """Agents and tools of the Strands tracer."""
 
-    name: ClassVar[str] = "Strands"
-    scopes: ClassVar[tuple[str, ...]] = ("strands.telemetry.tracer",)
-    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+    name = "Strands"
+    scopes = ("strands.telemetry.tracer",)
+    needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Agents without their running totals, tools with the arguments of their events (Q12); the rest is OTel GenAI."""

@@ -5,7 +5,7 @@ Source: the spans of ai 6.0.326 and ai 7.0.173 with @ai-sdk/otel 1.0.173.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -27,15 +27,13 @@ MODELS: Final = frozenset({".doGenerate", ".doStream"})
 class Vercel(Convention):
     """Spans of the Vercel AI SDK that name its own operation; from 7 on it names GenAI operations."""
 
-    name: ClassVar[str] = "Vercel AI SDK"
-    keys: ClassVar[frozenset[str]] = frozenset(
-        {
-            OPERATION_ID, FUNCTION_ID, FINISH_REASON, *SESSIONS, *INPUT_TOKENS, *OUTPUT_TOKENS, "ai.model.id",
-            "ai.response.model", "ai.toolCall.name", "ai.toolCall.id", "ai.toolCall.args", "ai.toolCall.result",
-            "ai.response.toolCalls",
-        }
+    name = "Vercel AI SDK"
+    keys = (
+        FUNCTION_ID, FINISH_REASON, *SESSIONS, *INPUT_TOKENS, *OUTPUT_TOKENS, "ai.model.id",
+        "ai.response.model", "ai.toolCall.name", "ai.toolCall.id", "ai.toolCall.args", "ai.toolCall.result",
+        "ai.response.toolCalls",
     )  # fmt: skip
-    needs: ClassVar[frozenset[str]] = frozenset({OPERATION_ID})
+    needs = (OPERATION_ID,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by the SDK's operation. Operations that are no step (embeddings, …) are nothing."""
