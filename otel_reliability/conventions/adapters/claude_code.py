@@ -141,11 +141,9 @@ def _input(*parts: object) -> int | None:
 
 def _tool(span: SpanView, name: str | None) -> Answer:
     """A tool; its `.execution` child reports the same call again, without its name, and whether it failed."""
-    failed = genai.tool_failed(span) or values.truth(span.get("success")) is False
-    call = reported_call(
-        name, own(values.identifier, "tool_use_id"), own_value("tool_input", "full_command"), failed=failed
-    )
-    return Answer(Kind.TOOL, ToolFacts((call,)), failed=failed)
+    failed, call_id = values.truth(span.get("success")) is False, own(values.identifier, "tool_use_id")
+    facts = genai.one_call(span, name, call_id, own_value("tool_input", "full_command"), failed=failed)
+    return Answer(Kind.TOOL, facts, facts.calls[0].failed)
 
 
 def _tool_name(given: Mapping[str, Any]) -> str | None:

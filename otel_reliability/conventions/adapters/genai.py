@@ -158,9 +158,9 @@ def by_operation(operation: str, span: SpanView) -> Answer:
 
 def memory_change(operation: str, span: SpanView) -> Answer:
     """A change of a memory. Its arguments are the ids of the store and of the record."""
-    failed = tool_failed(span)
     arguments = own_of_all(_memory_ids, *MEMORY_IDS) if any(key in span for key in MEMORY_IDS) else None
-    return Answer(Kind.TOOL, ToolFacts((reported_call(operation, None, arguments, failed=failed),)), failed)
+    facts = one_call(span, operation, None, arguments)
+    return Answer(Kind.TOOL, facts, facts.calls[0].failed)
 
 
 def _memory_ids(store: object, record: object) -> dict[str, object]:
@@ -300,10 +300,22 @@ def tool(span: SpanView) -> Answer:
 
 def tool_answer(span: SpanView, name: str | None) -> Answer:
     """A tool span of one call."""
-    failed = tool_failed(span)
-    call_id = own(values.identifier, CALL_ID)
-    call = reported_call(name, call_id, own_value(*TOOL_ARGUMENTS), own_value(*TOOL_RESULTS), failed=failed)
-    return Answer(Kind.TOOL, ToolFacts((call,)), failed, fails_with_call=True)
+    facts = one_call(span, name, own(values.identifier, CALL_ID), own_value(*TOOL_ARGUMENTS), own_value(*TOOL_RESULTS))
+    return Answer(Kind.TOOL, facts, facts.calls[0].failed, fails_with_call=True)
+
+
+def one_call(
+    span: SpanView,
+    name: str | None,
+    call_id: Any = None,
+    arguments: Any = None,
+    result: Any = None,
+    *,
+    failed: bool = False,
+) -> ToolFacts:
+    """Return the facts of a tool span of one call, which failed also where the span says so (`tool_failed`)."""
+    failed = failed or tool_failed(span)
+    return ToolFacts((reported_call(name, call_id, arguments, result, failed=failed),))
 
 
 def tool_failed(span: SpanView) -> bool:

@@ -51,6 +51,11 @@ def thread_of(metadata: object) -> str | None:
     return values.identifier(values.mapping(metadata).get(THREAD))
 
 
+def call_id_of(value: object) -> str | None:
+    """The id of a tool call, which exporters of LangChain's metadata write as JSON."""
+    return values.identifier(values.parsed(value))
+
+
 def graph_name(value: object) -> str | None:
     """The name of a graph, None where it has none of its own."""
     found = values.name(value)

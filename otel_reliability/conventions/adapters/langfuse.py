@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, langchain
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, Tokens
 
 TYPE: Final = "langfuse.observation.type"
 INPUT: Final = "langfuse.observation.input"
@@ -45,7 +45,9 @@ class Langfuse(Convention):
         if kind == "agent":
             return Answer(Kind.AGENT, InvocationFacts(name=langchain.graph_name(span.name)), failed)
         if kind == "tool":
-            return Answer(Kind.TOOL, ToolFacts((_call(span, failed is True),)), failed)
+            call_id, name = own(langchain.call_id_of, CALL_ID), values.text(span.name)
+            facts = genai.one_call(span, name, call_id, own_value(INPUT), own_value(OUTPUT), failed=failed is True)
+            return Answer(Kind.TOOL, facts, failed)
         if kind == "generation":
             return Answer(Kind.MODEL, _model(span), failed)
         if kind == "chain":
@@ -88,13 +90,3 @@ def usage(details: Mapping[str, Any]) -> Tokens:
         return genai.tokens(details, ("input",), ("output",))
     output = sum(values.integer(details[key]) or 0 for key in details if key.startswith("output"))
     return Tokens(max(total - output, 0), output)
-
-
-def _call(span: SpanView, marked: bool) -> Any:
-    failed = marked or genai.tool_failed(span)
-    call_id = own(_call_id, CALL_ID)
-    return reported_call(values.text(span.name), call_id, own_value(INPUT), own_value(OUTPUT), failed=failed)
-
-
-def _call_id(value: object) -> str | None:
-    return values.identifier(values.parsed(value))

@@ -5,11 +5,11 @@ Source: logfire 5.2 with openai-agents 0.24. (pydantic-ai's own spans are OTel G
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value
 from otel_reliability.model.span import HandoffFacts, InvocationFacts, Kind, ToolFacts
 
 TEMPLATE: Final = "logfire.msg_template"
@@ -35,15 +35,16 @@ class Logfire(Convention):
         if template.startswith("OpenAI Agents trace: {name}"):
             return Answer(Kind.WORKFLOW, InvocationFacts(), session=own(values.identifier, "group_id"))
         if template.startswith("Function: {name}"):
-            return Answer(Kind.TOOL, ToolFacts((_call(span),)))
+            return Answer(Kind.TOOL, _tool(span))
         if template.startswith("Handoff: {from_agent}"):
             return Answer(Kind.HANDOFF, HandoffFacts(values.name(span.get("to_agent"))))
         return NOTHING
 
 
-def _call(span: SpanView) -> Any:
+def _tool(span: SpanView) -> ToolFacts:
     """A function call; the default failure handler marks the span by level and `error`, whatever its status."""
     level = values.integer(span.get(LEVEL))
     has_error = span.found_in("error", values.text) is not None
-    failed = (level is not None and level >= ERROR_LEVEL) or has_error or genai.tool_failed(span)
-    return reported_call(values.text(span.get("name")), None, own_value("input"), own_value("output"), failed=failed)
+    failed = (level is not None and level >= ERROR_LEVEL) or has_error
+    name = values.text(span.get("name"))
+    return genai.one_call(span, name, None, own_value("input"), own_value("output"), failed=failed)

@@ -5,12 +5,12 @@ Source: mlflow 3.17 over LangGraph 1.2.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, langchain
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, Tokens
 
 TYPE: Final = "mlflow.spanType"
 INPUTS: Final = "mlflow.spanInputs"
@@ -38,7 +38,9 @@ class MLflow(Convention):
             return None
         session = own(langchain.thread_of, METADATA)
         if kind == "TOOL":
-            return Answer(Kind.TOOL, ToolFacts((_call(span),)), session=session)
+            call_id, name = own(langchain.call_id_of, CALL_ID), values.text(span.name)
+            facts = genai.one_call(span, name, call_id, own_value(INPUTS), own_value(OUTPUTS))
+            return Answer(Kind.TOOL, facts, session=session)
         if kind in {"CHAT_MODEL", "LLM"}:
             return Answer(Kind.MODEL, _model(span), session=session)
         if kind == "AGENT":
@@ -63,13 +65,3 @@ def _model(span: SpanView) -> ModelFacts:
 
 def _usage(usage: object) -> Tokens:
     return genai.tokens(values.mapping(usage), ("input_tokens",), ("output_tokens",))
-
-
-def _call(span: SpanView) -> Any:
-    failed = genai.tool_failed(span)
-    call_id = own(_call_id, CALL_ID)
-    return reported_call(values.text(span.name), call_id, own_value(INPUTS), own_value(OUTPUTS), failed=failed)
-
-
-def _call_id(value: object) -> str | None:
-    return values.identifier(values.parsed(value))

@@ -239,7 +239,7 @@ def _tool(span: SpanView) -> Answer:
         span.scope.startswith(DSPY) and found == "finish"
     ):
         return Answer(Kind.TOOL, ToolFacts(finish=True))
-    return Answer(Kind.TOOL, ToolFacts((_call(span, found),)))
+    return _call(span, found)
 
 
 def _handoff_target(name: str) -> str | None:
@@ -248,9 +248,9 @@ def _handoff_target(name: str) -> str | None:
     return values.name(target)
 
 
-def _call(span: SpanView, name: str | None) -> Any:
-    failed = genai.tool_failed(span)
-    return reported_call(name, own(values.identifier, *CALL_IDS), own_value(INPUT), own_value(OUTPUT), failed=failed)
+def _call(span: SpanView, name: str | None) -> Answer:
+    call_id = own(values.identifier, *CALL_IDS)
+    return Answer(Kind.TOOL, genai.one_call(span, name, call_id, own_value(INPUT), own_value(OUTPUT)))
 
 
 def _is_event(span: SpanView) -> bool:
@@ -267,7 +267,7 @@ def _event_tool(span: SpanView) -> Answer:
     if not _is_start(span):
         return NOTHING
     name = values.text(span.get(TOOL_NAME)) or span.name.rpartition(".start-")[0]
-    return Answer(Kind.TOOL, ToolFacts((_call(span, name),)))
+    return _call(span, name)
 
 
 def _retrieval(span: SpanView) -> Answer:

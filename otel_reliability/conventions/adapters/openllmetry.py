@@ -59,7 +59,7 @@ class OpenLLMetry(Convention):
         if kind is None:
             return _without_kind(span)
         if kind == "tool":
-            return Answer(Kind.TOOL, ToolFacts((_call(span),)))
+            return Answer(Kind.TOOL, _tool(span))
         if kind == "agent":
             return Answer(Kind.AGENT, _agent(span), session=_session())
         if kind == "workflow":
@@ -119,16 +119,15 @@ def _target(span: SpanView) -> str | None:
     return None if named == "unknown" else named
 
 
-def _call(span: SpanView) -> Any:
+def _tool(span: SpanView) -> ToolFacts:
     """A tool call, with what the wrapper of LangChain's inputs holds of it."""
     named = values.first(span, (genai.TOOL_NAME, ENTITY_NAME), values.text)
     name = named or values.text(span.name.removesuffix(".tool"))
-    failed, result = genai.tool_failed(span), own_value(genai.RESULT, ENTITY_OUTPUT)
     given, call_id = own_value(genai.ARGUMENTS, ENTITY_INPUT), own(values.identifier, genai.CALL_ID)
     if span.scope.startswith(LANGCHAIN):
         given = own_of_all(_inputs, genai.ARGUMENTS, ENTITY_INPUT)
         call_id = own_of_all(_call_id, genai.CALL_ID, genai.ARGUMENTS, ENTITY_INPUT)
-    return reported_call(name, call_id, given, result, failed=failed)
+    return genai.one_call(span, name, call_id, given, own_value(genai.RESULT, ENTITY_OUTPUT))
 
 
 def _inputs(arguments: object, entity_input: object) -> object:

@@ -48,9 +48,9 @@ class QwenCode(Convention):
                 return genai.tool(span)
             case "tool.execution":
                 name = values.text(span.get(genai.TOOL_NAME))
-                failed = genai.tool_failed(span) or values.truth(span.get("success")) is False
-                call = reported_call(name, own(values.identifier, "tool.call_id"), failed=failed)
-                return Answer(Kind.TOOL, ToolFacts((call,)), failed)
+                failed = values.truth(span.get("success")) is False
+                facts = genai.one_call(span, name, own(values.identifier, "tool.call_id"), failed=failed)
+                return Answer(Kind.TOOL, facts, facts.calls[0].failed)
             case _:
                 return NOTHING
 

@@ -5,7 +5,7 @@ Source: the spans of ai 6.0.326 and ai 7.0.173 with @ai-sdk/otel 1.0.173.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -44,7 +44,7 @@ class Vercel(Convention):
         if operation in AGENTS:
             return Answer(Kind.AGENT, _agent(span), session=session)
         if operation == "ai.toolCall":
-            return Answer(Kind.TOOL, ToolFacts((_call(span),)), session=session)
+            return Answer(Kind.TOOL, _tool(span), session=session)
         if operation[operation.rfind(".") :] in MODELS and not operation.startswith("ai.embed"):
             return Answer(Kind.MODEL, _model(span), session=session)
         return NOTHING
@@ -82,11 +82,11 @@ def _message_calls(calls: object) -> tuple[Call, ...]:
     )
 
 
-def _call(span: SpanView) -> Any:
-    return reported_call(
+def _tool(span: SpanView) -> ToolFacts:
+    return genai.one_call(
+        span,
         values.text(span.get("ai.toolCall.name")),
         own(values.identifier, "ai.toolCall.id"),
         own_value("ai.toolCall.args"),
         own_value("ai.toolCall.result"),
-        failed=genai.tool_failed(span),
     )
