@@ -10,7 +10,7 @@ import os
 import re
 from array import array
 from binascii import unhexlify
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -52,15 +52,15 @@ class Mentions:
     `files` says of each how many bytes of it lay on disk, and the number of its first line. `is_clear`: all was understood.
     """
 
-    def __init__(self, slots: int = SLOTS) -> None:
-        self._slots, self._last = slots, array("Q", bytes(8 * slots))
+    def __init__(self) -> None:
+        self._last = array("Q", bytes(8 * SLOTS))
         self._line = 0
         self.files: list[Scanned] = []
         self.is_clear = True
         self._has_logs = self._has_judgements = False
 
     def scan(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
-        """Pass over the next file. Raises `SourceError` where it cannot be read."""
+        """Note what the next file names; it begins a line of its own. Raises `SourceError` where it cannot be read."""
         size = 0
 
         def count(done: int, total: int | None) -> None:
@@ -69,26 +69,22 @@ class Mentions:
             if progress is not None:
                 progress(done, total)
 
-        first, chunks = self._line + 1, Chunks(path, count)
-        self.take(chunks)
-        self.files.append(Scanned(None if chunks.damage else size, first))
-
-    def take(self, pieces: Iterable[bytes]) -> None:
-        """Note what the next file names. Each file begins a line of its own."""
         self._line += 1
+        first, chunks = self._line, Chunks(path, count)
         held: list[bytes] = []
-        size = 0
-        for piece in pieces:
+        held_size = 0
+        for piece in chunks:
             held.append(piece)
-            size += len(piece)
-            if size >= CHUNK:
-                held = [self._note(b"".join(held), size - _REACH)]
-                size = len(held[0])
-        self._note(b"".join(held), size)
+            held_size += len(piece)
+            if held_size >= CHUNK:
+                held = [self._note(b"".join(held), held_size - _REACH)]
+                held_size = len(held[0])
+        self._note(b"".join(held), held_size)
+        self.files.append(Scanned(None if chunks.damage else size, first))
 
     def last(self, traces: Sequence[TraceId]) -> list[int]:
         """The line after which each of these traces is not named any more. For others it may be a later line than theirs."""
-        return [self._last[hash(trace) % self._slots] for trace in traces]
+        return [self._last[hash(trace) % SLOTS] for trace in traces]
 
     @property
     def may_judge_responses(self) -> bool:
@@ -103,7 +99,7 @@ class Mentions:
             if start >= end:
                 break
             self._line += text.count(b"\n", at, start)
-            self._last[hash(unhexlify(found[1])) % self._slots] = self._line + found[0].count(b"\n")
+            self._last[hash(unhexlify(found[1])) % SLOTS] = self._line + found[0].count(b"\n")
             named, at = named + 1, start
         self._line += text.count(b"\n", at, end)
         if text.count(_KEY, 0, end + len(_KEY) - 1) != named and _UNCLEAR.search(text):
@@ -115,15 +111,13 @@ class Mentions:
         return text[end:]
 
 
-def mentions_in(
-    files: Sequence[str | os.PathLike[str]], progress: Progress | None = None, slots: int = SLOTS
-) -> Mentions | None:
+def mentions_in(files: Sequence[str | os.PathLike[str]], progress: Progress | None = None) -> Mentions | None:
     """Return where these files name each trace last. None where that cannot be known: one of them is a pipe, which can be read
     only once; an id is written in a way that is not understood; or an evaluation names no trace, only a response.
     """
     if not all(_can_be_read_twice(file) for file in files):
         return None
-    found = Mentions(slots)
+    found = Mentions()
     for file in files:
         found.scan(file, progress)
         if not found.is_clear:

@@ -33,8 +33,16 @@ EVENT_ATTRIBUTES: Final = 3
 LENGTH_DELIMITED: Final = 2
 """The wire type of messages. A field of that number but another type is not the schema's."""
 
-_SCALARS: Final[dict[str, dict[str, tuple[int, Any]]]] = {
-    "Event": {"time_unix_nano": (1, _FIXED64), "name": (2, _STRING), "dropped_attributes_count": (4, _UINT32)},
+_MAP: Final = "AttributesEntry"
+_PARTS: Final = object()
+"""Bytes, of which an encoder may write several parts."""
+_SCHEMA: Final[dict[str, dict[str, tuple[int, Any]]]] = {
+    "Event": {
+        "time_unix_nano": (1, _FIXED64),
+        "name": (2, _STRING),
+        "attributes": (EVENT_ATTRIBUTES, _MAP),
+        "dropped_attributes_count": (4, _UINT32),
+    },
     "Link": {"trace_id": (1, _BYTES), "span_id": (2, _BYTES)},
     "Status": {"message": (2, _BYTES), "code": (3, _INT32)},
     "Span": {
@@ -45,51 +53,39 @@ _SCALARS: Final[dict[str, dict[str, tuple[int, Any]]]] = {
         "kind": (6, _INT32),
         "start_time_unix_nano": (7, _FIXED64),
         "end_time_unix_nano": (8, _FIXED64),
+        "attributes": (SPAN_ATTRIBUTES, _MAP),
         "dropped_attributes_count": (10, _UINT32),
+        "events": (SPAN_EVENTS, "Event"),
         "dropped_events_count": (12, _UINT32),
         "dropped_links_count": (14, _UINT32),
         "status": (15, _BYTES),
         "flags": (16, _FIXED32),
     },
-    "ScopeSpans": {},
-    "ResourceSpans": {},
-    "Request": {},
+    "ScopeSpans": {"scope": (1, _PARTS), "spans": (2, "Span")},
+    "ResourceSpans": {"resource": (1, _PARTS), "scope_spans": (2, "ScopeSpans")},
+    "Request": {"resource_spans": (1, "ResourceSpans")},
 }
-_REPEATED_BYTES: Final = (("ScopeSpans", "scope", 1), ("ResourceSpans", "resource", 1))
-_REPEATED_MESSAGES: Final = (
-    ("Span", "events", SPAN_EVENTS, "Event"),
-    ("ScopeSpans", "spans", 2, "Span"),
-    ("ResourceSpans", "scope_spans", 2, "ScopeSpans"),
-    ("Request", "resource_spans", 1, "ResourceSpans"),
-)
-_MAPS: Final = (("Span", SPAN_ATTRIBUTES), ("Event", EVENT_ATTRIBUTES))
+"""The fields of each message: their number, and their type or the message that is repeated there."""
 
 
 def _file() -> descriptor_pb2.FileDescriptorProto:
     file = descriptor_pb2.FileDescriptorProto(name="otel_reliability/otlp.proto", package=_PACKAGE, syntax="proto3")
-    messages = {name: file.message_type.add(name=name) for name in _SCALARS}
-    for owner, fields in _SCALARS.items():
+    for owner, fields in _SCHEMA.items():
+        message = file.message_type.add(name=owner)
         for name, (number, kind) in fields.items():
-            messages[owner].field.add(name=name, number=number, type=kind, label=_TYPE.LABEL_OPTIONAL)
-    for owner, name, number in _REPEATED_BYTES:
-        messages[owner].field.add(name=name, number=number, type=_BYTES, label=_TYPE.LABEL_REPEATED)
-    for owner, name, number, target in _REPEATED_MESSAGES:
-        _add_message(messages[owner], name, number, target, _TYPE.LABEL_REPEATED)
-    for owner, number in _MAPS:
-        _add_map(messages[owner], number)
+            field = message.field.add(name=name, number=number, label=_TYPE.LABEL_REPEATED, type=_MESSAGE)
+            if kind == _MAP:
+                entry = message.nested_type.add(name=_MAP, options={"map_entry": True})
+                entry.field.add(name="key", number=1, type=_STRING, label=_TYPE.LABEL_OPTIONAL)
+                entry.field.add(name="value", number=2, type=_BYTES, label=_TYPE.LABEL_OPTIONAL)
+                field.type_name = f".{_PACKAGE}.{owner}.{_MAP}"
+            elif isinstance(kind, str):
+                field.type_name = f".{_PACKAGE}.{kind}"
+            elif kind is _PARTS:
+                field.type = _BYTES
+            else:
+                field.type, field.label = kind, _TYPE.LABEL_OPTIONAL
     return file
-
-
-def _add_message(owner: descriptor_pb2.DescriptorProto, name: str, number: int, target: str, label: Any) -> None:
-    owner.field.add(name=name, number=number, type=_MESSAGE, label=label, type_name=f".{_PACKAGE}.{target}")
-
-
-def _add_map(owner: descriptor_pb2.DescriptorProto, number: int) -> None:
-    entry = owner.nested_type.add(name="AttributesEntry")
-    entry.options.map_entry = True
-    entry.field.add(name="key", number=1, type=_STRING, label=_TYPE.LABEL_OPTIONAL)
-    entry.field.add(name="value", number=2, type=_BYTES, label=_TYPE.LABEL_OPTIONAL)
-    _add_message(owner, "attributes", number, f"{owner.name}.AttributesEntry", _TYPE.LABEL_REPEATED)
 
 
 def _pool() -> Any:

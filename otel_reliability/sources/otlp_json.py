@@ -306,29 +306,26 @@ def _take_request(batch: Batch, request: object) -> None:
     elif signals and not any(signal in signals for signal in _SIGNALS):
         _refuse(batch, "an object without resourceSpans or resourceLogs is no OTLP request")
     else:
-        _take_traces(batch, signals.get("resourceSpans"))
-        _take_logs(batch, signals.get("resourceLogs"))
+        for span, scope, resource in _parts(batch, signals, ("resourceSpans", "scopeSpans", "spans")):
+            _take_span(batch, span, scope, resource)
+        for log, scope, resource in _parts(batch, signals, ("resourceLogs", "scopeLogs", "logRecords")):
+            take_log(batch, _log(log, text(scope.get("name")), resource))
 
 
-def _take_traces(batch: Batch, groups: object) -> None:
-    for group in _records(batch, groups, "resourceSpans"):
+def _parts(
+    batch: Batch, signals: Mapping[str, Any], names: tuple[str, str, str]
+) -> Iterator[tuple[dict[str, Any], dict[str, Any], Resource]]:
+    """The spans or log records of a request, each with its scope and its resource. `names`: of the lists of each level."""
+    by_resource, by_scope, parts = names
+    for group in _records(batch, signals.get(by_resource), by_resource):
         resource = Resource.of(attributes(record(group.get("resource")).get("attributes")))
-        for scope_spans in _records(batch, group.get("scopeSpans"), "scopeSpans"):
-            scope = record(scope_spans.get("scope"))
-            for span in _records(batch, scope_spans.get("spans"), "spans"):
-                _take_span(batch, span, (text(scope.get("name")), text(scope.get("version"))), resource)
+        for scoped in _records(batch, group.get(by_scope), by_scope):
+            scope = record(scoped.get("scope"))
+            for part in _records(batch, scoped.get(parts), parts):
+                yield part, scope, resource
 
 
-def _take_logs(batch: Batch, groups: object) -> None:
-    for group in _records(batch, groups, "resourceLogs"):
-        resource = Resource.of(attributes(record(group.get("resource")).get("attributes")))
-        for scope_logs in _records(batch, group.get("scopeLogs"), "scopeLogs"):
-            scope = text(record(scope_logs.get("scope")).get("name"))
-            for log in _records(batch, scope_logs.get("logRecords"), "logRecords"):
-                take_log(batch, _log(log, scope, resource))
-
-
-def _take_span(batch: Batch, span: Mapping[str, Any], scope: tuple[str, str], resource: Resource) -> None:
+def _take_span(batch: Batch, span: Mapping[str, Any], scope: Mapping[str, Any], resource: Resource) -> None:
     ids = _ids(span)
     if isinstance(ids, Malformed):
         batch.malformed.append(ids)
@@ -352,8 +349,8 @@ def _take_span(batch: Batch, span: Mapping[str, Any], scope: tuple[str, str], re
             attributes=attributes(span.get("attributes")),
             events=tuple(_event(record(event)) for event in items(span.get("events"))),
             links=tuple(ref for link in items(span.get("links")) if (ref := _link(record(link)))),
-            scope=scope[0],
-            scope_version=scope[1],
+            scope=text(scope.get("name")),
+            scope_version=text(scope.get("version")),
             resource=resource,
             trace_state=text(span.get("traceState")),
         )
@@ -362,11 +359,10 @@ def _take_span(batch: Batch, span: Mapping[str, Any], scope: tuple[str, str], re
 
 def _ids(span: Mapping[str, Any]) -> tuple[bytes, bytes, bytes] | Malformed:
     """The ids of a span, of whatever length, or the first that is not hexadecimal (base64, often)."""
-    trace_id, span_id = hexadecimal(span.get("traceId")), hexadecimal(span.get("spanId"))
-    parent_id = hexadecimal(span.get("parentSpanId"))
+    trace_id, span_id, parent_id = ids = [hexadecimal(span.get(key)) for _, key, _ in _IDS]
     if trace_id is not None and span_id is not None and parent_id is not None:
         return trace_id, span_id, parent_id
-    reason, key, digits = next(one for one in _IDS if hexadecimal(span.get(one[1])) is None)
+    reason, key, digits = _IDS[ids.index(None)]
     value = span.get(key)
     found = f"has {len(value)} characters" if isinstance(value, str) else f"is {_kind(value)}"
     return Malformed(reason, f"the {key} {found}, not {digits} hexadecimal digits")
