@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -47,11 +47,11 @@ class Mapped:
 
     def session(self, attributes: Mapping[str, Any]) -> str | None:
         """The conversation."""
-        return _first(values.identifier(attributes.get(key)) for key in self._settings.session)
+        return values.first(attributes, self._settings.session, values.identifier)
 
     def agent(self, attributes: Mapping[str, Any], facts: InvocationFacts) -> InvocationFacts:
         """An invocation under the name that the user's attribute gives it."""
-        name = _first(values.name(attributes.get(key)) for key in self._settings.agent)
+        name = values.first(attributes, self._settings.agent, values.name)
         return facts if name is None else facts._replace(name=name, weak=False)
 
     def notes(self, attributes: Mapping[str, Any], said: Notes | None, of_rule: Mapping[str, str]) -> Notes | None:
@@ -81,10 +81,6 @@ def outcome_of(value: object) -> object:
     """Return True or False for a word of an outcome, any other value as it is."""
     word = value.strip().lower() if isinstance(value, str) else None
     return True if word in _GOOD else False if word in _BAD else value
-
-
-def _first(found: Iterator[str | None]) -> str | None:
-    return next((item for item in found if item is not None), None)
 
 
 # --- Own spans ----------------------------------------------------------------------------------------------------------
@@ -159,8 +155,7 @@ def _glob(pattern: str) -> Callable[[str], Any]:
 
 
 def _matches(value: object, pattern: Callable[[str], Any]) -> bool:
-    """Return whether a value, as text, matches; a boolean is written as in JSON."""
-    text = str(value).lower() if isinstance(value, bool) else values.identifier(value)
+    text = values.word(value)
     return text is not None and pattern(text) is not None
 
 

@@ -82,7 +82,7 @@ class _Reading:
         found: list[tuple[str, str]] = []
         for key in sorted(key for key in self._present if key.startswith(BRANCH_PREFIX))[:_MAX_BRANCHES]:
             value = self._present[key]
-            branch = str(value).lower() if isinstance(value, bool) else values.identifier(value)
+            branch = values.word(value)
             if branch is None:
                 self._refused.append((BRANCH_PREFIX + "*", "not a text, a whole number or a boolean"))
             else:

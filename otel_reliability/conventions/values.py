@@ -82,6 +82,15 @@ def identifier(value: object) -> str | None:
     return text(value)
 
 
+def word(value: object) -> str | None:
+    """An identifier, or a boolean as JSON writes it.
+
+    >>> word("eu"), word(7), word(True)
+    ('eu', '7', 'true')
+    """
+    return str(value).lower() if isinstance(value, bool) else identifier(value)
+
+
 def name(value: object) -> str | None:
     """A name: a text that is no UUID (a UUID names nothing that comes back).
 

@@ -100,19 +100,15 @@ class ClaudeCode(Convention):
                     Kind.TOOL, ToolFacts((call,)), session, identity, prompt, duration, failed, subagent,
                     evaluation=(COMMIT_MADE, None, "pass") if has_commit else None,
                 )  # fmt: skip
-            case "api_request":
+            case "api_request" | "api_error" as name:
                 facts = ModelFacts(
                     model=values.text(given.get("model")),
                     tokens=Tokens(_input(*map(given.get, INPUT_TOKENS)), values.integer(given.get("output_tokens"))),
                     cost=values.amount(given.get("cost_usd")),
                     response_id=values.text(given.get(REQUEST_ID)),
                 )
-                return EventAnswer(Kind.MODEL, facts, session, identity, prompt, duration, subagent=subagent)
-            case "api_error":
-                facts = ModelFacts(
-                    model=values.text(given.get("model")), response_id=values.text(given.get(REQUEST_ID))
-                )
-                return EventAnswer(Kind.MODEL, facts, session, identity, prompt, duration, True, subagent)
+                failed = name == "api_error"
+                return EventAnswer(Kind.MODEL, facts, session, identity, prompt, duration, failed, subagent)
             case "compaction":  # by its time: it may name a prompt that is long done
                 facts = CompressionFacts(
                     values.integer(given.get("pre_tokens")),

@@ -59,8 +59,7 @@ class Codex(Convention):
         """Read by span name, and by the phase of a tool."""
         session = own(values.text, CONVERSATION)
         if span.name == "session_task.turn":
-            totals = Tokens(own(values.integer, TURN_INPUT), own(values.integer, TURN_OUTPUT))
-            facts = InvocationFacts(name=AGENT, tokens=totals)
+            facts = InvocationFacts(name=AGENT, tokens=genai.usage((TURN_INPUT,), (TURN_OUTPUT,)))
             return Answer(Kind.AGENT, facts, session=own(values.text, "thread.id"))
         if span.name == "session_task.compact":
             return Answer(Kind.COMPRESSION, CompressionFacts(trigger="manual"), session=own(values.text, "thread.id"))

@@ -53,9 +53,7 @@ class Copilot(Convention):
         given = log.attributes
         kind = log.name.removeprefix("copilot_chat.")
         request_id = values.identifier(given.get("request_id"))
-        session = next(
-            (found for key in ("conversation_id", CONVERSATION) if (found := values.identifier(given.get(key)))), None
-        )
+        session = values.first(given, ("conversation_id", CONVERSATION), values.identifier)
         if kind == "user.feedback":
             evaluation = (FEEDBACK, None, _LABELS.get(str(given.get("rating"))))
         elif kind == "edit.feedback":

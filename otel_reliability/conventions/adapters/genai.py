@@ -7,6 +7,7 @@ keys `gen_ai.system` and `gen_ai.usage.prompt_tokens`, pydantic-ai's `agent_name
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from otel_reliability.conventions import values
@@ -198,9 +199,9 @@ def own_totals(span: SpanView) -> Any:
     return own_tokens(span, AGGREGATED_INPUT, AGGREGATED_OUTPUT)
 
 
-def usage() -> Tokens:
+def usage(inputs: tuple[str, ...] = INPUT_TOKENS, outputs: tuple[str, ...] = OUTPUT_TOKENS) -> Tokens:
     """Input and output tokens; old and new names say the same thing and are never added."""
-    return Tokens(own(values.integer, *INPUT_TOKENS), own(values.integer, *OUTPUT_TOKENS))
+    return Tokens(own(values.integer, *inputs), own(values.integer, *outputs))
 
 
 def own_tokens(span: SpanView, given: tuple[str, ...], output: tuple[str, ...]) -> Any:
@@ -208,24 +209,20 @@ def own_tokens(span: SpanView, given: tuple[str, ...], output: tuple[str, ...]) 
     if not any(key in span for key in (*given, *output)):
         return usage()
     if not any(key in span for key in (*INPUT_TOKENS, *OUTPUT_TOKENS)):
-        return Tokens(own(values.integer, *given), own(values.integer, *output))
+        return usage(given, output)
+    return own_of_all(partial(first_known, given, output), *given, *output, *INPUT_TOKENS, *OUTPUT_TOKENS)
 
-    def first_known(*found: Any) -> Tokens | None:
-        told = dict(zip(keys, found, strict=True))
-        return known(tokens(told, given, output)) or known(tokens(told, INPUT_TOKENS, OUTPUT_TOKENS))
 
-    keys = (*given, *output, *INPUT_TOKENS, *OUTPUT_TOKENS)
-    return own_of_all(first_known, *keys)
+def first_known(given: tuple[str, ...], output: tuple[str, ...], *counts: object) -> Tokens | None:
+    """Return the same of counts that are read already: those under the convention's own keys, then those under the usual ones."""
+    told = dict(zip((*given, *output, *INPUT_TOKENS, *OUTPUT_TOKENS), counts, strict=True))
+    pairs = tokens(told, given, output), tokens(told, INPUT_TOKENS, OUTPUT_TOKENS)
+    return next((found for found in pairs if found != Tokens()), None)
 
 
 def tokens(facts: Mapping[str, Any], inputs: Iterable[str], outputs: Iterable[str]) -> Tokens:
     """Input and output tokens of an object, each under the first of its keys that holds some."""
     return Tokens(values.first(facts, inputs, values.integer), values.first(facts, outputs, values.integer))
-
-
-def known(found: Tokens) -> Tokens | None:
-    """Tokens of which at least one side is present."""
-    return None if found.input is None and found.output is None else found
 
 
 def finish_reasons(span: SpanView) -> list[str]:

@@ -82,8 +82,7 @@ def _model(span: SpanView) -> Answer:
 
 
 def _tokens(response: object, *counts: object) -> Tokens:
-    keys = (*genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS)
-    given, output = genai.tokens(dict(zip(keys, counts, strict=True)), genai.INPUT_TOKENS, genai.OUTPUT_TOKENS)
+    given, output = genai.first_known((), (), *counts) or Tokens()
     if given is None or output is None:
         return Tokens(given, output)
     usage = values.mapping(values.mapping(response).get("usage_metadata"))

@@ -6,7 +6,7 @@ Source: Arize-ai/openinference, semantic conventions 0.1.42 and the instrumentat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from otel_reliability.conventions import values
@@ -86,8 +86,21 @@ class OpenInference(Convention):
         kind = span.get(SPAN_KIND)
         if not isinstance(kind, str):
             return None
-        reader = _BY_KIND.get(kind.upper())
-        return NOTHING if reader is None else reader(span)
+        match kind.upper():
+            case "AGENT":
+                return _agent(span)
+            case "CHAIN":
+                return _chain(span)
+            case "LLM":
+                return _model(span)
+            case "TOOL":
+                return _tool(span)
+            case "RETRIEVER":
+                return Answer(Kind.RETRIEVAL)
+            case "EVALUATOR":
+                return Answer(Kind.EVALUATION)
+            case _:
+                return NOTHING
 
 
 def _agent(span: SpanView) -> Answer:
@@ -95,9 +108,7 @@ def _agent(span: SpanView) -> Answer:
         return Answer(Kind.AGENT, InvocationFacts()) if _is_start(span) else NOTHING
     named = values.name(span.get(AGENT_NAME))
     if span.scope.startswith(OPENAI_AGENTS) and named is None:
-        node = values.name(
-            span.get(NODE_ID)
-        )  # Q43: up to 0.6, and in JavaScript; the root has the name of the workflow
+        node = values.name(span.get(NODE_ID))  # Q43: up to 0.6, and in JavaScript; the root is named as the workflow
         return Answer(Kind.WORKFLOW, InvocationFacts()) if node is None else Answer(Kind.AGENT, InvocationFacts(node))
     if span.scope.startswith(SMOLAGENTS):
         return Answer(Kind.AGENT, _smolagents_agent(span))
@@ -152,7 +163,7 @@ def _smolagents_agent(span: SpanView) -> Any:
         """With its own totals, which run on over the requests of one agent, and the name it was called by."""
         meant = values.mapping(request)
         called_as = _CALLED_AS.search(str(meant.get("task", ""))) if is_class else None
-        tokens = known_usage(dict(zip(_USAGE, counts, strict=True)))
+        tokens = genai.first_known((PROMPT_TOKENS,), (COMPLETION_TOKENS,), *counts)
         return facts._replace(
             tokens=None if meant.get("reset") is False or not meant else tokens,
             called_as=called_as.group(1) if called_as else None,
@@ -201,12 +212,6 @@ def _model(span: SpanView) -> Answer:
 def usage(span: SpanView) -> Any:
     """Input and output tokens, by OpenInference's own keys, else by the dual-emitted GenAI ones."""
     return genai.own_tokens(span, (PROMPT_TOKENS,), (COMPLETION_TOKENS,))
-
-
-def known_usage(counts: Mapping[str, Any]) -> Tokens | None:
-    """Return the same of values that are read already."""
-    found = genai.known(genai.tokens(counts, (PROMPT_TOKENS,), (COMPLETION_TOKENS,)))
-    return found or genai.known(genai.tokens(counts, genai.INPUT_TOKENS, genai.OUTPUT_TOKENS))
 
 
 def _message_calls(span: SpanView) -> Any:
@@ -268,21 +273,3 @@ def _event_tool(span: SpanView) -> Answer:
         return NOTHING
     name = values.text(span.get(TOOL_NAME)) or span.name.rpartition(".start-")[0]
     return _call(span, name)
-
-
-def _retrieval(span: SpanView) -> Answer:
-    return Answer(Kind.RETRIEVAL)
-
-
-def _evaluation(span: SpanView) -> Answer:
-    return Answer(Kind.EVALUATION)
-
-
-_BY_KIND: Final[Mapping[str, Callable[[SpanView], Answer]]] = {
-    "AGENT": _agent,
-    "CHAIN": _chain,
-    "LLM": _model,
-    "TOOL": _tool,
-    "RETRIEVER": _retrieval,
-    "EVALUATOR": _evaluation,
-}

@@ -10,7 +10,7 @@ from typing import Final
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
-from otel_reliability.model.span import Call, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+from otel_reliability.model.span import Call, InvocationFacts, Kind, ModelFacts, ToolFacts
 
 OPERATION_ID: Final = "ai.operationId"
 FUNCTION_ID: Final = "ai.telemetry.functionId"
@@ -42,7 +42,9 @@ class Vercel(Convention):
             return None
         session = own(values.identifier, *SESSIONS)
         if operation in AGENTS:
-            return Answer(Kind.AGENT, _agent(span), session=session)
+            name = values.name(span.get(FUNCTION_ID))  # the function id (Q3)
+            facts = InvocationFacts(name=name, tokens=genai.usage(INPUT_TOKENS, OUTPUT_TOKENS))
+            return Answer(Kind.AGENT, facts, session=session)
         if operation == "ai.toolCall":
             return Answer(Kind.TOOL, _tool(span), session=session)
         if operation[operation.rfind(".") :] in MODELS and not operation.startswith("ai.embed"):
@@ -50,20 +52,11 @@ class Vercel(Convention):
         return NOTHING
 
 
-def _agent(span: SpanView) -> InvocationFacts:
-    """The agent's name is the function id (Q3)."""
-    return InvocationFacts(name=values.name(span.get(FUNCTION_ID)), tokens=_usage())
-
-
-def _usage() -> Tokens:
-    return Tokens(own(values.integer, *INPUT_TOKENS), own(values.integer, *OUTPUT_TOKENS))
-
-
 def _model(span: SpanView) -> ModelFacts:
     return ModelFacts(
         model=values.text(span.get("ai.response.model")),
         request_model=values.text(span.get("ai.model.id")),
-        tokens=_usage(),
+        tokens=genai.usage(INPUT_TOKENS, OUTPUT_TOKENS),
         asked_for_tools=genai.asks_for_tools(values.words(span.get(FINISH_REASON))),
         calls=own(_message_calls, "ai.response.toolCalls"),
         context_limit=genai.context_limit(span),
