@@ -20,7 +20,7 @@ from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Own, itself
 from otel_reliability.conventions.results import content_of, error_word
 from otel_reliability.model.blake2 import blake2b
-from otel_reliability.model.span import Call
+from otel_reliability.model.span import Call, named_tuple
 from otel_reliability.model.tools import READS_ONLY, is_shell, only_reads
 
 DIGEST_SIZE: Final = 8
@@ -53,8 +53,6 @@ _COMMAND_KEYS: Final = ("command", "cmd", "script", "code")
 _COMMAND_FLAGS: Final = frozenset({"-c", "-lc"})
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
-_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-"""Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 
 
 Arguments: TypeAlias = "tuple[bytes | None, bytes | None]"
@@ -126,11 +124,11 @@ class Hasher:
         """A tool call of what `arguments_of` and `result` return, None where the span holds no such value."""
         digest, effect = arguments or (None, None)
         if result is None:
-            return _tuple(Call, (name, call_id, digest, failed, None, effect))
+            return named_tuple(Call, (name, call_id, digest, failed, None, effect))
         failed = failed or result.failed
         if result.error_word is not None and not failed and len(self.uncaught_errors) < MAX_UNCAUGHT:
             self.uncaught_errors[name or "", result.error_word] += 1
-        return _tuple(Call, (name, call_id, digest, failed, result.digest, effect))
+        return named_tuple(Call, (name, call_id, digest, failed, result.digest, effect))
 
     def arguments_of(self, name: str | None) -> Callable[[object], Arguments]:
         """Return what hashes the arguments of calls of a tool; of a shell and of tools of the user's also by what they say."""

@@ -43,6 +43,7 @@ from otel_reliability.model.span import (
     Tokens,
     ToolFacts,
     bounded,
+    named_tuple,
     trace_of,
 )
 
@@ -70,8 +71,6 @@ MAX_TOOL_NAMES: Final = 65_536
 MAX_HASHING_READERS: Final = 256
 
 _ALIASES: Final = (("@arizeai/openinference-instrumentation-", "openinference.instrumentation."),)
-_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-"""Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 
 Values = Mapping[str, Any]
 """Attributes by key: values, or their undecoded bytes."""
@@ -200,10 +199,10 @@ class Templates:
             given, output = given
         if calls is not None:
             asked = bool(calls)
-        return _tuple(
+        return named_tuple(
             ModelFacts,
             (
-                model, request_model, _tuple(Tokens, (given, output)), asked, messages, calls or (), limit, cost, response,
+                model, request_model, named_tuple(Tokens, (given, output)), asked, messages, calls or (), limit, cost, response,
                 *marks,
             ),
         )  # fmt: skip
@@ -213,8 +212,8 @@ class Templates:
         name, weak, fallback, at_root, given, output, *others = parts
         if type(given) is Tokens:
             given, output = given
-        tokens = None if given is None and output is None else _tuple(Tokens, (given, output))
-        return _tuple(InvocationFacts, (name, weak, fallback, at_root, tokens, *others))
+        tokens = None if given is None and output is None else named_tuple(Tokens, (given, output))
+        return named_tuple(InvocationFacts, (name, weak, fallback, at_root, tokens, *others))
 
     def tool(self, parts: Parts) -> ToolFacts:
         """Return the facts of a tool span of one call."""
@@ -222,7 +221,7 @@ class Templates:
         call = self._hasher.hashed_call(reported, call_id, arguments, result, failed=failed)
         if name != reported:
             return ToolFacts(() if name is None else (call._replace(name=name),))
-        return _tuple(ToolFacts, ((call,), False))
+        return named_tuple(ToolFacts, ((call,), False))
 
     def _calls(self, calls: Iterable[Any]) -> tuple[Call, ...]:
         """Return reported calls hashed, by the names that they have here, without those that are ignored."""
@@ -455,7 +454,7 @@ class Reader:
         extra: tuple[tuple[str, str], ...] = ()
         if plan.has_more:
             facts, session, added, extra = self._more(span, facts, session, is_noted=plan.is_noted)
-        return _tuple(
+        return named_tuple(
             AgentSpan,
             (
                 trace_id, span_id, parent_id, remote, start_ns, end_ns, span_kind, kind, failed, facts, scope.name, sender,

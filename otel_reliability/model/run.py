@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from otel_reliability.model.span import Evaluation, SpanId, TraceId
+from otel_reliability.model.span import Evaluation, SpanId, TraceId, named_tuple
 
 
 class Outcome(enum.Enum):
@@ -195,8 +195,7 @@ class RunEvent(NamedTuple):
     previous: Run | None = None
 
 
-_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-event_of: Final[Callable[[Iterable[Any]], RunEvent]] = partial(_tuple, RunEvent)
+event_of: Final[Callable[[Iterable[Any]], RunEvent]] = partial(named_tuple, RunEvent)
 """An event of (change, run, previous): each run has two, and so they are made without a call in Python.
 
 >>> event_of((RunChange.CLOSED, "run", None)) == RunEvent(RunChange.CLOSED, "run")

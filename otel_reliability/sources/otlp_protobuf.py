@@ -20,7 +20,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.span import LazyAttributes, RawEvent, RawSpan, Resource, SpanRef
+from otel_reliability.model.span import LazyAttributes, RawEvent, RawSpan, Resource, SpanRef, named_tuple
 from otel_reliability.sources.batch import (
     FLAG_REMOTE,
     FLAG_REMOTE_KNOWN,
@@ -53,8 +53,6 @@ from otel_reliability.sources.otlp_descriptor import (
 
 T = TypeVar("T")
 
-_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-"""Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 _STATUSES: Final = {b"": 0, b"\x18\x01": 1, b"\x18\x02": 2}
 """Status codes by the bytes of a status that says nothing else."""
 _REMOTE_FLAGS: Final = FLAG_REMOTE_KNOWN | FLAG_REMOTE
@@ -154,7 +152,7 @@ def _take(
             pairs, state, _, links = unusual(fields, pairs)
         good(
             read(
-                _tuple(
+                named_tuple(
                     RawSpan,
                     (
                         trace_id,
@@ -209,7 +207,7 @@ def _event(event: Any) -> RawEvent:
     for field in UnknownFieldSet(event):
         if field.field_number == EVENT_ATTRIBUTES and field.wire_type == LENGTH_DELIMITED:
             pairs = _with_pair(pairs, field.data)
-    return _tuple(RawEvent, (event.name, event.time_unix_nano, LazyAttributes(pairs, decoded)))
+    return named_tuple(RawEvent, (event.name, event.time_unix_nano, LazyAttributes(pairs, decoded)))
 
 
 def _with_pair(pairs: Any, data: bytes) -> dict[str, bytes]:

@@ -5,7 +5,7 @@ Attribute values pass through as the SDK holds them: its sequences are tuples, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from opentelemetry.sdk.resources import Resource as SdkResource
@@ -14,7 +14,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceState
 
 from otel_reliability.errors import MalformedSpan
-from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
+from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef, named_tuple
 from otel_reliability.sources.batch import LATEST_NS, SPAN_ID_BYTES, TRACE_ID_BYTES, Reason, fault, link_ref
 
 _RESOURCES: Final = 64
@@ -23,8 +23,6 @@ _LAST_SPAN: Final = 2 ** (8 * SPAN_ID_BYTES) - 1
 _KINDS_FROM_ONE: Final = 1
 """OTLP's kinds begin with UNSPECIFIED, the SDK's do not: each is one more there. Status codes are the same."""
 
-_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-"""Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 
 _resources: Final[dict[int, tuple[SdkResource, Resource]]] = {}
 
@@ -75,7 +73,7 @@ def raw(
         ):
             raise _malformed(trace_id, span_id, start_ns, end_ns)  # noqa: TRY301
         above = parent[1] if parent else 0
-        return _tuple(
+        return named_tuple(
             RawSpan,
             (
                 trace_id.to_bytes(TRACE_ID_BYTES),

@@ -60,7 +60,6 @@ class ClaudeCode(Convention):
     )  # fmt: skip
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by span name."""
         kind = span.name.removeprefix(PREFIX)
         if kind == "interaction":
             return Answer(Kind.AGENT, InvocationFacts(name=AGENT))
@@ -76,7 +75,6 @@ class ClaudeCode(Convention):
         return NOTHING
 
     def read_event(self, log: RawLog) -> EventAnswer | None:
-        """Read by event name."""
         given = log.attributes
         session = values.identifier(given.get("session.id"))
         if session is None:

@@ -56,7 +56,6 @@ class Codex(Convention):
     )  # fmt: skip
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by span name, and by the phase of a tool."""
         session = own(values.text, CONVERSATION)
         if span.name == "session_task.turn":
             facts = InvocationFacts(name=AGENT, tokens=genai.usage((TURN_INPUT,), (TURN_OUTPUT,)))
@@ -74,7 +73,6 @@ class Codex(Convention):
         return NOTHING
 
     def read_event(self, log: RawLog) -> EventAnswer | None:
-        """Read by event name."""
         given = log.attributes
         session = values.identifier(given.get(CONVERSATION))
         if session is None:

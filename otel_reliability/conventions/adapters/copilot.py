@@ -36,7 +36,6 @@ class Copilot(Convention):
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by operation."""
         operation = values.text(span.get(genai.OPERATION))
         if operation is None:
             return None

@@ -50,7 +50,6 @@ class GeminiCli(Convention):
     )  # fmt: skip
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by operation."""
         operation = span.get(genai.OPERATION)
         if operation == "llm_call":
             model = values.text(span.get(genai.REQUEST_MODEL))
@@ -65,7 +64,6 @@ class GeminiCli(Convention):
         return NOTHING
 
     def read_event(self, log: RawLog) -> EventAnswer | None:
-        """Read by event name."""
         given = log.attributes
         session = values.identifier(given.get("session.id"))
         if session is None:

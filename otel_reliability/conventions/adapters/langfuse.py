@@ -36,7 +36,6 @@ class Langfuse(Convention):
     needs = (TYPE,)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by observation type, whatever its case."""
         kind = span.get(TYPE)
         if not isinstance(kind, str):
             return None

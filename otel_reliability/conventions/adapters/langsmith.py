@@ -29,7 +29,6 @@ class LangSmith(Convention):
     needs = (SPAN_KIND,)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by kind, else by operation."""
         kind = span.get(SPAN_KIND)
         session = own(values.identifier, *SESSIONS)
         failed = True if _failed(span) else None

@@ -32,7 +32,6 @@ class MLflow(Convention):
     needs = (TYPE,)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by span type."""
         kind = values.parsed(span.get(TYPE))
         if not isinstance(kind, str):
             return None

@@ -55,7 +55,6 @@ class QwenCode(Convention):
                 return NOTHING
 
     def read_event(self, log: RawLog) -> EventAnswer | None:
-        """Read by event name."""
         given = log.attributes
         session, prompt_id = values.identifier(given.get("session.id")), values.text(given.get("prompt_id"))
         if session is not None and log.name == f"{PREFIX}chat_compression":
