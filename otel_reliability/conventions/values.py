@@ -51,11 +51,7 @@ def first(attributes: Attributes, keys: Iterable[str], reader: Callable[[object]
 
 def raw(attributes: Attributes, keys: Iterable[str]) -> Any:
     """The value of the first of these keys that is there, whatever it is."""
-    for key in keys:
-        value = attributes.get(key)
-        if value is not None:
-            return value
-    return None
+    return next((value for key in keys if (value := attributes.get(key)) is not None), None)
 
 
 def text(value: object) -> str | None:

@@ -52,6 +52,7 @@ INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"
 OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
 AGGREGATED_INPUT: Final = ("gen_ai.aggregated_usage.input_tokens",)
 AGGREGATED_OUTPUT: Final = ("gen_ai.aggregated_usage.output_tokens",)
+"""The totals of an agent's run, where pydantic-ai keeps them apart."""
 TOOL_ARGUMENTS: Final = (ARGUMENTS, "tool_arguments", "gen_ai.tool.args", "gen_ai.tool.input", "input.value")
 TOOL_RESULTS: Final = (RESULT, "tool_response", "gen_ai.tool.output", "output.value")
 TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status")
@@ -149,9 +150,9 @@ def by_operation(operation: str, span: SpanView) -> Answer:
     if operation in TOOL_OPERATIONS:
         return tool(span)
     if operation in AGENT_OPERATIONS:
-        return Answer(Kind.AGENT, agent_facts(span))
+        return agent(span)
     if operation in WORKFLOW_OPERATIONS:
-        return Answer(Kind.WORKFLOW, workflow_facts(span))
+        return Answer(Kind.WORKFLOW, InvocationFacts(name=values.name(span.get(WORKFLOW_NAME))))
     if operation in RETRIEVAL_OPERATIONS:
         return Answer(Kind.RETRIEVAL)
     return memory_change(operation, span) if operation in MEMORY_CHANGES else NOTHING
@@ -173,30 +174,21 @@ def _without_operation(span: SpanView) -> Answer | None:
     if values.text(span.get(TOOL_NAME)) is not None and MCP_METHOD not in span:
         return tool(span)
     if values.name(span.get(OLD_AGENT_NAME)) is not None and span.name.endswith(" run"):
-        return Answer(Kind.AGENT, agent_facts(span))
+        return agent(span)
     if SYSTEM in span and (REQUEST_MODEL in span or RESPONSE_MODEL in span):
         return model(span)
     return None
 
 
-def agent_facts(span: SpanView) -> InvocationFacts:
-    """Return what an `invoke_agent` span says."""
-    return InvocationFacts(
+def agent(span: SpanView, **other: Any) -> Answer:
+    """An agent, with the totals of its whole run; `other`: the facts that a convention reads in another way."""
+    facts = InvocationFacts(
         name=values.first(span, (AGENT_NAME, OLD_AGENT_NAME), values.name),
-        tokens=own_totals(span),
+        tokens=own_tokens(span, AGGREGATED_INPUT, AGGREGATED_OUTPUT),
         limit_reached=not LIMIT_WORDS.isdisjoint(finish_reasons(span)),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
     )
-
-
-def workflow_facts(span: SpanView) -> InvocationFacts:
-    """Return what an `invoke_workflow` span says: its explicit name."""
-    return InvocationFacts(name=values.name(span.get(WORKFLOW_NAME)))
-
-
-def own_totals(span: SpanView) -> Any:
-    """The totals an agent span carries for its whole run; pydantic-ai keeps them apart as `gen_ai.aggregated_usage.*`."""
-    return own_tokens(span, AGGREGATED_INPUT, AGGREGATED_OUTPUT)
+    return Answer(Kind.AGENT, facts._replace(**other))
 
 
 def usage(inputs: tuple[str, ...] = INPUT_TOKENS, outputs: tuple[str, ...] = OUTPUT_TOKENS) -> Tokens:
@@ -214,7 +206,7 @@ def own_tokens(span: SpanView, given: tuple[str, ...], output: tuple[str, ...]) 
 
 
 def first_known(given: tuple[str, ...], output: tuple[str, ...], *counts: object) -> Tokens | None:
-    """Return the same of counts that are read already: those under the convention's own keys, then those under the usual ones."""
+    """Return the same of counts that are read already: those under a convention's own keys, else those under the common ones."""
     told = dict(zip((*given, *output, *INPUT_TOKENS, *OUTPUT_TOKENS), counts, strict=True))
     pairs = tokens(told, given, output), tokens(told, INPUT_TOKENS, OUTPUT_TOKENS)
     return next((found for found in pairs if found != Tokens()), None)
@@ -240,14 +232,8 @@ def failed_by(reasons: Iterable[str]) -> bool | None:
     return None if FAILED_WORDS.isdisjoint(reasons) else True
 
 
-def model(span: SpanView) -> Answer:
-    """A model call."""
-    facts, failed = model_facts(span)
-    return Answer(Kind.MODEL, facts, failed)
-
-
-def model_facts(span: SpanView, *, asking: bool = True) -> tuple[ModelFacts, bool | None]:
-    """Return what a model call says, and whether it says itself that it failed; `asking`: also what its messages ask for."""
+def model(span: SpanView, **other: Any) -> Answer:
+    """A model call; `other`: the facts that a convention reads in another way."""
     reasons = finish_reasons(span)
     facts = ModelFacts(
         model=values.text(span.get(RESPONSE_MODEL)),
@@ -255,13 +241,13 @@ def model_facts(span: SpanView, *, asking: bool = True) -> tuple[ModelFacts, boo
         tokens=usage(),
         asked_for_tools=asks_for_tools(reasons),
         messages=OUTPUT_MESSAGES in span,
-        calls=own(message_calls, OUTPUT_MESSAGES) if asking else (),
+        calls=own(message_calls, OUTPUT_MESSAGES),
         context_limit=context_limit(span),
         cost=own(values.amount, *COSTS),
         response_id=own(values.text, RESPONSE_ID),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
     )
-    return facts, failed_by(reasons)
+    return Answer(Kind.MODEL, facts._replace(**other), failed_by(reasons))
 
 
 def context_limit(span: SpanView) -> int | None:
@@ -281,8 +267,11 @@ def message_calls(messages: object) -> tuple[Call, ...]:
     )
 
 
-def tool(span: SpanView) -> Answer:
-    """An `execute_tool` span: one call, unless it only merges others (Q9) or marks the end (smolagents' final answer)."""
+def tool(span: SpanView, call_id: Any = None, arguments: Any = None, result: Any = None) -> Answer:
+    """An `execute_tool` span: one call, unless it only merges others (Q9) or marks the end (smolagents' final answer).
+
+    `call_id`, `arguments`, `result`: where a convention reads them in another way.
+    """
     name = values.text(span.get(TOOL_NAME))
     if name is None and span.name.startswith(TOOL_SPAN):
         name = values.text(span.name[len(TOOL_SPAN) :])
@@ -292,12 +281,17 @@ def tool(span: SpanView) -> Answer:
         return Answer(Kind.HANDOFF, HandoffFacts(values.name(span.get(TRANSFER_TARGET))))
     if name == FINISH_TOOL and "smolagents" in span.scope:
         return Answer(Kind.TOOL, ToolFacts(finish=True))
-    return tool_answer(span, name)
+    return tool_answer(span, name, call_id, arguments, result)
 
 
-def tool_answer(span: SpanView, name: str | None) -> Answer:
+def tool_answer(
+    span: SpanView, name: str | None, call_id: Any = None, arguments: Any = None, result: Any = None
+) -> Answer:
     """A tool span of one call."""
-    facts = one_call(span, name, own(values.identifier, CALL_ID), own_value(*TOOL_ARGUMENTS), own_value(*TOOL_RESULTS))
+    call_id = own(values.identifier, CALL_ID) if call_id is None else call_id
+    arguments = own_value(*TOOL_ARGUMENTS) if arguments is None else arguments
+    result = own_value(*TOOL_RESULTS) if result is None else result
+    facts = one_call(span, name, call_id, arguments, result)
     return Answer(Kind.TOOL, facts, facts.calls[0].failed, fails_with_call=True)
 
 

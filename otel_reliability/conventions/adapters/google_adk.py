@@ -9,8 +9,8 @@ from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import Answer, Convention, SpanView, own, own_of_all, reported_call
-from otel_reliability.model.span import InvocationFacts, Kind, Tokens, ToolFacts
+from otel_reliability.conventions.base import Answer, Convention, SpanView, own, own_of_all
+from otel_reliability.model.span import InvocationFacts, Kind, Tokens
 
 SESSION: Final = "gcp.vertex.agent.session_id"
 ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
@@ -30,12 +30,11 @@ class GoogleADK(Convention):
         """Tools with their own argument keys, the older spans by name (Q7, Q26); the rest is OTel GenAI."""
         session = own(values.identifier, SESSION)
         operation = values.text(span.get(genai.OPERATION))
-        told = _by_name(span) if operation is None else _by_operation(operation, span)
+        if operation is None:
+            told = _by_name(span)
+        else:
+            told = _tool(span) if operation in genai.TOOL_OPERATIONS else genai.by_operation(operation, span)
         return told if told is None or SESSION not in span else told._replace(session=session)
-
-
-def _by_operation(operation: str, span: SpanView) -> Answer:
-    return _tool(span) if operation in genai.TOOL_OPERATIONS else genai.by_operation(operation, span)
 
 
 def _by_name(span: SpanView) -> Answer | None:
@@ -60,14 +59,10 @@ def bracketed(name: str) -> str | None:
 
 def _tool(span: SpanView) -> Answer:
     """An executed tool; the span that only merges parallel ones is none (Q9)."""
-    told = genai.tool(span)
-    if not isinstance(told.facts, ToolFacts) or not told.facts.calls or ARGUMENTS not in span:
-        return told
-    known = told.facts.calls[0]
-    call = reported_call(
-        known.name, known.call_id, own(_serialized, ARGUMENTS), own(_serialized, RESPONSE), failed=known.failed
-    )
-    return told._replace(facts=ToolFacts((call,)), fails_with_call=False)
+    if ARGUMENTS not in span:
+        return genai.tool(span)
+    told = genai.tool(span, arguments=own(_serialized, ARGUMENTS), result=own(_serialized, RESPONSE))
+    return told._replace(fails_with_call=False)
 
 
 def _serialized(value: object) -> object:
@@ -76,9 +71,7 @@ def _serialized(value: object) -> object:
 
 def _model(span: SpanView) -> Answer:
     """A `call_llm` span of 1.x: its output tokens are the total where the response's JSON says so (Q27)."""
-    facts, failed = genai.model_facts(span)
-    keys = (MODEL_RESPONSE, *genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS)
-    return Answer(Kind.MODEL, facts._replace(tokens=own_of_all(_tokens, *keys)), failed)
+    return genai.model(span, tokens=own_of_all(_tokens, MODEL_RESPONSE, *genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS))
 
 
 def _tokens(response: object, *counts: object) -> Tokens:

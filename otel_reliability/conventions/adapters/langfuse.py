@@ -6,8 +6,7 @@ Source: langfuse 5.0.4, decorators and the LangChain handler.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, langchain
@@ -64,26 +63,23 @@ def _chain(span: SpanView) -> tuple[Kind, InvocationFacts]:
 def _model(span: SpanView) -> ModelFacts:
     return ModelFacts(
         model=values.text(span.get(MODEL)),
-        tokens=own(_usage, USAGE),
+        tokens=own(usage, USAGE),
         context_limit=genai.context_limit(span),
         cost=own(_cost, COST),
     )
-
-
-def _usage(details: object) -> Tokens:
-    return usage(values.mapping(details))
 
 
 def _cost(details: object) -> float | None:
     return values.amount(values.mapping(details).get("total"))
 
 
-def usage(details: Mapping[str, Any]) -> Tokens:
+def usage(usage_details: object) -> Tokens:
     """Q22: where a `total` is there, the input stands without its cached part, so it is what the output leaves of the total.
 
     >>> usage({"input": 203, "output": 16, "total": 347, "input_cache_read": 128})
     Tokens(input=331, output=16)
     """
+    details = values.mapping(usage_details)
     total = values.integer(details.get("total"))
     if total is None:
         return genai.tokens(details, ("input",), ("output",))

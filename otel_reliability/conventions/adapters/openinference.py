@@ -236,7 +236,8 @@ def _tool(span: SpanView) -> Answer:
     if _is_event(span):
         return _event_tool(span)
     if span.scope.startswith(OPENAI_AGENTS) and TOOL_NAME not in span and span.name.startswith("handoff"):
-        return Answer(Kind.HANDOFF, HandoffFacts(_handoff_target(span.name)))
+        target = span.name.removeprefix("handoff").removeprefix(" to ").strip()  # `handoff to billing_agent`
+        return Answer(Kind.HANDOFF, HandoffFacts(values.name(target)))
     found = values.text(span.get(TOOL_NAME)) or values.text(_cut(span.name, span.scope))
     if span.scope.startswith(AUTOGEN) and TOOL_NAME not in span and found is not None:
         found = found.rpartition(".")[2]
@@ -245,12 +246,6 @@ def _tool(span: SpanView) -> Answer:
     ):
         return Answer(Kind.TOOL, ToolFacts(finish=True))
     return _call(span, found)
-
-
-def _handoff_target(name: str) -> str | None:
-    """`handoff to billing_agent` goes to billing_agent."""
-    target = name.removeprefix("handoff").removeprefix(" to ").strip()
-    return values.name(target)
 
 
 def _call(span: SpanView, name: str | None) -> Answer:

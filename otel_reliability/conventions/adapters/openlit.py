@@ -32,8 +32,7 @@ class OpenLit(Convention):
         if operation is None and span.name.startswith(AGENT_SPAN):
             return _bare_agent(span)
         if _is_crewai(span) and values.text(operation) in genai.MODEL_OPERATIONS:
-            facts, failed = genai.model_facts(span)
-            return Answer(Kind.MODEL, facts._replace(emits_no_tools=True), failed)
+            return genai.model(span, emits_no_tools=True)
         return None
 
 
@@ -54,11 +53,9 @@ def _langgraph(span: SpanView, operation: object) -> Answer | None:
 def _agent(span: SpanView) -> Answer:
     """Q24: crew and task say `invoke_agent` too, without an agent's name; CrewAI's tools are never reported here."""
     silent = _is_crewai(span)
-    named = values.name(span.get(genai.AGENT_NAME))
-    if named is None:
+    if values.name(span.get(genai.AGENT_NAME)) is None:
         return Answer(Kind.WORKFLOW, InvocationFacts(emits_no_tools=silent))
-    facts = genai.agent_facts(span)
-    return Answer(Kind.AGENT, facts._replace(emits_no_tools=silent))
+    return genai.agent(span, emits_no_tools=silent)
 
 
 def _bare_agent(span: SpanView) -> Answer:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView
-from otel_reliability.model.span import Kind
 
 
 class PydanticAI(Convention):
@@ -22,5 +21,4 @@ class PydanticAI(Convention):
         """Return what a model asked for says nothing of tools here: a run without a tool span called none."""
         if span.get(genai.OPERATION) != "chat":
             return None
-        facts, failed = genai.model_facts(span, asking=False)
-        return Answer(Kind.MODEL, facts._replace(asked_for_tools=False), failed)
+        return genai.model(span, asked_for_tools=False, calls=())

@@ -39,7 +39,7 @@ class QwenCode(Convention):
         """Read by span name, then as the GenAI conventions say; a request that serves no prompt is nothing."""
         match span.name.removeprefix(PREFIX):
             case "interaction" | "subagent":
-                return Answer(Kind.AGENT, genai.agent_facts(span))
+                return genai.agent(span)
             case "llm_request" if span.get(CONTEXT) != "standalone":
                 return genai.model(span)
             case "tool" if span.get(FAILURE_KIND) == DENIED:

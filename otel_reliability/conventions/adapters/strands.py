@@ -9,9 +9,8 @@ from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import Answer, Convention, SpanView, reported_call
+from otel_reliability.conventions.base import Answer, Convention, SpanView
 from otel_reliability.conventions.hashing import is_known
-from otel_reliability.model.span import Kind, ToolFacts
 
 MESSAGE_EVENT: Final = "gen_ai.tool.message"
 CHOICE_EVENT: Final = "gen_ai.choice"
@@ -28,17 +27,15 @@ class Strands(Convention):
         """Agents without their running totals, tools with the arguments of their events (Q12); the rest is OTel GenAI."""
         operation = span.get(genai.OPERATION)
         if operation == "invoke_agent":
-            return Answer(Kind.AGENT, genai.agent_facts(span)._replace(tokens=None))
+            return genai.agent(span, tokens=None)
         if operation == "execute_tool":
             return _tool(span)
         return None
 
 
 def _tool(span: SpanView) -> Answer:
-    answer = genai.tool(span)
-    if not isinstance(answer.facts, ToolFacts) or not answer.facts.calls or not span.events:
-        return answer
-    call = answer.facts.calls[0]
+    if not span.events:
+        return genai.tool(span)
     call_id = values.identifier(span.get(genai.CALL_ID))
     given, result = values.raw(span, genai.TOOL_ARGUMENTS), values.raw(span, genai.TOOL_RESULTS)
     by_attribute = is_known(result)
@@ -48,5 +45,4 @@ def _tool(span: SpanView) -> Answer:
             call_id = call_id or values.identifier(event.attributes.get("id"))
         elif event.name == CHOICE_EVENT and not is_known(result):
             result = event.attributes.get("message")
-    call = reported_call(call.name, call_id, given, result, failed=call.failed)
-    return answer._replace(facts=ToolFacts((call,)), fails_with_call=by_attribute)
+    return genai.tool(span, call_id, given, result)._replace(fails_with_call=by_attribute)
