@@ -188,7 +188,7 @@ class Templates:
                 arguments = _once(arguments, self._hasher.arguments_of(reported))
                 return [name, call_id, arguments, failed, _once(result, self._hasher.result), reported], self.tool
             case Own():
-                return [_once(facts, self.complete)], _whole
+                return [_once(facts, self.complete)], itemgetter(0)
             case _:
                 return [], None
 
@@ -270,10 +270,6 @@ def _hashed(read: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[
 
 def _is_soft_error(result: HashedResult | None) -> bool:
     return result is not None and result.is_soft_error
-
-
-def _whole(parts: Parts) -> Any:
-    return parts[0]
 
 
 def _flat(facts: tuple[Any, ...], place: int) -> Parts:

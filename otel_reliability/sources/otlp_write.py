@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from google.protobuf.json_format import MessageToDict
@@ -32,8 +32,8 @@ from otel_reliability.model.span import (
 )
 from otel_reliability.sources.batch import FLAG_REMOTE, FLAG_REMOTE_KNOWN
 
-Group = tuple[Resource, str, str]
 _IDS: Final = {"traceId", "spanId", "parentSpanId"}
+_FLAGS: Final = {None: 0, False: FLAG_REMOTE_KNOWN, True: FLAG_REMOTE_KNOWN | FLAG_REMOTE}
 
 
 def traces_json(spans: Iterable[RawSpan]) -> dict[str, Any]:
@@ -63,19 +63,13 @@ def _traces(spans: Iterable[RawSpan]) -> ExportTraceServiceRequest:
                     )
                 ],
             )
-            for (resource, scope, version), group in _groups(spans)
+            for (resource, scope, version), group in itertools.groupby(spans, _sender)
         ]
     )
 
 
-def _groups(spans: Iterable[RawSpan]) -> Iterator[tuple[Group, Iterator[RawSpan]]]:
-    return itertools.groupby(spans, lambda span: (span.resource, span.scope, span.scope_version))
-
-
-def _flags(span: RawSpan) -> int:
-    if span.parent_remote is None:
-        return 0
-    return FLAG_REMOTE_KNOWN | (FLAG_REMOTE if span.parent_remote else 0)
+def _sender(span: RawSpan) -> tuple[Resource, str, str]:
+    return span.resource, span.scope, span.scope_version
 
 
 def _span(span: RawSpan) -> Span:
@@ -84,7 +78,7 @@ def _span(span: RawSpan) -> Span:
         span_id=span.span_id,
         parent_span_id=span.parent_id or b"",
         trace_state=span.trace_state,
-        flags=_flags(span),
+        flags=_FLAGS[span.parent_remote],
         name=span.name,
         kind=Span.SpanKind.ValueType(span.span_kind),
         start_time_unix_nano=span.start_ns,

@@ -87,12 +87,8 @@ class ClaudeCode(Convention):
                 return EventAnswer(Kind.AGENT, InvocationFacts(name=AGENT), session, identity, prompt)
             case "tool_result":
                 failed = values.truth(given.get("success")) is False
-                call = reported_call(
-                    _tool_name(given),
-                    values.identifier(given.get("tool_use_id")),
-                    given.get("tool_input"),
-                    failed=failed,
-                )
+                call_id = values.identifier(given.get("tool_use_id"))
+                call = reported_call(_tool_name(given), call_id, given.get("tool_input"), failed=failed)
                 has_commit = not failed and _details(given).get(COMMIT) is not None
                 return EventAnswer(
                     Kind.TOOL, ToolFacts((call,)), session, identity, prompt, duration, failed, subagent,
@@ -108,11 +104,8 @@ class ClaudeCode(Convention):
                 failed = name == "api_error"
                 return EventAnswer(Kind.MODEL, facts, session, identity, prompt, duration, failed, subagent)
             case "compaction":  # by its time: it may name a prompt that is long done
-                facts = CompressionFacts(
-                    values.integer(given.get("pre_tokens")),
-                    values.integer(given.get("post_tokens")),
-                    values.text(given.get("trigger")),
-                )
+                before, after = values.integer(given.get("pre_tokens")), values.integer(given.get("post_tokens"))
+                facts = CompressionFacts(before, after, values.text(given.get("trigger")))
                 failed = values.truth(given.get("success")) is False
                 return EventAnswer(Kind.COMPRESSION, facts, session, identity, None, duration, failed, subagent)
             case _:

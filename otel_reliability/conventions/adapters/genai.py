@@ -295,18 +295,12 @@ def tool_answer(
     return Answer(Kind.TOOL, facts, facts.calls[0].failed, fails_with_call=True)
 
 
-def one_call(
-    span: SpanView,
-    name: str | None,
-    call_id: Any = None,
-    arguments: Any = None,
-    result: Any = None,
-    *,
-    failed: bool = False,
-) -> ToolFacts:
-    """Return the facts of a tool span of one call, which failed also where the span says so (`tool_failed`)."""
-    failed = failed or tool_failed(span)
-    return ToolFacts((reported_call(name, call_id, arguments, result, failed=failed),))
+def one_call(span: SpanView, name: str | None, *parts: Any, failed: bool = False) -> ToolFacts:
+    """Return the facts of a tool span of one call, which failed also where the span says so (`tool_failed`).
+
+    `parts`: the id of the call, its arguments and its result, as for `reported_call`.
+    """
+    return ToolFacts((reported_call(name, *parts, failed=failed or tool_failed(span)),))
 
 
 def tool_failed(span: SpanView) -> bool:
