@@ -175,17 +175,12 @@ def parsed(value: object) -> Any:
         return value
     text = value.strip()
     end = _ENDS.get(text[:1])
-    if end is not None:
-        return _collection(text, value) if text[-1] == end else value
+    if end is not None:  # what was cut off does not end like a collection, and most texts that were cut are long
+        found = _decoded(text, None) if text[-1] == end else value
+        return literal(text, value) if found is None else found
     if text[:1] in _STARTS_JSON:
         return _decoded(text, value)
     return _JSON_WORDS.get(text, value)
-
-
-def _collection(text: str, otherwise: str) -> Any:
-    """An object or a list. (One that was cut off does not end like one, and most that were cut are long.)"""
-    found = _decoded(text, None)
-    return literal(text, otherwise) if found is None else found
 
 
 def _decoded(text: str, otherwise: str | None) -> Any:

@@ -5,7 +5,7 @@ Source: langsmith 0.14.17 over LangChain 1.4 and LangGraph 1.2.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, langchain
@@ -38,7 +38,10 @@ class LangSmith(Convention):
             told = genai.model(span)
             return told._replace(failed=failed or told.failed, session=session)
         if kind == "tool":
-            return Answer(Kind.TOOL, ToolFacts((_call(span, failed is True),)), failed, session)
+            name, call_id = values.text(span.get(genai.TOOL_NAME)), own(values.identifier, genai.CALL_ID)
+            given, result = own_value(genai.ARGUMENTS, PROMPT), own_value(genai.RESULT, COMPLETION)
+            call = reported_call(name or values.text(span.name), call_id, given, result, failed=failed is True)
+            return Answer(Kind.TOOL, ToolFacts((call,)), failed, session)
         if kind == "retriever":
             return Answer(Kind.RETRIEVAL, None, failed, session)
         return NOTHING if isinstance(kind, str) else None
@@ -47,13 +50,3 @@ class LangSmith(Convention):
 def _failed(span: SpanView) -> bool:
     """Q5: a span may end OK with an exception event."""
     return span.status == STATUS_ERROR or any(event.name == "exception" for event in span.events)
-
-
-def _call(span: SpanView, failed: bool) -> Any:
-    return reported_call(
-        values.text(span.get(genai.TOOL_NAME)) or values.text(span.name),
-        own(values.identifier, genai.CALL_ID),
-        own_value(genai.ARGUMENTS, PROMPT),
-        own_value(genai.RESULT, COMPLETION),
-        failed=failed,
-    )

@@ -30,6 +30,7 @@ WORKFLOW_NAME: Final = "traceloop.workflow.name"
 REQUEST_TYPE: Final = "llm.request.type"
 ASSOCIATION: Final = "traceloop.association.properties."
 SESSIONS: Final = tuple(ASSOCIATION + key for key in ("session_id", "thread_id", "conversation_id"))
+SESSION: Final = own(values.identifier, *SESSIONS)
 CREW: Final = "crewai.workflow"
 TO_AGENT: Final = "gen_ai.handoff.to_agent"
 CREW_ROLE: Final = "crewai.agent.role"
@@ -61,7 +62,7 @@ class OpenLLMetry(Convention):
         if kind == "tool":
             return Answer(Kind.TOOL, _tool(span))
         if kind == "agent":
-            return Answer(Kind.AGENT, _agent(span), session=_session())
+            return Answer(Kind.AGENT, _agent(span), session=SESSION)
         if kind == "workflow":
             return _workflow(span)
         if kind == "handoff":
@@ -95,8 +96,8 @@ def _workflow(span: SpanView) -> Answer:
         facts = InvocationFacts(name=graph, agent_if_root=graph is not None)
         return Answer(Kind.WORKFLOW, facts, session=own_of_all(_session_or_thread, ENTITY_INPUT, *SESSIONS))
     if span.scope.startswith(OPENAI_AGENTS):
-        return Answer(Kind.WORKFLOW, InvocationFacts(hides_failure=True), session=_session())
-    return Answer(Kind.WORKFLOW, InvocationFacts(name=named), session=_session())
+        return Answer(Kind.WORKFLOW, InvocationFacts(hides_failure=True), session=SESSION)
+    return Answer(Kind.WORKFLOW, InvocationFacts(name=named), session=SESSION)
 
 
 def _session_or_thread(given: object, *sessions: object) -> str | None:
@@ -105,10 +106,6 @@ def _session_or_thread(given: object, *sessions: object) -> str | None:
     if found is not None or (isinstance(given, str) and langchain.THREAD not in given):
         return found
     return langchain.thread_of(values.mapping(given).get("metadata"))
-
-
-def _session() -> Any:
-    return own(values.identifier, *SESSIONS)
 
 
 def _target(span: SpanView) -> str | None:
