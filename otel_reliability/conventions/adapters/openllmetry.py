@@ -144,9 +144,8 @@ def _call_id(call_id: object, arguments: object, entity_input: object) -> str | 
 def _model(span: SpanView) -> Answer:
     """A model call of the generations that name no operation; its calls stand in `gen_ai.completion.N.tool_calls.M`."""
     reasons = genai.finish_reasons(span) + values.words(span.get(COMPLETION + "0.finish_reason"))
-    keys = tuple(_call_keys(span))
-    calls = {"calls": own_of_all(_calls, *keys, genai.OUTPUT_MESSAGES)} if keys else {}
-    return genai.model(span, asked_for_tools=genai.asks_for_tools(reasons), **calls)
+    calls = own_of_all(_calls, *_call_keys(span), genai.OUTPUT_MESSAGES)
+    return genai.model(span, asked_for_tools=genai.asks_for_tools(reasons), calls=calls)
 
 
 def _call_keys(span: SpanView) -> Iterator[str]:
