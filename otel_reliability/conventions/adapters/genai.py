@@ -134,7 +134,7 @@ def details_event(log: RawLog) -> EventAnswer | None:
         values.text(given.get(RESPONSE_MODEL)),
         values.text(given.get(REQUEST_MODEL)),
         tokens(given, INPUT_TOKENS, OUTPUT_TOKENS),
-        asks_for_tools(values.words(values.raw(given, (FINISH_REASONS, OLD_FINISH_REASON)))),
+        asks_for_tools(finish_reasons(given)),
         OUTPUT_MESSAGES in given,
         message_calls(given.get(OUTPUT_MESSAGES)),
         cost=values.first(given, COSTS, values.amount),
@@ -217,9 +217,9 @@ def tokens(facts: Mapping[str, Any], inputs: Iterable[str], outputs: Iterable[st
     return Tokens(values.first(facts, inputs, values.integer), values.first(facts, outputs, values.integer))
 
 
-def finish_reasons(span: SpanView) -> list[str]:
+def finish_reasons(attributes: values.Attributes) -> list[str]:
     """The finish reasons in lower case: an array, a JSON string of one, or the older single value."""
-    return values.words(values.raw(span, (FINISH_REASONS, OLD_FINISH_REASON)))
+    return values.words(values.raw(attributes, (FINISH_REASONS, OLD_FINISH_REASON)))
 
 
 def asks_for_tools(reasons: Iterable[str]) -> bool:
