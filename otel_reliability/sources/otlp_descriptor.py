@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, message_factory
 
 _PACKAGE: Final = "otel_reliability.otlp"
 _TYPE: Final = descriptor_pb2.FieldDescriptorProto
@@ -88,19 +88,9 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
-def _pool() -> Any:
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(_file().SerializeToString())
-    return pool
-
-
-def _class(pool: Any, name: str) -> Any:
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-
-
-_POOL: Final = _pool()
-Request: Final[Any] = _class(_POOL, "Request")
+_CLASSES: Final[dict[str, Any]] = message_factory.GetMessages([_file()])
+Request: Final = _CLASSES[f"{_PACKAGE}.Request"]
 """The message classes. Their instances are typed `Any`: a class made at run time has no types to show."""
-Event: Final[Any] = _class(_POOL, "Event")
-Link: Final[Any] = _class(_POOL, "Link")
-Status: Final[Any] = _class(_POOL, "Status")
+Event: Final = _CLASSES[f"{_PACKAGE}.Event"]
+Link: Final = _CLASSES[f"{_PACKAGE}.Link"]
+Status: Final = _CLASSES[f"{_PACKAGE}.Status"]
