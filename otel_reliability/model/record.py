@@ -69,10 +69,10 @@ def write(record: RunRecord) -> bytes:
 def read(data: bytes) -> RunRecord:
     """Return the record that `write` returned as bytes. Raise `BadRecord`."""
     try:
-        version, record = _decoded(_versioned_decoder, _checked(data))
+        version, record = _decoded(_VERSIONED, _checked(data))
         if version != VERSION:
             raise BadRecord(f"a run record of version {version}; this service reads version {VERSION}")
-        return _decoded(_record_decoder(), record)
+        return _decoded(RunRecord, record)
     except Damaged as error:
         raise BadRecord(f"no run record: {error}") from None
 
@@ -107,7 +107,7 @@ def pack(value: Any) -> bytes:
 
 def unpack(data: bytes) -> Any:
     """Return the values that `pack` was given, with lists for tuples. Raise `Damaged`."""
-    return _decoded(_plain_decoder, _checked(data))
+    return _decoded(Any, _checked(data))
 
 
 def agent_key(plain: Iterable[Any]) -> AgentKey:
@@ -128,7 +128,7 @@ def pack_run(run: Run) -> bytes:
 
 def unpack_run(data: bytes) -> Run:
     """Return the run that `pack_run` was given. Raise `Damaged`."""
-    return _decoded(_run_decoder(), _checked(data))
+    return _decoded(Run, _checked(data))
 
 
 def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
@@ -144,7 +144,7 @@ def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
 
 def unpack_spans(data: bytes) -> list[AgentSpan]:
     """Return the spans that `pack_spans` was given. Raise `Damaged`."""
-    identities, rows = _decoded(_spans_decoder(), _checked(data))
+    identities, rows = _decoded(_span_rows(), _checked(data))
     resources = [Resource(*identity) for identity in identities]
     try:
         return [_span(row, resources) for row in rows]
@@ -167,9 +167,9 @@ def _checked(data: bytes) -> memoryview:
     return body
 
 
-def _decoded(decoder: msgspec.msgpack.Decoder[Any], body: memoryview | msgspec.Raw) -> Any:
+def _decoded(form: Any, body: memoryview | msgspec.Raw) -> Any:
     try:
-        return decoder.decode(body)
+        return _decoder(form).decode(body)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise Damaged(f"bytes of another form ({type(error).__name__})") from None
 
@@ -177,22 +177,12 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], body: memoryview | msgspec.R
 # --- How types are written ----------------------------------------------------------------------------------------------
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_plain_decoder: Final = msgspec.msgpack.Decoder()
-_versioned_decoder: Final = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
+_decoder: Final = cache(msgspec.msgpack.Decoder[Any])
+_VERSIONED: Final = tuple[int, msgspec.Raw]
 
 
 @cache
-def _run_decoder() -> msgspec.msgpack.Decoder[Run]:
-    return msgspec.msgpack.Decoder(Run)
-
-
-@cache
-def _record_decoder() -> msgspec.msgpack.Decoder[RunRecord]:
-    return msgspec.msgpack.Decoder(RunRecord)
-
-
-@cache
-def _spans_decoder() -> msgspec.msgpack.Decoder[Any]:
+def _span_rows() -> Any:
     """Spans as `pack_spans` wrote them: facts with their kind, resources by their position. Fields that have a default may be
     absent at the end.
     """
@@ -200,7 +190,7 @@ def _spans_decoder() -> msgspec.msgpack.Decoder[Any]:
     row: Any = NamedTuple("SpanRow", list(hints.items()))
     row.__new__.__defaults__ = tuple(AgentSpan._field_defaults.values())
     row._field_defaults = AgentSpan._field_defaults
-    return msgspec.msgpack.Decoder(tuple[list[list[str]], list[row]])
+    return tuple[list[list[str]], list[row]]
 
 
 def _valid(value: Any) -> Any:
