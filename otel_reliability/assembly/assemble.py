@@ -35,6 +35,7 @@ from otel_reliability.config import Settings
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.run import AgentKey, CloseReason, Compression, ModelCall, Run, ToolCall, Tools
 from otel_reliability.model.span import (
+    STEPS,
     AgentSpan,
     Call,
     CompressionFacts,
@@ -211,15 +212,10 @@ class Assemble:
             elif kind is _TOOL:
                 if type(facts) is ToolFacts:
                     has_tool_spans = True
-                    calls = facts[0]
-                    if len(calls) == 1:
-                        steps.append(Step(i, since, until, span_id, 0, calls[0], nodes[i]))
-                        if calls[0][0] is None:
-                            unnamed = True
-                    elif calls:
-                        for position, call in enumerate(sorted(calls, key=_call_order)):
-                            steps.append(Step(i, since, until, span_id, position, call, nodes[i]))
-                            unnamed = unnamed or call[0] is None
+                    calls = facts[0] if len(facts[0]) == 1 else sorted(facts[0], key=_call_order)
+                    for position, call in enumerate(calls):
+                        steps.append(Step(i, since, until, span_id, position, call, nodes[i]))
+                        unnamed = unnamed or call[0] is None
                 elif type(facts) is RejectionFacts:
                     has_tool_spans = True
                     rejected.add(tree.in_tool.get(i, NONE))
@@ -399,7 +395,7 @@ def _is_run(tree: SpanTree, root: Invocation, members: Sequence[int]) -> bool:
     spans, nested = tree.spans, root.above is not None
     if len(members) > 1 and not nested and root.span[7] is _AGENT:
         return True
-    acted = any(spans[i][7] in outcome.STEPS or (not nested and spans[i][7] is _AGENT) for i in members)
+    acted = any(spans[i][7] in STEPS or (not nested and spans[i][7] is _AGENT) for i in members)
     return acted or (root.is_agent and (not nested or root.span[8]))
 
 

@@ -18,7 +18,7 @@ from otel_reliability.assembly.span_tree import (
     parent_ref,
 )
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import BY_TIME, AgentSpan, InvocationFacts, Kind, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import BY_TIME, INVOCATIONS, AgentSpan, InvocationFacts, Kind, SpanId, SpanRef, TraceId
 
 RUN_KEYS: Final = b"run.key"
 """Begins the id of the trace that stands for a value of `run.key`, and with it the anchor of its run."""
@@ -26,7 +26,6 @@ ID_BYTES: Final = 8
 _MAX_NAMES: Final = 2
 """Names of agents that are remembered: more make no difference."""
 _AGENT: Final = Kind.AGENT
-_INVOCATIONS: Final = (Kind.AGENT, Kind.WORKFLOW)
 _TRACE: Final[Callable[[AgentSpan], TraceId]] = itemgetter(0)
 _ID: Final[Callable[[AgentSpan], SpanId]] = itemgetter(1)
 Record: TypeAlias = tuple[float, bytes, bytes, bytes, tuple[str, ...], bool, tuple[AgentSpan, ...]]
@@ -207,4 +206,4 @@ def accounts_below(closed: Mapping[TraceId, ClosedIds], spans: Iterable[AgentSpa
 
 def _is_loose(span: AgentSpan) -> bool:
     """Return whether a span is no invocation, and more than a connection."""
-    return span[7] not in _INVOCATIONS and is_kept(span)
+    return span[7] not in INVOCATIONS and is_kept(span)

@@ -18,9 +18,17 @@ from otel_reliability.assembly.span_tree import (
     parent_ref,
 )
 from otel_reliability.model.blake2 import blake2b
-from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Kind, SpanId, SpanRef, ToolFacts, TraceId
-
-WORK: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
+from otel_reliability.model.span import (
+    KIND_CONSUMER,
+    KIND_SERVER,
+    STEPS,
+    AgentSpan,
+    Kind,
+    SpanId,
+    SpanRef,
+    ToolFacts,
+    TraceId,
+)
 
 
 class ImplicitRun(NamedTuple):
@@ -76,7 +84,7 @@ class _Group:
 def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
     """Decide about all orphans of a tree. `closed`: what is remembered of final runs."""
     spans = tree.spans
-    groups = [group for group in _groups(tree) if any(spans[i].kind in WORK for i in group.members)]
+    groups = [group for group in _groups(tree) if any(spans[i].kind in STEPS for i in group.members)]
     keyed = _take_keyed(tree, groups)
     groups = [group for group in groups if group.members]
     traces = _connected_traces(tree)
@@ -129,7 +137,7 @@ def _groups(tree: SpanTree) -> Iterable[_Group]:
         group.has_gap = group.has_gap or tree.has_gap(top)
         if tree.kept_above(i) == NONE:
             group.tops.append(i)
-        if spans[i].kind in WORK or spans[i].kind is Kind.CHAIN:
+        if spans[i].kind in STEPS or spans[i].kind is Kind.CHAIN:
             group.members.append(i)
         elif spans[i].kind is Kind.COMPRESSION:
             group.compressions.append(i)
@@ -207,7 +215,7 @@ def _top_level_runs(tree: SpanTree, invocations: list[Invocation]) -> Iterator[t
             root = root.above.root
         members.setdefault(root, []).extend((node.at, *node.steps))
     for root, at in members.items():
-        if root.is_agent or any(spans[i].kind in WORK or spans[i].kind is Kind.AGENT for i in at):
+        if root.is_agent or any(spans[i].kind in STEPS or spans[i].kind is Kind.AGENT for i in at):
             timed = [spans[i] for i in at if spans[i].kind not in _UNTIMED]
             extent = min(span.start_ns for span in timed), max(span.end_ns for span in timed)
             yield tree.units[root.at], (*extent, root.at)

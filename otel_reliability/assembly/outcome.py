@@ -12,11 +12,9 @@ from otel_reliability.assembly.closed_traces import ClosedIds
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Outcome
-from otel_reliability.model.span import Evaluation, Kind, Notes, SpanId, ToolFacts, TraceId
+from otel_reliability.model.span import INVOCATIONS, STEPS, Evaluation, Notes, SpanId, ToolFacts, TraceId
 
 NO_NOTES: Final = Notes()
-INVOCATIONS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
-STEPS: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
 _PASS: Final = frozenset({"pass", "passed", "success", "successful", "correct", "true", "yes", "good", "1"})
 _FAIL: Final = frozenset({"fail", "failed", "failure", "incorrect", "false", "no", "bad", "0"})
 _SCORE_THRESHOLD: Final = 0.5

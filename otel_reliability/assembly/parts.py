@@ -11,7 +11,7 @@ from otel_reliability.assembly.assemble import Assembled
 from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.assembly.span_tree import NONE, is_kept, parent_ref
 from otel_reliability.config import AssemblySettings
-from otel_reliability.model.span import Kind, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import INVOCATIONS, SpanId, SpanRef, TraceId
 
 
 class Part:
@@ -82,7 +82,7 @@ def divide(  # noqa: C901, PLR0912 (one pass over the spans)
             if tree.kept_above(i) == NONE:
                 top = tree.top_of(i)
                 part.has_gap = part.has_gap or tree.has_gap(top)
-                part.is_loose = part.is_loose or span.kind not in (Kind.AGENT, Kind.WORKFLOW)
+                part.is_loose = part.is_loose or span.kind not in INVOCATIONS
                 missing = parent_ref(spans[top])
                 part.is_held = part.is_held or (missing is not None and missing[1] in opened.get(missing[0], ()))
     for i in built.orphans.linked:

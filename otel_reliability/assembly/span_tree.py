@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from otel_reliability.model.span import (
     KIND_CONSUMER,
     KIND_SERVER,
+    STEPS,
     AgentSpan,
     Evaluation,
     InvocationFacts,
@@ -188,7 +189,7 @@ REF: Final[Callable[[AgentSpan], SpanRef]] = itemgetter(0, 1)
 _AGENT, _WORKFLOW, _CHAIN, _MODEL, _TOOL, _OTHER = (
     Kind.AGENT, Kind.WORKFLOW, Kind.CHAIN, Kind.MODEL, Kind.TOOL, Kind.OTHER,
 )  # fmt: skip
-_WORK: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.AGENT, Kind.HANDOFF, Kind.RETRIEVAL})
+_WORK: Final = STEPS | {Kind.AGENT}
 
 Above: TypeAlias = "tuple[Invocation | None, int, int, bool, bool, bool]"
 """The position of the children of a span, shared by all of them: the invocation above, the tool and the model between, whether

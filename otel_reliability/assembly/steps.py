@@ -10,13 +10,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
 from otel_reliability.model.span import AgentSpan, Call, ModelFacts, SpanId, Tokens
-from otel_reliability.model.tools import is_edit
+from otel_reliability.model.tools import HANDOFF_MARK, is_edit
 
 ModelSpan: TypeAlias = tuple[int, ModelFacts]
 """A model call: the index of its span, and its facts."""
 Parallel: TypeAlias = Literal["canonical", "as_started"]
-HANDOFF: Final = "→"
-"""Precedes the agent's name in a path."""
 
 
 class Step:
@@ -51,19 +49,13 @@ class Step:
     def label(self) -> str:
         """Its name in a path."""
         name = self.call[0] or "?"
-        return HANDOFF + name if self.handoff else name
+        return HANDOFF_MARK + name if self.handoff else name
 
     def absorb(self, other: Step) -> None:
         """Add a second report of this call: it failed if either says so, all else comes from the report that has it."""
-        a, b = self.call, other.call
-        self.call = Call(
-            a.name if a.name is not None else b.name,
-            a.call_id if a.call_id is not None else b.call_id,
-            a.arguments if a.arguments is not None else b.arguments,
-            a.failed or b.failed,
-            a.result if a.result is not None else b.result,
-            a.effect if a.effect is not None else b.effect,
-        )
+        own, added = self.call, other.call._asdict()
+        absent = {field: value for field, value in added.items() if getattr(own, field) is None}
+        self.call = own._replace(**absent, failed=own.failed or other.call.failed)
         self.end_ns = max(self.end_ns, other.end_ns)
 
 

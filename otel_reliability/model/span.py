@@ -186,6 +186,10 @@ class Kind(enum.Enum):
     OTHER = "other"
 
 
+INVOCATIONS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
+STEPS: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
+
+
 class Call(NamedTuple):
     """One tool call as a span or a message reports it. `name` None: a call happened, but no name is known.
 
@@ -414,7 +418,7 @@ class AgentSpan(NamedTuple):
 
 LINK: Final = "link"
 RUN_KEY: Final = "run_key"
-_NOT_KEYED: Final = frozenset({Kind.AGENT, Kind.WORKFLOW, Kind.OTHER})
+_NOT_KEYED: Final = INVOCATIONS | {Kind.OTHER}
 """Kinds whose runs go by their own spans, whatever the user's key says."""
 
 

@@ -19,6 +19,7 @@ Patterns: TypeAlias = tuple[str, ...]
 Effect: TypeAlias = tuple[str, bytes | None]
 
 HANDOFF_MARK: Final = "→"
+"""Precedes the name of the agent in a path that has the work handed over to it."""
 NO_EFFECTS: Final[frozenset[Effect]] = frozenset()
 NO_RULE: Final = "no rule says that it only reads"
 
