@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias, TypeVar
 
 from otel_reliability import conventions
-from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.assembly.assembler import Assembler, Opened
 from otel_reliability.assembly.closed_traces import Record
 from otel_reliability.change.monitor import Change, Monitor, NewFingerprint
 from otel_reliability.config import Settings
@@ -24,9 +24,9 @@ from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId, bounded
+from otel_reliability.model.span import AgentSpan, Evaluation, RawLog, RawSpan, SpanRef, TraceId, bounded
 from otel_reliability.watch import Excess, Watch
-from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
+from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.sessions import SessionEvent, Sessions
 
 T = TypeVar("T")
@@ -48,7 +48,6 @@ SPANS_PER_TICK: Final = 4_096
 _SPANS_PER_READ: Final = 512
 """Spans that are read before they are handed on; divides `SPANS_PER_TICK`."""
 
-Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
 Observer: TypeAlias = Callable[[RunEvent, float], None]
 Accounts: TypeAlias = Counter[tuple[str, str]]
 
@@ -96,7 +95,7 @@ class Engine:
         self._assembler = Assembler(self.settings)
         self.agents = AgentRegistry(self.settings, places_return=self._places_return)
         """The windows. These four are for callers within `read`, or alone with the engine (reports, tests)."""
-        self.sessions = Sessions(self.settings, self._is_known)
+        self.sessions = Sessions(self.settings, self.agents.is_known)
         self.monitor = Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
         """Change detection; None where it is switched off."""
         self.watched = Watch(self.settings.watch, self._assembler, self.agents)
@@ -125,10 +124,7 @@ class Engine:
 
         The iterable is consumed within the turn, so a queue that hands its spans out one by one keeps what was not read.
         """
-        with self._turn(wait) as entered:
-            if entered:
-                self._receive(spans)
-            return entered
+        return self._in_turn(lambda now: self._receive(spans, now), wait)
 
     def receive_logs(self, logs: Iterable[RawLog], *, wait: float = -1) -> bool:
         """Receive log events: those that coding agents emit become spans. As `receive`."""
@@ -137,36 +133,19 @@ class Engine:
 
     def receive_evaluations(self, evaluations: Iterable[Evaluation], *, wait: float = -1) -> bool:
         """Receive evaluations that arrived apart from spans. As `receive`."""
-        with self._turn(wait) as entered:
-            if entered:
-                now = self._clock()
-                for evaluation in evaluations:
-                    self._assembler.evaluate(evaluation, now)
-            return entered
+        return self._in_turn(lambda now: self._assembler.evaluate(evaluations, now), wait)
 
     def receive_events(self, events: Iterable[RunEvent], *, wait: float = -1) -> bool:
         """Receive changes of runs that were rebuilt elsewhere. As `receive`."""
-        with self._turn(wait) as entered:
-            if entered:
-                self._apply(list(events), self._clock())
-            return entered
+        return self._in_turn(lambda now: self._apply(list(events), now), wait)
 
     def opened(self, spans: Iterable[Opened], *, wait: float = -1) -> bool:
         """Note spans that have started and not ended: their runs stay open. As `receive`."""
-        with self._turn(wait) as entered:
-            if entered:
-                now = self._clock()
-                for trace_id, span_id, parent_id in spans:
-                    self._assembler.opened(trace_id, span_id, parent_id, now)
-            return entered
+        return self._in_turn(lambda now: self._assembler.opened(spans, now), wait)
 
     def lost(self, spans: Iterable[SpanRef], *, wait: float = -1) -> bool:
         """Note open spans that have ended and will not arrive: their runs need not wait for them. As `receive`."""
-        with self._turn(wait) as entered:
-            if entered:
-                for trace_id, span_id in spans:
-                    self._assembler.ended(trace_id, span_id)
-            return entered
+        return self._in_turn(lambda _: self._assembler.ended(spans), wait)
 
     def count(self, disposition: str, reason: str, number: int = 1) -> None:
         """Count spans that did not reach the engine: `malformed` or `refused`, and why. Never waits."""
@@ -180,23 +159,20 @@ class Engine:
 
     def tick(self, *, wait: float = -1) -> bool:
         """Meet every deadline that has passed: close and finalize runs, expire idle agents. As `receive`."""
-        with self._turn(wait) as entered:
-            if entered:
-                now = self._clock()
-                self._apply(self._assembler.tick(now), now)
-                self.sessions.forget(*self.agents.advance(now))
-                scored = self.sessions.tick(now)
-                self._keep(self._scored, scored)
-                if self.monitor is not None:
-                    self.monitor.advance(now, scored)
-            return entered
+
+        def act(now: float) -> None:
+            self._apply(self._assembler.tick(now), now)
+            self.sessions.forget(*self.agents.advance(now))
+            scored = self.sessions.tick(now)
+            self._keep(self._scored, scored)
+            if self.monitor is not None:
+                self.monitor.advance(now, scored)
+
+        return self._in_turn(act, wait)
 
     def watch(self, *, wait: float = -1) -> bool:
         """Compare the open runs with their bounds, at most once a second. As `receive`."""
-        with self._turn(wait) as entered:
-            if entered:
-                self.watched.check(self._clock())
-            return entered
+        return self._in_turn(self.watched.check, wait)
 
     def flush(self, reason: CloseReason, *, sessions: int | None = None, wait: float = -1) -> bool:
         """Close and finalize every run now: no span will arrive, or the numbers are wanted at once. As `receive`.
@@ -204,24 +180,21 @@ class Engine:
         With the last runs all sessions close, or the first `sessions`: a caller that cannot hold the scores of all of them asks
         again.
         """
-        with self._turn(wait) as entered:
-            if entered:
-                now = self._clock()
-                self._apply(self._assembler.tick(now), now)
-                self._apply(self._assembler.close_all(reason, now), now)
-                if reason in _LAST:
-                    self._keep(self._scored, self.sessions.close_all(sessions))
-            return entered
+
+        def act(now: float) -> None:
+            self._apply(self._assembler.tick(now), now)
+            self._apply(self._assembler.close_all(reason, now), now)
+            if reason in _LAST:
+                self._keep(self._scored, self.sessions.close_all(sessions))
+
+        return self._in_turn(act, wait)
 
     def complete(self, traces: Iterable[TraceId], *, wait: float = -1) -> bool:
         """Close and finalize the runs of these traces now, and forget the traces: no span, no evaluation and no link to them
         will arrive. Traces that share a run with others stay open. As `receive`.
         """
-        with self._turn(wait) as entered:
-            if entered:
-                now = self._clock()
-                self._apply(self._assembler.complete(traces, CloseReason.END_OF_INPUT, now), now)
-            return entered
+        complete, reason = self._assembler.complete, CloseReason.END_OF_INPUT
+        return self._in_turn(lambda now: self._apply(complete(traces, reason, now), now), wait)
 
     # --- Out ----------------------------------------------------------------------------------------------------------
 
@@ -291,7 +264,7 @@ class Engine:
     def limits(self) -> tuple[Limit, ...]:
         """Return every limit with its use."""
         limits, agents, sessions = self.settings.limits, self.agents.accounts, self.sessions.accounts
-        forgotten = sum(sessions["sessions", why] for why in ("limit", "closed_early", "forgotten"))
+        forgotten = sessions["sessions", "closed_early"] + sessions["sessions", "forgotten"]
         return (
             *self._assembler.limits,
             Limit("agents", len(self.agents), limits.agents, agents["agents", "limit"]),
@@ -368,8 +341,8 @@ class Engine:
 
     # --- Within a turn ------------------------------------------------------------------------------------------------
 
-    def _receive(self, spans: Iterable[RawSpan | AgentSpan]) -> None:
-        now, read, rest, number = self._clock(), self.reader.read, iter(spans), 0
+    def _receive(self, spans: Iterable[RawSpan | AgentSpan], now: float) -> None:
+        read, rest, number = self.reader.read, iter(spans), 0
         while True:
             batch: list[AgentSpan] = []
             try:
@@ -427,16 +400,19 @@ class Engine:
         self.recorded.update([(run.outcome_source, run.closed_by._value_, run.nested) for run in final])
         self._keep(self._final, final)
 
-    def _is_known(self, key: AgentKey) -> bool:
-        """Return whether an agent is under the limit: beyond it, there are counters only."""
-        return self.agents.counted_as(key) != OTHER_AGENT
-
     def _keep(self, kept: deque[T], items: Iterable[T]) -> None:
         """Keep these until they are recorded."""
         kept.extend(items)
         while len(kept) > MAX_UNREAD:
             kept.popleft()
             self.unread += 1
+
+    def _in_turn(self, act: Callable[[float], None], wait: float) -> bool:
+        """Hold the lock and act, at the engine's time. Return False, without acting, where the lock is not free in time."""
+        with self._turn(wait) as entered:
+            if entered:
+                act(self._clock())
+            return entered
 
     @contextmanager
     def _turn(self, wait: float) -> Generator[bool]:

@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from math import inf
-from typing import Final
+from typing import Final, TypeAlias
 
 from otel_reliability.assembly.assemble import Assemble, Assembled, accounts_of
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
@@ -24,7 +24,7 @@ from otel_reliability.assembly.closed_traces import (
     remember,
 )
 from otel_reliability.assembly.evaluations import MAX_PER_TRACE, NO_TARGET, FinalRuns, WaitingEvaluations
-from otel_reliability.assembly.outcome import INVOCATIONS, candidates
+from otel_reliability.assembly.outcome import candidates
 from otel_reliability.assembly.parts import Part, divide, unchangeable
 from otel_reliability.assembly.span_tree import (
     DUPLICATE,
@@ -41,7 +41,7 @@ from otel_reliability.assembly.span_tree import (
 from otel_reliability.config import Settings
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent, event_of
-from otel_reliability.model.span import AgentSpan, Evaluation, Kind, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import INVOCATIONS, AgentSpan, Evaluation, Kind, SpanId, SpanRef, TraceId
 
 SPAN_BYTES: Final = 900
 """Estimated bytes of an agent span with its facts."""
@@ -56,6 +56,8 @@ _CLOSED, _FINAL = RunChange.CLOSED, RunChange.FINAL
 
 
 MAX_OPEN_PER_TRACE: Final = 10_000
+Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
+"""A span that has started, and its parent."""
 
 
 class OpenSpansByTrace(OrderedDict[TraceId, tuple[float, dict[SpanId, SpanId | None]]]):
@@ -160,7 +162,7 @@ class Assembler:
                     self._weigh(buffer, weight, now)
                     buffer = buffers.join(buffer, link[0], now)
                     weight = buffer.weight
-                if buffer.closed is not None and self._belongs_to_closed(buffer.closed, span):
+                if buffer.closed and self._belongs_to_closed(buffer.closed, span):
                     continue
                 if span[7] is _OTHER and span[13] is None and not span[14]:
                     if buffers.other_spans + buffers.closed.spans >= self._limits.other_spans:
@@ -179,13 +181,15 @@ class Assembler:
         if self._evaluations.count or self._evaluations.responses is not None:
             self._evaluations.see(spans, now)
 
-    def opened(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> None:
-        """Note that a span has started (known in process only): what it belongs to stays open until it ends."""
-        self._opened.open(trace_id, span_id, parent_id, now)
+    def opened(self, spans: Iterable[Opened], now: float) -> None:
+        """Note spans that have started (known in process only): what they belong to stays open until they end."""
+        for span in spans:
+            self._opened.open(*span, now)
 
-    def ended(self, trace_id: TraceId, span_id: SpanId) -> None:
-        """Note that an open span has ended and will not arrive."""
-        self._opened.end(trace_id, span_id)
+    def ended(self, spans: Iterable[SpanRef]) -> None:
+        """Note that open spans have ended and will not arrive."""
+        for span in spans:
+            self._opened.end(*span)
 
     def _weigh(self, buffer: TraceBuffer, before: int, now: float) -> None:
         """Count the spans that a buffer received."""
@@ -213,9 +217,10 @@ class Assembler:
 
     # --- Evaluations --------------------------------------------------------------------------------------------------
 
-    def evaluate(self, evaluation: Evaluation, now: float) -> None:
-        """Receive an evaluation that arrived apart from its span. It waits until its run is here."""
-        self._evaluations.add(evaluation, now)
+    def evaluate(self, evaluations: Iterable[Evaluation], now: float) -> None:
+        """Receive evaluations that arrived apart from their spans. They wait until their runs are here."""
+        for evaluation in evaluations:
+            self._evaluations.add(evaluation, now)
 
     def _give(self, evaluation: Evaluation, now: float) -> bool:
         """Give an evaluation to the buffer of its trace, or to a final run. False: neither is known."""
@@ -226,7 +231,7 @@ class Assembler:
             if is_known:
                 self._evaluate_final(evaluation, trace_id)
             return is_known
-        closed = None if buffer.closed is None else buffer.closed.get(trace_id)
+        closed = buffer.closed.get(trace_id)
         if closed is not None and closed.ids and (not buffer.weight or evaluation.span_id in closed.ids):
             self._evaluate_final(evaluation, trace_id)
         elif evaluation not in buffer.evaluations:
@@ -317,7 +322,7 @@ class Assembler:
     def _assembled(self, buffer: TraceBuffer, now: float) -> Assembled:
         """Assemble a buffer: with all work of its run keys, and without spans that turn out to belong to final runs."""
         while True:
-            if buffer.closed is not None:
+            if buffer.closed:
                 self._drop(buffer, accounts_below(buffer.closed, buffer.spans))
             built = self._assembled_as_is(buffer)
             if not built.orphans.keyed:
@@ -326,7 +331,7 @@ class Assembler:
             is_joined = False
             for key, run in built.orphans.keyed.items():
                 trace_id = RUN_KEYS + key
-                if self._buffers.closed.has_ids(trace_id) or trace_id in (buffer.closed or ()):
+                if self._buffers.closed.has_ids(trace_id) or trace_id in buffer.closed:
                     dropped.update((built.tree.ref(i), LATE) for i in run.members)
                 elif self._buffers.get(trace_id) is not buffer:
                     self._buffers.join_key(buffer, key, now)
@@ -338,17 +343,14 @@ class Assembler:
             self._drop(buffer, dropped)
 
     def _assembled_as_is(self, buffer: TraceBuffer) -> Assembled:
-        closed = buffer.closed
-        if closed is None:
-            return self._assemble(buffer.spans, buffer.evaluations, joined=buffer.joined)
-        return self._assemble(buffer.spans, buffer.evaluations, joined=buffer.joined, closed=closed)
+        return self._assemble(buffer.spans, buffer.evaluations, joined=buffer.joined, closed=buffer.closed)
 
     def _drop(self, buffer: TraceBuffer, dropped: Mapping[SpanRef, Account]) -> None:
         """Remove spans that belong to final runs from a buffer; each is counted once, with its duplicates."""
         if not dropped:
             return
         self._uncount(buffer)
-        closed = buffer.closed = buffer.closed or {}
+        closed = buffer.closed
         for span in self._buffers.take_out(buffer, dropped):
             is_known = span[0] in closed and span[1] in closed[span[0]].ids
             self._count_closed(closed, span, DUPLICATE if is_known else dropped[span[0], span[1]])
@@ -438,7 +440,6 @@ class Assembler:
             buffer.emitted_at.pop(run.run_id, None)
         unclaimed = [account for i, account in orphans.unclaimed.items() if i in spans]
         self.accounts.update(accounts_of(runs, len(spans), len(spans) - sum(part.count for part in parts), unclaimed))
-        buffer.closed = {} if buffer.closed is None else buffer.closed
         waiting = [one for one in buffer.evaluations if not self._leaves_with(spans, one, tree, buffer.closed)]
         buffer.evaluations = tuple(waiting)
         anchors = [anchor for anchor, i in orphans.anchors.items() if i in spans]
@@ -515,7 +516,7 @@ class Assembler:
             given = {one for found in self._assembled_as_is(buffer).tree.evaluations.values() for one in found}
             self.accounts[NO_TARGET] += sum(one not in given for one in evaluations)
             evaluations = ()
-        closed = buffer.closed = buffer.closed or {}
+        closed = buffer.closed
         self._buffers.closed.ids += remember(closed, own, buffer.emitted.values(), buffer.anchors)
         traces = buffer.traces
         self._buffers.remove(buffer)
@@ -523,8 +524,7 @@ class Assembler:
             kept = [span for span in connecting if span[0] == trace_id] if connecting else ()
             if trace_id in closed or kept:
                 self._buffers.closed.put(trace_id, (closed.get(trace_id) or ClosedIds()).record(now, kept))
-        for evaluation in evaluations:
-            self._evaluations.add(evaluation, now)
+        self.evaluate(evaluations, now)
 
     def _emit_final(self, run: Run) -> None:
         self._events.append(event_of((_FINAL, run, None)))
@@ -582,7 +582,7 @@ class Assembler:
         if number <= 0:
             return
         self.accounts["limit", "remembered_ids"] += 1
-        live = [one for buffer in self._buffers if buffer.closed for one in buffer.closed.values()]
+        live = [one for buffer in self._buffers for one in buffer.closed.values()]
         for ids in [ids for closed in sorted(live, key=len, reverse=True) for ids in (closed.ids, closed.anchors)]:
             while ids and number > 0:
                 ids.pop()
@@ -600,7 +600,7 @@ class Assembler:
         buffer = self._buffers.get(trace_id)
         if buffer is None:
             return self._buffers.closed.records.get(trace_id)
-        closed = None if buffer.closed is None else buffer.closed.get(trace_id)
+        closed = buffer.closed.get(trace_id)
         return None if closed is None else closed.record(now)
 
     def restore_closed(self, records: Iterable[tuple[TraceId, Record]]) -> None:

@@ -61,7 +61,7 @@ class TraceBuffer:
         self.anchors: Collection[SpanRef] = ()
         self.connecting: Collection[SpanRef] = ()
         self.counted: Sequence[tuple[Account, int]] = ()
-        self.closed: dict[TraceId, ClosedIds] | None = None
+        self.closed: dict[TraceId, ClosedIds] = {}
         self.full_at = full_at
         self.joined = False
         self.evaluations: tuple[Evaluation, ...] = ()
@@ -132,15 +132,14 @@ class TraceBuffer:
         self.emitted_at.update(other.emitted_at)
         self.checks = tuple(sorted((*self.checks, *other.checks)))
         self.counted = (*self.counted, *other.counted)
-        if other.closed:
-            self.closed = {**(self.closed or {}), **other.closed}
+        self.closed.update(other.closed)
         self.evaluations += other.evaluations
         self.joined = True
         other.clear()
 
     def clear(self) -> None:
         """Drop everything: no trace leads here any more."""
-        self.traces, self.spans, self.others, self.evaluations, self.counted, self.closed = (), [], 0, (), (), None
+        self.traces, self.spans, self.others, self.evaluations, self.counted, self.closed = (), [], 0, (), (), {}
         self.emitted, self.emitted_at = {}, {}
         self.closed_at = self.due = None
 
@@ -187,9 +186,8 @@ class Buffers:
         if record is not None:
             *_, connecting = record
             if record[1] or record[2]:
-                closed = ClosedIds.of(record)
-                buffer.closed = {trace_id: closed}
-                self.closed.ids += len(closed)
+                buffer.closed[trace_id] = ClosedIds.of(record)
+                self.closed.ids += len(buffer.closed[trace_id])
             if connecting:
                 buffer.spans.extend(connecting)
                 buffer.others = len(connecting)
@@ -297,7 +295,7 @@ class Buffers:
             del self.reopenable[buffer]
             self.reopenable_spans -= buffer.weight
         self.other_spans -= buffer.others
-        if buffer.closed is not None:
+        if buffer.closed:
             self.closed.ids -= sum(map(len, buffer.closed.values()))
         for trace_id in buffer.traces:
             del self._by_trace[trace_id]

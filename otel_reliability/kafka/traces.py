@@ -88,8 +88,7 @@ class Traces:
     def _add(self, row: int, trace_id: TraceId, spans: Sequence[AgentSpan], evaluations: Iterable[Evaluation]) -> None:
         self._open.add(trace_id, row, self.now)
         self._assembler.add_all(spans, self.now)
-        for evaluation in evaluations:
-            self._assembler.evaluate(evaluation, self.now)
+        self._assembler.evaluate(evaluations, self.now)
 
     def _alone(self, span: AgentSpan) -> AgentSpan:
         """Return a span without what would join it to other traces: they may be in any partition."""

@@ -315,7 +315,11 @@ class AgentRegistry:
 
     def counted_as(self, key: AgentKey) -> AgentKey:
         """Return the agent whose counters include a run of this agent: itself, or `__other__` beyond the limit."""
-        return key if key in self._admitted else OTHER_AGENT
+        return key if self.is_known(key) else OTHER_AGENT
+
+    def is_known(self, key: AgentKey) -> bool:
+        """Return whether an agent is under the limit: beyond it, there are counters only."""
+        return key in self._admitted
 
     def apply(self, event: RunEvent, now: float, wall_ns: int | None = None) -> None:
         """Apply one change of one run.

@@ -54,7 +54,7 @@ def spans_in(accounts: Counter[tuple[str, str]]) -> dict[tuple[str, str], int]:
 def take(assembler: Assembler, one: Told, now: float) -> None:
     """Hand over a span, or a judgement that comes apart."""
     if isinstance(one, Evaluation):
-        assembler.evaluate(one, now)
+        assembler.evaluate((one,), now)
     else:
         assembler.add_all((one,), now)
 

@@ -21,8 +21,7 @@ OF_A_RESPONSE = [GOOD._replace(response_id=f"response-{number}") for number in (
 @pytest.mark.parametrize("told", [OF_A_TRACE, OF_A_RESPONSE, [OF_A_TRACE[0], OF_A_RESPONSE[1]]])
 def test_of_one_beyond_the_limit_nothing_is_left(told: list[Evaluation]) -> None:
     assembler = Assembler(Settings(limits=LimitSettings(evaluations=1)))
-    for one in told:
-        assembler.evaluate(one, 0.0)
+    assembler.evaluate(told, 0.0)
     assembler.tick(1.0)
     assert used(assembler)["waiting_evaluations"] == 1
     assert assembler.accounts == {("evaluation_refused", "limit"): 1}
@@ -34,10 +33,9 @@ def test_of_one_beyond_the_limit_nothing_is_left(told: list[Evaluation]) -> None
 
 def test_one_that_was_refused_is_taken_once_there_is_room() -> None:
     assembler = Assembler(Settings(limits=LimitSettings(evaluations=1)))
-    for one in OF_A_TRACE:
-        assembler.evaluate(one, 0.0)
+    assembler.evaluate(OF_A_TRACE, 0.0)
     assembler.add_all((agent(1, trace=2),), 0.0)
-    assembler.evaluate(OF_A_TRACE[1], 0.0)
+    assembler.evaluate(OF_A_TRACE[1:], 0.0)
     (told,) = assembler.tick(3.0)
     assert told.run.evaluations == (OF_A_TRACE[1],)
 

@@ -87,11 +87,11 @@ def test_a_parent_that_arrives_in_time_ends_the_waiting() -> None:
 
 def test_a_run_with_an_open_span_waits_and_its_neighbours_do_not() -> None:
     assembler = watched()
-    assembler.assembler.opened(trace_id(1), span_id(9), span_id(1), 0.0)
+    assembler.assembler.opened([(trace_id(1), span_id(9), span_id(1))], 0.0)
     assembler.add(agent(1, called="one"), agent(2, called="two"))
 
     assert [run.key.agent for _, run in assembler.wait(100)] == ["two", "two"]
-    assembler.assembler.ended(trace_id(1), span_id(9))
+    assembler.assembler.ended([(trace_id(1), span_id(9))])
     assert [run.key.agent for _, run in assembler.wait(3)] == ["one"]
 
 
