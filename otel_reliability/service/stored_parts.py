@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 from otel_reliability.assembly.closed_traces import Record
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
-from otel_reliability.model.record import agent_key, pack_spans, unpack_spans
+from otel_reliability.model.record import pack_spans, unpack_spans
 from otel_reliability.model.span import TraceId
 from otel_reliability.service.series_recording import SeriesRecording
 
@@ -41,7 +41,7 @@ def parts_of(
     """Return the parts by name, in the order in which they are restored. `histories`: scores over time, if the UI shows them."""
     found: dict[str, StoredPart | None] = {
         "change": engine.monitor,
-        "session": Conversations(engine),
+        "session": engine.sessions,
         "series": recording,
         "totals": Totals(engine, logs),
         "history": histories,
@@ -96,22 +96,6 @@ class ClosedTraceRecords:
         self._since[trace_id] = since
         kept = tuple(unpack_spans(spans)) if spans else ()
         return trace_id, (since, ids, anchors, sealed, tuple(agents), had_invocation, kept)
-
-
-class Conversations:
-    """Sessions that are open or remembered."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def changes(self) -> Iterator[Item]:
-        """Yield the sessions that changed."""
-        for key, session_id, body in self._engine.sessions.changes():
-            yield [list(key), session_id], body
-
-    def restore(self, data: Iterable[Item]) -> None:
-        """Replace all sessions."""
-        self._engine.sessions.restore((agent_key(key), session_id, body) for (key, session_id), body in data)
 
 
 class Totals:

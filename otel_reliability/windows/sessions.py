@@ -29,6 +29,7 @@ from otel_reliability.metrics.sessions import (
 )
 from otel_reliability.model.observation import Observation, counts_for_change, joined, observation_of
 from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.record import agent_key
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
 from otel_reliability.windows.rows import signals_of
@@ -366,27 +367,26 @@ class Sessions:
 
     # --- Restarts -----------------------------------------------------------------------------------------------------
 
-    def changes(self) -> Iterator[tuple[AgentKey, str, Any]]:
-        """Yield what changed since the last call: agent, id and plain data of a session (None: it is forgotten).
+    def changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield what changed since the last call: agent and id of a session, and its plain data (None: it is forgotten).
 
         The data are whether it has closed, when it was touched last, its traces, and while it is open its observations.
         """
         touched, self._touched = self._touched, set()
         for key in touched:
-            session = self._find(key)
-            if session is None:
-                yield *key, None
-            else:
+            session, body = self._find(key), None
+            if session is not None:
                 traces = [list(one) for one in session.traces.values()]
-                yield *key, [key in self._closed, session.touched, traces, list(session.observed.values())]
+                body = [key in self._closed, session.touched, traces, list(session.observed.values())]
+            yield [list(key[0]), key[1]], body
 
-    def restore(self, sessions: Iterable[tuple[AgentKey, str, Any]]) -> None:
+    def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Replace all sessions by those that `changes` returned, the one that changed last at the end."""
         for kept in (self._open, self._closed, self._late, self._early, self._recent, self._touched):
             kept.clear()
         self.traces = 0
-        for key, session_id, (closed, touched, traces, observed) in sessions:
-            session = SessionTraces(touched)
+        for (plain, session_id), (closed, touched, traces, observed) in data:
+            key, session = agent_key(plain), SessionTraces(touched)
             session.observed = {run.id: run for run in convert(observed, list[Observation])}
             for *facts, derived in traces:
                 trace = Trace._make((*facts, tuple(derived)))

@@ -276,8 +276,8 @@ def test_sessions_restored_after_a_restart_score_as_before(
     for second, run in enumerate(runs[:6]):
         sessions.apply(closed(run), 10.0**6 + second)
     sessions.tick(10.0**6 + 6)
-    found = [change for change in sessions.changes() if change[2] is not None]
-    restored.restore(sorted(found, key=lambda kept: kept[2][1]))
+    found = [change for change in sessions.changes() if change[1] is not None]
+    restored.restore(sorted(found, key=lambda kept: kept[1][1]))
     assert state(restored) == state(sessions)
     for run in runs[6:]:
         sessions.apply(closed(run), 10.0**6 + 60)
@@ -413,8 +413,8 @@ def test_a_long_session_scores_as_a_short_one_would() -> None:
 # --- The signals of a run -------------------------------------------------------------------------------------------------
 
 
-def scored_as(name: str, score: float | None, time: int = 0) -> Evaluation:
-    return Evaluation(name, score, None if score is not None else "good", time)
+def scored_as(name: str, score: float | None) -> Evaluation:
+    return Evaluation(name, score, None if score is not None else "good", 0)
 
 
 BOTH = ("loop_detection", "tool_correctness")
@@ -423,7 +423,7 @@ BOTH = ("loop_detection", "tool_correctness")
 @pytest.mark.parametrize(
     ("path", "evaluations", "signals", "derived", "refused"),
     [
-        ([], [scored_as("confidence", 0.9, 5), scored_as("confidence", 0.4, 7)], {"confidence": 0.4}, (), ()),
+        ([], [scored_as("confidence", 0.4)], {"confidence": 0.4}, (), ()),
         ([], [scored_as("helpfulness", 0.1), scored_as("coherence", None)], {}, (), ()),
         (["a"], [scored_as("tool_correctness", 2.0)], dict.fromkeys(BOTH, 1.0), BOTH, ("tool_correctness",)),
         (
@@ -436,7 +436,7 @@ BOTH = ("loop_detection", "tool_correctness")
         (None, [], {}, (), ()),
     ],
     ids=[
-        "the latest",
+        "judged",
         "other names and labels",
         "refused, then derived",
         "judged, not derived",
