@@ -86,6 +86,11 @@ class ModelCall(NamedTuple):
     start_ns: int
     end_ns: int
 
+    @property
+    def tokens(self) -> int | None:
+        """Input and output tokens; None where neither is known."""
+        return _sum(self.input_tokens, self.output_tokens)
+
 
 class Compression(NamedTuple):
     """One compression of the context during a run: a step, but no call. `ok`: the agent went on with the compressed context.
@@ -109,6 +114,7 @@ class Run(NamedTuple):
     `→agent`; its parallel groups are in canonical order. `tool_calls` are in the order of the clock.
     `weight` is how many runs this one represents under head sampling, 1 without. `fingerprints` are what the telemetry shows of
     how the agent is made: sorted pairs of a kind (`FINGERPRINTS`) and a value; prompts and tool definitions as keyed hashes.
+    `evaluations` are the latest of each name, sorted by name.
     """
 
     run_id: str
@@ -161,8 +167,7 @@ class Run(NamedTuple):
     @property
     def tokens(self) -> int | None:
         """Input and output tokens; None where neither is known."""
-        known = [tokens for tokens in (self.input_tokens, self.output_tokens) if tokens is not None]
-        return sum(known) if known else None
+        return _sum(self.input_tokens, self.output_tokens)
 
     @property
     def retries(self) -> int | None:
@@ -173,6 +178,10 @@ class Run(NamedTuple):
     def longest_retry_chain(self) -> int | None:
         """The greatest number of retries of one call; None when the tools are unobservable."""
         return None if self.tool_calls is None else max([call.chain for call in self.tool_calls], default=0)
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return None if left is None and right is None else (left or 0) + (right or 0)
 
 
 class RunChange(enum.Enum):

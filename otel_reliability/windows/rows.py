@@ -16,7 +16,7 @@ from otel_reliability.metrics.stability.context_growth import slope_of
 from otel_reliability.model.row import CallTotals, Compressions, Path, Retries, Row
 from otel_reliability.model.run import ModelCall, Run, ToolCall
 from otel_reliability.model.span import Evaluation
-from otel_reliability.model.tools import Effect, effects_of
+from otel_reliability.model.tools import effects_of
 
 CONSTRAINT: Final = "constraint."
 SEVERITIES: Final = frozenset({"low", "medium", "high"})
@@ -35,7 +35,7 @@ def row_of(run: Run, paths: PathTable) -> Row:
     """
     path = None if run.incomplete else run.path
     calls, models, task = run.tool_calls, run.model_calls, run.task_id
-    evaluations = run.evaluations
+    effects = None if path is None or calls is None else effects_of(calls)
     return Row(
         end_ns=run.end_ns,
         run_id=run.run_id,
@@ -55,10 +55,10 @@ def row_of(run: Run, paths: PathTable) -> Row:
         outcome=run.outcome,
         confidence=run.confidence,
         cost=run.cost,
-        violations=violations_of(run) if evaluations else run.violations,
+        violations=violations_of(run),
         session_id=run.session_id,
-        signals=signals_of(evaluations),
-        effects=None if path is None or calls is None else _kept_effects(calls, compared=task is not None),
+        signals=signals_of(run.evaluations),
+        effects=effects if task is not None or not effects else None,
         weight=run.weight,
         arguments_known=run.arguments_known,
         by_status=run.outcome_source == BY_STATUS,
@@ -68,19 +68,14 @@ def row_of(run: Run, paths: PathTable) -> Row:
     )
 
 
-def _kept_effects(calls: Sequence[ToolCall], *, compared: bool) -> frozenset[Effect] | None:
-    effects = effects_of(calls)
-    return effects if compared or not effects else None
-
-
 def step_growth_of(run: Run) -> float | None:
     """Return how much more of the context window each model call of the run's own agent fills than the call before.
 
     The context limit follows from the run's pressure and its largest call. None without three calls with tokens.
     """
-    calls = [(call, _sum(call.input_tokens, call.output_tokens)) for call in run.model_calls]
-    largest = max([tokens for _, tokens in calls if tokens is not None], default=0)
-    own = [tokens for call, tokens in calls if tokens is not None and call.agent == run.key.agent]
+    calls = [(call.agent, tokens) for call in run.model_calls if (tokens := call.tokens) is not None]
+    largest = max([tokens for _, tokens in calls], default=0)
+    own = [tokens for agent, tokens in calls if agent == run.key.agent]
     slope = slope_of(own)
     return None if slope is None or not largest else slope * (run.token_pressure or 0.0) / largest
 
@@ -142,11 +137,9 @@ def violations_of(run: Run) -> tuple[tuple[str, str], ...] | None:
 
     Evaluations named `constraint.<name>` count like `reliability.violations`, with label low, medium, high, or none.
     """
-    if not run.evaluations:
-        return run.violations
     evaluated = {
         evaluation.name.removeprefix(CONSTRAINT): evaluation.label.lower()
-        for evaluation in sorted(run.evaluations, key=_rank)
+        for evaluation in run.evaluations
         if evaluation.name.startswith(CONSTRAINT)
         and evaluation.label is not None
         and evaluation.label.lower() in SEVERITIES | {CLEAN}
@@ -158,15 +151,8 @@ def violations_of(run: Run) -> tuple[tuple[str, str], ...] | None:
 
 
 def signals_of(evaluations: tuple[Evaluation, ...]) -> tuple[tuple[str, float], ...]:
-    """Return (name, score) of the evaluations with a score, sorted; of several with one name, the greatest (time, score)."""
-    if not evaluations:
-        return ()
-    scores = {one.name: one.score for one in sorted(evaluations, key=_rank) if one.score is not None}
-    return tuple(sorted(scores.items()))
-
-
-def _rank(evaluation: Evaluation) -> tuple[int, float, str]:
-    return (evaluation.time_ns, float("-inf") if evaluation.score is None else evaluation.score, evaluation.label or "")
+    """Return (name, score) of the evaluations of a run that have a score, sorted."""
+    return tuple(sorted([(one.name, one.score) for one in evaluations if one.score is not None]))
 
 
 def _tokens_of(retries: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> int:
@@ -175,11 +161,7 @@ def _tokens_of(retries: Sequence[ToolCall], model_calls: Sequence[ModelCall]) ->
     calls = sorted(model_calls, key=lambda call: (call.end_ns, call.start_ns))
     ends = [call.end_ns for call in calls]
     asking = {bisect_right(ends, retry.start_ns) for retry in retries} - {0}
-    return sum(_sum(calls[at - 1].input_tokens, calls[at - 1].output_tokens) or 0 for at in asking)
-
-
-def _sum(left: int | None, right: int | None) -> int | None:
-    return None if left is None and right is None else (left or 0) + (right or 0)
+    return sum(calls[at - 1].tokens or 0 for at in asking)
 
 
 # --- Paths ----------------------------------------------------------------------------------------------------------------

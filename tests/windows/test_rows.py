@@ -11,8 +11,8 @@ from otel_reliability.windows.rows import PathTable, retries_of, row_of, signals
 from tests.windows.runs import call, model_call, run
 
 
-def evaluation(name: str, score: float | None = None, label: str | None = None, time: int = 0) -> Evaluation:
-    return Evaluation(name, score, label, time)
+def evaluation(name: str, score: float | None = None, label: str | None = None) -> Evaluation:
+    return Evaluation(name, score, label, 0)
 
 
 def test_a_row_says_what_the_run_says() -> None:
@@ -82,14 +82,8 @@ def test_retries_at_the_edges(calls: tuple[ToolCall, ...], models: tuple[ModelCa
     assert retries_of(calls, models) == expected
 
 
-def test_of_several_signals_of_one_name_the_latest_counts() -> None:
-    told = (
-        evaluation("coherence", 0.9, time=1),
-        evaluation("coherence", 0.2, time=2),
-        evaluation("coherence", 0.3, time=2),
-        evaluation("coherence", None, "good", time=3),
-        evaluation("beauty", 1.0),
-    )
+def test_signals_are_the_evaluations_with_a_score() -> None:
+    told = (evaluation("beauty", 1.0), evaluation("coherence", 0.3), evaluation("tone", None, "good"))
     assert signals_of(told) == (("beauty", 1.0), ("coherence", 0.3))
 
 
@@ -107,15 +101,6 @@ def test_of_several_signals_of_one_name_the_latest_counts() -> None:
         (
             {"violations": (("law", "high"),), "evaluations": (evaluation("constraint.pii", label="low"),)},
             (("law", "high"), ("pii", "low")),
-        ),
-        (
-            {
-                "evaluations": (
-                    evaluation("constraint.pii", label="low", time=1),
-                    evaluation("constraint.pii", label="none", time=2),
-                )
-            },
-            (),
         ),
     ],
 )
