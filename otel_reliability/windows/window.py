@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Container, Iterable, Mapping, MutableSequence
 from typing import Final, TypeAlias, cast
@@ -41,41 +40,38 @@ _KNOWN: Final = UNDISTURBED | OUTCOME
 _empty: dict[int, tuple[Settings, tuple[Metric | Derived, ...]]] = {}
 
 
-class RowRange(ABC):
-    """The runs of one agent that are in one window now.
+class AgentWindow:
+    """The runs of an agent that are in one window now, and every number about them.
 
-    They are the n with the greatest (end time, run id); with a period p, those of them in (T − p, T], T being the greatest end of
-    the agent's runs. Time stands still while no run comes: the clock never empties a window.
+    The runs are the n with the greatest (end time, run id); with a period p, those of them in (T − p, T], T being the greatest
+    end of the agent's runs. Time stands still while no run comes: the clock never empties a window.
 
     The window is the part of the sorted rows from `_start` on. Rows below are spares: they return when a run of the window is
     withdrawn. Only runs in `reopenable` can be withdrawn, so spares are kept until n final rows are above them, and, with a
     period, those that the window would hold if T were the latest end of a final run. Hence which rows count is a function of
-    the rows, not of their order of arrival.
+    the rows, not of their order of arrival. Rows that the window keeps no more are appended to `dropped`.
 
-    A subclass defines what happens when a row enters (`add`) and leaves (`evict`). Rows that the window keeps no more are
-    appended to `dropped`.
+    A metric is made when the first row with data for it enters. Readings are kept until the window changes; asking for one
+    computes that one and those it is derived from.
     """
 
-    __slots__ = (
-        "_dropped",
-        "_final_ns",
-        "_forgotten",
-        "_kept",
-        "_last",
-        "_open",
-        "_period_ns",
-        "_reopenable",
-        "_start",
-        "refused",
-    )
+    __slots__ = ("_dropped", "_final_ns", "_forgotten", "_kept", "_known", "_last", "_made", "_open", "_passed", "_period_ns",
+                 "_readings", "_reopenable", "_series", "_settings", "_start", "_undisturbed", "name", "refused")  # fmt: skip
 
     def __init__(
-        self, window: WindowSettings, max_rows: int, reopenable: Container[str], dropped: MutableSequence[Row]
+        self,
+        window: WindowSettings,
+        settings: Settings,
+        reopenable: Container[str] = (),
+        dropped: MutableSequence[Row] | None = None,
     ) -> None:
+        max_rows = settings.limits.rows
+        self.name = window.name
+        self._settings = settings
         self._last = max_rows if window.last is None else min(window.last, max_rows)
         self._period_ns = None if window.period is None else round(window.period * 1e9)
         self._reopenable = reopenable
-        self._dropped = dropped
+        self._dropped = deque[Row](maxlen=0) if dropped is None else dropped
         self._kept = RowStore()
         self._start = 0
         self._open = 0
@@ -84,16 +80,12 @@ class RowRange(ABC):
         self._final_ns: int | None = None
         self.refused = 0
         """Runs that came too late to count: they sorted below the window and its spares."""
+        self._made: dict[int, Metric] = {}
+        self._readings: dict[str, Reading] = {}
+        self._series: Series | None = None
+        self._undisturbed = self._known = self._passed = 0
 
-    @abstractmethod
-    def add(self, row: Row) -> None:
-        """Count the row from now on."""
-
-    @abstractmethod
-    def evict(self, row: Row) -> None:
-        """Count the row, which was added, no more."""
-
-    # --- Reading ------------------------------------------------------------------------------------------------------
+    # --- Runs ---------------------------------------------------------------------------------------------------------
 
     @property
     def runs(self) -> int:
@@ -118,10 +110,6 @@ class RowRange(ABC):
     def rows(self) -> list[Row]:
         """Return the rows in the window, by (end time, run id)."""
         return self._kept.rows(self._start)
-
-    def kept(self) -> list[Row]:
-        """Return the rows in the window, and the spares before them."""
-        return self._kept.rows()
 
     def find(self, run_id: str, order: bytes | None = None) -> Row | None:
         """Return the row of a run of that order (None: whatever its end), in the window or a spare; None without one."""
@@ -149,7 +137,7 @@ class RowRange(ABC):
         if at <= self._start:
             self._start += 1  # `_move` lets it enter if the window begins there
         else:
-            self.add(row)
+            self._add(row)
         accepted = at >= self._move()
         self.refused += not accepted
         return accepted
@@ -160,7 +148,7 @@ class RowRange(ABC):
         if at is None:
             return
         if at >= self._start:
-            self.evict(self._kept.row(at))
+            self._evict(self._kept.row(at))
         else:
             self._start -= 1
         self._drop(at, 1)
@@ -179,11 +167,11 @@ class RowRange(ABC):
         """Let rows leave or return until the window begins where it should; return the number of rows dropped."""
         kept, begin = self._kept, self._begin()
         while self._start < begin:
-            self.evict(kept.row(self._start))
+            self._evict(kept.row(self._start))
             self._start += 1
         while self._start > begin:
             self._start -= 1
-            self.add(kept.row(self._start))
+            self._add(kept.row(self._start))
         return self._drop_spent()
 
     def _begin(self) -> int:
@@ -222,30 +210,7 @@ class RowRange(ABC):
         self._dropped.extend(rows)
         self._kept.delete(first, number)
 
-
-class AgentWindow(RowRange):
-    """The runs of an agent that count now, and every number about them.
-
-    A metric is made when the first row with data for it enters. Readings are kept until the window changes; asking for one
-    computes that one and those it is derived from. Without `dropped` dropped rows are not reported.
-    """
-
-    __slots__ = ("_known", "_made", "_passed", "_readings", "_series", "_settings", "_undisturbed", "name")
-
-    def __init__(
-        self,
-        window: WindowSettings,
-        settings: Settings,
-        reopenable: Container[str] = (),
-        dropped: MutableSequence[Row] | None = None,
-    ) -> None:
-        super().__init__(window, settings.limits.rows, reopenable, deque(maxlen=0) if dropped is None else dropped)
-        self.name = window.name
-        self._settings = settings
-        self._made: dict[int, Metric] = {}
-        self._readings: dict[str, Reading] = {}
-        self._series: Series | None = None
-        self._undisturbed = self._known = self._passed = 0
+    # --- Numbers ------------------------------------------------------------------------------------------------------
 
     def metric(self, name: str) -> Metric | Derived:
         """Return the object that computes this name."""
@@ -283,14 +248,12 @@ class AgentWindow(RowRange):
         score = cast("Score", self.metric(Score.spec.name))
         return score.penalties({name: self.reading(name) for name in score.needs})
 
-    def add(self, row: Row) -> None:
-        """Let a row enter."""
+    def _add(self, row: Row) -> None:
         made = self._made
         for at in self._count(row, 1):
             (made.get(at) or self._make(at)).count(row, 1)
 
-    def evict(self, row: Row) -> None:
-        """Let a row leave."""
+    def _evict(self, row: Row) -> None:
         made = self._made
         for at in self._count(row, -1):
             made[at].count(row, -1)

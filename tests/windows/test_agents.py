@@ -13,7 +13,7 @@ from otel_reliability.config import LimitSettings, MetricSettings, Settings, Win
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.rows import PathTable, row_of
-from otel_reliability.windows.window import RowRange
+from otel_reliability.windows.window import AgentWindow
 from tests.metrics import laws
 from tests.metrics.reference import NAIVE
 from tests.windows.runs import KEY, closed, final, histories, revised, run, state_of, withdrawn
@@ -104,17 +104,17 @@ def right_at_every_step(events: Sequence[RunEvent]) -> bool:
     return True
 
 
-def spent_at_once(window: RowRange) -> int:
+def spent_at_once(window: AgentWindow) -> int:
     """No spares are kept."""
     return window.spares
 
 
-def spent_too_soon(window: RowRange) -> int:
+def spent_too_soon(window: AgentWindow) -> int:
     """One spare is kept."""
     return max(window.spares - 1, 0)
 
 
-def begins_early(window: RowRange) -> int:
+def begins_early(window: AgentWindow) -> int:
     """The window is one run too long."""
     return max(window.runs + window.spares - window._last - 1, 0)
 
@@ -126,10 +126,10 @@ def does_nothing(*_: object) -> None:
 @pytest.mark.parametrize(
     ("place", "bug"),
     [
-        ("window.RowRange._spent", spent_at_once),
-        ("window.RowRange._spent", spent_too_soon),
-        ("window.RowRange._begin", begins_early),
-        ("window.RowRange.remove", does_nothing),
+        ("window.AgentWindow._spent", spent_at_once),
+        ("window.AgentWindow._spent", spent_too_soon),
+        ("window.AgentWindow._begin", begins_early),
+        ("window.AgentWindow.remove", does_nothing),
         ("agents.AgentRegistry._forget_if_empty", does_nothing),
     ],
 )
