@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler, Opened
-from otel_reliability.assembly.closed_traces import Record
 from otel_reliability.change.monitor import Change, Monitor, NewFingerprint
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
@@ -92,13 +91,16 @@ class Engine:
     def restart(self) -> None:
         """Begin again with nothing received, as a forked child does: a thread that does not exist may hold the lock."""
         self._lock, self._owner = threading.Lock(), 0
-        self._assembler = Assembler(self.settings)
+        self.assembler = Assembler(self.settings)
+        """The open traces, and what is remembered of closed ones. These five are for callers within `read`, or alone with the
+        engine: the service's writer, reports, tests.
+        """
         self.agents = AgentRegistry(self.settings, places_return=self._places_return)
-        """The windows. These four are for callers within `read`, or alone with the engine (reports, tests)."""
+        """The windows."""
         self.sessions = Sessions(self.settings, self.agents.is_known)
         self.monitor = Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
         """Change detection; None where it is switched off."""
-        self.watched = Watch(self.settings.watch, self._assembler, self.agents)
+        self.watched = Watch(self.settings.watch, self.assembler, self.agents)
         """The open runs."""
         self._final: deque[Run] = deque()
         self._revised: deque[Run] = deque()
@@ -133,7 +135,7 @@ class Engine:
 
     def receive_evaluations(self, evaluations: Iterable[Evaluation], *, wait: float = -1) -> bool:
         """Receive evaluations that arrived apart from spans. As `receive`."""
-        return self._in_turn(lambda now: self._assembler.evaluate(evaluations, now), wait)
+        return self._in_turn(lambda now: self.assembler.evaluate(evaluations, now), wait)
 
     def receive_events(self, events: Iterable[RunEvent], *, wait: float = -1) -> bool:
         """Receive changes of runs that were rebuilt elsewhere. As `receive`."""
@@ -141,11 +143,11 @@ class Engine:
 
     def opened(self, spans: Iterable[Opened], *, wait: float = -1) -> bool:
         """Note spans that have started and not ended: their runs stay open. As `receive`."""
-        return self._in_turn(lambda now: self._assembler.opened(spans, now), wait)
+        return self._in_turn(lambda now: self.assembler.opened(spans, now), wait)
 
     def lost(self, spans: Iterable[SpanRef], *, wait: float = -1) -> bool:
         """Note open spans that have ended and will not arrive: their runs need not wait for them. As `receive`."""
-        return self._in_turn(lambda _: self._assembler.ended(spans), wait)
+        return self._in_turn(lambda _: self.assembler.ended(spans), wait)
 
     def count(self, disposition: str, reason: str, number: int = 1) -> None:
         """Count spans that did not reach the engine: `malformed` or `refused`, and why. Never waits."""
@@ -161,7 +163,7 @@ class Engine:
         """Meet every deadline that has passed: close and finalize runs, expire idle agents. As `receive`."""
 
         def act(now: float) -> None:
-            self._apply(self._assembler.tick(now), now)
+            self._apply(self.assembler.tick(now), now)
             self.sessions.forget(*self.agents.advance(now))
             scored = self.sessions.tick(now)
             self._keep(self._scored, scored)
@@ -182,8 +184,8 @@ class Engine:
         """
 
         def act(now: float) -> None:
-            self._apply(self._assembler.tick(now), now)
-            self._apply(self._assembler.close_all(reason, now), now)
+            self._apply(self.assembler.tick(now), now)
+            self._apply(self.assembler.close_all(reason, now), now)
             if reason in _LAST:
                 self._keep(self._scored, self.sessions.close_all(sessions))
 
@@ -193,7 +195,7 @@ class Engine:
         """Close and finalize the runs of these traces now, and forget the traces: no span, no evaluation and no link to them
         will arrive. Traces that share a run with others stay open. As `receive`.
         """
-        complete, reason = self._assembler.complete, CloseReason.END_OF_INPUT
+        complete, reason = self.assembler.complete, CloseReason.END_OF_INPUT
         return self._in_turn(lambda now: self._apply(complete(traces, reason, now), now), wait)
 
     # --- Out ----------------------------------------------------------------------------------------------------------
@@ -240,13 +242,13 @@ class Engine:
         Every received span is used, other, late, duplicate, malformed or refused, or part of a run that is open.
         """
         self._fold()
-        everything = self._counts + self._assembler.accounts
+        everything = self._counts + self.assembler.accounts
         return Counter({key: number for key, number in everything.items() if key[0] in DISPOSITIONS})
 
     @property
     def open_runs(self) -> int:
         """Number of traces with runs that are not closed."""
-        return self._assembler.open_runs
+        return self.assembler.open_runs
 
     @property
     def rising_accounts(self) -> Accounts:
@@ -257,7 +259,7 @@ class Engine:
     @property
     def refused_evaluations(self) -> Counter[str]:
         """Evaluations that joined no run, by reason."""
-        accounts = self._assembler.accounts
+        accounts = self.assembler.accounts
         found = {reason: number for (what, reason), number in accounts.items() if what == "evaluation_refused"}
         return Counter(found) + Counter({"late": accounts["evaluation_late", ""]})
 
@@ -266,7 +268,7 @@ class Engine:
         limits, agents, sessions = self.settings.limits, self.agents.accounts, self.sessions.accounts
         forgotten = sessions["sessions", "closed_early"] + sessions["sessions", "forgotten"]
         return (
-            *self._assembler.limits,
+            *self.assembler.limits,
             Limit("agents", len(self.agents), limits.agents, agents["agents", "limit"]),
             Limit("tasks", None, limits.tasks, agents["tasks", "limit"]),
             Limit("sessions", len(self.sessions), limits.sessions, forgotten),
@@ -305,26 +307,6 @@ class Engine:
                 if time.monotonic() >= end:
                     return
 
-    def holds(self, trace_id: TraceId) -> bool:
-        """Return whether a trace has spans or evaluations that are still needed to assemble it."""
-        with self._turn(-1):
-            return self._assembler.holds(trace_id)
-
-    def closed_record(self, trace_id: TraceId, now: float) -> Record | None:
-        """Return what is remembered of the final runs of a trace; None: nothing of it is final."""
-        with self._turn(-1):
-            return self._assembler.closed_record(trace_id, now)
-
-    def restore_closed(self, records: Iterable[tuple[TraceId, Record]]) -> None:
-        """Remember what `closed_record` returned, before any span of these traces is received again."""
-        with self._turn(-1):
-            self._assembler.restore_closed(records)
-
-    def restore_final(self, runs: Iterable[Run]) -> None:
-        """Remember the latest final runs, the latest at the end: evaluations of them may still arrive."""
-        with self._turn(-1):
-            self._assembler.restore_final(runs)
-
     def _counters(self) -> dict[str, Counter[Any]]:
         """Return the counters of this engine and of its parts, by name."""
         found: dict[str, Counter[Any]] = {
@@ -333,7 +315,7 @@ class Engine:
             "refused_attributes": self.refused_attributes,
             "closed": self.closed,
             "recorded": self.recorded,
-            "assembly": self._assembler.accounts,
+            "assembly": self.assembler.accounts,
             "windows": self.agents.accounts,
             "sessions": self.sessions.accounts,
         }
@@ -355,14 +337,14 @@ class Engine:
                 return
             number += len(batch)
             if not number % SPANS_PER_TICK:
-                self._apply(self._assembler.tick(now), now)
+                self._apply(self.assembler.tick(now), now)
 
     def _assemble(self, spans: Sequence[AgentSpan], now: float) -> None:
         self._counts["received", ""] += len(spans)
         for span in spans:
             if span.notes is not None and span.notes.refused:
                 self.refused_attributes.update(span.notes.refused)
-        self._assembler.add_all(spans, now)
+        self.assembler.add_all(spans, now)
         if self._wall is not None and spans:
             self.event_lag = max(0.0, (self._wall() - spans[-1].end_ns) / 1e9)
 

@@ -149,8 +149,8 @@ class Persistent(Volatile):
         self._moment = clock.moment()
         self._is_quiet = False
         self._has_changed = False
-        self._closed = ClosedTraceRecords(state.engine, state.engine.now, settings.assembly.remember)
-        self._open = OpenTraces(state.engine, self._closed, settings)
+        self._closed = ClosedTraceRecords(state.engine.assembler, state.engine.now, settings.assembly.remember)
+        self._open = OpenTraces(state.engine.assembler, self._closed, settings)
         self._ticks: list[int] = []
         self._evaluations: list[tuple[float, int]] = []
         self._counts: list[int] = []
@@ -398,7 +398,7 @@ class Persistent(Volatile):
         self._load_agents(store)
         self._load_part(store, "closed", self._closed)
         latest = store.rows("SELECT body FROM run ORDER BY seq DESC LIMIT ?", MAX_RUNS)
-        self._state.engine.restore_final(list(self._intact(unpack_run, latest))[::-1])
+        self._state.engine.assembler.restore_final(list(self._intact(unpack_run, latest))[::-1])
         for row in store.rows("SELECT * FROM arrival WHERE seq <= ? ORDER BY seq", saved):
             self._repeat(Arrival(*row), counting=False)
         self._state.recording.discard()

@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
+from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.closed_traces import Record
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
@@ -49,20 +50,12 @@ def parts_of(
     return {name: part for name, part in found.items() if part is not None}
 
 
-class HoldsTraces(Protocol):
-    """The engine, or an assembler, as far as stored traces go."""
-
-    def holds(self, trace_id: TraceId) -> bool: ...
-    def closed_record(self, trace_id: TraceId, now: float) -> Record | None: ...
-    def restore_closed(self, records: Iterable[tuple[TraceId, Record]]) -> None: ...
-
-
 class ClosedTraceRecords:
     """Memory of final runs, so that a span that is sent again, or late, is known after a restart too."""
 
-    def __init__(self, engine: HoldsTraces, now: Callable[[], float], remember: float) -> None:
+    def __init__(self, assembler: Assembler, now: Callable[[], float], remember: float) -> None:
         """`now` gives the engine's time, `remember` the seconds for which closed traces are remembered."""
-        self._engine, self._now, self._remember = engine, now, remember
+        self._assembler, self._now, self._remember = assembler, now, remember
         self._changed: dict[TraceId, None] = {}
         self._since: dict[TraceId, float] = {}
 
@@ -75,7 +68,7 @@ class ClosedTraceRecords:
         changed, self._changed = self._changed, {}
         now = self._now()
         for trace_id in changed:
-            record = self._engine.closed_record(trace_id, now)
+            record = self._assembler.closed_record(trace_id, now)
             if record is not None:
                 self._since.pop(trace_id, None)
                 self._since[trace_id] = now
@@ -89,7 +82,7 @@ class ClosedTraceRecords:
 
     def restore(self, data: Iterable[Item]) -> None:
         """Take the records back."""
-        self._engine.restore_closed(map(self._record, data))
+        self._assembler.restore_closed(map(self._record, data))
 
     def _record(self, item: Item) -> tuple[TraceId, Record]:
         trace_id, (since, ids, anchors, sealed, agents, had_invocation, spans) = item
@@ -154,9 +147,9 @@ class OpenTraces:
     them, and moves to `_old` until the runs are final or nothing waits any more; or it has neither, and its rows go.
     """
 
-    def __init__(self, engine: HoldsTraces, closed: ClosedTraceRecords, settings: Settings) -> None:
+    def __init__(self, assembler: Assembler, closed: ClosedTraceRecords, settings: Settings) -> None:
         self.due: dict[TraceId, None] = {}
-        self._engine, self._closed = engine, closed
+        self._assembler, self._closed = assembler, closed
         self._linger = settings.assembly.linger + MARGIN_S
         self._wait = settings.assembly.idle_timeout + settings.assembly.reopen
         self._new: OrderedDict[TraceId, _Stored] = OrderedDict()
@@ -195,7 +188,7 @@ class OpenTraces:
                 due[trace_id] = None
         for trace_id in due:
             self._closed.change(trace_id)
-            if not self._engine.holds(trace_id):
+            if not self._assembler.holds(trace_id):
                 stored = self._old.pop(trace_id, None) or self._new.pop(trace_id, None)
                 if stored is not None:
                     del self._firsts[stored.rows[0]]
