@@ -28,6 +28,7 @@ from otel_reliability.assembly.steps import (
     Step,
     calls_once,
     in_path_order,
+    known_sum,
     marks,
     models_once,
 )
@@ -510,9 +511,7 @@ def _totals_of_agents(tree: SpanTree, members: Sequence[int]) -> tuple[int | Non
             counted.add(node)
         if own is not None and not is_same:
             totals.append(own)
-    inputs = [one.input for one in totals if one.input is not None]
-    outputs = [one.output for one in totals if one.output is not None]
-    return sum(inputs) if inputs else None, sum(outputs) if outputs else None
+    return known_sum(one.input for one in totals), known_sum(one.output for one in totals)
 
 
 def _session_above(

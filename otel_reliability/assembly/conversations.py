@@ -9,7 +9,8 @@ function of the set of spans, not of their order.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
+from operator import attrgetter
 from typing import Final
 
 from otel_reliability.assembly.span_tree import REF, latest_versions, parent_ref
@@ -37,6 +38,7 @@ MAX_NEAR: Final = 16
 _CALLS: Final = frozenset({Kind.TOOL, Kind.MODEL})
 _TWINS: Final = _CALLS | {Kind.COMPRESSION}
 """Kinds that a span and an event may both report."""
+_start: Final[Callable[[AgentSpan], int]] = attrgetter("start_ns")
 
 
 def put_together(spans: Sequence[AgentSpan]) -> list[AgentSpan]:
@@ -62,17 +64,11 @@ class _Turns:
         self.roots.sort(key=lambda root: (root.start_ns, root.span_id))
         found = [(root.start_ns, REF(root)) for root in self.roots]
         for prompt in self.prompts:
-            ref = self.by_id.get(prompt.span_id)
+            ref = self.by_id.get(prompt.span_id) or self.within(prompt.start_ns)
             if ref is None:
-                at = bisect_right(self.roots, prompt.start_ns, key=_start)
-                before, after = self.roots[max(at - 1, 0) : at], self.roots[at : at + 1]
-                if before and prompt.start_ns <= before[0].end_ns:
-                    ref = REF(before[0])
-                elif after and after[0].start_ns - prompt.start_ns <= MAX_GAP_NS:
-                    ref = REF(after[0])
-                else:
-                    ref = REF(prompt)
-                self.by_id[prompt.span_id] = ref
+                after = self.roots[bisect_right(self.roots, prompt.start_ns, key=_start) :][:1]
+                ref = REF(after[0] if after and after[0].start_ns - prompt.start_ns <= MAX_GAP_NS else prompt)
+            self.by_id[prompt.span_id] = ref
             found.append((prompt.start_ns, ref))
         found.sort()
         self.starts = [start for start, _ in found]
@@ -157,9 +153,7 @@ class _Conversations:
     def _prompt(self, span: AgentSpan, *, has_work: bool) -> AgentSpan:
         """The event of a prompt: the root of its run, unless an agent span, or the call that started it, is."""
         turns = self._turns[span.trace_id]
-        stands_for = turns.by_id[span.span_id]
-        if span.trace_id in self._origins:
-            return _below(span._replace(kind=Kind.OTHER, facts=None), (span.trace_id, ORIGIN))
+        stands_for = (span.trace_id, ORIGIN) if span.trace_id in self._origins else turns.by_id[span.span_id]
         if stands_for != REF(span):
             return _below(span._replace(kind=Kind.OTHER, facts=None), stands_for)
         if not has_work:
@@ -343,10 +337,6 @@ def _id_of(span: AgentSpan) -> str | None:
     if isinstance(facts, RejectionFacts):
         return facts.call_id
     return facts.response_id if isinstance(facts, ModelFacts) else None
-
-
-def _start(span: AgentSpan) -> int:
-    return span.start_ns
 
 
 def _call_name(span: AgentSpan) -> str | None:

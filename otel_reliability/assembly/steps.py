@@ -21,10 +21,10 @@ class Step:
     """A tool call or a hand-off on its way into a path.
 
     `at`: the index of its span; `position`: its place among the calls of that span. `node`: the invocation it belongs to.
-    `outer`: the call that it was made in; `inner`: the calls made in it.
+    `outer`: the call that it was made in.
     """
 
-    __slots__ = ("at", "call", "end_ns", "handoff", "inner", "node", "outer", "position", "span_id", "start_ns")
+    __slots__ = ("at", "call", "end_ns", "handoff", "node", "outer", "position", "span_id", "start_ns")
 
     def __init__(
         self, at: int, start_ns: int, end_ns: int, span_id: SpanId, position: int, call: Call, node: Invocation | None
@@ -38,7 +38,6 @@ class Step:
         self.node = node
         self.handoff = False
         self.outer: Step | None = None
-        self.inner: list[Step] | None = None
 
     @property
     def order(self) -> tuple[int, int, SpanId, int]:
@@ -161,27 +160,20 @@ def in_path_order(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan]
         last = step.end_ns if step.end_ns > step.start_ns else step.start_ns + 1
     else:
         return steps  # one after the other
-    tops: list[Step] = []
+    inside: dict[Step | None, list[Step]] = {}
     for step in steps:
-        if step.outer is None:
-            tops.append(step)
-        elif step.outer.inner is None:
-            step.outer.inner = [step]
-        else:
-            step.outer.inner.append(step)
+        inside.setdefault(step.outer, []).append(step)
     starts: dict[Invocation | None, list[int]] = {}
     for i, _ in models:
         starts.setdefault(tree.nodes[i], []).append(tree.spans[i].start_ns)
     for each in starts.values():
         each.sort()
     path: list[Step] = []
-    pending = _ordered(tops, starts, parallel)[::-1]
+    pending = _ordered(inside.pop(None, []), starts, parallel)[::-1]
     while pending:
         step = pending.pop()
         path.append(step)
-        if step.inner is not None:
-            pending.extend(reversed(_ordered(step.inner, starts, parallel)))
-            step.inner = None
+        pending.extend(reversed(_ordered(inside.pop(step, []), starts, parallel)))
     return path
 
 
@@ -357,15 +349,18 @@ def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
         merged = [own or other for own, other in zip(merged, one, strict=True)]
     return ModelFacts(*merged)._replace(
         tokens=Tokens(
-            outer.tokens.input if outer.tokens.input is not None else _sum(facts.tokens.input for facts in inner),
-            outer.tokens.output if outer.tokens.output is not None else _sum(facts.tokens.output for facts in inner),
+            outer.tokens.input if outer.tokens.input is not None else known_sum(facts.tokens.input for facts in inner),
+            outer.tokens.output
+            if outer.tokens.output is not None
+            else known_sum(facts.tokens.output for facts in inner),
         ),
         calls=outer.calls or tuple([call for facts in inner for call in facts.calls]),
         cost=next((facts.cost for facts in (outer, *inner) if facts.cost is not None), None),
     )
 
 
-def _sum(numbers: Iterable[int | None]) -> int | None:
+def known_sum(numbers: Iterable[int | None]) -> int | None:
+    """Return the sum of the numbers that are known; None without any."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
 
