@@ -97,17 +97,7 @@ class AgentState:
     `recent` are its last whole runs, the newest last. Runs that hit a limit are counted in `accounts`.
     """
 
-    __slots__ = (
-        "_accounts",
-        "_dropped",
-        "_max_tasks",
-        "_paths",
-        "_reopenable",
-        "_tasks",
-        "key",
-        "recent",
-        "windows",
-    )
+    __slots__ = ("_accounts", "_dropped", "_max_tasks", "_paths", "_reopenable", "_tasks", "key", "recent", "windows")
 
     def __init__(self, key: AgentKey, settings: Settings, accounts: Counter[tuple[str, str]]) -> None:
         self.key = key

@@ -283,16 +283,15 @@ class AgentWindow:
         if at in DERIVED:
             number = cast("Derived", self._metric(at))
             self._readings[number.spec.name] = number.derive({name: self.reading(name) for name in number.needs})
+            return
+        metric = cast("Metric", self._metric(at))
+        if metric.of_outcomes and self.one_sided:
+            self._readings.update((spec.name, NO_DATA) for spec in specs_of(TABLE[at]))
         else:
-            self._read(cast("Metric", self._metric(at)))
-
-    def _read(self, metric: Metric) -> None:
-        readings = self._readings
-        absent = metric.of_outcomes and self.one_sided
-        readings[metric.spec.name] = NO_DATA if absent else metric.value()
-        if metric.companions:
-            for spec, reading in zip(metric.companions, metric.companion_values(), strict=True):
-                readings[spec.name] = NO_DATA if absent else reading
+            values = (metric.value(), *metric.companion_values())
+            self._readings.update(
+                (spec.name, reading) for spec, reading in zip(specs_of(TABLE[at]), values, strict=True)
+            )
 
     def _emitted(self) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
         for at, spec in NUMBERS:
