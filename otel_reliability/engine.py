@@ -248,7 +248,7 @@ class Engine:
     @property
     def open_runs(self) -> int:
         """Number of traces with runs that are not closed."""
-        return self.assembler.open_runs
+        return len(self.assembler.growing)
 
     @property
     def rising_accounts(self) -> Accounts:

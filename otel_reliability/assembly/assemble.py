@@ -290,10 +290,8 @@ class Assemble:
         if known is not None and known[0] is resource:
             return known[1]
         service = resource.service_name
-        if agent is None or not agent:
-            agent = UNKNOWN_AGENT if not service or service.startswith(_UNNAMED_SERVICE) else service
-            return AgentKey(resource.service_namespace, service, resource.environment, agent, extra)
-        key = AgentKey(resource.service_namespace, service, resource.environment, agent, extra)
+        named = agent or (UNKNOWN_AGENT if not service or service.startswith(_UNNAMED_SERVICE) else service)
+        key = AgentKey(resource.service_namespace, service, resource.environment, named, extra)
         if len(self._keys) >= _MAX_KEYS:
             self._keys.clear()
         self._keys[agent, id(resource), extra] = (resource, key)

@@ -47,7 +47,6 @@ SPAN_BYTES: Final = 900
 """Estimated bytes of an agent span with its facts."""
 _SHARE: Final = 32
 """Above a limit, one 32nd more than needed is closed, so that not every span exceeds it again."""
-_NONE_OPEN: Final[Mapping[TraceId, Mapping[SpanId, SpanId | None]]] = {}
 _OTHER: Final = Kind.OTHER
 _ROOT: Final = CloseReason.ROOT
 _CLOSED, _FINAL = RunChange.CLOSED, RunChange.FINAL
@@ -104,13 +103,8 @@ class Assembler:
         self._events: list[RunEvent] = []
 
     @property
-    def open_runs(self) -> int:
-        """Traces with agent spans that are not closed."""
-        return len(self._buffers.growing)
-
-    @property
     def growing(self) -> Collection[TraceBuffer]:
-        """The buffers of these traces."""
+        """The buffers of traces with agent spans that are not closed."""
         return self._buffers.growing.keys()
 
     def open_runs_of(self, buffer: TraceBuffer) -> list[Run]:
@@ -308,7 +302,7 @@ class Assembler:
             self._finalize(buffer, now)
         else:
             built, times = self._assembled(buffer, now), self._times
-            opened = self._opened.of(buffer.traces) if self._opened else _NONE_OPEN
+            opened = self._opened.of(buffer.traces)
             is_quiet = buffer.last_seen + times.linger <= now
             is_old = bool(buffer.checks) and buffer.born + times.reopen <= now
             if is_quiet and not built.has_gap and not opened and not is_old:
@@ -593,7 +587,7 @@ class Assembler:
 
     def holds(self, trace_id: TraceId) -> bool:
         """Return whether a trace has spans or evaluations that are still needed to assemble it."""
-        return trace_id in self._buffers or trace_id in self._evaluations
+        return self._buffers.get(trace_id) is not None or trace_id in self._evaluations
 
     def closed_record(self, trace_id: TraceId, now: float) -> Record | None:
         """Return what is remembered of the final runs of a trace; None: nothing of it is final."""

@@ -170,9 +170,6 @@ class Buffers:
         self._ticket = count()
         self.get = self._by_trace.get
 
-    def __contains__(self, trace_id: TraceId) -> bool:
-        return trace_id in self._by_trace
-
     def __iter__(self) -> Iterator[TraceBuffer]:
         """Yield each buffer once."""
         yield from dict.fromkeys(self._by_trace.values())

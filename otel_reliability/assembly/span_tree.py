@@ -76,13 +76,6 @@ class Invocation:
         return self.over is None and self.facts.agent_if_root and self.name is not None
 
 
-def resolve(invocations: list[Invocation]) -> None:
-    """Name the invocations of a tree and divide them into runs. Parents come before children."""
-    _cut_leaked_contexts(invocations)
-    _name(invocations)
-    _assign(invocations)
-
-
 def _cut_leaked_contexts(invocations: list[Invocation]) -> None:
     """A context that leaked out of a failed agent makes later runs its descendants; they are top-level runs."""
     failed_end: dict[Invocation, int] = {}
@@ -135,7 +128,11 @@ def _assign(invocations: list[Invocation]) -> None:
     for node in invocations:
         over = node.over
         if over is None:
-            node.agent = _name_of_top(node, first, weak)
+            if node.name is not None and node.is_agent:
+                node.agent = node.name
+            else:  # the first named agent's name, the container's, the innermost weak one, a class name
+                named = first[node][1] if node in first else None
+                node.agent = named or node.name or weak.get(node) or node.facts.fallback_name
             continue
         over.inner.append(node)
         if _is_same(node, over):
@@ -144,13 +141,6 @@ def _assign(invocations: list[Invocation]) -> None:
             node.above = over.root
             node.depth = over.root.depth + 1
             node.agent = node.name or node.facts.name or node.facts.fallback_name
-
-
-def _name_of_top(node: Invocation, first: dict[Invocation, tuple[int, str]], weak: dict[Invocation, str]) -> str | None:
-    """The root agent's name, the first named agent's, the container's, the innermost weak one, a class name."""
-    if node.name is not None and node.is_agent:
-        return node.name
-    return (first[node][1] if node in first else None) or node.name or weak.get(node) or node.facts.fallback_name
 
 
 def _is_same(node: Invocation, over: Invocation) -> bool:
@@ -249,7 +239,9 @@ class SpanTree:
         self._units: list[int] | None = None
         self._attach()
         if self.invocations:
-            resolve(self.invocations)
+            _cut_leaked_contexts(self.invocations)
+            _name(self.invocations)
+            _assign(self.invocations)
 
     # --- Building -----------------------------------------------------------------------------------------------------
 
