@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
 from otel_reliability.model.span import AgentSpan, Call, ModelFacts, SpanId, Tokens
-from otel_reliability.model.tools import HANDOFF_MARK, is_edit
+from otel_reliability.model.tools import EDITING, HANDOFF_MARK, has_word
 
 ModelSpan: TypeAlias = tuple[int, ModelFacts]
 """A model call: the index of its span, and its facts."""
@@ -256,7 +256,7 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
             latest_of_tool[call[0]] = max(before, latest_of_tool.get(call[0], -1))
             if effects[before]:
                 effective.add(end)
-                if is_edit(call[0] or ""):
+                if has_word(call[0] or "", EDITING):
                     edits.add(end)
         if arguments is None:
             earlier = latest_of_tool.get(name, -1)

@@ -21,7 +21,7 @@ from otel_reliability.conventions.base import Own, itself
 from otel_reliability.conventions.results import content_of, error_word
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.span import Call, named_tuple
-from otel_reliability.model.tools import READS_ONLY, is_shell, only_reads
+from otel_reliability.model.tools import READS_ONLY, SHELL_WORDS, has_word, only_reads
 
 DIGEST_SIZE: Final = 8
 
@@ -135,7 +135,7 @@ class Hasher:
         pattern = next(
             (pattern for pattern in self._effect_keys if name is not None and fnmatchcase(name, pattern)), None
         )
-        is_of_shell = name is not None and is_shell(name)
+        is_of_shell = name is not None and has_word(name, SHELL_WORDS)
         if pattern is None and not is_of_shell:
             return self.arguments
 

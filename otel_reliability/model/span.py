@@ -52,6 +52,11 @@ def bounded(text: str) -> str:
     return f"{text[: LONGEST - len(digest) - 1]}…{digest}"
 
 
+def _text(attributes: Mapping[str, Any], key: str) -> str:
+    value = attributes.get(key)
+    return bounded(value) if isinstance(value, str) else ""
+
+
 class Resource(NamedTuple):
     """The sender of a span. Made once a resource, shared by its spans.
 
@@ -73,16 +78,11 @@ class Resource(NamedTuple):
         >>> Resource.of({"service.name": "shop", "deployment.environment": "prod"})[:3]
         ('', 'shop', 'prod')
         """
-
-        def text(key: str) -> str:
-            value = attributes.get(key)
-            return bounded(value) if isinstance(value, str) else ""
-
         return cls(
-            text("service.namespace"),
-            text("service.name"),
-            text("deployment.environment.name") or text("deployment.environment"),
-            text("service.version"),
+            _text(attributes, "service.namespace"),
+            _text(attributes, "service.name"),
+            _text(attributes, "deployment.environment.name") or _text(attributes, "deployment.environment"),
+            _text(attributes, "service.version"),
             attributes=attributes,
         )
 
@@ -335,19 +335,14 @@ class Evaluation(NamedTuple):
         >>> Evaluation.of({"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.value": "0.5"}, 7)[:3]
         ('tone', 0.5, None)
         """
-
-        def text(key: str) -> str | None:
-            value = facts.get(key)
-            return bounded(value) if isinstance(value, str) and value else None
-
         score = facts.get(EVALUATION_SCORE)
         try:
             number = float(score) if isinstance(score, (int, float, str)) else math.nan
         except (ValueError, OverflowError):
             number = math.nan
         return cls(
-            text(EVALUATION_NAME) or "", number if math.isfinite(number) else None, text(EVALUATION_LABEL), time_ns, trace_id,
-            span_id, text(EVALUATED_RESPONSE),
+            _text(facts, EVALUATION_NAME), number if math.isfinite(number) else None, _text(facts, EVALUATION_LABEL) or None,
+            time_ns, trace_id, span_id, _text(facts, EVALUATED_RESPONSE) or None,
         )  # fmt: skip
 
     @property

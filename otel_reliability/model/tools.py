@@ -31,7 +31,7 @@ READING_ANYWHERE: Final = frozenset({"search", "lookup", "grep", "query"})
 READING_COMMANDS: Final = frozenset({"open", "goto", "scroll", "ls", "cd", "cat", "head", "tail", "grep", "pwd"})
 """Tools of coding agents, and commands of a shell, that only read. As a word of a longer name they mean other things."""
 SHELL_WORDS: Final = frozenset({"bash", "shell", "sh", "zsh", "terminal", "powershell", "command", "cmd"})
-"""Words of the names of tools that run a command."""
+"""Words of the names of tools that run the command that their arguments hold."""
 EDITING: Final = frozenset({"edit", "patch", "replace", "write"})
 """Words of the names of tools that change a file."""
 READS_ONLY: Final = b""
@@ -95,23 +95,15 @@ def is_reading(name: str) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def is_shell(name: str) -> bool:
-    """Return whether a tool of this name runs the command that its arguments hold.
+def has_word(name: str, among: frozenset[str]) -> bool:
+    """Return whether a word of a tool's name is among these (`SHELL_WORDS`, `EDITING`).
 
-    >>> [is_shell(name) for name in ("Bash", "run_shell_command", "local_shell", "seashell_catalogue")]
+    >>> [has_word(name, SHELL_WORDS) for name in ("Bash", "run_shell_command", "local_shell", "seashell_catalogue")]
+    [True, True, True, False]
+    >>> [has_word(name, EDITING) for name in ("Edit", "apply_patch", "str_replace_based_edit_tool", "book_flight")]
     [True, True, True, False]
     """
-    return not SHELL_WORDS.isdisjoint(words(name))
-
-
-@functools.lru_cache(maxsize=4096)
-def is_edit(name: str) -> bool:
-    """Return whether a tool of this name changes a file.
-
-    >>> [is_edit(name) for name in ("Edit", "apply_patch", "str_replace_based_edit_tool", "write_file", "book_flight")]
-    [True, True, True, True, False]
-    """
-    return not EDITING.isdisjoint(words(name))
+    return not among.isdisjoint(words(name))
 
 
 def only_reads(command: str) -> bool:
