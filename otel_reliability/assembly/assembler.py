@@ -156,7 +156,8 @@ class Assembler:
                     self._weigh(buffer, weight, now)
                     buffer = buffers.join(buffer, link[0], now)
                     weight = buffer.weight
-                if buffer.closed and self._belongs_to_closed(buffer.closed, span):
+                if buffer.closed and (account := account_of(buffer.closed, span)) is not None:
+                    self._count_closed(buffer.closed, span, account)
                     continue
                 if span[7] is _OTHER and span[13] is None and not span[14]:
                     if buffers.other_spans + buffers.closed.spans >= self._limits.other_spans:
@@ -195,16 +196,8 @@ class Assembler:
             if weight >= buffer.full_at:
                 self._hold_span_limit(buffer, now)
 
-    def _belongs_to_closed(self, closed: dict[TraceId, ClosedIds], span: AgentSpan) -> bool:
-        """Return whether a span is one of a final run or connected with it; it is counted."""
-        account = account_of(closed, span)
-        if account is None:
-            return False
-        self._count_closed(closed, span, account)
-        return True
-
     def _count_closed(self, closed: dict[TraceId, ClosedIds], span: AgentSpan, account: Account) -> None:
-        """Count a span of a final run, and remember it, so that what comes below it is recognized too."""
+        """Count a span of a final run, or connected with one, and remember it, so that what comes below it is recognized too."""
         self.accounts[account] += 1
         if account != DUPLICATE:
             self._buffers.closed.ids += remember(closed, (span,), sealed=account == SEALED)

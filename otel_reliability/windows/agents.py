@@ -228,17 +228,10 @@ class AgentState:
 
 
 AHEAD_NS: Final = 300 * 10**9
-"""Limit for a run's end ahead of the clock in live modes: clocks differ, but not by more than five minutes."""
+"""Limit for a run's end ahead of the clock in live modes: clocks differ, but not by more than five minutes.
 
-
-def clamped(run: Run, wall_ns: int) -> Run:
-    """Return the run as a live entry point accepts it: it ends at most five minutes after now.
-
-    One stamp from a clock that leapt ahead would else push every other run out of a window by time.
-    """
-    latest = wall_ns + AHEAD_NS
-    return run if run.end_ns <= latest else run._replace(start_ns=min(run.start_ns, latest), end_ns=latest)
-
+One stamp from a clock that leapt ahead would else push every other run out of a window by time.
+"""
 
 OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 """Agent whose counters include the runs of agents beyond the limit. It has no windows: a mixture has no path entropy."""
@@ -382,9 +375,9 @@ class AgentRegistry:
         if state is None and unloaded is None:
             self.accounts["agents", "limit"] += 1
             return
-        if wall_ns is not None:
-            unclamped, run = run, clamped(run, wall_ns)
-            self.accounts["clamped", "future_end"] += run is not unclamped
+        if wall_ns is not None and run.end_ns > (latest := wall_ns + AHEAD_NS):
+            run = run._replace(start_ns=min(run.start_ns, latest), end_ns=latest)
+            self.accounts["clamped", "future_end"] += 1
         if unloaded is not None:
             self._postpone(RunChange.CLOSED, run)
         elif state is not None:
