@@ -5,8 +5,8 @@ One loop reads each span of a run once; rules that apply to few runs are skipped
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.assembly import conversations, outcome
 from otel_reliability.assembly.closed_traces import ClosedIds
@@ -52,6 +52,7 @@ from otel_reliability.model.span import (
     TraceId,
     conversation_of,
     is_conversation,
+    named_tuple,
 )
 from otel_reliability.model.tools import ToolRules, has_effect
 
@@ -69,8 +70,6 @@ _NOTHING_CLOSED: Final[Mapping[TraceId, ClosedIds]] = {}
 _NO_MODEL: Final = ModelFacts()
 _NO_RANK: Final = 1_000
 _MAX_KEYS: Final = 4_096
-_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-"""Makes a named tuple of its fields without a call in Python."""
 
 
 class Assembled(NamedTuple):
@@ -272,7 +271,7 @@ class Assemble:
         trace_id = first[0]
         span_count = len(members) + (0 if implicit is None else len(implicit.compressions))
         root_id = first[1] if implicit is None else implicit.span_id_in(trace_id)
-        return _tuple(Run, (
+        return named_tuple(Run, (
             f"{trace_id.hex()}-{root_id.hex()}", trace_id, root_id if implicit is None else None, key, session,
             notes.task_id, notes.trial, notes.condition or "baseline", notes.input_class, notes.branches,
             root is not None and root.above is not None, implicit is not None,
@@ -334,7 +333,9 @@ class Assemble:
                 tokens_out = wrote if tokens_out is None else tokens_out + wrote
             if dollars is not None:
                 cost = float(dollars) if cost is None else cost + dollars
-            calls.append(_tuple(ModelCall, (model or asked, used, wrote, span[8], actors[nodes[i]], span[4], span[5])))
+            calls.append(
+                named_tuple(ModelCall, (model or asked, used, wrote, span[8], actors[nodes[i]], span[4], span[5]))
+            )
         return tuple(calls), tokens_in, tokens_out, None if pressure is None else min(pressure, 1.0), cost
 
     def _path(
@@ -355,7 +356,7 @@ class Assemble:
             name, _, arguments, failed, result, effect = step.call
             known = known and arguments is not None
             agent = actors[step.node]
-            calls.append(_tuple(ToolCall, (
+            calls.append(named_tuple(ToolCall, (
                 name or "?", not failed, retry, repeat, chain, agent, step.start_ns, step.end_ns, arguments, result, effect,
                 changes,
             )))  # fmt: skip
