@@ -19,8 +19,8 @@ from rich.text import Text
 
 from otel_reliability.demo.hosting import hosting
 from otel_reliability.demo.replay import LATE_AFTER_S, SERVICE, TIMEOUT_S, Endpoint, Replay, opener
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.tier import Tier, rounded
-from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.sections import COLOURS, dim
 from otel_reliability.report.terminal import INDENT, columns, heading
 from otel_reliability.report.text import MINUS, count
@@ -154,7 +154,7 @@ def _headline(agent: Agent) -> RenderableType:
     if agent["tier"] is None:
         return Text("No agent has enough runs for a score.", "bold")
     words = "is unreliable" if agent["tier"] in {"UNSTABLE", "CRITICAL"} else "is the least reliable"
-    why = f"\n  {agent['hurts']['sentence']}" if agent["hurts"] else ""
+    why = f"\n  {agent['largest_penalty']['sentence']}" if agent["largest_penalty"] else ""
     return Text.assemble((f"{agent['agent']} {words}", "bold"), "  ", _tier(agent), f" {_score(agent)}/100", why)
 
 
@@ -163,14 +163,14 @@ def _about(agent: Agent) -> str:
         return f"its behaviour changed: {agent['changed']['signal']}"
     if agent["score"] is None:
         return "not enough telemetry to score"
-    return agent["hurts"]["sentence"] if agent["hurts"] else ""
+    return agent["largest_penalty"]["sentence"] if agent["largest_penalty"] else ""
 
 
 def table(agents: Sequence[Agent]) -> RenderableType:
     """Return a line for each agent."""
     lines = columns(("Agents", "", "largest penalty", "score", "runs"), "lllrr")
     for agent in agents:
-        penalty = agent["hurts"]
+        penalty = agent["largest_penalty"]
         words = f"{ALL_SPECS[penalty['name']].title} {MINUS}{penalty['points']:.1f}" if penalty else "none"
         missing = dim("not enough data")
         lines.add_row(
@@ -202,11 +202,11 @@ def next_steps(addresses: Mapping[str, str] | None, path: Path, worst: Agent) ->
         places.add_row("its metrics, for Prometheus", Text(f"http://{addresses['metrics']}/metrics", "cyan"))
         places.add_row("its API", Text(f"http://{addresses['ui']}/api/v1/agents", "cyan"))
         places.add_row("OTLP of your own agents", Text(f"http://{addresses['http']}", "cyan"))
-    program, name = _program(), worst["agent"]
+    program, name, penalty = _program(), worst["agent"], worst["largest_penalty"]
     commands = {
         f"{name} in full, from the spans in the file": f"report {path} --agent {name}",
         "which agent changed, since when, and how": f"change {path}",
-        "the meaning of a number, and how to improve it": f"explain {worst['hurts']['name'] if worst['hurts'] else 'score'}",
+        "the meaning of a number, and how to improve it": f"explain {penalty['name'] if penalty else 'score'}",
         "triage, only since it changed": f"report {path} --agent triage --window {CHANGED_AT}",
         "a gate for CI": f"gate {path} --require 'score>=60'",
         "the service for your own agents": "serve",

@@ -116,10 +116,10 @@ class Agents:
             "score_note": line.note,
             "tier": None if line.tier is None else line.tier.name,
             "flags": list(line.flags),
-            "hurts": None if line.penalty.name is None else line.penalty._asdict(),
+            "largest_penalty": None if line.penalty.name is None else line.penalty._asdict(),
             "last_run": instant(line.last_ns) if line.last_ns else None,
             "changed": None if alarm is None else {"noticed": instant(alarm.noticed_ns), "signal": alarm.signal},
-            "course": [round(point.score, 1) for point in points],
+            "score_history": [round(point.score, 1) for point in points],
         }
 
 

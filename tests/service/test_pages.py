@@ -40,8 +40,8 @@ def test_all_agents_are_listed_with_their_score(running: Running) -> None:
     assert support["tier"] in {"STABLE", "VARIABLE", "UNSTABLE", "CRITICAL"}
     assert support["last_run"].startswith("2023-11-14T22:")
     assert (support["changed"], support["flags"]) == (None, [])
-    assert support["hurts"] is None or support["hurts"]["points"] >= 1
-    assert all(0 <= score <= 100 for score in support["course"])
+    assert support["largest_penalty"] is None or support["largest_penalty"]["points"] >= 1
+    assert all(0 <= score <= 100 for score in support["score_history"])
 
 
 def test_the_list_comes_in_pages(running: Running) -> None:
