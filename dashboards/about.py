@@ -64,7 +64,7 @@ def advice(spec: MetricSpec) -> str:
     if not spec.improve.startswith("As for "):
         return spec.improve
     title = spec.improve.removeprefix("As for ").removeprefix("the ").rstrip(".").lower()
-    for other in metrics.ALL_SPECS:
+    for other in metrics.ALL_SPECS.values():
         if other.title.lower() == title or other.name == title:
             return other.improve
     return spec.improve

@@ -46,7 +46,7 @@ def page() -> str:
 
 
 def _families() -> Iterator[str]:
-    for family, specs in itertools.groupby(metrics.ALL_SPECS, key=lambda spec: spec.family):
+    for family, specs in itertools.groupby(metrics.ALL_SPECS.values(), key=lambda spec: spec.family):
         title = _FAMILIES.get(family, family.capitalize())
         yield f"## {title}\n\n" + "\n".join(map(_metric, specs))
 

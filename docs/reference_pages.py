@@ -152,7 +152,7 @@ def _prose(doc: str) -> str:
 
 def prometheus() -> str:
     """Return the page of all series: the gauges of windows, then the instruments by group."""
-    gauges = "".join(_gauge(spec) for spec in metrics.ALL_SPECS if spec.emitted)
+    gauges = "".join(_gauge(spec) for spec in metrics.ALL_SPECS.values() if spec.emitted)
     return "\n".join((PROMETHEUS + gauges, *_instruments()))
 
 

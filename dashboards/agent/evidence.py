@@ -76,7 +76,7 @@ def families() -> Section:
 
 
 def _of(family: str) -> Sequence[str]:
-    return [spec.name for spec in metrics.ALL_SPECS if spec.family == family]
+    return [spec.name for spec in metrics.ALL_SPECS.values() if spec.family == family]
 
 
 def sessions() -> Section:

@@ -48,8 +48,8 @@ def specs_of(row: type[Metric | Derived]) -> tuple[MetricSpec, ...]:
 SPECS: Final[tuple[MetricSpec, ...]] = tuple(spec for row in TABLE for spec in specs_of(row))
 """The specifications of all of them, in the order of the table."""
 
-ALL_SPECS: Final[tuple[MetricSpec, ...]] = (*SPECS, *sessions.SPECS)
-"""Everything that can be a gauge: the numbers of windows, then those of an agent's recent sessions."""
+ALL_SPECS: Final[Mapping[str, MetricSpec]] = {spec.name: spec for spec in (*SPECS, *sessions.SPECS)}
+"""Every number of an agent, by name: those of windows, then those of its recent sessions."""
 
 OWNERS: Final[Mapping[str, int]] = {spec.name: at for at, row in enumerate(TABLE) for spec in specs_of(row)}
 """Metric name → the index of its row in the table."""
@@ -71,7 +71,6 @@ def spec_of(name: str) -> MetricSpec:
     Traceback (most recent call last):
     otel_reliability.errors.UnknownMetric: 'path_entropie' names no metric. Did you mean path_entropy, ...?
     """
-    for spec in ALL_SPECS:
-        if spec.name == name:
-            return spec
-    raise UnknownMetric(name, [spec.name for spec in ALL_SPECS])
+    if name not in ALL_SPECS:
+        raise UnknownMetric(name, ALL_SPECS)
+    return ALL_SPECS[name]

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.base import one_sided
 from otel_reliability.metrics.differences import LEVEL, differences
 from otel_reliability.metrics.passes.attempts import attempts_of
@@ -25,7 +26,7 @@ from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report.compression import compression_of
 from otel_reliability.report.findings import findings_of
-from otel_reliability.report.groups import ALL_SPECS, EVALUATION_FAMILIES
+from otel_reliability.report.groups import EVALUATION_FAMILIES
 from otel_reliability.report.history import recorded_history
 from otel_reliability.report.missing import missing_of, models_without_limit
 from otel_reliability.report.recording import Lazy, Recording

@@ -9,10 +9,10 @@ from otel_reliability.change.compare import MIN_OBSERVATIONS
 from otel_reliability.change.detector import BLIND
 from otel_reliability.change.signals import SIGNALS
 from otel_reliability.errors import UnknownMetric
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.model.reading import MetricSpec
-from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.telemetry.names import CHANGE_EVIDENCE, CHANGES, PREFIX
 
 OF_TARGETS: Final[Mapping[str, str]] = {

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.notable_runs import Notable, explosions, fullest
 from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tables import (
@@ -22,7 +23,6 @@ from otel_reliability.metrics.stability.tables import (
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
 from otel_reliability.report.compression import compression_reasons
-from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import clean, count, grouped, listed, number, percent, route, seconds, trace_of
 from otel_reliability.report.view import (
     CompressionView,

@@ -14,13 +14,13 @@ from rich.text import Text
 from otel_reliability.change.result import Result
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
 from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
 from otel_reliability.metrics.stability.tier import GRADES
 from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import Finding, finding_object
-from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.target import SERIES, GateTarget
 from otel_reliability.report.text import agent_name, clean, count, grouped, measured, percent
 from otel_reliability.report.view import AgentView, ReadingView, ReportView

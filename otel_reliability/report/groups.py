@@ -1,18 +1,15 @@
-"""The numbers of an agent by name, and the groups in which reports show them: a new metric of a known family joins its group."""
+"""The groups in which reports show the numbers of an agent: a new metric of a known family joins its group."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from otel_reliability.metrics import SPECS, TABLE, sessions
+from otel_reliability.metrics import ALL_SPECS, TABLE, sessions
 from otel_reliability.metrics.base import Derived
 from otel_reliability.metrics.stability.score import PENALTIES
-from otel_reliability.model.reading import MetricSpec
 from otel_reliability.report.view import ReadingView
 
-ALL_SPECS: Final[Mapping[str, MetricSpec]] = {spec.name: spec for spec in (*SPECS, *sessions.SPECS)}
-"""Every number of an agent, by name, in the order of reports."""
 EVALUATION_FAMILIES: Final = frozenset({"consistency", "predictability", "robustness", "safety", "reliability"})
 """Families of the evaluation methodology."""
 _ELSEWHERE: Final = frozenset({*PENALTIES, "score", "score_coverage", "tier", "flag", "pass_at_k", "pass_hat_k"})

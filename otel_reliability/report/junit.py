@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.report.gate import TargetResult, TargetState, Unchanged, summary
-from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import agent_name, count, measured, place
 from otel_reliability.report.view import AgentView, ReportView
 from otel_reliability.report.words import coverage

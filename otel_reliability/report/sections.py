@@ -9,12 +9,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from rich.text import Text
 
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.sessions import reliability_band
 from otel_reliability.metrics.stability.tables import TaskEffects, TaskRow
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.report import spark, words
 from otel_reliability.report.findings import differing
-from otel_reliability.report.groups import ALL_SPECS, EVALUATION, PASSES, SESSION_GAUGES, STABILITY, made_of
+from otel_reliability.report.groups import EVALUATION, PASSES, SESSION_GAUGES, STABILITY, made_of
 from otel_reliability.report.text import (
     ABSENT,
     MINUS,

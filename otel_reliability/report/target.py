@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from otel_reliability.errors import ConfigurationError, UnknownMetric
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.series import LARGEST_K
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.tables import TaskRow
 from otel_reliability.metrics.stability.tier import GRADES
-from otel_reliability.report.groups import ALL_SPECS
 
 NOISE: Final = 1e-9
 """How far a number may miss its bound by what adding floats costs."""

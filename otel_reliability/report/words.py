@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from otel_reliability.change.result import Result
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.context_growth import growths
 from otel_reliability.metrics.stability.flag import CONTEXT_GROWTH, RANDOM_STEPS, TOKEN_PRESSURE_HIGH
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
-from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import MINUS, clean, count, measured, percent, span_of_time
 from otel_reliability.report.view import AgentComparison, AgentView, Compared, ReadingView, ReportView
 from otel_reliability.statistics.intervals import wilson

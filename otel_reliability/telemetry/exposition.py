@@ -33,7 +33,7 @@ SPECS: Final[Mapping[str, Instrument]] = {
     spec.name: spec for spec in (*names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD)
 }
 """The instruments of a registry."""
-FULL_NAMES: Final[Mapping[str, str]] = {spec.name: names.PREFIX + spec.name for spec in metrics.ALL_SPECS}
+FULL_NAMES: Final[Mapping[str, str]] = {spec.name: names.PREFIX + spec.name for spec in metrics.ALL_SPECS.values()}
 """The instrument of each metric of the table."""
 
 OwnAttributes: TypeAlias = tuple[tuple[str, str], ...]

@@ -203,6 +203,6 @@ KAFKA: Final = (
 
 def gauges() -> tuple[Instrument, ...]:
     """Return one observed gauge per metric of the table, and those of an agent that belong to no window."""
-    emitted = (spec for spec in metrics.ALL_SPECS if spec.emitted)
+    emitted = (spec for spec in metrics.ALL_SPECS.values() if spec.emitted)
     measured = (Instrument(PREFIX + spec.name, "gauge", spec.unit, spec.description) for spec in emitted)
     return (*measured, LAST_RUN, CHANGE_EVIDENCE, INFO, OPEN_RUN_USAGE)

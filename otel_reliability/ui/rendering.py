@@ -22,6 +22,7 @@ from markupsafe import Markup, escape
 from otel_reliability import dashboards
 from otel_reliability.change.sentences import moment
 from otel_reliability.config import Settings
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.sessions import reliability_band
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.stability.tier import rounded
@@ -239,7 +240,7 @@ def templates() -> Environment:
         made_of=groups.made_of,
         measured=measured,
         min_runs=MIN_RUNS,
-        specs=groups.ALL_SPECS,
+        specs=ALL_SPECS,
         tokens=tokens,
         unusual=UNUSUAL,
         version=version("otel-reliability"),

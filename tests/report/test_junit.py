@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree.ElementTree import Element, fromstring
 
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.model.span import RawSpan
 from otel_reliability.report import gate, junit
-from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.target import parse
 from tests.report.build import attempts, report, runs
 
