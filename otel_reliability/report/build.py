@@ -222,7 +222,6 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         paths=Counter((row.task, row.path.names) for row in baseline if row.path is not None),
         distances={run.run_id: run.value for run in distances},
         pressures={row.run_id: row.pressure for row in baseline if row.pressure is not None},
-        retried=_retried(baseline),
         history=source.history,
         exceeding=source.exceeding,
         recent=source.recent,
@@ -284,15 +283,6 @@ def _task_outcomes(baseline: Iterable[Row]) -> dict[str | None, tuple[int, int]]
         passed, known = found.get(row.task, (0, 0))
         found[row.task] = (passed + (row.success is True), known + (row.success is not None))
     return found
-
-
-def _retried(baseline: Iterable[Row]) -> dict[str, tuple[int, int]]:
-    retries, runs = Counter[str](), Counter[str]()
-    for row in baseline:
-        if row.retries is not None and row.retries.number and row.retries.tool is not None:
-            retries[row.retries.tool] += row.retries.number
-            runs[row.retries.tool] += 1
-    return {tool: (number, runs[tool]) for tool, number in retries.most_common()}
 
 
 # --- Two recordings ---------------------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from statistics import median
 from typing import Final, NamedTuple, TypeAlias
 
 from rich.text import Text
@@ -13,7 +11,7 @@ from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.sessions import reliability_band
 from otel_reliability.metrics.stability.tables import TaskEffects, TaskRow
 from otel_reliability.metrics.stability.tier import Tier
-from otel_reliability.report import spark, words
+from otel_reliability.report import words
 from otel_reliability.report.findings import differing
 from otel_reliability.report.groups import EVALUATION, PASSES, SESSION_GAUGES, STABILITY, made_of
 from otel_reliability.report.text import (
@@ -33,7 +31,6 @@ from otel_reliability.report.view import AgentComparison, AgentView, Compared, C
 
 COLOURS: Final = {Tier.STABLE: "green", Tier.VARIABLE: "yellow", Tier.UNSTABLE: "dark_orange", Tier.CRITICAL: "red"}
 STYLES: Final = {"better": "green", "worse": "red"}
-MAX_TOOLS: Final = 3
 APART: Final = (
     "apart: how much the attempts at a task differ in what they changed; calls differ by arguments, which are never shown. "
     "Set tools.reads for tools that only read; otel-reliability inspect lists them."
@@ -106,7 +103,6 @@ def details(agent: AgentView, *, brief: bool) -> Iterator[Section]:
 
     `brief`: for a terminal, with at most 5 tasks and 3 sessions; a document has 20 and 10.
     """
-    yield from _spreads(agent)
     yield from _tasks(agent, brief=brief)
     yield from _readings("Other readings", STABILITY, agent, brief=brief)
     yield from _readings("Evaluation", EVALUATION, agent, brief=brief)
@@ -185,24 +181,7 @@ def _bar(cost: Cost) -> Text:
     points, most = cost.points or 0.0, round(cost.most / 2)
     filled = 0 if points < 0.05 else max(1, round(points / 2))
     colour = "red" if points >= cost.most / 2 else "yellow" if points >= cost.most / 4 else "green"
-    return Text.assemble((spark.FILLED * filled, colour), (spark.REST * (most - filled), "dim"))
-
-
-def _spreads(agent: AgentView) -> Iterator[Section]:
-    rows: list[tuple[Cell, ...]] = []
-    spreads = (("path distance", agent.distances, number), ("token pressure", agent.pressures, percent))
-    for name, by_run, shown in spreads:
-        values = list(by_run.values())
-        if any(values):
-            half = f"half of {count(len(values), 'run')} up to {shown(median(values))}"
-            rows.append((name, spark.spread(values), f"{half}, at most {shown(max(values))}"))
-    most = max((retries for retries, _ in agent.retried.values()), default=0)
-    for tool, (retries, runs) in islice(agent.retried.items(), MAX_TOOLS):
-        filled, rest = spark.bar(retries / most)
-        about = f"{clean(tool, 40)}: {count(retries, 'retry')} in {runs:,} of {count(agent.runs, 'run')}"
-        rows.append(("retries", Text.assemble(filled, (rest, "dim")), about))
-    if rows:
-        yield Section(("How runs differ", "0        1", ""), "nnl", rows)
+    return Text.assemble(("━" * filled, colour), ("╌" * (most - filled), "dim"))
 
 
 def _tasks(agent: AgentView, *, brief: bool) -> Iterator[Section]:

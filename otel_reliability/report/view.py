@@ -267,7 +267,7 @@ class AgentView:
     did not fit into the window. Of the hidden fields, `history` is the score over time (oldest first), `recent` the last whole
     runs (oldest first), `exceeding` a line for each open run beyond a bound, `task_outcomes` (passed, known) by task, `paths` the
     number of baseline runs by (task, path); `distances` are path distances by run id, `pressures` the shares of the context
-    window that runs filled, `retried` (retries, runs) by tool of the longest chains, the most retried first.
+    window that runs filled.
     """
 
     key: AgentKey = field(metadata=MERGED)
@@ -300,7 +300,6 @@ class AgentView:
     paths: Mapping[tuple[str | None, tuple[str, ...]], int] = field(metadata=HIDDEN)
     distances: Mapping[str, float] = field(metadata=HIDDEN)
     pressures: Mapping[str, float] = field(metadata=HIDDEN)
-    retried: Mapping[str, tuple[int, int]] = field(metadata=HIDDEN)
     history: Sequence[ScorePoint] = field(default=(), metadata=HIDDEN)
     recent: Sequence[Run] = field(default=(), metadata=HIDDEN)
     exceeding: Sequence[str] = field(default=(), metadata=HIDDEN)

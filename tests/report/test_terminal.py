@@ -98,15 +98,6 @@ def test_evidence_that_would_tell_more_stands_once_for_all_agents(tmp_path: Path
     assert "task ids (0 of 2 runs of support): branches" in seen
 
 
-def test_how_runs_differ_is_drawn_where_they_do(tmp_path: Path) -> None:
-    spans = [*runs("fetch fetch fetch fetch read", failed="fetch"), *runs(*["fetch read"] * 9, first=2)]
-    seen = page(tmp_path, spans)
-
-    assert re.search(r"path distance +█·+▁·+ +half of 10 runs up to 0\.\d+, at most 0\.600", seen)
-    assert re.search(r"retries +━━━━━━━━━━ +fetch: 3 retries in 1 of 10 runs", seen)
-    assert "How runs differ" not in page(tmp_path, runs("a", "a"))
-
-
 def test_tasks_stand_by_how_much_their_attempts_disagree(tmp_path: Path) -> None:
     same = runs("look pay", "look pay", task="alike")
     part = runs("look pay", "look mail", "look mail", "look", first=3, task="parting")
