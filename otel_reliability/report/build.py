@@ -222,6 +222,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         paths=Counter((row.task, row.path.names) for row in baseline if row.path is not None),
         distances={run.run_id: run.value for run in distances},
         pressures={row.run_id: row.pressure for row in baseline if row.pressure is not None},
+        retry_threshold=settings.metrics.retry_threshold,
         history=source.history,
         exceeding=source.exceeding,
         recent=source.recent,

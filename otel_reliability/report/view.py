@@ -267,7 +267,7 @@ class AgentView:
     did not fit into the window. Of the hidden fields, `history` is the score over time (oldest first), `recent` the last whole
     runs (oldest first), `exceeding` a line for each open run beyond a bound, `task_outcomes` (passed, known) by task, `paths` the
     number of baseline runs by (task, path); `distances` are path distances by run id, `pressures` the shares of the context
-    window that runs filled.
+    window that runs filled, `retry_threshold` the setting that counted retry explosions.
     """
 
     key: AgentKey = field(metadata=MERGED)
@@ -300,6 +300,7 @@ class AgentView:
     paths: Mapping[tuple[str | None, tuple[str, ...]], int] = field(metadata=HIDDEN)
     distances: Mapping[str, float] = field(metadata=HIDDEN)
     pressures: Mapping[str, float] = field(metadata=HIDDEN)
+    retry_threshold: int = field(metadata=HIDDEN)
     history: Sequence[ScorePoint] = field(default=(), metadata=HIDDEN)
     recent: Sequence[Run] = field(default=(), metadata=HIDDEN)
     exceeding: Sequence[str] = field(default=(), metadata=HIDDEN)

@@ -22,14 +22,15 @@ DEGREES: Final = ("common", "a little unusual", "somewhat unusual", "rather unus
 
 
 class RunLine(NamedTuple):
-    """A run, its path distance, how unusual that is, from 0 to 4 (None: the window has no other to compare it with), and the
-    first step at which it leaves the common path.
+    """A run, its path distance, how unusual that is, from 0 to 4 (None: the window has no other to compare it with), the first
+    step at which it leaves the common path, and its flags.
     """
 
     run: Run
     distance: float | None
     degree: int | None
     differs_at: int | None
+    flags: Sequence[str]
 
 
 def run_lines(agent: AgentView, runs: Sequence[Run] | None = None) -> list[RunLine]:
@@ -41,16 +42,18 @@ def run_lines(agent: AgentView, runs: Sequence[Run] | None = None) -> list[RunLi
     frequent = {task: common_path(paths) for task, paths in taken.items()}
     common = {task: path for task, path in frequent.items() if taken[task][path] >= COMMON * taken[task].total()}
     return [
-        _run_line(run, agent.distances.get(run.run_id), common.get(run.task_id if run.task_id in taken else None))
+        _run_line(agent, run, common.get(run.task_id if run.task_id in taken else None))
         for run in (agent.recent[::-1] if runs is None else runs)
     ]
 
 
-def _run_line(run: Run, distance: float | None, common: Steps | None) -> RunLine:
+def _run_line(agent: AgentView, run: Run, common: Steps | None) -> RunLine:
     """Compare a run with the common path of its task (of all runs, where it has no task), which is never unusual itself."""
+    distance = agent.distances.get(run.run_id)
     differs_at = None if common is None else _first_difference(run.path or (), common)
     degree = None if distance is None else 0 if run.path == common else sum(distance >= cut for cut in DEGREE_FROM)
-    return RunLine(run, distance, degree, differs_at)
+    flags = [flag for flag, holds in FLAGS.items() if holds(run, agent.retry_threshold)]
+    return RunLine(run, distance, degree, differs_at, flags)
 
 
 def _first_difference(path: Steps, common: Steps) -> int | None:
@@ -108,24 +111,14 @@ MAX_RUNS: Final = 200
 MAX_COMPARED: Final = 2_000
 """Runs of one agent among which a page finds one, or those of two versions or times."""
 MAX_NS: Final = 2**63 - 1
-FLAGS: Final[Mapping[str, Callable[[Run], bool]]] = {
-    "failed calls": lambda run: any(not call.ok for call in run.tool_calls or ()),
-    "retry explosion": lambda run: (run.longest_retry_chain or 0) >= MetricSettings().retry_threshold,
-    "loop": lambda run: any(call.repeat for call in run.tool_calls or ()),
-    "token pressure": lambda run: (run.token_pressure or 0.0) > MetricSettings.pressure_flag,
-    "incomplete": lambda run: run.incomplete,
+FLAGS: Final[Mapping[str, Callable[[Run, int], bool]]] = {
+    "failed calls": lambda run, _: any(not call.ok for call in run.tool_calls or ()),
+    "retry explosion": lambda run, threshold: (run.longest_retry_chain or 0) >= threshold,
+    "loop": lambda run, _: any(call.repeat for call in run.tool_calls or ()),
+    "token pressure": lambda run, _: (run.token_pressure or 0.0) > MetricSettings.pressure_flag,
+    "incomplete": lambda run, _: run.incomplete,
 }
-"""What a run can be marked with."""
-
-
-def flags_of(run: Run) -> tuple[str, ...]:
-    """Return the flags of a run.
-
-    >>> from otel_reliability.testing import call, run
-    >>> flags_of(run(["pay"], tool_calls=(call("pay", ok=False),), token_pressure=0.9))
-    ('failed calls', 'token pressure')
-    """
-    return tuple(flag for flag, holds in FLAGS.items() if holds(run))
+"""What a run can be marked with, given the setting `metrics.retry_threshold`."""
 
 
 class RunChoice(NamedTuple):
@@ -154,14 +147,14 @@ class RunChoice(NamedTuple):
         until = _ns(self.until)
         return _ns(self.since) or 0, MAX_NS if until is None else until
 
-    def holds(self, run: Run) -> bool:
+    def holds(self, run: Run, retry_threshold: int) -> bool:
         """Return whether a run is chosen."""
         since, until = self.between
         return (
             since <= run.end_ns <= until
             and self.outcome in {"", run.outcome.value}
             and (not self.version or self.version in made_of(run))
-            and (not self.flag or FLAGS[self.flag](run))
+            and (not self.flag or FLAGS[self.flag](run, retry_threshold))
             and (not self.path or self.path.casefold() in path_text(run).casefold())
         )
 
@@ -208,7 +201,8 @@ class RunStore:
         found = {run.run_id: run for run in self._stored(key, most, *choice.between)}
         found |= {run.run_id: run for run in self._engine.read(lambda agents: _recent(agents, key)) or ()}
         newest = sorted(found.values(), key=lambda run: (run.end_ns, run.run_id), reverse=True)
-        return [run for run in newest if choice.holds(run)][:most]
+        threshold = self._engine.settings.metrics.retry_threshold
+        return [run for run in newest if choice.holds(run, threshold)][:most]
 
 
 def versions_of(runs: Iterable[Run]) -> list[str]:

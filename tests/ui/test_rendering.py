@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -16,7 +17,8 @@ from otel_reliability.report.view import AgentView, ScorePoint
 from otel_reliability.testing import call, run
 from otel_reliability.ui.agent_list import TableChoice, line_of_view, list_of
 from otel_reliability.ui.live import live_view, snapshot
-from otel_reliability.ui.rendering import STATIC, Endpoints, agent_page, agents_page, assets
+from otel_reliability.ui.rendering import STATIC, Endpoints, agent_page, agents_page, assets, runs_page
+from otel_reliability.ui.runs import RunChoice
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 SETTINGS = Settings(metrics=MetricSettings(min_runs=2))
@@ -112,3 +114,12 @@ def test_the_waterfall_leads_from_a_hundred_down_to_the_score() -> None:
         for (x, width), before in zip(parts, (100.0, *(x for x, _ in parts)), strict=False)
     )
     assert parts[-1][0] == pytest.approx(100.0 - sum(cost.points or 0.0 for cost in view.findings.costs), abs=0.05)
+
+
+@pytest.mark.parametrize(("threshold", "chosen"), [(2, 1), (3, 0)])
+def test_retry_explosions_are_filtered_by_the_threshold_that_is_set(threshold: int, chosen: int) -> None:
+    chain = tuple(call("pay", ok=False, retry=at > 0, chain=at) for at in range(3))
+    every = [run(["pay"] * 3, 1, tool_calls=chain), run(["pay"], 2)]
+    view = replace(view_of(*every), retry_threshold=threshold)
+
+    assert f"{chosen} of the last 2 runs kept" in runs_page(view, every, RunChoice(flag="retry explosion"))

@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from playwright.sync_api import expect
 
+from otel_reliability.config import MetricSettings
+from otel_reliability.report.recording import REPORT_SETTINGS
 from otel_reliability.testing import write_otlp
 from otel_reliability.ui import report_file
 from tests.cli.command_line import call
@@ -68,6 +71,16 @@ def test_an_earlier_recording_stands_beside(tmp_path: Path) -> None:
     assert "Since the earlier recording" in text
     assert re.search(r"Path entropy</th><td[^>]*>0.000</td><td[^>]*>1.000</td><td[^>]*>\+1.000 worse", text)
     assert re.search(r"\d+ numbers the same", text)
+
+
+@pytest.mark.parametrize("threshold", [2, 3])
+def test_runs_are_retry_explosions_from_the_threshold_that_is_set(tmp_path: Path, threshold: int) -> None:
+    settings = structs.replace(REPORT_SETTINGS, metrics=MetricSettings(min_runs=2, retry_threshold=threshold))
+    spans = [*runs("pay pay pay", failed="pay"), *runs("pay", first=2)]
+    text = report_file.render(report(tmp_path, spans, settings))
+
+    assert text.count('<span class="flag">retry explosion</span>') == (threshold == 2)
+    assert ("kept retrying" in text) == (threshold == 2)
 
 
 def test_of_very_many_the_least_reliable_are_told_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
