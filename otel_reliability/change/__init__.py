@@ -5,7 +5,7 @@ latest ones. While nothing changes, ranks are uniform; a bet that they are not (
 and Shiryaev and Roberts' sum of such bets passes c no sooner than once in c observations. When behaviour changes, the bet
 grows fast and the sum crosses c.
 
-`signals` defines the numbers, `reference` the path signal; `rank`, `signal_state` and `detector` are the detector of one agent,
+`signals` defines the numbers, `reference` the path signal; `signal_state` and `detector` are the detector of one agent,
 `task_order` the case in which it cannot hold its guarantee; `monitor` keeps the detectors of all agents; `recording`
 evaluates a file, `compare` two; `alarm`, `result` and `sentences` are what comes out. `to_data` and `from_data` convert states
 to values that MessagePack and JSON can hold, named tuples among them.

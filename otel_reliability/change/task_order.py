@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Final
 
-from otel_reliability.change.rank import WINDOW
+from otel_reliability.change.signal_state import WINDOW
 
 MIN_OBSERVATIONS: Final = 20
 SIGNIFICANT: Final = 4.0

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from otel_reliability.change.rank import tie_breaker
+from otel_reliability.change.signal_state import tie_breaker
 from otel_reliability.model.observation import Observation
 
 SECOND = 1_000_000_000

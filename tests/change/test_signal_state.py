@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.change.rank import WINDOW, Ranks
-from otel_reliability.change.signal_state import EVEN, SignalState, bet
+from otel_reliability.change.signal_state import EVEN, WINDOW, Ranks, SignalState, bet
 from tests.change.build import u_of, unit
 
 
