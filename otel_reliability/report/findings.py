@@ -13,7 +13,6 @@ from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tables import (
     Decision,
     Divergence,
-    Parting,
     TaskEffects,
     decision_table,
     divergences,
@@ -41,7 +40,6 @@ MAX_DETAILS: Final = 3
 """Details of one cause that are shown; the rest is counted."""
 MIN_POINTS: Final = 0.05
 """Points from which a cost is shown: below, it rounds to none."""
-MAX_TOOLS: Final = 4
 
 UNUSUAL: Final = "Runs unlike the others"
 EFFECTS: Final = "Changes to the world"
@@ -247,41 +245,37 @@ def _some(noun: str, details: Iterable[str]) -> list[str]:
     return [*every[:MAX_DETAILS], *([f"and {count(rest, f'more {noun}')}"] if rest > 0 else [])]
 
 
-def differing(effects: TaskEffects, most: int = MAX_TOOLS) -> str:
+def differing(effects: TaskEffects, most: int) -> str:
     """Return the tools whose calls differ between the attempts at a task, and how many attempts made which.
 
-    >>> differing(TaskEffects("refund", 6, 0.5, (Parting("pay", 2), Parting("mail", 1), Parting("mail", 1)), 0, 0))
+    The most evenly split tools come first; arguments are never shown.
+
+    >>> from otel_reliability.metrics.stability.tables import Parting
+    >>> differing(TaskEffects("refund", 6, 0.5, (Parting("pay", 2), Parting("mail", 1), Parting("mail", 1)), 0, 0), 3)
     'pay by 2 of 6, mail: 2 different calls, each by 1 of 6'
     """
-    found = (f"{tool} {how}" if how.startswith("by ") else f"{tool}: {how}" for tool, how in splits(effects, most))
-    more = len({parting.tool for parting in effects.partings}) - most
-    return ", ".join(found) + (f" and {more} more" if more > 0 else "")
-
-
-def splits(effects: TaskEffects, most: int = MAX_TOOLS) -> list[tuple[str, str]]:
-    """Return (tool, attempts that called it), the most evenly split tool first; arguments are never shown."""
-    tools: dict[str, list[Parting]] = {}
+    tools: dict[str, list[int]] = {}
     for parting in effects.partings:
-        tools.setdefault(parting.tool, []).append(parting)
+        tools.setdefault(parting.tool, []).append(parting.attempts)
 
     def unevenness(tool: str) -> int:
-        return abs(2 * min(effects.runs, sum(call.attempts for call in tools[tool])) - effects.runs)
+        return abs(2 * min(effects.runs, sum(tools[tool])) - effects.runs)
 
-    return [(clean(tool, 40), _split(tools[tool], effects.runs)) for tool in sorted(tools, key=unevenness)[:most]]
+    found = (clean(tool, 40) + _split(tools[tool], effects.runs) for tool in sorted(tools, key=unevenness))
+    return listed(found, most)
 
 
-def _split(calls: Sequence[Parting], runs: int) -> str:
-    """Return how many of the attempts made the calls.
+def _split(attempts: Sequence[int], runs: int) -> str:
+    """Return how many of the attempts made each of the calls of a tool.
 
-    >>> _split([Parting("pay", 2)], 6), _split([Parting("pay", 1)] * 5, 6)
-    ('by 2 of 6', '5 different calls, each by 1 of 6')
-    >>> _split([Parting("pay", n) for n in (3, 2, 1, 1)], 6)
-    '4 different calls, by 3, 2, 1, … of 6'
+    >>> _split([2], 6), _split([1] * 5, 6)
+    (' by 2 of 6', ': 5 different calls, each by 1 of 6')
+    >>> _split([3, 2, 1, 1], 6)
+    ': 4 different calls, by 3, 2, 1, … of 6'
     """
-    counts = [call.attempts for call in calls]
-    if len(counts) == 1:
-        return f"by {counts[0]} of {runs}"
-    if len(set(counts)) == 1:
-        return f"{len(counts)} different calls, each by {counts[0]} of {runs}"
-    shown = ", ".join(map(str, counts[:3])) + (", …" if len(counts) > 3 else "")
-    return f"{len(counts)} different calls, by {shown} of {runs}"
+    if len(attempts) == 1:
+        return f" by {attempts[0]} of {runs}"
+    if len(set(attempts)) == 1:
+        return f": {len(attempts)} different calls, each by {attempts[0]} of {runs}"
+    shown = ", ".join(map(str, attempts[:3])) + (", …" if len(attempts) > 3 else "")
+    return f": {len(attempts)} different calls, by {shown} of {runs}"

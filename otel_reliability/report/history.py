@@ -24,6 +24,10 @@ TRAILING_RUNS: Final = 100
 MAX_ROWS: Final = 10_000
 """Runs of a recording whose history is computed, the newest."""
 
+STEPS: Final = "▁▂▃▄▅▆▇█"
+MIN_RANGE: Final = 20.0
+"""Points of score that a chart spans at least: otherwise the noise of a steady agent would fill it."""
+
 _OF_SCORE: Final = frozenset({"score", "window.runs", *PENALTIES})
 
 
@@ -123,3 +127,33 @@ def _spread(number: int, most: int) -> frozenset[int]:
     """
     steps: Iterable[int] = range(1, min(number, most) + 1)  # none, where there is nothing to spread over
     return frozenset(round(step * number / min(number, most)) - 1 for step in steps)
+
+
+# --- As a picture -----------------------------------------------------------------------------------------------------
+
+
+def sparkline(scores: Sequence[float], width: int = 16) -> str:
+    """Return a chart of characters, oldest score first; empty for fewer than two points.
+
+    >>> sparkline([90, 84, 80, 70, 60]), sparkline([100, 99, 100]), sparkline([80])
+    ('█▇▆▃▁', '███', '')
+    >>> len(sparkline(range(60)))
+    16
+    """
+    if len(scores) < 2:
+        return ""
+    last = len(scores) - 1
+    shown = scores if last < width else [scores[round(at * last / (width - 1))] for at in range(width)]
+    heights = (min(len(STEPS) - 1, int((1 - depth) * len(STEPS) + 1e-9)) for depth in depths(shown))
+    return "".join(STEPS[height] for height in heights)
+
+
+def depths(scores: Sequence[float]) -> list[float]:
+    """Return how far below the top of a chart each score lies, as a share of its height.
+
+    >>> depths([90, 80, 70]), depths([100, 98])
+    ([0.0, 0.5, 1.0], [0.0, 0.1])
+    """
+    span = max(max(scores) - min(scores), MIN_RANGE)
+    top = min(100.0, (max(scores) + min(scores) + span) / 2)
+    return [(top - score) / span for score in scores]

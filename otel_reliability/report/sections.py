@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import nsmallest
 from typing import Final, NamedTuple, TypeAlias
 
 from rich.text import Text
 
-from otel_reliability.metrics import ALL_SPECS
-from otel_reliability.metrics.sessions import reliability_band
+from otel_reliability.metrics import ALL_SPECS, TABLE
+from otel_reliability.metrics.base import Derived
+from otel_reliability.metrics.sessions import FAMILY, reliability_band
+from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.stability.tables import TaskEffects, TaskRow
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.report import words
 from otel_reliability.report.findings import differing
-from otel_reliability.report.groups import EVALUATION, PASSES, SESSION_GAUGES, STABILITY, made_of
 from otel_reliability.report.text import (
     ABSENT,
     MINUS,
@@ -35,6 +37,25 @@ APART: Final = (
     "apart: how much the attempts at a task differ in what they changed; calls differ by arguments, which are never shown. "
     "Set tools.reads for tools that only read; otel-reliability inspect lists them."
 )
+
+EVALUATION_FAMILIES: Final = frozenset({"consistency", "predictability", "robustness", "safety", "reliability"})
+"""Families of the evaluation methodology."""
+_ELSEWHERE: Final = frozenset({*PENALTIES, "score", "score_coverage", "tier", "flag", "pass_at_k", "pass_hat_k"})
+"""Numbers that a report shows in a section of their own."""
+
+
+def _of(*families: str) -> tuple[str, ...]:
+    return tuple(name for name, spec in ALL_SPECS.items() if spec.family in families and name not in _ELSEWHERE)
+
+
+STABILITY: Final = _of("stability")
+EVALUATION: Final = _of(*EVALUATION_FAMILIES)
+PASSES: Final = _of("passes")
+SESSION_GAUGES: Final = _of(FAMILY)
+
+_NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    row.spec.name: row.needs for row in TABLE if issubclass(row, Derived) and row.spec.family in EVALUATION_FAMILIES
+}
 
 Cell: TypeAlias = str | Text
 """Text, with styles where it is on a terminal."""
@@ -103,11 +124,12 @@ def details(agent: AgentView, *, brief: bool) -> Iterator[Section]:
 
     `brief`: for a terminal, with at most 5 tasks and 3 sessions; a document has 20 and 10.
     """
-    yield from _tasks(agent, brief=brief)
+    yield from tasks(agent, brief=brief)
     yield from _readings("Other readings", STABILITY, agent, brief=brief)
     yield from _readings("Evaluation", EVALUATION, agent, brief=brief)
     yield from _passes(agent, brief=brief)
-    yield from _sessions(agent, brief=brief)
+    yield from _readings("Sessions", SESSION_GAUGES, agent, brief=brief, notes=_derived(agent))
+    yield from sessions(agent, brief=brief)
 
 
 def gaps(agent: AgentView) -> Iterator[Section]:
@@ -132,18 +154,23 @@ def comparison(each: AgentComparison, *, brief: bool) -> Section:
     return Section(titles, "crrrrrrl", rows, notes).without_empty_columns()
 
 
-def ordered_tasks(agent: AgentView) -> list[tuple[TaskRow, TaskEffects | None]]:
-    """Return each task with its effects: those first whose attempts disagree most about them, then by their paths."""
+def made_of(metrics: Mapping[str, ReadingView], names: Sequence[str]) -> Iterator[str]:
+    """Yield, for each aggregate among the names, the parts it was made of and those without data.
 
-    def order(pair: tuple[TaskRow, TaskEffects | None]) -> tuple[float, float, int, str]:
-        task, effects = pair
-        apart = 0.0 if effects is None else effects.disagreement
-        return (-apart, -(task.path_entropy or 0.0), -task.runs, task.task_id or "")
-
-    effects = {one.task: one for one in agent.findings.tasks_by_effects}
-    return sorted(
-        ((task, None if task.task_id is None else effects.get(task.task_id)) for task in agent.tasks), key=order
-    )
+    >>> metrics = {
+    ...     "reliability": ReadingView(0.7, 9, ("consistency",)),
+    ...     "predictability": ReadingView(0.9, 9, ("brier_score",)),
+    ... }
+    >>> list(made_of(metrics, ["reliability", "predictability"]))
+    ['reliability is made of consistency; not enough data for predictability, robustness']
+    """
+    for name in names:
+        needs, parts = _NEEDS.get(name, ()), metrics[name].parts
+        absent = [part for part in needs if part not in parts]
+        if absent:
+            yield f"{name} is made of {', '.join(parts)}; not enough data for {', '.join(absent)}"
+        elif len(needs) > 1:
+            yield f"{name} is made of {', '.join(parts)}"
 
 
 # --- One section ------------------------------------------------------------------------------------------------------
@@ -184,9 +211,24 @@ def _bar(cost: Cost) -> Text:
     return Text.assemble(("━" * filled, colour), ("╌" * (most - filled), "dim"))
 
 
-def _tasks(agent: AgentView, *, brief: bool) -> Iterator[Section]:
-    tasks = [pair for pair in ordered_tasks(agent) if not brief or pair[0].path_entropy is not None]
-    known_apart = any(effects is not None for _, effects in tasks)
+def _ordered_tasks(agent: AgentView) -> list[tuple[TaskRow, TaskEffects | None]]:
+    """Return each task with its effects: those first whose attempts disagree most about them, then by their paths."""
+
+    def order(pair: tuple[TaskRow, TaskEffects | None]) -> tuple[float, float, int, str]:
+        task, effects = pair
+        apart = 0.0 if effects is None else effects.disagreement
+        return (-apart, -(task.path_entropy or 0.0), -task.runs, task.task_id or "")
+
+    effects = {one.task: one for one in agent.findings.tasks_by_effects}
+    return sorted(
+        ((task, None if task.task_id is None else effects.get(task.task_id)) for task in agent.tasks), key=order
+    )
+
+
+def tasks(agent: AgentView, *, brief: bool) -> Iterator[Section]:
+    """Yield the tasks of an agent, those first whose attempts differ most."""
+    ordered = [pair for pair in _ordered_tasks(agent) if not brief or pair[0].path_entropy is not None]
+    known_apart = any(effects is not None for _, effects in ordered)
 
     def row(task: TaskRow, effects: TaskEffects | None) -> tuple[str, ...]:
         passed, known = agent.task_outcomes[task.task_id]
@@ -203,10 +245,10 @@ def _tasks(agent: AgentView, *, brief: bool) -> Iterator[Section]:
             *apart,
         )
 
-    rows = [row(*pair) for pair in tasks[: 5 if brief else 20]]
+    rows = [row(*pair) for pair in ordered[: 5 if brief else 20]]
     if rows:
-        parted = any(effects is not None and effects.partings for _, effects in tasks)
-        notes = [*_more(len(tasks), len(rows), "task"), *([APART] if parted else [])]
+        parted = any(effects is not None and effects.partings for _, effects in ordered)
+        notes = [*_more(len(ordered), len(rows), "task"), *([APART] if parted else [])]
         titles = ("Tasks to inspect first", "passed", "runs", "paths", "entropy", "similarity", "apart")
         yield Section((*titles, "tools whose calls differ"), "nrrrrrrl", rows, notes).without_empty_columns()
 
@@ -239,17 +281,24 @@ def _passes(agent: AgentView, *, brief: bool) -> Iterator[Section]:
         yield from _readings(title, PASSES, agent, brief=brief)
 
 
-def _sessions(agent: AgentView, *, brief: bool) -> Iterator[Section]:
-    derived = sorted({name for session in agent.sessions for name in session.derived})
-    notes = [f"derived from tool calls, without an evaluation: {', '.join(derived)}"] if derived else []
-    yield from _readings("Sessions", SESSION_GAUGES, agent, brief=brief, notes=notes)
-    scored = ((one.reliability, one.id, at) for at, one in enumerate(agent.sessions))
-    worst = sorted((score, id_, at) for score, id_, at in scored if score is not None and score < 1)
+def _derived(agent: AgentView) -> list[str]:
+    names = sorted({name for session in agent.sessions for name in session.derived})
+    return [f"derived from tool calls, without an evaluation: {', '.join(names)}"] if names else []
+
+
+def sessions(agent: AgentView, *, brief: bool) -> Iterator[Section]:
+    """Yield the sessions of an agent, the worst first; `brief`: only those that are not perfectly reliable."""
+    ranked = ((one.reliability is None, one.reliability or 0.0, one.id, at) for at, one in enumerate(agent.sessions))
+    worst = [key for key in ranked if not brief or (not key[0] and key[1] < 1)]
+    most = 3 if brief else 10
     rows: list[tuple[Cell, ...]] = []
-    for score, _, at in worst[: 3 if brief else 10]:
-        session, band = agent.sessions[at], dim(reliability_band(score).partition(" — ")[0])
-        runs, consistency = f"{len(session.runs):,}", number(session.consistency)
-        rows.append((clean(session.id, 24 if brief else 60), band, runs, number(score), consistency))
+    for *_, at in nsmallest(most, worst):
+        session, band = agent.sessions[at], "not enough data: no run has a signal"
+        if session.reliability is not None:
+            band = reliability_band(session.reliability)
+        meaning = dim(band.partition(" — ")[0] if brief else band)
+        scores = (number(session.reliability), number(session.consistency))
+        rows.append((clean(session.id, 24 if brief else 60), meaning, f"{len(session.runs):,}", *scores))
     if rows:
         titles = ("Sessions, the worst first", "", "runs", "reliability", "consistency")
         yield Section(titles, "llrrr", rows, _more(len(worst), len(rows), "session"))

@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from otel_reliability.change.result import Result
-from otel_reliability.report import sections, spark, words
+from otel_reliability.report import sections, words
 from otel_reliability.report.changes import SYMBOLS, UNITS, lines
 from otel_reliability.report.findings import EFFECTS
+from otel_reliability.report.history import sparkline
 from otel_reliability.report.sections import COLOURS, Section, dim, points_lost
 from otel_reliability.report.text import agent_name, clean, count, listed, place
 from otel_reliability.report.view import AgentComparison, AgentView, Baseline, Gap, ReportView
@@ -135,7 +136,7 @@ def _score_lines(agent: AgentView) -> RenderableType:
 
 def _history(agent: AgentView) -> Iterator[Text]:
     scores = [point.score for point in agent.history]
-    chart = spark.history(scores, HISTORY_WIDTH)
+    chart = sparkline(scores, HISTORY_WIDTH)
     if chart:
         least = min(scores)
         lowest = "" if least >= min(scores[0], scores[-1]) - 0.5 else f", lowest {least:.0f}"

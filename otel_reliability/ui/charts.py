@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from otel_reliability.report.spark import depths
+from otel_reliability.report.history import depths
 from otel_reliability.report.text import MINUS, count, percent, seconds
 from otel_reliability.report.view import ScorePoint
 

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from heapq import nsmallest
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -23,16 +22,14 @@ from otel_reliability import dashboards
 from otel_reliability.change.sentences import moment
 from otel_reliability.config import Settings
 from otel_reliability.metrics import ALL_SPECS
-from otel_reliability.metrics.sessions import reliability_band
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.stability.tier import rounded
 from otel_reliability.model.run import AgentKey, Outcome, Run
-from otel_reliability.report import groups, words
+from otel_reliability.report import sections, words
 from otel_reliability.report.compression import COMPRESSION
-from otel_reliability.report.findings import UNUSUAL, WASTE, splits
+from otel_reliability.report.findings import UNUSUAL, WASTE
 from otel_reliability.report.history import MIN_RUNS
 from otel_reliability.report.proposal import UnknownLines
-from otel_reliability.report.sections import ordered_tasks
 from otel_reliability.report.text import (
     ABSENT,
     agent_name,
@@ -48,7 +45,7 @@ from otel_reliability.report.text import (
     seconds,
     trace_of,
 )
-from otel_reliability.report.view import AgentView, ScoreReason, SessionView
+from otel_reliability.report.view import AgentView, ScoreReason
 from otel_reliability.ui.agent_list import SORTS, AgentList, address, id_of, short
 from otel_reliability.ui.charts import HIGH, curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
@@ -86,14 +83,12 @@ POLL: Final = 3_000
 """Milliseconds after which a page asks whether it is still current."""
 MAX_FLOWS: Final = 3
 """Tasks whose paths have a graph of their own, those whose runs differ most."""
-MAX_TASKS: Final = 20
-MAX_SESSIONS: Final = 10
 GROUPS: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("The score and its parts", ("score", *PENALTIES)),
-    ("Other readings", groups.STABILITY),
-    ("Evaluation", groups.EVALUATION),
-    ("Repeated attempts", ("pass_at_k", "pass_hat_k", *groups.PASSES)),
-    ("Sessions", groups.SESSION_GAUGES),
+    ("Other readings", sections.STABILITY),
+    ("Evaluation", sections.EVALUATION),
+    ("Repeated attempts", ("pass_at_k", "pass_hat_k", *sections.PASSES)),
+    ("Sessions", sections.SESSION_GAUGES),
 )
 DIMENSIONS: Final = ("reliability", "consistency", "predictability", "robustness", "safety")
 """The aggregates of the evaluation."""
@@ -236,7 +231,7 @@ def templates() -> Environment:
         dimensions=DIMENSIONS,
         groups=GROUPS,
         high=HIGH,
-        made_of=groups.made_of,
+        made_of=sections.made_of,
         measured=measured,
         min_runs=MIN_RUNS,
         specs=ALL_SPECS,
@@ -276,13 +271,6 @@ def _reason(agent: AgentView, title: str) -> ScoreReason | None:
     return next((reason for reason in agent.findings.reasons if reason.title == title), None)
 
 
-def _worst_sessions(agent: AgentView) -> list[SessionView]:
-    def order(one: SessionView) -> tuple[bool, float, str]:
-        return (one.reliability is None, one.reliability or 0.0, one.id)
-
-    return nsmallest(MAX_SESSIONS, agent.sessions, key=order)
-
-
 def _breakable(name: str) -> Markup:
     """Return a name that a line may break behind the signs that part its words, and only there.
 
@@ -315,10 +303,6 @@ def _known(agent: AgentView, names: Sequence[str]) -> list[str]:
     return [name for name in names if agent.metrics[name].value is not None]
 
 
-def _tasks(agent: AgentView) -> list[Any]:
-    return [pair for pair in ordered_tasks(agent) if pair[0].task_id is not None][:MAX_TASKS]
-
-
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', ':', '!', '?')) else '.'}"
 
@@ -332,10 +316,10 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "breakable": _breakable,
     "trace": trace_of,
     "traces": _traces,
-    "band": reliability_band,
     "calls": call_lines,
     "chart": _chart,
     "flow": _flow,
+    "gaps": sections.gaps,
     "grouped": grouped,
     "headed": headed,
     "id": id_of,
@@ -354,10 +338,9 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "score": _score,
     "seconds": seconds,
     "sentence": _sentence,
+    "sessions": partial(sections.sessions, brief=False),
     "short": short,
-    "splits": splits,
     "task_flows": _task_flows,
-    "tasks": _tasks,
+    "tasks": partial(sections.tasks, brief=False),
     "tier_symbol": SYMBOLS.__getitem__,
-    "worst_sessions": _worst_sessions,
 }
