@@ -112,13 +112,14 @@ def of_comparison(comparison: Comparison) -> str:
     return text
 
 
-def of_evidence(evidence: Evidence) -> str:
-    """Return the sentence of a detector's reading."""
+def of_evidence(evidence: Evidence, runs_per_false_alarm: float) -> str:
+    """Return the sentence of a detector's reading; an alarm needs evidence of `runs_per_false_alarm`."""
     if evidence.status in {Status.BLOCKS, Status.SHORT_REFERENCE}:
         return f"no result: {evidence.status.value}"
     if evidence.blind:
         return f"collecting a baseline: {evidence.blind:,} more units"
-    return f"watching: evidence for a change {10 ** (evidence.log10 or 0.0):.3g} after {evidence.observations} units"
+    found = f"the evidence for one is {10 ** (evidence.log10 or 0.0):,.3g}"
+    return f"no change in {evidence.observations:,} units: {found}, an alarm needs {runs_per_false_alarm:,.0f}"
 
 
 def moment(ns: int) -> str:

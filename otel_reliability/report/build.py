@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
@@ -80,6 +80,10 @@ class AgentSource(NamedTuple):
     exceeding: Sequence[str] = ()
 
 
+Side: TypeAlias = tuple[AgentSource, AgentView]
+"""One side of a comparison: an agent's data with the view of them."""
+
+
 # --- A report on a recording ------------------------------------------------------------------------------------------
 
 
@@ -101,22 +105,19 @@ def report_of(
     terminals and pages draw: the score over time and the last whole runs.
     """
     engine, settings = recording.engine, recording.settings
-    sources = [
-        source._replace(change=changes.get(source.key))
-        for key in chosen(recording.agents(), agents)
-        if (source := _recorded(recording, key, since_ns, for_people=for_people)) is not None
+    sides = [
+        side_of(source._replace(change=changes.get(source.key)), settings, max_runs_for_intervals)
+        for source in _recorded(recording, chosen(recording.agents(), agents), since_ns, for_people=for_people)
     ]
-    views = [agent_view(source, settings, max_runs_for_intervals) for source in sources]
     baseline = None
     if earlier is not None:
-        known = [_recorded(earlier, key, 0, for_people=False) for key in earlier.agents()]
-        olds = {source.key: source for source in known if source is not None}
-        baseline = _baseline(olds, list(zip(sources, views, strict=True)), settings, max_runs_for_intervals)
+        olds = _recorded(earlier, earlier.agents(), 0, for_people=False)
+        baseline = _baseline(olds, sides, settings, max_runs_for_intervals)
     elif split:
-        baseline = _groups_compared(sources, views, settings)
+        baseline = _groups_compared(sides, settings)
     return ReportView(
         version=VERSION,
-        agents=views,
+        agents=[view for _, view in sides],
         spans={name: recording.spans[name] for name in DISPOSITIONS},
         span_reasons=_by_reason(engine.accounts),
         problems=dict(recording.problems),
@@ -152,15 +153,19 @@ def nearest_agent(name: str, agents: Iterable[str]) -> str:
     return nearest(name, known) if known else "there are no runs at all"
 
 
-def _recorded(recording: Recording, key: AgentKey, since_ns: int, *, for_people: bool) -> AgentSource | None:
-    window, state = recording.window(key, since_ns), recording.engine.agents.agent(key)
-    if window is None or state is None or not window.runs:
-        return None
-    rows, sessions = window.rows(), recording.sessions(key, since_ns)
-    source = AgentSource(key, window, rows, window.readings(), window.turnover + window.refused, sessions)
-    if not for_people:
-        return source
-    return source._replace(recent=tuple(state.recent), history=recorded_history(rows, recording.settings))
+def _recorded(
+    recording: Recording, keys: Iterable[AgentKey], since_ns: int, *, for_people: bool
+) -> Iterator[AgentSource]:
+    """Yield the data of those of the agents that have a run."""
+    for key in keys:
+        window, state = recording.window(key, since_ns), recording.engine.agents.agent(key)
+        if window is None or state is None or not window.runs:
+            continue
+        rows, left_out = window.rows(), window.turnover + window.refused
+        source = AgentSource(key, window, rows, window.readings(), left_out, recording.sessions(key, since_ns))
+        if for_people:
+            source = source._replace(recent=tuple(state.recent), history=recorded_history(rows, recording.settings))
+        yield source
 
 
 def _by_reason(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
@@ -289,45 +294,43 @@ def _task_outcomes(baseline: Iterable[Row]) -> dict[str | None, tuple[int, int]]
 # --- Two recordings ---------------------------------------------------------------------------------------------------
 
 
-def _baseline(
-    olds: Mapping[AgentKey, AgentSource],
-    news: Sequence[tuple[AgentSource, AgentView]],
-    settings: Settings,
-    max_runs_for_intervals: int,
-) -> Baseline:
+def _baseline(olds: Iterable[AgentSource], news: Sequence[Side], settings: Settings, max_runs: int) -> Baseline:
     """Compare agents by their keys: service, environment and name."""
-    keys = {source.key for source, _ in news}
-    pairs = [(olds[source.key], source, view) for source, view in news if source.key in olds]
+    before, after = {source.key: source for source in olds}, {view.key: (source, view) for source, view in news}
     return Baseline(
         agents=[
-            compared(old, agent_view(old, settings, max_runs_for_intervals), new, view, settings)
-            for old, new, view in pairs
+            compared(side_of(before[key], settings, max_runs), side, settings)
+            for key, side in after.items()
+            if key in before
         ],
-        only_before=[key for key in olds if key not in keys],
-        only_after=[source.key for source, _ in news if source.key not in olds],
+        only_before=[key for key in before if key not in after],
+        only_after=[key for key in after if key not in before],
     )
 
 
-def _groups_compared(sources: Sequence[AgentSource], views: Sequence[AgentView], settings: Settings) -> Baseline | None:
+def _groups_compared(sides: Sequence[Side], settings: Settings) -> Baseline | None:
     """Compare the groups of each agent with the one that has its first run; None where every agent has one group."""
-    groups: dict[AgentKey, list[tuple[int, AgentSource, AgentView]]] = {}
-    for source, view in zip(sources, views, strict=True):
-        whole = source.key._replace(extra=source.key.extra[:-1])
-        groups.setdefault(whole, []).append((min(row.start_ns for row in source.rows), source, view))
+    groups: dict[AgentKey, list[Side]] = {}
+    for source, view in sides:
+        groups.setdefault(view.key._replace(extra=view.key.extra[:-1]), []).append((source, view))
     found: list[AgentComparison] = []
     for every in groups.values():
-        (_, first, old), *later = sorted(every, key=lambda group: (group[0], group[1].key))
-        found += [compared(first, old, source, view, settings) for _, source, view in later]
+        first, *later = sorted(every, key=lambda side: (side[1].start, side[1].key))
+        found += [compared(first, side, settings) for side in later]
     return Baseline(found, [], []) if found else None
 
 
-def compared(
-    before: AgentSource, old: AgentView, after: AgentSource, new: AgentView, settings: Settings
-) -> AgentComparison:
-    """Compare the runs of two sources of one agent, whose views are `old` and `new`."""
+def side_of(source: AgentSource, settings: Settings, max_runs_for_intervals: int) -> Side:
+    """Return an agent's data with the view of them."""
+    return source, agent_view(source, settings, max_runs_for_intervals)
+
+
+def compared(before: Side, after: Side, settings: Settings) -> AgentComparison:
+    """Compare two groups of runs of one agent."""
+    (earlier, old), (later, new) = before, after
     clear: dict[str, bool | None] = {}
     if all(any(reading.method for reading in view.metrics.values()) for view in (old, new)):
-        tested = differences(before.rows, after.rows, settings)
+        tested = differences(earlier.rows, later.rows, settings)
         clear = {one.name: one.clear for one in tested if one.p is not None}
     metrics = {
         name: _change(spec, old.metrics[name], new.metrics[name], clear.get(name))
@@ -336,7 +339,7 @@ def compared(
     }
     tested_numbers = sum(change.more_than_chance is not None for change in metrics.values())
     return AgentComparison(
-        key=after.key, metrics=metrics, chance=Chance(LEVEL, CORRECTION, tested_numbers), old=old, new=new
+        key=new.key, metrics=metrics, chance=Chance(LEVEL, CORRECTION, tested_numbers), old=old, new=new
     )
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from otel_reliability.config import ChangeSettings, LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
+from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import RawSpan, TraceId
 from otel_reliability.sources.batch import Batch, Malformed
@@ -61,6 +62,14 @@ def for_report(settings: Settings, window: WindowSettings | None = None) -> Sett
     period = None if window is None else window.period
     whole = WindowSettings(WINDOW, last=last, period=period)
     return replace(settings, windows=(whole,), change=replace(settings.change, enabled=False))
+
+
+def window_of(rows: Sequence[Row], settings: Settings) -> AgentWindow:
+    """Return a window of these rows."""
+    window = AgentWindow(WindowSettings("chosen", last=max(1, len(rows))), settings)
+    for row in rows:
+        window.insert(row)
+    return window
 
 
 class Recording:
@@ -149,10 +158,7 @@ class Recording:
         if window is None or not since_ns:
             return window
         rows = [row for row in window.rows() if row.end_ns >= since_ns]
-        newer = AgentWindow(self.settings.windows[0], self.settings)
-        for row in rows:
-            newer.insert(row)
-        return newer if rows else None
+        return window_of(rows, self.settings) if rows else None
 
     def sessions(self, key: AgentKey, since_ns: int = 0) -> Sequence[SessionScores]:
         """Return the sessions of an agent, by when they ended."""

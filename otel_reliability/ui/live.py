@@ -9,21 +9,21 @@ from typing import Any, Final
 from otel_reliability.change.detector import Status
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_alarm, of_evidence
-from otel_reliability.config import Settings, WindowSettings
+from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.report.build import AgentSource, agent_view, compared
+from otel_reliability.report.build import AgentSource, Side, agent_view, compared, side_of
 from otel_reliability.report.changes import marks
 from otel_reliability.report.history import MIN_RUNS, History
-from otel_reliability.report.text import clean, count, seconds
+from otel_reliability.report.recording import window_of
+from otel_reliability.report.text import clean, seconds
 from otel_reliability.report.view import AgentComparison, AgentView, ChangeView, ScorePoint
 from otel_reliability.ui.runs import made_of, versions_of
 from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.rows import PathTable, row_of
-from otel_reliability.windows.window import AgentWindow
 
 MAX_EXAMINED: Final = 500
 """Runs of a window, the newest, in which a service looks for what is behind the numbers. The numbers cover all runs."""
@@ -39,6 +39,10 @@ MAX_EXCEEDING: Final = 5
 
 _OFF: Final = ChangeView(Result.NO_RESULT, "Not watched: change detection is switched off", "off")
 _NO_RUNS: Final = "No result: no complete run yet"
+_STATES: Final = {
+    Status.WATCHING: (Result.NO_CHANGE, "watching"),
+    Status.LEARNING: (Result.NO_RESULT, "learning"),
+}
 
 
 class Histories:
@@ -155,9 +159,7 @@ def snapshot(
 
 def live_view(found: AgentSource, settings: Settings) -> AgentView:
     """Build the view of a snapshot: outside the engine's turn, for it takes a while. It examines a copy of the window."""
-    window = AgentWindow(WindowSettings("newest", last=MAX_EXAMINED), settings)
-    for row in found.rows[-MAX_EXAMINED:]:
-        window.insert(row)
+    window = window_of(found.rows[-MAX_EXAMINED:], settings)
     source = found._replace(window=window, readings=found.readings or window.readings())
     return agent_view(source, settings, MAX_RUNS_FOR_INTERVALS)
 
@@ -180,17 +182,14 @@ def versions_compared(
 
 def comparison(key: AgentKey, before: Sequence[Run], after: Sequence[Run], settings: Settings) -> AgentComparison:
     """Compare two groups of runs of one agent, each of at least one."""
-    paths = PathTable()
-    old, new = (_source(key, runs, paths, settings) for runs in (before, after))
-    views = (agent_view(each, settings, MAX_RUNS_FOR_INTERVALS) for each in (old, new))
-    return compared(old, next(views), new, next(views), settings)
-
-
-def _source(key: AgentKey, runs: Sequence[Run], paths: PathTable, settings: Settings) -> AgentSource:
-    window = AgentWindow(WindowSettings("chosen", last=len(runs)), settings)
-    for run in sorted(runs, key=lambda run: (run.end_ns, run.run_id)):
-        window.insert(row_of(run, paths))
-    return AgentSource(key, window, window.rows(), window.readings(), 0, ())
+    paths, sides = PathTable(), list[Side]()
+    for runs in (before, after):
+        ordered = sorted(runs, key=lambda run: (run.end_ns, run.run_id))
+        window = window_of([row_of(run, paths) for run in ordered], settings)
+        source = AgentSource(key, window, window.rows(), window.readings(), 0, ())
+        sides.append(side_of(source, settings, MAX_RUNS_FOR_INTERVALS))
+    old, new = sides
+    return compared(old, new, settings)
 
 
 def change_of(engine: Engine, key: AgentKey) -> ChangeView:
@@ -213,14 +212,9 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
         )
         sentence = f"{clean(of_alarm(alarms[-1]), MAX_SENTENCE)}. {more}"
         return ChangeView(Result.CHANGED, sentence, "changed", marks=marked)
-    if evidence.status is Status.WATCHING:
-        found = f"the evidence for one is {10 ** (evidence.log10 or 0.0):,.3g}"
-        needed = f"an alarm needs {engine.settings.change.runs_per_false_alarm:,.0f}"
-        sentence = f"No change in {count(evidence.observations, 'unit')}: {found}, {needed}"
-        return ChangeView(Result.NO_CHANGE, sentence, "watching", marks=marked)
-    if evidence.status is Status.LEARNING:
-        return ChangeView(Result.NO_RESULT, of_evidence(evidence).capitalize(), "learning", marks=marked)
-    return ChangeView(Result.NO_RESULT, clean(of_evidence(evidence), MAX_SENTENCE), "none", marks=marked)
+    sentence = of_evidence(evidence, engine.settings.change.runs_per_false_alarm)
+    result, state = _STATES.get(evidence.status, (Result.NO_RESULT, "none"))
+    return ChangeView(result, f"{sentence[0].upper()}{sentence[1:]}", state, marks=marked)
 
 
 def line_of_open_run(run_id: str, shares: Mapping[str, float]) -> str:

@@ -32,12 +32,12 @@ def test_two_recordings_are_told() -> None:
 
 def test_a_detector_says_what_it_waits_for() -> None:
     detector = Detector(SETTINGS)
-    assert sentences.of_evidence(detector.evidence()) == "collecting a baseline: 60 more units"
+    assert sentences.of_evidence(detector.evidence(), 100) == "collecting a baseline: 60 more units"
     for one in random_units(90):
         detector.add(one)
-    assert sentences.of_evidence(detector.evidence()).startswith("watching: evidence for a change ")
+    assert sentences.of_evidence(detector.evidence(), 100).startswith("no change in 90 units: the evidence for one is ")
     short = Detector(SETTINGS, random_units(20))
-    assert sentences.of_evidence(short.evidence()) == "no result: the pinned reference has fewer than 60 units"
+    assert sentences.of_evidence(short.evidence(), 100) == "no result: the pinned reference has fewer than 60 units"
 
 
 def test_numbers_that_are_not_known_are_called_so() -> None:
