@@ -137,12 +137,9 @@ class Detector:
         self._reading: Evidence | None = None
         self._recent: deque[Steps | None] = deque(maxlen=_RECENT)
         self._short = 0 < len(self._pinned) < BLIND
-        if not self._short:
-            self._learn_pinned()
-
-    def _learn_pinned(self) -> None:
-        """Learn the pinned observations. Their ordinals are negative, so that the agent's own begin with 1."""
-        for ordinal, observation in enumerate(self._pinned, -len(self._pinned)):
+        if self._short:
+            return
+        for ordinal, observation in enumerate(self._pinned, -len(self._pinned)):  # the agent's own begin with 1
             self._observe(observation, ordinal, count=False)
         for state in self._states:
             state.forget_since()
@@ -154,12 +151,11 @@ class Detector:
         self._monitored += 1
         count = count and self._monitored > WARM_UP
         for state in self._states:
-            value = self._distance(observation) if state.signal == PATH else SIGNALS[state.signal].read(observation)
+            value = SIGNALS[state.signal].read(observation)
+            if state.signal == PATH and observation.path is not None:
+                value = self._reference.distance(observation.path)
             if value is not None:
                 state.add(value, observation, ordinal, count=count)
-
-    def _distance(self, observation: Observation) -> float | None:
-        return None if observation.path is None else self._reference.distance(observation.path)
 
     def _mean_evidence(self) -> float:
         return sum([state.evidence for state in self._states]) / len(self._signals)

@@ -24,7 +24,7 @@ from otel_reliability.report.changes import Finding, finding_object
 from otel_reliability.report.target import SERIES, GateTarget
 from otel_reliability.report.text import agent_name, clean, count, grouped, measured, percent
 from otel_reliability.report.view import AgentView, ReadingView, ReportView
-from otel_reliability.report.words import coverage, is_bounded, warnings
+from otel_reliability.report.words import coverage, is_bounded, missing, warnings
 from otel_reliability.statistics.intervals import wilson
 
 MAX_RESULTS: Final = 5
@@ -205,11 +205,9 @@ def _result(
 def _missing(target: GateTarget, agent: AgentView | None, reading: ReadingView) -> str:
     if agent is None:
         return "no agent has a run here"
-    if reading.note:
-        return f"not enough data: {reading.note}"
-    spec = ALL_SPECS.get(target.name) or ALL_SPECS.get(target.name.partition(".")[0])
-    needed = "1 run with a known outcome" if target.name in TARGETS or spec is None else spec.required_data
-    return f"not enough data; it needs {needed}"
+    if target.name in TARGETS:
+        return "not enough data: it needs 1 run with a known outcome"
+    return missing(ALL_SPECS.get(target.name) or ALL_SPECS[target.name.partition(".")[0]], reading)
 
 
 # --- Doubt: whether the runs behind a result are too few to support it ------------------------------------------------

@@ -12,7 +12,7 @@ from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.report.gate import TargetResult, TargetState, Unchanged, summary
 from otel_reliability.report.text import agent_name, count, measured, place
 from otel_reliability.report.view import AgentView, ReportView
-from otel_reliability.report.words import coverage
+from otel_reliability.report.words import coverage, missing
 
 UNFIT: Final = frozenset({Tier.UNSTABLE, Tier.CRITICAL})
 """The tiers that mean: not in production."""
@@ -56,7 +56,7 @@ def _number(suite: Element, agent: AgentView, name: str) -> None:
     reading, spec = agent.metrics[name], ALL_SPECS[name]
     case = SubElement(suite, "testcase", classname=allowed(agent_name(agent.key)), name=name)
     if reading.value is None:
-        SubElement(case, "skipped", message=reading.note or f"not enough data; it needs {spec.required_data}")
+        SubElement(case, "skipped", message=allowed(missing(spec, reading)))
         return
     fault = _fault(agent, name)
     if fault:

@@ -28,9 +28,9 @@ MAX_LISTED: Final = 40
 HISTORY_WIDTH: Final = 24
 
 
-def render(report: ReportView, console: Console, detailed: int = MAX_DETAILED) -> None:
+def render(report: ReportView, console: Console) -> None:
     """Print the report, or, with a baseline, the comparison. Of many agents, those with the lowest scores are shown in full."""
-    for part in _page(report, detailed) if report.baseline is None else _comparison(report.baseline):
+    for part in _page(report) if report.baseline is None else _comparison(report.baseline):
         console.print(part)
         console.print()
 
@@ -92,7 +92,7 @@ def missing_data(gaps: Sequence[tuple[str, Sequence[Gap]]]) -> RenderableType | 
 # --- The page ---------------------------------------------------------------------------------------------------------
 
 
-def _page(report: ReportView, detailed: int) -> Iterator[RenderableType]:
+def _page(report: ReportView) -> Iterator[RenderableType]:
     agents = words.worst_first(report.agents)
     if not agents and report.spans["received"]:
         yield Text("No agent runs: none of the spans comes from a known agent framework.", "bold").append(
@@ -102,13 +102,13 @@ def _page(report: ReportView, detailed: int) -> Iterator[RenderableType]:
         yield Text("No agent runs: there are no spans.", "bold")
     if len(agents) > 1:
         yield drawn(sections.overview(agents, MAX_LISTED))
-    for agent in agents[:detailed]:
+    for agent in agents[:MAX_DETAILED]:
         parts = [_score_lines(agent), *map(drawn, sections.costs(agent)), *_why(agent)]
         parts += map(drawn, sections.details(agent, brief=True))
         yield Group(title(agent), *(row for part in parts for row in (Text(), Padding(part, INDENT))))
-    if len(agents) > detailed:
+    if len(agents) > MAX_DETAILED:
         yield dim(
-            f"{count(len(agents) - detailed, 'more agent')}; --agent NAME shows one in full, --format json all of them."
+            f"{count(len(agents) - MAX_DETAILED, 'more agent')}; --agent NAME shows one in full, --format json all of them."
         )
     gaps = missing_data([(agent_name(agent.key), agent.missing) for agent in agents])
     if gaps is not None:

@@ -247,14 +247,14 @@ class AgentList(NamedTuple):
     services: Sequence[str]
 
 
-def list_of(lines: Sequence[AgentLine], choice: TableChoice, per_page: int = PER_PAGE) -> AgentList:
+def list_of(lines: Sequence[AgentLine], choice: TableChoice) -> AgentList:
     """Return the chosen page of the table; the last one, where there are fewer."""
     found = [line for line in lines if _is_chosen(line, choice)]
     found.sort(key=lambda line: (SORTS[choice.sort][1](line), line.key))
-    pages = max(1, -(-len(found) // per_page))
+    pages = max(1, -(-len(found) // PER_PAGE))
     page = min(choice.page, pages)
     return AgentList(
-        lines=found[(page - 1) * per_page : page * per_page],
+        lines=found[(page - 1) * PER_PAGE : page * PER_PAGE],
         total=len(lines),
         found=len(found),
         pages=pages,

@@ -257,37 +257,25 @@ def steps_of(run: Run) -> list[StepLine]:
     >>> [(step.name, step.result) for step in steps_of(run(["pay"], tool_calls=(call("pay", ok=False),)))]
     [('pay', 'failed')]
     """
-    found = [(call.start_ns, _step(run, call, "tool", call.name, _result(call), "")) for call in run.tool_calls or ()]
-    found += [
-        (
-            call.start_ns,
-            _step(
-                run,
-                call,
-                "model",
-                call.model or "unknown model",
-                "failed" if call.failed else "ok",
-                tokens(call.input_tokens, call.output_tokens),
-            ),
-        )
-        for call in run.model_calls
-    ]
-    found += [(one.start_ns, _compressed(run, one)) for one in run.compressions]
+    found = [_step(run, call, "tool", call.name, _result(call), "") for call in run.tool_calls or ()]
+    for call in run.model_calls:
+        result, size = "failed" if call.failed else "ok", tokens(call.input_tokens, call.output_tokens)
+        found.append(_step(run, call, "model", call.model or "unknown model", result, size))
+    for one in run.compressions:
+        sizes = (f"{size:,}" for size in (one.tokens_before, one.tokens_after) if size is not None)
+        name = "context compression" + (f" ({one.trigger})" if one.trigger else "")
+        found.append(_step(run, one, "compression", name, "ok" if one.ok else "failed", " → ".join(sizes)))
     return [step for _, step in sorted(found, key=lambda pair: pair[0])]
-
-
-def _compressed(run: Run, one: Compression) -> StepLine:
-    sizes = (f"{size:,}" for size in (one.tokens_before, one.tokens_after) if size is not None)
-    name = "context compression" + (f" ({one.trigger})" if one.trigger else "")
-    return _step(run, one, "compression", name, "ok" if one.ok else "failed", " → ".join(sizes))
 
 
 def _step(
     run: Run, call: ToolCall | ModelCall | Compression, kind: str, name: str, result: str, tokens: str
-) -> StepLine:
+) -> tuple[int, StepLine]:
+    """Return when a step began, and its line."""
     after, lasted = (call.start_ns - run.start_ns) / 1e9, (call.end_ns - call.start_ns) / 1e9
     agent = "" if call.agent == run.key.agent else clean(call.agent)
-    return StepLine(f"+{seconds(after)}", seconds(lasted), kind, clean(name), agent, result, tokens)
+    line = StepLine(f"+{seconds(after)}", seconds(lasted), kind, clean(name), agent, result, tokens)
+    return call.start_ns, line
 
 
 def _result(call: ToolCall) -> str:

@@ -52,7 +52,7 @@ def test_each_exit_code_in_a_shell(path: Path) -> None:
     assert "✓ support: score is 100, required >= 80 (5 runs; from 80 of 100 points assessed)" in done.stdout
     assert "✗ support: pass_hat_k.1 is 0.8, required >= 0.95 (5 runs)" in done.stdout
     assert "5 runs cannot distinguish 0.8 from 0.95: 4 of 5 is 38 % to 96 %" in done.stdout
-    assert "? support: calibration >= 0.5 is not checked: not enough data; it needs 1 run" in done.stdout
+    assert "? support: calibration >= 0.5 is not checked: not enough data: it needs 1 run" in done.stdout
     assert "5 runs, fewer than --min-runs 6" in done.stdout
     assert "'scor' names no metric. Did you mean score?" in done.stderr
     assert "nothing is required" in done.stderr

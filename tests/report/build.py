@@ -102,10 +102,10 @@ def agent_of(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPO
     return found
 
 
-def printed(found: ReportView, width: int = 80, detailed: int = terminal.MAX_DETAILED) -> str:
+def printed(found: ReportView, width: int = 80) -> str:
     """The page of a report on a terminal, without colour."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    terminal.render(found, console, detailed)
+    terminal.render(found, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

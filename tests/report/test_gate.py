@@ -68,8 +68,8 @@ def test_a_target_of_a_task_must_hold_for_every_task(tmp_path: Path) -> None:
     ("spans", "target", "why"),
     [
         (runs("a"), "score>=1", "not enough data: 1 of the 2 runs that a score needs"),
-        (runs("a"), "brier_score>=1", "not enough data; it needs 1 run with a confidence and a known outcome"),
-        (runs("a"), "reliability.runs>=1", "not enough data; it needs 1 run with a known outcome"),
+        (runs("a"), "brier_score>=1", "not enough data: it needs 1 run with a confidence and a known outcome"),
+        (runs("a"), "reliability.runs>=1", "not enough data: it needs 1 run with a known outcome"),
         ([], "score>=1", "no agent has a run here"),
         ([], 'agents["support"].score>=1', "no agent has a run here"),
     ],

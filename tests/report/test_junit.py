@@ -34,7 +34,7 @@ def test_every_number_is_a_test_and_missing_evidence_is_skipped(tmp_path: Path) 
     )
     assert (
         cases_with(suite, "skipped")["brier_score"]
-        == "not enough data; it needs 1 run with a confidence and a known outcome"
+        == "not enough data: it needs 1 run with a confidence and a known outcome"
     )
     assert suite.get("skipped") == str(len(cases_with(suite, "skipped")))
     texts = {case.get("name"): case.findtext("system-out") for case in suite}
@@ -60,7 +60,7 @@ def test_a_gate_fails_errs_and_passes(tmp_path: Path) -> None:
         "score>100 [support]": "support: score is 100, required > 100 (2 runs; from 80 of 100 points assessed)"
     }
     assert cases_with(suite, "error") == {
-        "brier_score>=0.5 [support]": "support: brier_score >= 0.5 is not checked: not enough data; it needs 1 run with a "
+        "brier_score>=0.5 [support]": "support: brier_score >= 0.5 is not checked: not enough data: it needs 1 run with a "
         "confidence and a known outcome"
     }
 

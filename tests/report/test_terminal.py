@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from otel_reliability.config import MetricSettings, OutcomeSettings, Settings
 from otel_reliability.model.span import RawSpan, Resource
+from otel_reliability.report import terminal
 from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.testing import span
@@ -17,8 +18,8 @@ from tests.report.test_taubench import AIRLINE
 from tests.shared import shared
 
 
-def page(tmp_path: Path, spans: list[RawSpan], settings: Settings | None = None, width: int = 80, **how: int) -> str:
-    return printed(report(tmp_path, spans, for_report(settings or with_min_runs(2))), width, **how)
+def page(tmp_path: Path, spans: list[RawSpan], settings: Settings | None = None, width: int = 80) -> str:
+    return printed(report(tmp_path, spans, for_report(settings or with_min_runs(2))), width)
 
 
 def test_the_score_stands_first_with_what_it_means(tmp_path: Path) -> None:
@@ -116,9 +117,10 @@ def test_readings_have_intervals(tmp_path: Path) -> None:
     assert max(cell_len(line) for line in seen.splitlines()) <= 80
 
 
-def test_many_agents_have_a_line_each_the_worst_first(tmp_path: Path) -> None:
+def test_many_agents_have_a_line_each_the_worst_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "MAX_DETAILED", 1)
     spans = [*runs("a", "a", agent="calm"), *runs("a", "b", first=3, agent="wild"), *runs("a", first=5, agent="new")]
-    seen = page(tmp_path, spans, detailed=1)
+    seen = page(tmp_path, spans)
     order = [line.split()[0] for line in seen.splitlines()[1:4]]
 
     assert order == ["wild", "calm", "new"]

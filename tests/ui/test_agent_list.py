@@ -13,6 +13,7 @@ from otel_reliability.model.run import AgentKey, RunChange, RunEvent
 from otel_reliability.report.view import ScorePoint
 from otel_reliability.testing import KEY, run
 from otel_reliability.ui.agent_list import (
+    PER_PAGE,
     SORTS,
     TIERS,
     AgentLine,
@@ -83,10 +84,10 @@ def test_agents_are_chosen(choice: dict[str, object], expected: list[str]) -> No
 
 
 def test_pages_hold_all_agents_once() -> None:
-    lines = [line(number, 50.0) for number in range(23)]
-    pages = [list_of(lines, TableChoice(page=page), per_page=10) for page in (1, 2, 3, 99)]
+    lines = [line(number, 50.0) for number in range(2 * PER_PAGE + 3)]
+    pages = [list_of(lines, TableChoice(page=page)) for page in (1, 2, 3, 99)]
 
-    assert [len(page.lines) for page in pages] == [10, 10, 3, 3]
+    assert [len(page.lines) for page in pages] == [PER_PAGE, PER_PAGE, 3, 3]
     assert {one.key for page in pages for one in page.lines} == {one.key for one in lines}
     assert pages[3].choice.page == pages[3].pages == 3
 
