@@ -51,8 +51,6 @@ class Evidence(NamedTuple):
     blind: int
     log10: float | None
     signals: Mapping[str, float]
-    changes: int
-    last: Alarm | None
 
 
 class Detector:
@@ -81,7 +79,6 @@ class Detector:
         self._pinned = tuple(pinned)
         self.observations = 0
         """Number of observations added."""
-        self._changes = 0
         self._alarms: deque[Alarm] = deque(maxlen=MAX_ALARMS)
         self._tasks = TaskOrder()
         self.points = ChangePoints()
@@ -125,8 +122,6 @@ class Detector:
             0 if self._short else max(0, BLIND - len(self._reference.paths) - self._monitored),
             math.log10(mean) if mean > 0 else None,
             {state.signal: math.log10(state.evidence) for state in known if state.evidence > 0},
-            self._changes,
-            self._alarms[-1] if self._alarms else None,
         )
 
     def reset(self) -> None:
@@ -172,7 +167,6 @@ class Detector:
         alarm = None if self._tasks.in_blocks else self._described(observation)
         self.reset()
         if alarm is not None:
-            self._changes += 1
             self._alarms.append(alarm)
         return alarm
 
@@ -193,7 +187,7 @@ class Detector:
         """Return the whole state as values that JSON and MessagePack can hold, so that a restart continues where this stopped.
 
         Keys: `version`, `pinned` (a hash of the pinned ids), `observations`, `monitored`, `reference` and `recent` (paths),
-        `signals` (`SignalState.to_data` by name), `tasks`, `changes`, `alarms`, `points`. At most some 25 KB for an agent.
+        `signals` (`SignalState.to_data` by name), `tasks`, `alarms`, `points`. At most some 25 KB for an agent.
         """
         return {
             "version": _STATE_VERSION,
@@ -204,7 +198,6 @@ class Detector:
             "signals": {state.signal: state.to_data() for state in self._states},
             "tasks": self._tasks.to_data(),
             "recent": list(self._recent),
-            "changes": self._changes,
             "alarms": list(self._alarms),
             "points": self.points.to_data(),
         }
@@ -215,7 +208,7 @@ class Detector:
     ) -> Detector:
         """Return the detector that `to_data` gave. With another pinned reference, or other signals, it learns again."""
         detector = cls(settings, pinned)
-        detector.observations, detector._changes = data["observations"], data["changes"]
+        detector.observations = data["observations"]
         detector._alarms.extend(convert(data["alarms"], list[Alarm]))
         detector._tasks = TaskOrder(data["tasks"])
         if "points" in data:

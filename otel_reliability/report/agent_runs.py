@@ -10,7 +10,6 @@ from unittest.mock import patch
 from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
-from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.report import gate
 from otel_reliability.report.build import report_of
@@ -22,14 +21,10 @@ from otel_reliability.windows.window import AgentWindow, measure
 
 
 class AgentRuns:
-    """The agent runs of one test.
+    """The agent runs of one test, counted as in reports. `processor` collects the spans."""
 
-    `processor` collects the spans. `settings` say how to count; those of reports where absent.
-    """
-
-    def __init__(self, settings: Settings = REPORT_SETTINGS) -> None:
+    def __init__(self) -> None:
         self.processor = Collector()
-        self.settings = settings
 
     @property
     def runs(self) -> list[Run]:
@@ -44,7 +39,7 @@ class AgentRuns:
     def measure(self, agent: str | None = None) -> AgentWindow:
         """All numbers of an agent's runs; of all top-level runs where no agent is named."""
         chosen = (run for run in self.runs if (not run.nested if agent is None else run.key.agent == agent))
-        return measure(chosen, self.settings)
+        return measure(chosen, REPORT_SETTINGS)
 
     def require(self, *targets: str, min_runs: int = 1) -> None:
         """Check the runs against targets: `score>=80`, `agents["support"].path_entropy<=0.3`, `reliability.passhat_k>=90`.
@@ -61,7 +56,7 @@ class AgentRuns:
 
     def _recorded(self) -> tuple[Recording, list[Run]]:
         runs: list[Run] = []
-        recording = Recording(self.settings, final=runs.extend)
+        recording = Recording(final=runs.extend)
         recording.engine.receive(self.processor.spans)
         recording.close()
         return recording, runs
