@@ -222,6 +222,5 @@ class Detector:
         return detector
 
     def _pin(self) -> str:
-        """Return a hash of the pinned reference."""
         text = "\0".join(observation.id for observation in self._pinned)
         return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest() if text else ""

@@ -140,7 +140,6 @@ class SignalState:
         self._begin()
 
     def _begin(self) -> None:
-        """Start without a bet."""
         self.evidence = 0.0
         self._weights = EVEN
         self.forget_since()

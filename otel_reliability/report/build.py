@@ -156,7 +156,6 @@ def nearest_agent(name: str, agents: Iterable[str]) -> str:
 def _recorded(
     recording: Recording, keys: Iterable[AgentKey], since_ns: int, *, for_people: bool
 ) -> Iterator[AgentSource]:
-    """Yield the data of those of the agents that have a run."""
     for key in keys:
         window, state = recording.window(key, since_ns), recording.engine.agents.agent(key)
         if window is None or state is None or not window.runs:

@@ -93,7 +93,6 @@ def _all(row: Row | None) -> CallTotals:
 
 
 def _effects(pairs: Sequence[tuple[CallTotals, CallTotals]]) -> tuple[CompressionEffect, ...]:
-    """Return each number of calls on both sides, and whether they differ by more than chance."""
     sides = {
         name: [[(getattr(side, name), side.calls) for side in every] for every in zip(*pairs, strict=True)]
         for name in MEASURES

@@ -212,7 +212,6 @@ _CAUSES: Final[Mapping[str, Callable[[Findings, Metrics, bool], Cause]]] = {
 
 
 def _wasted(noun: str, per_run: str, prefix: str, metrics: Metrics) -> Iterator[str]:
-    """Yield what all retries, or all repeats, of the window cost."""
     amount = _total(metrics[per_run])
     if amount:
         tokens, spent, cost = (metrics[f"{prefix}_{unit}_per_run"] for unit in ("tokens", "seconds", "cost"))

@@ -277,7 +277,6 @@ def _warning(text: str) -> Text:
 
 
 def _option(line: str) -> tuple[str, str]:
-    """Return an option to paste, and its style."""
     return f"--set {shlex.quote(line)}", "cyan"
 
 
@@ -314,14 +313,12 @@ def _unknown(unknown: Sequence[Unknown]) -> RenderableType:
 
 
 def _offer(found: Unknown) -> RenderableType:
-    """Return the names of the spans of an unknown convention, and the keys of its attributes."""
     names = ", ".join(f"{clean(name, 40)} ×{number:,}" for name, number in found.names.items())
     keys = ", ".join(f"{clean(key, 60)} ×{number:,}" for key, number in found.keys.items())
     return Group(Text(clean(found.scope), "bold"), dim(f"spans: {names}"), dim(f"attributes: {keys or 'none'}"))
 
 
 def _uncaught(found: Sequence[UncaughtErrors]) -> RenderableType:
-    """Return the tools whose results look like errors that nothing catches, and the option that does."""
     patterns = list(dict.fromkeys(one.pattern for one in found))
     return Group(
         heading("Results that look like errors"),
@@ -353,7 +350,6 @@ def _shares(runs: Mapping[str, int]) -> Iterator[str]:
 
 
 def _notes(known: AgentTelemetry) -> Iterator[str]:
-    """Yield what limits the data of an agent's runs."""
     runs = known.runs
     notes = (
         (runs["from_messages"], "the calls of {} were read from model messages, without their failures."),

@@ -38,13 +38,11 @@ def _each(lacks: Callable[[Row], bool], among: Callable[[Row], bool] = lambda _:
 
 
 def _attempted_once(rows: Sequence[Row]) -> tuple[int, int]:
-    """Count the runs that are the only one of their task."""
     tasks = Counter(row.task for row in rows if row.baseline and row.task not in {None, OTHER_TASK})
     return sum(runs == 1 for runs in tasks.values()), tasks.total()
 
 
 def _undisturbed(rows: Sequence[Row]) -> tuple[int, int]:
-    """Count all runs, where none is perturbed."""
     return (len(rows), len(rows)) if all(row.baseline for row in rows) else (0, len(rows))
 
 

@@ -256,7 +256,6 @@ def _patterns(names: Sequence[str]) -> list[str]:
 
 
 def _literal(text: str) -> str:
-    """Return the pattern that matches this text alone."""
     return _GLOB.sub(lambda sign: f"[{sign[0]}]", text)
 
 

@@ -196,7 +196,6 @@ def _agent_page(name: str, agent: AgentView, trace_url: str | None, **facts: Any
 
 
 def _export(key: AgentKey, choice: RunChoice, form: str) -> str:
-    """Return the address of the chosen runs as a file."""
     where = {"namespace": key.service_namespace, "environment": key.environment}
     query = urlencode({"format": form, **where, **{name: value for name, value in choice._asdict().items() if value}})
     return f"/api/v1{address(key, '/runs').partition('?')[0]}?{query}"

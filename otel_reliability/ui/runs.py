@@ -279,7 +279,6 @@ def _step(
 
 
 def _result(call: ToolCall) -> str:
-    """Return how a tool call went, and whether it repeats one."""
     again = f", retry {call.chain}" if call.retry else ", repeats a call that succeeded" if call.repeat else ""
     return ("ok" if call.ok else "failed") + again
 
