@@ -45,6 +45,8 @@ UNUSUAL: Final = "Runs unlike the others"
 EFFECTS: Final = "Changes to the world"
 WASTE: Final = "Cost of retries and loops"
 
+Ask: TypeAlias = Callable[[str], Reading | ReadingView]
+"""Return the reading of that name."""
 Metrics: TypeAlias = Mapping[str, ReadingView]
 Cause: TypeAlias = tuple[str, Sequence[str]] | None
 """A sentence and its details; None where there is nothing to report."""
@@ -110,7 +112,7 @@ def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterato
     """Yield why the score is what it is, the largest penalty first; then what else is worth inspecting."""
     for cost in found.costs:
         if (cost.points or 0.0) >= MIN_POINTS:
-            cause = _CAUSES[cost.name](found, metrics, has_tasks)
+            cause = _CAUSES[cost.name](found, metrics)
             if cause is not None:
                 yield ScoreReason(ALL_SPECS[cost.name].title, cost.points, cause[0], tuple(cause[1]))
     wasted = [
@@ -130,16 +132,35 @@ def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterato
         yield ScoreReason(EFFECTS, None, sentence, tuple(_some("task", map(_task_effects, effects))))
 
 
-def _paths(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
-    distinct, common = metrics["distinct_paths"], metrics["modal_path_share"]
-    if distinct.value is None or common.value is None:
-        return None
-    of_task = " of their task" if has_tasks else ""
-    sentence = (
-        f"{count(round(distinct.value), 'distinct path')} in {count(distinct.runs, 'run')}; "
-        f"{percent(common.value)} of the runs took the most common one{of_task}."
-    )
-    return sentence, _some("task", map(_divergence, found.divergences))
+def short_reason(name: str, ask: Ask) -> str:
+    """Return why a part lowers the score, from readings alone: a table of thousands of agents can afford it.
+
+    Without task ids all runs are attempts at one task.
+    """
+    value = ask(name).value or 0.0
+    match name:
+        case "path_entropy":
+            distinct, common = ask("distinct_paths"), ask("modal_path_share")
+            if distinct.value is None or common.value is None:
+                return "The order of tool calls varies from run to run."
+            paths = f"{count(round(distinct.value), 'path')} in {count(distinct.runs, 'run')}"
+            return f"{paths}; {percent(common.value)} took the most common one of their task."
+        case "tool_variance":
+            return f"Runs combine the tools differently ({percent(value)} tool variance)."
+        case "retry_explosion":
+            share, longest = ask("retry_explosion_share"), ask("longest_retry_chain")
+            if share.value is None or longest.value is None:
+                return "A failing call was retried again and again."
+            runs = f"{round(share.value * share.runs)} of {count(share.runs, 'run')}"
+            return f"{runs} kept retrying a failing call, up to {count(round(longest.value), 'time')}."
+        case "branch_instability":
+            return f"Decisions flip although the input is the same ({percent(value)} branch instability)."
+        case _:
+            return f"The context window is {percent(value)} full on average."
+
+
+def _paths(found: Findings, metrics: Metrics) -> Cause:
+    return short_reason("path_entropy", metrics.__getitem__), _some("task", map(_divergence, found.divergences))
 
 
 def _divergence(one: Divergence) -> str:
@@ -151,7 +172,7 @@ def _divergence(one: Divergence) -> str:
     return f"{where}{after}{listed(turns)}"
 
 
-def _tools(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
+def _tools(found: Findings, metrics: Metrics) -> Cause:
     rare = [use for use in reversed(found.tools) if use.rare]
     if not found.tools:
         return None
@@ -167,12 +188,8 @@ def _tools(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
     )
 
 
-def _retries(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
-    if not found.exploding_runs:
-        return None
-    runs = count(metrics["retry_explosion"].runs, "run")
-    sentence = f"{len(found.exploding_runs)} of {runs} kept retrying a call that failed, by trace:"
-    return sentence, _some("run", map(_explosion, found.exploding_runs))
+def _retries(found: Findings, metrics: Metrics) -> Cause:
+    return short_reason("retry_explosion", metrics.__getitem__), _some("run", map(_explosion, found.exploding_runs))
 
 
 def _explosion(one: ExplodingRun) -> str:
@@ -181,7 +198,7 @@ def _explosion(one: ExplodingRun) -> str:
     return f"{one.trace_id}  {tool} retried {one.retries}×, {seconds(one.seconds)}{cost}"
 
 
-def _branches(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
+def _branches(found: Findings, metrics: Metrics) -> Cause:
     if not found.decisions:
         return "No branch is named, so the whole path of a task counts as one decision (see path entropy).", ()
     sentence = f"{count(len(found.decisions), 'named decision')} flipped although the input was the same."
@@ -194,15 +211,13 @@ def _decision(one: Decision) -> str:
     return f"{clean(one.decision)}{of}: {branches}"
 
 
-def _pressure(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
-    value = metrics["token_budget_pressure"].value
-    if value is None:
-        return None
-    sentence = f"The context window is {percent(value)} full on average. Nearest their limit, by trace:"
-    return sentence, [f"{one.trace_id}  {percent(one.token_pressure)}" for one in found.runs_nearest_limit]
+def _pressure(found: Findings, metrics: Metrics) -> Cause:
+    nearest = [f"{one.trace_id}  {percent(one.token_pressure)}" for one in found.runs_nearest_limit]
+    sentence = short_reason("token_budget_pressure", metrics.__getitem__)
+    return f"{sentence} Nearest their limit, by trace:", nearest
 
 
-_CAUSES: Final[Mapping[str, Callable[[Findings, Metrics, bool], Cause]]] = {
+_CAUSES: Final[Mapping[str, Callable[[Findings, Metrics], Cause]]] = {
     "path_entropy": _paths,
     "tool_variance": _tools,
     "retry_explosion": _retries,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 from otel_reliability.change.result import Result
 from otel_reliability.metrics.stability.tier import Tier, tier_of
-from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.findings import MIN_POINTS as SHOWN_POINTS
-from otel_reliability.report.text import agent_name, clean, count, listed, percent, place
-from otel_reliability.report.view import AgentView, ReadingView, ScorePoint
+from otel_reliability.report.findings import Ask, short_reason
+from otel_reliability.report.text import agent_name, clean, listed, place
+from otel_reliability.report.view import AgentView, ScorePoint
 from otel_reliability.windows.agents import AgentState
 
 PER_PAGE: Final = 50
@@ -74,10 +74,6 @@ def address(key: AgentKey, page: str = "", **query: str) -> str:
     return f"/agents/{'/'.join(parts)}{page}?{urlencode({'id': id_of(key), **chosen}, errors='replace')}"
 
 
-Ask: TypeAlias = Callable[[str], Reading | ReadingView]
-"""Return the reading of that name."""
-
-
 def line_of(state: AgentState, history: Sequence[ScorePoint], *, changed: bool = False) -> AgentLine:
     """Return the line of an agent, within the engine's turn. Perturbed runs are not counted: pages show them apart."""
     window = state.first_window
@@ -105,10 +101,11 @@ def _scored(ask: Ask, costs: Mapping[str, float]) -> dict[str, Any]:
 
 
 def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
-    """Return the largest penalty, from readings alone: a table of thousands of agents can afford it.
+    """Return the largest penalty, from readings alone.
 
     `costs` are the points that each part with data lowers the score by.
 
+    >>> from otel_reliability.model.reading import Reading
     >>> top_penalty({"token_budget_pressure": Reading(0.9, 9)}.__getitem__, {"token_budget_pressure": 18.0}).sentence
     'The context window is 90 % full on average.'
     """
@@ -118,29 +115,7 @@ def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
     if costs[name] < MIN_POINTS:
         sentence = "No points lost." if costs[name] < SHOWN_POINTS else "No part lowers the score by a whole point."
         return Penalty(None, costs[name], sentence)
-    return Penalty(name, costs[name], _sentence(name, ask(name).value or 0.0, ask))
-
-
-def _sentence(name: str, value: float, ask: Ask) -> str:
-    match name:
-        case "path_entropy":
-            distinct, common = ask("distinct_paths"), ask("modal_path_share")
-            if distinct.value is None or common.value is None:
-                return "The order of tool calls varies from run to run."
-            paths = f"{count(round(distinct.value), 'path')} in {count(distinct.runs, 'run')}"
-            return f"{paths}; {percent(common.value)} took the most common one."
-        case "tool_variance":
-            return f"Runs combine the tools differently ({percent(value)} tool variance)."
-        case "retry_explosion":
-            share, longest = ask("retry_explosion_share"), ask("longest_retry_chain")
-            if share.value is None or longest.value is None:
-                return "A failing call was retried again and again."
-            runs = f"{round(share.value * share.runs)} of {count(share.runs, 'run')}"
-            return f"{runs} kept retrying a failing call, up to {count(round(longest.value), 'time')}."
-        case "branch_instability":
-            return f"Decisions flip although the input is the same ({percent(value)} branch instability)."
-        case _:
-            return f"The context window is {percent(value)} full on average."
+    return Penalty(name, costs[name], short_reason(name, ask))
 
 
 def short(note: str) -> str:
