@@ -21,7 +21,7 @@ Numbers: TypeAlias = dict[tuple[str, Labels], float]
 PREFIX = "agent_reliability_"
 OF_SERIES = frozenset({"tier", "flag", "pass_at_k", "pass_hat_k", "decay_curve"})
 """Metrics that are several series each."""
-NOT_EMITTED = frozenset(spec.name for spec in ALL_SPECS if not spec.emitted)
+NOT_EMITTED = frozenset(spec.name for spec in ALL_SPECS.values() if not spec.emitted)
 """Metrics that reports have, and gauges do not."""
 PER_SERVER = frozenset({"__name__", "job", "instance", "exported_job", "exported_instance"})
 """Labels that say by which way a number came."""
