@@ -17,7 +17,7 @@ from otel_reliability.reference import pinned_by
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import Exposition
-from otel_reliability.telemetry.instruments import Point
+from otel_reliability.telemetry.instruments import Point, counted
 from otel_reliability.telemetry.otlp import AgentMetrics, requests
 
 RESOURCE: Final[Mapping[str, str]] = {"service.name": "otel-reliability"}
@@ -76,8 +76,7 @@ class AggregateStage(Stage):
         for one in readings:
             accounts.update(dict(one.accounts))
         yield names.AGENTS.name, sum(len(one.engine.agents) for one in readings), {}
-        for disposition, number in accounts.items():
-            yield names.RUN_RECORDS.name, number, {"disposition": disposition}
+        yield from counted(names.RUN_RECORDS, accounts)
 
     def _publications(self, topic: str) -> Iterator[Publication]:
         for number, partition in sorted(self._partitions.items()):

@@ -18,12 +18,13 @@ from otel_reliability.service.answers import Encoding, OtlpSignal, Refused
 from otel_reliability.service.decoded import Decoded, Decoder
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.instruments import Point
+from otel_reliability.telemetry.instruments import Point, counted
+from otel_reliability.telemetry.names import Instrument
 
 _HEX: Final = 32
 _Reads: TypeAlias = Callable[[Message], Decoded]
-Counts: TypeAlias = Counter[tuple[str, tuple[tuple[str, str], ...]]]
-"""Numbers by instrument and labels."""
+Counts: TypeAlias = Counter[tuple[Instrument, str | tuple[str, str]]]
+"""Numbers by instrument and values of its attributes."""
 
 
 class AssembleStage(Stage):
@@ -58,7 +59,8 @@ class AssembleStage(Stage):
         partitions, total = list(self._partitions.values()), self._before.copy()
         for one in partitions:
             total.update(one.counts())
-        yield from ((name, number, dict(labels)) for (name, labels), number in total.items())
+        for (spec, values), number in total.items():
+            yield from counted(spec, {values: number})
         yield names.KAFKA_TRACES.name, sum(len(one.traces) for one in partitions), {"state": "open"}
 
     def _read(self, message: Message) -> Decoded:
@@ -77,17 +79,14 @@ class AssemblePartition:
         self._counted: Counter[tuple[str, str]] = Counter()
 
     def counts(self) -> Counts:
-        """Return the counts so far, by instrument and labels."""
+        """Return the counts so far."""
         known = {what: number for what, number in self.traces.accounts.items() if what[0] in DISPOSITIONS}
-        found = Counts()
-        for (disposition, reason), number in (self._counted + Counter(known)).items():
-            labels = (("disposition", disposition), *((("reason", reason),) if reason else ()))
-            found[names.SPANS.name, labels] = number
-        for what, number in self.traces.apart.items():
-            found[names.KAFKA_APART.name, (("what", what),)] = number
-        for change, number in self.traces.records.items():
-            found[names.KAFKA_RECORDS.name, (("change", change),)] = number
-        return found
+        numbers = {
+            names.SPANS: self._counted + Counter(known),
+            names.KAFKA_APART: self.traces.apart,
+            names.KAFKA_RECORDS: self.traces.records,
+        }
+        return Counts({(spec, values): number for spec, some in numbers.items() for values, number in some.items()})
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
         """Receive one message. Raise `Unusable`."""

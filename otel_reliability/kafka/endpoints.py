@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from otel_reliability.service.addresses import HostPort, parse_address
+from otel_reliability.service.addresses import HostPort
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import http_context
 from otel_reliability.service.health import Readiness
@@ -49,12 +49,7 @@ class WorkerEndpoints:
             ("metrics", self._settings.metrics, self._metrics.routes()),
             ("ui", self._settings.ui, self._probes.routes()),
         )
-        found = {
-            name: (place, routes)
-            for name, address, routes in endpoints
-            if (place := parse_address(address)) is not None
-        }
-        self.addresses = self._await(self._web.open(found))
+        self.addresses = self._await(self._web.open(endpoints))
 
     def close(self) -> None:
         """Close all endpoints."""

@@ -12,7 +12,7 @@ from otel_reliability.service.health import Readiness
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import AgentGauges, Exposition, Labels, Series, Written, agent_slices
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.instruments import Point
+from otel_reliability.telemetry.instruments import Point, counted
 from otel_reliability.telemetry.names import Instrument
 
 
@@ -25,21 +25,16 @@ class WorkerTelemetry:
     def __call__(self) -> Iterator[Point]:
         """Every point."""
         account = self._account
-        for (topic, kind), number in dict(account.messages).items():
-            yield names.KAFKA_MESSAGES.name, number, {"topic": topic, "kind": kind}
-        for reason, number in dict(account.dead).items():
-            yield names.KAFKA_DEAD_LETTERS.name, number, {"reason": reason}
-        for reason, number in dict(account.starts).items():
-            yield names.KAFKA_STARTS.name, number, {"reason": reason}
-        for (topic, partition), number in account.lags.items():
-            yield names.KAFKA_LAG.name, number, {"topic": topic, "partition": str(partition)}
+        yield from counted(names.KAFKA_MESSAGES, account.messages)
+        yield from counted(names.KAFKA_DEAD_LETTERS, account.dead)
+        yield from counted(names.KAFKA_STARTS, account.starts)
+        yield from counted(names.KAFKA_LAG, account.lags)
         yield names.KAFKA_PARTITIONS.name, len(account.partitions), {}
         yield names.KAFKA_REBALANCES.name, account.rebalances, {}
         yield names.KAFKA_RESTORE.name, account.restore, {}
         yield names.KAFKA_STATE.name, size_of(self._state), {}
         yield names.READY.name, 0 if self._readiness.reasons else 1, {}
-        for place, number in Guard.faults.items():
-            yield names.FAULTS.name, number, {"place": place}
+        yield from counted(names.FAULTS, Guard.faults)
         yield from self._stage.numbers()
 
 
@@ -58,7 +53,7 @@ class Expositions(Exposition):
     """Everything that is shown of several partitions."""
 
     def __init__(self, partitions: Callable[[], Iterable[Readings]], own: Callable[[], Iterable[Point]]) -> None:
-        self._partitions, self._own = partitions, own
+        self._partitions, self.own = partitions, own
 
     def gauges(self) -> Iterator[list[AgentGauges]]:
         """Yield the agents' gauges, some agents at a time."""

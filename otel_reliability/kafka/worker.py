@@ -305,12 +305,12 @@ class Worker:
 
     def _measure_lag(self) -> None:
         """Measure the lag of each partition by the offsets that the brokers last reported."""
-        lags: dict[tuple[str, int], int] = {}
+        lags: dict[tuple[str, str], int] = {}
         for topic in self._stage.inputs:
             for number in self._open:
                 lag = self._behind(topic, number)
                 if lag is not None:
-                    lags[topic, number] = lag
+                    lags[topic, str(number)] = lag
         self.account.lags = lags
 
     def _behind(self, topic: str, number: int) -> int | None:
@@ -331,7 +331,7 @@ class Account:
         self.dead: Counter[str] = Counter()
         self.starts: Counter[str] = Counter()
         self.partitions: list[int] = []
-        self.lags: Mapping[tuple[str, int], int] = {}
+        self.lags: Mapping[tuple[str, str], int] = {}
         self.rebalances = 0
         self.restore = 0.0
         self.ready = False

@@ -38,13 +38,9 @@ class RequestBudget:
         """Number of reservations that were refused."""
         self.held = 0
         """Number of requests with a reservation."""
-        self._used = 0
+        self.used = 0
+        """Bytes that are reserved."""
         self._lock = threading.Lock()
-
-    @property
-    def used(self) -> int:
-        """Return the bytes that are reserved."""
-        return self._used
 
     def reserve(self, size: int = 0) -> Reservation:
         """Reserve bytes until `release`, or as long as a `with` lasts. Raise `Refused` if the budget does not allow it."""
@@ -56,25 +52,25 @@ class RequestBudget:
 
     def check(self) -> None:
         """Raise `Refused` if the budget is used up."""
-        if self._used >= self.capacity:
+        if self.used >= self.capacity:
             raise self._full()
 
     def take(self, size: int) -> None:
         """Reserve so many bytes, or none at all."""
         with self._lock:
-            if self._used + size > self.capacity:
+            if self.used + size > self.capacity:
                 raise self._full()
-            self._used += size
+            self.used += size
 
     def _full(self) -> Refused:
         self.refused += 1
         return overload("queue_full", f"the queue of {self.capacity} bytes is full; send this again later")
 
-    def give(self, size: int, *, places: int = 0) -> None:
-        """Release bytes, and reservations with them."""
+    def give(self, size: int) -> None:
+        """Release the bytes of one reservation, and the reservation."""
         with self._lock:
-            self._used -= size
-            self.held -= places
+            self.used -= size
+            self.held -= 1
 
 
 class Reservation:
@@ -98,7 +94,7 @@ class Reservation:
 
     def release(self) -> None:
         """Release all bytes: the request is answered."""
-        self._budget.give(self.size, places=1)
+        self._budget.give(self.size)
         self.size = 0
 
 

@@ -12,7 +12,7 @@ from otel_reliability.service.state import State
 from otel_reliability.service.writer import Writer
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry import self as self_telemetry
-from otel_reliability.telemetry.instruments import Point
+from otel_reliability.telemetry.instruments import Point, counted
 from otel_reliability.telemetry.otlp import OtlpPush
 
 
@@ -38,20 +38,17 @@ class ServiceTelemetry:
         yield from engine.read(lambda _: list(self_telemetry.points(engine, ledger))) or ()
         yield from self._receivers()
         yield from self_telemetry.of_limits(self._limits())
-        push, sink = self._push(), {"sink": "metrics"}
+        push, sink = self._push(), "metrics"
         if push is not None:
-            for outcome, number in dict(push.outcomes).items():
-                yield names.EXPORTS.name, number, {**sink, "outcome": outcome}
-            yield names.EXPORT_DURATION.name, push.duration, sink
+            outcomes = dict(push.outcomes)
+            yield from counted(names.EXPORTS, {(sink, outcome): number for outcome, number in outcomes.items()})
+            yield from counted(names.EXPORT_DURATION, {sink: push.duration})
 
     def _receivers(self) -> Iterator[Point]:
-        for (signal, transport, outcome), number in dict(self._intake.requests).items():
-            labels: dict[str, str | bool] = {"signal": signal, "transport": transport, "outcome": outcome}
-            yield names.REQUESTS.name, number, {name: value for name, value in labels.items() if value}
+        yield from counted(names.REQUESTS, self._intake.requests)
         yield names.REQUESTS_WAITING.name, self._intake.budget.held, {}
         yield names.READY.name, 0 if self._readiness.reasons else 1, {}
-        for (disposition, reason), number in dict(self._state.logs).items():
-            yield names.LOG_RECORDS.name, number, {"disposition": disposition, **({"reason": reason} if reason else {})}
+        yield from counted(names.LOG_RECORDS, self._state.logs)
 
     def _limits(self) -> Iterator[Limit]:
         budget = self._intake.budget

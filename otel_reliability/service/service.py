@@ -8,14 +8,13 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from aiohttp import web
 
 from otel_reliability.engine import Engine
 from otel_reliability.reference import pinned_by
@@ -38,7 +37,7 @@ from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.service.web import Api, Metrics, Probes, Web
+from otel_reliability.service.web import Api, Endpoint, Metrics, Probes, Web
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
 from otel_reliability.sources.native_decoder import MODULE, load
 from otel_reliability.telemetry.exposition import Exposition, Registry
@@ -58,7 +57,6 @@ POLL: Final = 0.02
 """Seconds between two checks whether state is loaded."""
 READERS: Final = 2
 """Threads that decompress and decode large bodies; under one interpreter lock more would not be faster."""
-NOTHING: Final[Mapping[str, str]] = {}
 
 
 class Service:
@@ -73,7 +71,7 @@ class Service:
         config: Config,
         *,
         persistence_of: Callable[[State], Volatile] | None = None,
-        env: Mapping[str, str] = NOTHING,
+        env: Mapping[str, str],
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -181,18 +179,15 @@ class Service:
             await asyncio.sleep(CHECK_INTERVAL_S)
             self.progress.check()
 
-    def _endpoints(self) -> Mapping[str, tuple[HostPort, list[web.RouteDef]]]:
-        """Return the HTTP endpoints that are open, each with its routes."""
+    def _endpoints(self) -> Iterable[Endpoint]:
         probes = Probes(self.readiness, self.healthy).routes()
         api = Api(Agents(self.engine, self._runs, self._histories), self._threads, self.readiness).routes()
         metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness).routes()
-        endpoints = (
+        return (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
             ("metrics", self.settings.metrics, metrics),
             ("ui", self.settings.ui, [*probes, *api, *(() if self._site is None else self._site.routes())]),
         )
-        found = ((name, parse_address(address), routes) for name, address, routes in endpoints)
-        return {name: (place, routes) for name, place, routes in found if place is not None}
 
     def _site_of(self, histories: Histories) -> Site:
         unknown = UnknownSpans()

@@ -11,12 +11,12 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from aiohttp import web
 
 from otel_reliability.errors import ConfigurationError, ReliabilityError
-from otel_reliability.service.addresses import HostPort
+from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.answers import RETRY_LATER, overload
 from otel_reliability.service.api import AgentName, Agents, UnknownAgent
 from otel_reliability.service.auth import AccessTokens
@@ -31,6 +31,10 @@ LINGER: Final = 2.0
 """Seconds that the rest of a body is read and thrown away, so that a client which still sends it gets its answer."""
 
 
+Endpoint: TypeAlias = tuple[str, str, Iterable[web.RouteDef]]
+"""Name, address as the settings have it, and routes."""
+
+
 class Web:
     """Opens and closes endpoints. Endpoints at one address share it. `count` is called with the reason of each refusal."""
 
@@ -38,16 +42,18 @@ class Web:
         self._tls, self._guard = tls, guarding(tokens, PROBES, count)
         self._runners: list[web.AppRunner] = []
 
-    async def open(self, endpoints: Mapping[str, tuple[HostPort, Iterable[web.RouteDef]]]) -> dict[str, HostPort]:
-        """Listen, and return the addresses. Raise `ConfigurationError` if one cannot be bound."""
-        groups: dict[HostPort | str, list[str]] = {}
-        for name, (place, _) in endpoints.items():
-            groups.setdefault(place if place.port else name, []).append(name)
+    async def open(self, endpoints: Iterable[Endpoint]) -> dict[str, HostPort]:
+        """Listen, and return the addresses of those that are not off. Raise `ConfigurationError` if one cannot be bound."""
+        groups: dict[HostPort | str, tuple[HostPort, list[str], list[web.RouteDef]]] = {}
+        for name, address, routes in endpoints:
+            place = parse_address(address)
+            if place is not None:
+                _, names, shared = groups.setdefault(place if place.port else name, (place, [], []))
+                names.append(name)
+                shared.extend(routes)
         found: dict[str, HostPort] = {}
-        for names in groups.values():
-            routes = [route for name in names for route in endpoints[name][1]]
-            place = await self._listen(names[0], endpoints[names[0]][0], routes)
-            found.update(dict.fromkeys(names, place))
+        for place, names, routes in groups.values():
+            found.update(dict.fromkeys(names, await self._listen(names[0], place, routes)))
         return found
 
     async def _listen(self, name: str, place: HostPort, routes: Iterable[web.RouteDef]) -> HostPort:

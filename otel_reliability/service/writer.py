@@ -52,9 +52,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._stopping = False
         self.beat = 0.0
-        """The engine's time of the thread's last turn."""
-        self.met = 0.0
-        """The time up to which it has met all deadlines, and called all watchers."""
+        """The engine's time of the thread's last turn: it has met all deadlines up to then, and called all watchers."""
         self._next = 0.0
 
     @property
@@ -141,11 +139,10 @@ class Writer:
 
     def _advance(self) -> None:
         now = self._state.engine.now()
-        self.beat = now
         if now >= self._next:
             self._next = now + TICK
             self._meet_deadlines(now)
-        self.met = now
+        self.beat = now
 
     def _meet_deadlines(self, now: float) -> None:
         """Store the moment first, as requests are stored before they are applied."""

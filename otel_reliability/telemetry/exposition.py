@@ -229,17 +229,14 @@ class Registry:
         self.lock = threading.Lock()
         self.wall = wall
         self._touched: set[tuple[str, Labels]] = set()
-        self._counters: dict[str, dict[Labels, CounterSeries]] = {spec.name: {} for spec in names.COUNTERS}
-        self._histograms: dict[str, dict[Labels, HistogramSeries]] = {
-            spec.name: {} for spec in (*names.HISTOGRAMS, *names.STANDARD)
-        }
+        self._series: dict[str, dict[Labels, Any]] = {name: {} for name in SPECS}
 
     def add(self, spec: Instrument, amount: int, attributes: Attributes, run: Run | None = None) -> None:
         """Raise a counter; 0 begins its series. `run` is the exemplar."""
         labels = tuple(attributes.items())
-        series = self._counters[spec.name].get(labels)
+        series: CounterSeries | None = self._series[spec.name].get(labels)
         if series is None:
-            series = self._counters[spec.name][labels] = CounterSeries(self.wall())
+            series = self._series[spec.name][labels] = CounterSeries(self.wall())
         elif not amount:
             return
         self._touched.add((spec.name, labels))
@@ -250,11 +247,11 @@ class Registry:
         """Record a measurement of a histogram. A bucket holds what is not above its boundary. `run` is the exemplar."""
         labels = tuple(attributes.items())
         self._touched.add((spec.name, labels))
-        series = self._histograms[spec.name].get(labels)
+        series: HistogramSeries | None = self._series[spec.name].get(labels)
         if series is None:
             series = HistogramSeries(self.wall(), len(spec.boundaries) + 1)
             series.lowest = series.highest = amount
-            self._histograms[spec.name][labels] = series
+            self._series[spec.name][labels] = series
         bucket = bisect_left(spec.boundaries, amount)
         series.counts[bucket] += 1
         series.total += amount
@@ -265,7 +262,8 @@ class Registry:
         self, write: Callable[[Instrument, Labels, Series], Written]
     ) -> Iterator[tuple[Instrument, list[Written]]]:
         """Yield `write` of every series, up to `SERIES_PER_SLICE` of one instrument at a time."""
-        for spec, all_series in self._all():
+        for name, all_series in self._series.items():
+            spec = SPECS[name]
             with self.lock:
                 labels = list(all_series)
             for start in range(0, len(labels), SERIES_PER_SLICE):
@@ -277,14 +275,14 @@ class Registry:
     def keep(self, owners: Collection[Labels]) -> None:
         """End the series of all agents but these, given by their attributes."""
         with self.lock:
-            for spec, all_series in self._all():
-                for labels in [labels for labels in all_series if owner_of(spec, labels) not in owners]:
+            for name, all_series in self._series.items():
+                for labels in [labels for labels in all_series if owner_of(SPECS[name], labels) not in owners]:
                     del all_series[labels]
-                    self._touched.add((spec.name, labels))
+                    self._touched.add((name, labels))
 
     def labels(self, spec: Instrument) -> list[Labels]:
         """Return the attributes of every series of an instrument."""
-        return list(self._counters.get(spec.name) or self._histograms.get(spec.name) or {})
+        return list(self._series[spec.name])
 
     def take_touched(self) -> Iterator[tuple[str, Labels, Any]]:
         """Yield the series that changed since the last call: instrument, attributes, plain data (None: it ended).
@@ -293,25 +291,21 @@ class Registry:
         """
         touched, self._touched = self._touched, set()
         for name, labels in touched:
-            series = (self._counters if name in self._counters else self._histograms)[name].get(labels)
+            series: Series | None = self._series[name].get(labels)
             yield name, labels, None if series is None else series.data()
 
     def restore(self, state: Iterable[tuple[str, Labels, Any]]) -> None:
         """Replace all series by those that `take_touched` returned, of the instruments that there are now."""
         with self.lock:
-            for _, found in self._all():
+            for found in self._series.values():
                 found.clear()
             self._touched.clear()
             for name, labels, data in state:
-                if name in self._counters:
-                    self._counters[name][labels] = CounterSeries.of(data)
-                elif name in self._histograms and len(data[1]) == len(SPECS[name].boundaries) + 1:
-                    self._histograms[name][labels] = HistogramSeries.of(data)
-
-    def _all(self) -> Iterator[tuple[Instrument, dict[Labels, Any]]]:
-        for found in (self._counters, self._histograms):
-            for name, series in found.items():
-                yield SPECS[name], series
+                spec = SPECS.get(name)
+                if spec is not None and spec.kind == "counter":
+                    self._series[name][labels] = CounterSeries.of(data)
+                elif spec is not None and len(data[1]) == len(spec.boundaries) + 1:
+                    self._series[name][labels] = HistogramSeries.of(data)
 
     def _exemplar_of(self, value: float, run: Run | None) -> Exemplar | None:
         if run is None or run.root_span_id is None:
@@ -335,7 +329,7 @@ class Exposition:
     """The numbers of one engine and its registry. `own` yields self-telemetry."""
 
     def __init__(self, engine: Engine, registry: Registry, own: Callable[[], Iterable[Point]]) -> None:
-        self._engine, self._registry, self._own = engine, registry, own
+        self._engine, self._registry, self.own = engine, registry, own
 
     def gauges(self) -> Iterator[list[AgentGauges]]:
         """Yield the gauges of agents, some agents at a time."""
@@ -346,10 +340,3 @@ class Exposition:
     ) -> Iterator[tuple[Instrument, list[Written]]]:
         """Yield `write` of the counters and histograms, some series at a time."""
         return self._registry.slices(write)
-
-    def own(self) -> dict[str, list[Point]]:
-        """Return self-telemetry by instrument."""
-        found: dict[str, list[Point]] = {}
-        for point in self._own():
-            found.setdefault(point[0], []).append(point)
-        return found

@@ -6,9 +6,9 @@ They are created once, with the processor, and never inside a callback: the SDK 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, CallbackT, Meter, Observation
@@ -22,6 +22,21 @@ Attributes: TypeAlias = Mapping[str, str | bool]
 Point: TypeAlias = tuple[str, float, Attributes]
 """Name of the instrument, value, attributes."""
 Snapshot: TypeAlias = dict[str, list[Observation]]
+
+
+def counted(spec: Instrument, numbers: Mapping[Any, float]) -> Iterator[Point]:
+    """Yield a point for each key of `numbers`: the value of the instrument's attribute, or a tuple of the values of all.
+
+    An empty value is left out. Another thread may count meanwhile.
+
+    >>> list(counted(Instrument("spans", "counter", "", "", ("disposition", "reason")), {("used", ""): 3}))
+    [('spans', 3, {'disposition': 'used'})]
+    """
+    for key, number in dict(numbers).items():
+        values = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
+        found = zip(spec.attributes, values, strict=True)
+        yield spec.name, number, {name: value for name, value in found if value != ""}
+
 
 _OBSERVE: Final = Guard("a collection")
 _NO_SPAN: Final = set_span_in_context(INVALID_SPAN, Context())

@@ -10,7 +10,6 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -196,9 +195,9 @@ class _Batches(MetricExporter):
 class _Reader(sdk.PeriodicExportingMetricReader):
     """The SDK's reader, which adds the metrics of agents to those that the SDK collects."""
 
-    def __init__(self, exporter: MetricExporter, agents: AgentMetrics, interval: float | None) -> None:
+    def __init__(self, exporter: MetricExporter, agents: AgentMetrics) -> None:
         self._agents = agents
-        super().__init__(exporter, None if interval is None else interval * 1e3)
+        super().__init__(exporter)
 
     def _receive_metrics(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> None:
         (resource,) = metrics_data.resource_metrics
@@ -214,7 +213,7 @@ class _Reader(sdk.PeriodicExportingMetricReader):
 class OtlpPush:
     """Exports an exposition periodically, on a thread of the SDK's, and once more at the end.
 
-    `endpoint`, `protocol` and `interval` (s) take precedence over OpenTelemetry's environment variables.
+    `endpoint` and `protocol` take precedence over OpenTelemetry's environment variables.
     """
 
     def __init__(
@@ -224,15 +223,14 @@ class OtlpPush:
         *,
         endpoint: str | None = None,
         protocol: Protocol = "grpc",
-        interval: float | None = None,
     ) -> None:
         self._exporter = _Batches(_exporter(endpoint, protocol))
         agents = AgentMetrics(exposition, self._exporter._preferred_temporality)
         self._provider = MeterProvider(
-            [_Reader(self._exporter, agents, interval)], Resource(dict(resource)), shutdown_on_exit=False
+            [_Reader(self._exporter, agents)], Resource(dict(resource)), shutdown_on_exit=False
         )
         meter: api.Meter = self._provider.get_meter(names.SCOPE)
-        self._observed = Observed(meter, tuple(OWN.values()), lambda: snapshot(chain(*exposition.own().values())))
+        self._observed = Observed(meter, tuple(OWN.values()), lambda: snapshot(exposition.own()))
 
     @property
     def outcomes(self) -> Tally[str]:
@@ -243,10 +241,6 @@ class OtlpPush:
     def duration(self) -> float:
         """Seconds that the last export took."""
         return self._exporter.duration
-
-    def flush(self, timeout: float = 10.0) -> None:
-        """Export now, within so many seconds."""
-        self._provider.force_flush(timeout * 1e3)
 
     def stop(self, timeout: float) -> None:
         """Export once more and end, within so many seconds."""

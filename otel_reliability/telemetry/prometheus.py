@@ -82,11 +82,12 @@ class Prometheus:
         yield from self._target_info(openmetrics=openmetrics)
         yield from self._gauges(openmetrics=openmetrics)
         yield from self._series(openmetrics=openmetrics)
-        for name, points in self._exposition.own().items():
-            spec = OWN[name]
-            sample = _sample_name(spec)
-            lines = [f"{sample}{_braced(labels_of(labels.items()))} {value!r}\n" for _, value, labels in points]
-            yield _head(spec, openmetrics=openmetrics) + "".join(lines)
+        lines: dict[str, list[str]] = {}
+        for name, value, labels in self._exposition.own():
+            line = f"{_sample_name(OWN[name])}{_braced(labels_of(labels.items()))} {value!r}\n"
+            lines.setdefault(name, []).append(line)
+        for name, found in lines.items():
+            yield _head(OWN[name], openmetrics=openmetrics) + "".join(found)
         if openmetrics:
             yield "# EOF\n"
 

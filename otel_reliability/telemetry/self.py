@@ -8,7 +8,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.limit import Limit
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.instruments import Point
+from otel_reliability.telemetry.instruments import Point, counted
 from otel_reliability.telemetry.ledger import ToolLedger
 
 
@@ -18,8 +18,7 @@ def points(engine: Engine, ledger: ToolLedger) -> Iterator[Point]:
     yield from _runs(engine)
     yield from of_limits((*engine.limits(), *ledger.limits()))
     yield names.EVENT_LAG.name, engine.event_lag, {}
-    for place, number in Guard.faults.items():
-        yield names.FAULTS.name, number, {"place": place}
+    yield from counted(names.FAULTS, Guard.faults)
 
 
 def of_host(queue_length: int, queue_capacity: int, collect_duration: float) -> Iterator[Point]:
@@ -30,27 +29,21 @@ def of_host(queue_length: int, queue_capacity: int, collect_duration: float) -> 
 
 
 def _spans(engine: Engine) -> Iterator[Point]:
-    for (disposition, reason), number in engine.rising_accounts.items():
-        yield names.SPANS.name, number, {"disposition": disposition} | ({"reason": reason} if reason else {})
-    for (attribute, reason), number in engine.refused_attributes.items():
-        yield names.ATTRIBUTES_REFUSED.name, number, {"attribute": attribute, "reason": reason}
-    for reason, number in engine.refused_evaluations.items():
-        yield names.EVALUATIONS_REFUSED.name, number, {"reason": reason}
+    yield from counted(names.SPANS, engine.rising_accounts)
+    yield from counted(names.ATTRIBUTES_REFUSED, engine.refused_attributes)
+    yield from counted(names.EVALUATIONS_REFUSED, engine.refused_evaluations)
 
 
 def _runs(engine: Engine) -> Iterator[Point]:
-    for (source, reason, nested), number in engine.recorded.items():
-        yield names.SELF_RUNS.name, number, {"outcome.source": source, "closed_by": reason, "nested": nested}
-    for reason, number in engine.closed.items():
-        yield names.CLOSED_RUNS.name, number, {"reason": reason}
+    yield from counted(names.SELF_RUNS, engine.recorded)
+    yield from counted(names.CLOSED_RUNS, engine.closed)
     yield names.OPEN_RUNS.name, engine.open_runs, {}
     yield names.INCOMPLETE_RUNS.name, engine.incomplete, {}
     yield names.REVISED_RUNS.name, engine.revised, {}
     windows = engine.agents.accounts
     yield names.CLAMPED_RUNS.name, windows["clamped", "future_end"], {}
-    for (what, window), number in windows.items():
-        if what == "refused":
-            yield names.LATE_RUNS.name, number, {"window": window}
+    late = {window: number for (what, window), number in windows.items() if what == "refused"}
+    yield from counted(names.LATE_RUNS, late)
     yield names.AGENTS.name, len(engine.agents), {}
     yield names.EXPIRED_AGENTS.name, windows["expired", "idle"], {}
     yield names.SESSIONS.name, engine.sessions.open, {"state": "open"}

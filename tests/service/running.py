@@ -115,7 +115,7 @@ class Running:
     def writer_came_round(self) -> None:
         """Wait until the writer has met every deadline up to now."""
         now = self.clock()
-        until(lambda: self.service.writer.met >= now, "the writer to come round")
+        until(lambda: self.service.writer.beat >= now, "the writer to come round")
 
     def sum(self, name: str, **labels: str) -> float:
         return sum_of(self.metrics(), name, **labels)

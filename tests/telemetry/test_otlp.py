@@ -107,8 +107,8 @@ def test_push_exports_agents_and_self_telemetry(protocol: Any, monkeypatch: pyte
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta")
     of = recorded("support", own=OWN)
     with over_grpc() if protocol == "grpc" else over_http() as receiver:
-        push = OtlpPush(of.exposition, RESOURCE, endpoint=receiver.url, protocol=protocol, interval=3_600)
-        push.flush()
+        push = OtlpPush(of.exposition, RESOURCE, endpoint=receiver.url, protocol=protocol)
+        push._provider.force_flush()
         record(of, 900)
         push.stop(10)
         first, last = (metrics_of([one.body]) for one in receiver.came)
@@ -125,8 +125,8 @@ def test_failed_export_is_counted_and_the_next_one_has_everything(monkeypatch: p
     of = recorded("support", own=OWN)
     with over_http() as receiver:
         receiver.answers.append(400)
-        push = OtlpPush(of.exposition, RESOURCE, endpoint=receiver.url, protocol="http/protobuf", interval=3_600)
-        push.flush()
+        push = OtlpPush(of.exposition, RESOURCE, endpoint=receiver.url, protocol="http/protobuf")
+        push._provider.force_flush()
         push.stop(10)
 
     assert push.outcomes == {"failed": 1, "accepted": 1}
@@ -147,7 +147,7 @@ def test_push_over_tls_verifies_the_receiver(trusted: bool, tmp_path: Path, monk
     ):
         monkeypatch.setenv(f"OTEL_EXPORTER_OTLP_METRICS_{name}", str(file))
     with over_grpc(credentials) as receiver:
-        push = OtlpPush(recorded("support", own=OWN).exposition, RESOURCE, endpoint=receiver.url, interval=3_600)
+        push = OtlpPush(recorded("support", own=OWN).exposition, RESOURCE, endpoint=receiver.url)
         push.stop(10)
 
     assert push.outcomes == ({"accepted": 1} if trusted else {"failed": 1})
