@@ -18,8 +18,7 @@ from msgspec import Struct
 from otel_reliability import config
 from otel_reliability.loading import Field, allowed_by, extra_of, is_section, own_fields, variable, without_none
 from otel_reliability.service.config_file import KAFKA, SECTION
-from otel_reliability.service.kafka_settings import KafkaSettings
-from otel_reliability.service.settings import ServiceSettings
+from otel_reliability.service.settings import KafkaSettings, ServiceSettings
 
 CONFIGURATION: Final = f"""# Settings
 

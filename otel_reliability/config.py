@@ -31,6 +31,7 @@ from otel_reliability.loading import (
     Weight,
     load,
     load_environment,
+    shown,
 )
 
 PREFIX: Final = "OTEL_RELIABILITY_"
@@ -385,8 +386,7 @@ class Settings(Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Return the settings without the key."""
-        shown = {name: getattr(self, name) for name in self.__struct_fields__ if name != "hash_key"}
-        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+        return shown(self, without="hash_key")
 
     @classmethod
     def load(

@@ -6,7 +6,7 @@ It receives what an exporter receives: sampled spans, after they ended, in batch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from opentelemetry.metrics import MeterProvider
@@ -15,7 +15,6 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from otel_reliability.config import Settings
 from otel_reliability.model.run import CloseReason
-from otel_reliability.model.span import AgentSpan
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import WAIT_TIMEOUT_S, SpanSource, live_of, settings_from
 from otel_reliability.telemetry.span_queue import read_span
@@ -49,8 +48,10 @@ class ReliabilitySpanExporter(SpanExporter, SpanSource):
         with _EXPORT:
             if spans:
                 self._live.begin(spans[0].resource)
-            if not self._live.engine.receive(self._read(spans), wait=WAIT_TIMEOUT_S):
-                self._live.engine.count("refused", "busy", len(spans))
+            engine = self._live.engine
+            found = (read for span in spans if (read := read_span(span, engine)) is not None)
+            if not engine.receive(found, wait=WAIT_TIMEOUT_S):
+                engine.count("refused", "busy", len(spans))
             if self._live.due():
                 self._live.tick(WAIT_TIMEOUT_S)
         return SpanExportResult.SUCCESS
@@ -67,9 +68,3 @@ class ReliabilitySpanExporter(SpanExporter, SpanSource):
             if not self._stopped:
                 self._stopped = True
                 self._live.detach(self)
-
-    def _read(self, spans: Sequence[ReadableSpan]) -> Iterator[AgentSpan]:
-        for span in spans:
-            read = read_span(span, self._live.engine)
-            if read is not None:
-                yield read

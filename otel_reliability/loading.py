@@ -175,6 +175,12 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return f"the nearest {'are' if len(found) > 1 else 'is'} {', '.join(found)}"
 
 
+def shown(settings: Struct, without: str) -> str:
+    """Return the `repr` of settings without a field that holds secrets."""
+    given = (f"{name}={getattr(settings, name)!r}" for name in settings.__struct_fields__ if name != without)
+    return f"{type(settings).__name__}({', '.join(given)})"
+
+
 # --- Types ------------------------------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,6 @@ class ReferenceByName(Mapping[AgentKey, Sequence[Observation]]):
         self._units = units
         names = Counter(key.agent for key in units)
         self._alone = {key.agent: key for key in units if names[key.agent] == 1}
-        self._several = frozenset(name for name, number in names.items() if number > 1)
 
     def matching(self, key: AgentKey) -> AgentKey | None:
         """Return the agent of the recording that this agent is compared with, or None."""
@@ -38,7 +37,7 @@ class ReferenceByName(Mapping[AgentKey, Sequence[Observation]]):
 
     def is_ambiguous(self, key: AgentKey) -> bool:
         """Return whether several agents of the recording have that name, and none of them its service and environment."""
-        return key not in self._units and key.agent in self._several
+        return self.matching(key) is None and any(known.agent == key.agent for known in self._units)
 
     def __getitem__(self, key: AgentKey) -> Sequence[Observation]:
         found = self.matching(key)

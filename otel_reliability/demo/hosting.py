@@ -30,7 +30,7 @@ def configured(state: str) -> Config:
 def hosting() -> Generator[Service]:
     """A service that is ready to take OTLP. Nothing of it is left behind."""
     with tempfile.TemporaryDirectory(prefix="otel-reliability-demo-") as state:
-        service = Service(configured(state))
+        service = Service(configured(state), env={})
         with living(service):
             deadline = time.monotonic() + START
             while service.readiness.reasons and time.monotonic() < deadline:

@@ -14,7 +14,7 @@ from otel_reliability.model.observation import Observation
 from otel_reliability.model.record import BadRecord
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import pinned_by
-from otel_reliability.service.kafka_settings import KafkaSettings
+from otel_reliability.service.settings import KafkaSettings
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.instruments import Point, counted
@@ -42,7 +42,6 @@ class AggregateStage(Stage):
         self.others = () if kafka.readings is None else (kafka.readings,)
 
     def open(self, number: int, store: KeyValues) -> AggregatePartition:
-        """Take a partition over."""
         found = self._partitions[number] = AggregatePartition(Readings(self._settings, store, self._pinned))
         return found
 
@@ -92,7 +91,6 @@ class AggregatePartition:
         self._metrics = AgentMetrics(Exposition(readings.engine, readings.recording.book, tuple))
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
-        """Receive one message. Raise `Unusable`."""
         if not message.value:
             self.readings.tick(now)
             return ()
@@ -103,7 +101,6 @@ class AggregatePartition:
         return ()
 
     def save(self) -> None:
-        """Store what changed."""
         self.readings.save()
 
     def requests(self) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.span import AgentSpan, TraceId
 from otel_reliability.service.answers import Encoding, OtlpSignal, Refused
 from otel_reliability.service.decoded import Decoded, Decoder
-from otel_reliability.service.kafka_settings import KafkaSettings
+from otel_reliability.service.settings import KafkaSettings
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Point, counted
 from otel_reliability.telemetry.names import Instrument
@@ -44,12 +44,10 @@ class AssembleStage(Stage):
         self.output = kafka.runs
 
     def open(self, number: int, store: KeyValues) -> AssemblePartition:
-        """Take a partition over."""
         found = self._partitions[number] = AssemblePartition(self._settings, store, self._read)
         return found
 
     def close(self, number: int) -> None:
-        """Give a partition up."""
         gone = self._partitions.pop(number, None)
         if gone is not None:
             self._before.update(gone.counts())
@@ -89,7 +87,6 @@ class AssemblePartition:
         return Counts({(spec, values): number for spec, some in numbers.items() for values, number in some.items()})
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
-        """Receive one message. Raise `Unusable`."""
         if not message.value:
             return self.traces.tick(now)
         decoded = self._read(message)
@@ -101,7 +98,6 @@ class AssemblePartition:
         return self.traces.take(decoded.spans, decoded.evaluations, now)
 
     def save(self) -> None:
-        """Store what changed."""
         self.traces.save()
 
     def _count(self, decoded: Decoded) -> None:

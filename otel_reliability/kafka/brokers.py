@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from otel_reliability.errors import ConfigurationError, ReliabilityError
 from otel_reliability.kafka.stage import Stage
-from otel_reliability.service.kafka_settings import KafkaSettings
+from otel_reliability.service.settings import KafkaSettings
 
 _library: Final = cast("Any", importlib.import_module("confluent_kafka"))
 _admin: Final = cast("Any", importlib.import_module("confluent_kafka.admin"))
@@ -73,6 +73,11 @@ def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
     return sizes
 
 
+def connection_of(kafka: KafkaSettings) -> dict[str, Any]:
+    """Return the connection options by the client library's own names."""
+    return {"bootstrap.servers": kafka.brokers, **kafka.client}
+
+
 def explain(error: Exception) -> tuple[str, str]:
     """Return the word by which an error of a running stage is counted, and what to do about it."""
     found = {int(one.code()): one for one in _errors(error)}
@@ -97,7 +102,7 @@ def _described(topics: Sequence[str], kafka: KafkaSettings) -> dict[str, Any]:
         heard.append(error.code())
 
     try:
-        client = AdminClient({"bootstrap.servers": kafka.brokers, **kafka.client, "error_cb": listen}, logger=_quiet)
+        client = AdminClient({**connection_of(kafka), "error_cb": listen}, logger=_quiet)
         client.list_topics(timeout=PATIENCE)  # that they answer at all
         asked = client.describe_topics(
             TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=PATIENCE

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from otel_reliability.kafka.aggregate_stage import AggregateStage
 from otel_reliability.kafka.assemble_stage import AssembleStage
 from otel_reliability.kafka.brokers import NotYet, check_topics, explain
 from otel_reliability.kafka.endpoints import WorkerEndpoints
-from otel_reliability.kafka.self_telemetry import Expositions, WorkerTelemetry
+from otel_reliability.kafka.self_telemetry import Expositions, points
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account, Worker
 from otel_reliability.service.checks import check_workers
@@ -69,11 +70,6 @@ class Ready(Readiness):
         self.worker: Worker | None = None
         self._account = account
 
-    def release_all(self) -> None:
-        """Release all reasons."""
-        for reason in super().reasons:
-            self.release(reason)
-
     @property
     def reasons(self) -> dict[str, str]:
         """Return the details by reason; empty when ready."""
@@ -91,8 +87,7 @@ class Runner:
         self._stage, self._config, self._state = stage, config, state
         self._account = Account()
         self._ready = Ready(self._account)
-        own = WorkerTelemetry(stage, self._account, self._ready, state)
-        exposition = Expositions(stage.readings, own)
+        exposition = Expositions(stage.readings, partial(points, stage, self._account, self._ready, state))
         self.endpoints = WorkerEndpoints(config.service, exposition, self._ready, self._healthy)
         self._stopping = threading.Event()
         self._trouble = Trouble(time.monotonic)
@@ -139,7 +134,8 @@ class Runner:
         sizes_text = ", ".join(f"{name} ({sizes[name]} partitions)" for name in self._stage.inputs)
         _logger.info("%s reads %s and writes %s.", self._stage.name, sizes_text, self._stage.output)
         self._ready.worker = worker
-        self._ready.release_all()
+        for reason in self._ready.reasons:
+            self._ready.release(reason)
         over = threading.Timer(WELL, self._trouble.over)
         over.daemon = True
         over.start()

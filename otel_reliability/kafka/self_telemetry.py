@@ -16,26 +16,19 @@ from otel_reliability.telemetry.instruments import Point, counted
 from otel_reliability.telemetry.names import Instrument
 
 
-class WorkerTelemetry:
-    """Yields the current self-telemetry. `state` is the directory of the worker's copy of its state."""
-
-    def __init__(self, stage: Stage, account: Account, readiness: Readiness, state: Path) -> None:
-        self._stage, self._account, self._readiness, self._state = stage, account, readiness, state
-
-    def __call__(self) -> Iterator[Point]:
-        """Every point."""
-        account = self._account
-        yield from counted(names.KAFKA_MESSAGES, account.messages)
-        yield from counted(names.KAFKA_DEAD_LETTERS, account.dead)
-        yield from counted(names.KAFKA_STARTS, account.starts)
-        yield from counted(names.KAFKA_LAG, account.lags)
-        yield names.KAFKA_PARTITIONS.name, len(account.partitions), {}
-        yield names.KAFKA_REBALANCES.name, account.rebalances, {}
-        yield names.KAFKA_RESTORE.name, account.restore, {}
-        yield names.KAFKA_STATE.name, size_of(self._state), {}
-        yield names.READY.name, 0 if self._readiness.reasons else 1, {}
-        yield from counted(names.FAULTS, Guard.faults)
-        yield from self._stage.numbers()
+def points(stage: Stage, account: Account, readiness: Readiness, state: Path) -> Iterator[Point]:
+    """Yield the current self-telemetry. `state` is the directory of the worker's copy of its state."""
+    yield from counted(names.KAFKA_MESSAGES, account.messages)
+    yield from counted(names.KAFKA_DEAD_LETTERS, account.dead)
+    yield from counted(names.KAFKA_STARTS, account.starts)
+    yield from counted(names.KAFKA_LAG, account.lags)
+    yield names.KAFKA_PARTITIONS.name, len(account.partitions), {}
+    yield names.KAFKA_REBALANCES.name, account.rebalances, {}
+    yield names.KAFKA_RESTORE.name, account.restore, {}
+    yield names.KAFKA_STATE.name, size_of(state), {}
+    yield names.READY.name, 0 if readiness.reasons else 1, {}
+    yield from counted(names.FAULTS, Guard.faults)
+    yield from stage.numbers()
 
 
 def size_of(folder: Path) -> int:
@@ -56,13 +49,11 @@ class Expositions(Exposition):
         self._partitions, self.own = partitions, own
 
     def gauges(self) -> Iterator[list[AgentGauges]]:
-        """Yield the agents' gauges, some agents at a time."""
         return (some for one in self._partitions() for some in agent_slices(one.engine))
 
     def series(
         self, write: Callable[[Instrument, Labels, Series], Written]
     ) -> Iterator[tuple[Instrument, list[Written]]]:
-        """Yield `write` of the counters and histograms, by instrument."""
         found: dict[str, tuple[Instrument, list[Written]]] = {}
         for one in self._partitions():
             for spec, some in one.recording.book.slices(write):

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -23,10 +23,9 @@ from quixstreams.context import message_context
 from quixstreams.kafka.configuration import ConnectionConfig
 from quixstreams.models import TopicAdmin, TopicManager
 
-from otel_reliability.kafka.brokers import KafkaException, TopicPartition
+from otel_reliability.kafka.brokers import KafkaException, TopicPartition, connection_of
 from otel_reliability.kafka.stage import TICK, Message, Outgoing, Partition, Stage, Unusable
-from otel_reliability.kafka.ticker import Ticker
-from otel_reliability.service.kafka_settings import KafkaSettings
+from otel_reliability.service.settings import KafkaSettings
 from otel_reliability.telemetry.guard import Guard
 
 _logger = logging.getLogger("otel_reliability.kafka")
@@ -58,19 +57,15 @@ class StreamValues:
         self._partition, self._transaction = partition, transaction
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key."""
         return self._transaction().get_bytes(key=key, prefix=b"")
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Set the value of a key."""
         self._transaction().set_bytes(key=key, value=value, prefix=b"")
 
     def drop(self, key: bytes) -> None:
-        """Delete a key."""
         self._transaction().delete(key=key, prefix=b"")
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield all that is committed."""
         transaction = self._transaction()
         for key, _ in self._partition.iter_items(b""):
             value = transaction.get_bytes(key=key, prefix=b"")
@@ -85,14 +80,18 @@ class Worker:
         self.account = account
         self._stage, self._kafka = stage, kafka
         connection = cast("Any", ConnectionConfig).from_librdkafka_dict(connection_of(kafka), ignore_extras=True)
-        extra = extra_of(kafka)
+        extra, session_ms = extra_of(kafka), _ms(kafka.session_timeout)
         self._group = f"{kafka.group}-{stage.name}"
         self._app: Any = Application(
             broker_address=connection,
             consumer_group=self._group,
             auto_offset_reset="earliest",
             commit_interval=kafka.commit,
-            consumer_extra_config={**extra, "session.timeout.ms": _ms(kafka.session_timeout), **_heartbeat(kafka)},
+            consumer_extra_config={
+                **extra,
+                "session.timeout.ms": session_ms,
+                "heartbeat.interval.ms": max(100, min(3_000, session_ms // 3)),
+            },
             producer_extra_config={**extra, **_producer(kafka)},
             state_dir=state,
             consumer_poll_timeout=POLL,
@@ -323,6 +322,37 @@ class Worker:
         return None if high < 0 or position is None else max(0, high - position)
 
 
+class Ticker:
+    """Sends ticks, which are empty messages, to every partition that a worker reads: its time goes on when nothing else comes.
+
+    It has a thread of its own. A tick that is lost is made up for by the next.
+    """
+
+    def __init__(self, producer: Any, interval: float) -> None:
+        self.partitions: Sequence[tuple[str, int]] = ()
+        """Where to: topics and partitions. Replaced as a whole, by any thread."""
+        self._producer, self._interval = producer, interval
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ending.set()
+        if self._thread.is_alive():
+            self._thread.join(5.0)
+
+    def _run(self) -> None:
+        while not self._ending.wait(self._interval):
+            for topic, number in self.partitions:
+                try:
+                    self._producer.produce(topic, value=TICK, partition=number, buffer_error_max_tries=1)
+                except Exception as error:  # noqa: BLE001 (brokers that are away are reported elsewhere)
+                    _logger.debug("A tick was not sent: %s", error)
+            self._producer.poll(0)
+
+
 class Account:
     """Self-telemetry of a worker, over all its starts. Written by its thread, read by any."""
 
@@ -355,11 +385,6 @@ def _leave() -> None:
     os._exit(1)
 
 
-def connection_of(kafka: KafkaSettings) -> dict[str, Any]:
-    """Return the connection options by the client library's own names."""
-    return {"bootstrap.servers": kafka.brokers, **kafka.client}
-
-
 def extra_of(kafka: KafkaSettings) -> dict[str, Any]:
     """Return the client library's other options that were given."""
     known = ConnectionConfig.model_fields.keys() | {"sasl_mechanisms"}
@@ -373,10 +398,6 @@ def _producer(kafka: KafkaSettings) -> dict[str, Any]:
         name = f"{kafka.group}-{uuid.uuid4().hex}"
         return {**linger, "transactional.id": name, "transaction.timeout.ms": _ms(kafka.transaction_timeout)}
     return dict(linger)
-
-
-def _heartbeat(kafka: KafkaSettings) -> dict[str, Any]:
-    return {"heartbeat.interval.ms": max(100, min(3_000, _ms(kafka.session_timeout) // 3))}
 
 
 def _ms(seconds: float) -> int:

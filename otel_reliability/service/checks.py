@@ -8,8 +8,7 @@ from pathlib import Path
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.addresses import parse_address
-from otel_reliability.service.kafka_settings import KafkaSettings
-from otel_reliability.service.settings import ENDPOINTS, ServiceSettings, TLSSettings
+from otel_reliability.service.settings import ENDPOINTS, KafkaSettings, ServiceSettings, TLSSettings
 
 
 def check(service: ServiceSettings) -> None:

@@ -22,8 +22,7 @@ from otel_reliability.config import KAFKA_PREFIX, SERVICE_PREFIX, Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import load, load_environment
 from otel_reliability.service.checks import check
-from otel_reliability.service.kafka_settings import KafkaSettings
-from otel_reliability.service.settings import ServiceSettings
+from otel_reliability.service.settings import KafkaSettings, ServiceSettings
 
 T = TypeVar("T", bound=Struct)
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from otel_reliability.model.limit import Limit
 from otel_reliability.service.answers import RETRY_LATER, Refused, overload
 
 RECOVERING: Final = "recovering"
@@ -84,6 +85,10 @@ class Memory:
             self._readiness.hold(REASON, f"the process uses more than {self.limit} bytes of memory")
         elif is_above and self.used < self.limit * _BELOW:
             self._readiness.release(REASON)
+
+    def limits(self) -> tuple[Limit, ...]:
+        """Return the limit and its use; nothing without a limit."""
+        return () if self.limit is None else (Limit("memory_bytes", self.used, self.limit, self.crossings),)
 
 
 def collect_seldom() -> None:

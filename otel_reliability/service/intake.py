@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Final, Self
 
+from otel_reliability.model.limit import Limit
 from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, overload
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.health import Readiness
@@ -183,6 +184,10 @@ class Intake:
     def too_large(self) -> Refused:
         """Return the refusal of a body beyond the limit."""
         return Refused(Problem.TOO_LARGE, "too_large", f"the body is larger than {self.limit} bytes")
+
+    def limits(self) -> tuple[Limit, ...]:
+        """Return the budget of bytes as a limit."""
+        return (Limit("queue_bytes", self.budget.used, self.budget.capacity, self.budget.refused),)
 
     def submit(
         self,

@@ -162,12 +162,10 @@ class Persistent(Volatile):
         state.engine.observers.append(self._observe)
 
     def limits(self) -> Iterable[Limit]:
-        """Return the size of the database and its limit."""
         if self._store is not None and self._limit is not None:
             yield Limit("state_bytes", self.used, self._limit, self.refused)
 
     def runs(self, key: AgentKey, most: int, since_ns: int, until_ns: int) -> list[Run]:
-        """Return the newest stored runs of an agent that ended between two times, at most so many. Any thread may ask."""
         question = (
             "SELECT body FROM run WHERE agent = (SELECT id FROM agent WHERE key = ?) AND end_ns BETWEEN ? AND ? "
             "ORDER BY end_ns DESC, run_id DESC LIMIT ?"
@@ -180,7 +178,6 @@ class Persistent(Volatile):
         return list(self._intact(unpack_run, rows))
 
     def changed(self) -> None:
-        """Note that a stored part changed without a request."""
         self._has_changed = True
 
     # --- Requests -----------------------------------------------------------------------------------------------------
@@ -196,7 +193,6 @@ class Persistent(Volatile):
         self._clock.hold(moment)
 
     def applied(self) -> None:
-        """Let time go on."""
         self._clock.release()
 
     def advancing(self) -> None:
@@ -456,10 +452,9 @@ class Persistent(Volatile):
         def item(key: bytes, body: bytes) -> Item:
             return unpack(key), unpack(body)
 
+        rows = store.rows("SELECT key, body FROM part WHERE name = ? ORDER BY position", name)
         with _RESTORE:
-            part.restore(
-                self._intact(item, store.rows("SELECT key, body FROM part WHERE name = ? ORDER BY position", name))
-            )
+            part.restore(self._intact(item, rows))
 
     def _repeat(self, arrival: Arrival, *, counting: bool) -> None:
         """Apply an arrival again, at its moment."""

@@ -32,7 +32,7 @@ from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake, RequestBudget
 from otel_reliability.service.persistence import Persistent, Volatile
-from otel_reliability.service.self_telemetry import ServiceTelemetry
+from otel_reliability.service.self_telemetry import points
 from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
@@ -120,10 +120,8 @@ class Service:
         self.push: OtlpPush | None = None
         """The export of metrics, once state is loaded."""
         self._env = env
-        self.own = ServiceTelemetry(
-            self.state, self.writer, self.intake, self.readiness, self.persistence, memory, lambda: self.push
-        )
-        self.exposition = Exposition(self.engine, self.book, self.own)
+        own = partial(points, self.state, self.intake, self.readiness, self.persistence, memory, lambda: self.push)
+        self.exposition = Exposition(self.engine, self.book, own)
         self._tokens = tokens = AccessTokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "ui")

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -17,7 +17,6 @@ from aiohttp import web
 from otel_reliability.config import WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey
-from otel_reliability.report.build import AgentSource
 from otel_reliability.report.proposal import UnknownSpans
 from otel_reliability.report.text import seconds
 from otel_reliability.report.view import AgentView
@@ -60,28 +59,23 @@ AgentPage: TypeAlias = Callable[[AgentView, web.Request], str | None]
 """Makes the page of an agent that a request asks for; None: what it names is not there."""
 
 
-class Made(NamedTuple, Generic[T]):
-    """A value, and the time until which it is valid."""
-
-    found: T
-    until: float
-
-
 class TimedCache(Generic[T]):
     """Keeps what is costly to make for a moment; one thread at a time uses it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._made: OrderedDict[Hashable, Made[T]] = OrderedDict()
+        self._made: OrderedDict[Hashable, tuple[T, float]] = OrderedDict()
+        """Each value, and the time until which it is valid."""
 
     def of(self, name: Hashable, make: Callable[[], T]) -> T:
         """Return the value of that name; make it if it is absent or no longer valid."""
         begun = time.monotonic()
-        known = self._made.get(name)
-        if known is not None and begun < known.until:
-            return known.found
+        if name in self._made:
+            known, until = self._made[name]
+            if begun < until:
+                return known
         found, now = make(), time.monotonic()
-        self._made[name] = Made(found, now + max(LEAST_AGE, SHARE * (now - begun)))
+        self._made[name] = found, now + max(LEAST_AGE, SHARE * (now - begun))
         self._made.move_to_end(name)
         while len(self._made) > self._most:
             self._made.popitem(last=False)
@@ -245,10 +239,7 @@ class Site:
         ]
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
-        def ask(registry: AgentRegistry) -> AgentSource | None:
-            return snapshot(self._engine, registry, key, self._histories)
-
-        found = self._engine.read(ask)
+        found = self._engine.read(lambda registry: snapshot(self._engine, registry, key, self._histories))
         return None if found is None else live_view(found._replace(left_out=0), self._engine.settings)
 
 

@@ -81,7 +81,6 @@ class ClosedTraceRecords:
             yield trace_id, None
 
     def restore(self, data: Iterable[Item]) -> None:
-        """Take the records back."""
         self._assembler.restore_closed(map(self._record, data))
 
     def _record(self, item: Item) -> tuple[TraceId, Record]:
@@ -98,12 +97,10 @@ class Totals:
         self._engine, self._logs = engine, logs
 
     def changes(self) -> Iterator[Item]:
-        """Yield all of them."""
         totals = {**self._engine.totals(), "logs": self._logs}
         yield None, {name: _plain(value) for name, value in totals.items()}
 
     def restore(self, data: Iterable[Item]) -> None:
-        """Replace all of them."""
         for _, body in data:
             found = {name: _total(value) for name, value in body.items()}
             self._logs.clear()

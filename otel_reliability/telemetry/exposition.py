@@ -87,6 +87,12 @@ class AgentGauges(NamedTuple):
                 yield FULL_NAMES[spec.name], own, reading.value
         yield from self.others
 
+    def full_points(self) -> Iterator[Point]:
+        """Yield the points with all attributes."""
+        shared = self.attributes
+        for name, own, value in self.points():
+            yield name, value, {**shared, **dict(own)} if own else shared
+
 
 def agent_slices(engine: Engine) -> Iterator[list[AgentGauges]]:
     """Yield the gauges of all agents, up to `AGENTS_PER_SLICE` agents at a time, each as of one moment."""
@@ -106,9 +112,7 @@ def agent_points(engine: Engine, registry: AgentRegistry) -> Iterator[Point]:
     """Yield the points of all agents' gauges. For callers within `engine.read`, or alone with the engine."""
     for key in registry.keys():  # noqa: SIM118  not a mapping
         for gauges in _agent_gauges(engine, registry, key):
-            shared = gauges.attributes
-            for name, own, value in gauges.points():
-                yield name, value, {**shared, **dict(own)} if own else shared
+            yield from gauges.full_points()
 
 
 def _agent_gauges(engine: Engine, registry: AgentRegistry, key: AgentKey) -> Iterator[AgentGauges]:

@@ -10,6 +10,7 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -74,11 +75,8 @@ class AgentMetrics:
     def _gauges(self, now_ns: int) -> dict[str, list[sdk.NumberDataPoint]]:
         points: dict[str, list[sdk.NumberDataPoint]] = {name: [] for name in GAUGES}
         for some in self._exposition.gauges():
-            for gauges in some:
-                shared = gauges.attributes
-                for name, own, value in gauges.points():
-                    attributes = {**shared, **dict(own)} if own else shared
-                    points[name].append(sdk.NumberDataPoint(attributes, 0, now_ns, value))
+            for name, value, attributes in chain.from_iterable(gauges.full_points() for gauges in some):
+                points[name].append(sdk.NumberDataPoint(attributes, 0, now_ns, value))
         return points
 
     def _temporality_of(self, spec: Instrument) -> AggregationTemporality:

@@ -19,7 +19,6 @@ from otel_reliability.telemetry.exposition import (
     GAUGES,
     OWN,
     SPECS,
-    AgentGauges,
     Exemplar,
     Exposition,
     HistogramSeries,
@@ -79,7 +78,8 @@ class Prometheus:
 
     def text(self, *, openmetrics: bool = False) -> Iterator[str]:
         """Yield all families, a large one in several pieces."""
-        yield from self._target_info(openmetrics=openmetrics)
+        family, kind = ("target", "info") if openmetrics else ("target_info", "gauge")
+        yield f"# TYPE {family} {kind}\n# HELP {family} Target metadata\n{self._target}"
         yield from self._gauges(openmetrics=openmetrics)
         yield from self._series(openmetrics=openmetrics)
         lines: dict[str, list[str]] = {}
@@ -91,16 +91,13 @@ class Prometheus:
         if openmetrics:
             yield "# EOF\n"
 
-    def _target_info(self, *, openmetrics: bool) -> Iterator[str]:
-        family, kind = ("target", "info") if openmetrics else ("target_info", "gauge")
-        yield f"# TYPE {family} {kind}\n# HELP {family} Target metadata\n{self._target}"
-
     def _gauges(self, *, openmetrics: bool) -> Iterator[str]:
         lines: dict[str, list[str]] = {name: [] for name in GAUGES}
         known: dict[tuple[AgentKey, str | None], str] = {}
         for some in self._exposition.gauges():
             for gauges in some:
-                labels = known[gauges.key, gauges.window] = self._labels_of(gauges)
+                of = gauges.key, gauges.window
+                labels = known[of] = self._labels.get(of) or labels_of(gauges.attributes.items())
                 for name, own, value in gauges.points():
                     extra = "," + labels_of(own) if own else ""
                     lines[name].append(f"{_FAMILIES[name]}{{{labels}{extra}}} {value!r}\n")
@@ -108,9 +105,6 @@ class Prometheus:
         for name, found in lines.items():
             if found:
                 yield _head(GAUGES[name], openmetrics=openmetrics) + "".join(found)
-
-    def _labels_of(self, gauges: AgentGauges) -> str:
-        return self._labels.get((gauges.key, gauges.window)) or labels_of(gauges.attributes.items())
 
     def _series(self, *, openmetrics: bool) -> Iterator[str]:
         last: Instrument | None = None

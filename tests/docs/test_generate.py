@@ -8,8 +8,7 @@ import pytest
 
 from otel_reliability.config import Settings
 from otel_reliability.loading import fields
-from otel_reliability.service.kafka_settings import KafkaSettings
-from otel_reliability.service.settings import ServiceSettings
+from otel_reliability.service.settings import KafkaSettings, ServiceSettings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES: Mapping[str, Callable[[], str]] = runpy.run_path(str(DOCS / "generate.py"))["PAGES"]

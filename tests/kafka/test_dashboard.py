@@ -8,11 +8,11 @@ from pathlib import Path
 from dashboards.alerts import ALERTS
 from otel_reliability.config import Settings
 from otel_reliability.kafka.assemble_stage import AssembleStage
-from otel_reliability.kafka.self_telemetry import Expositions, WorkerTelemetry
+from otel_reliability.kafka.self_telemetry import Expositions, points
 from otel_reliability.kafka.stage import Message
 from otel_reliability.kafka.worker import Account
 from otel_reliability.service.health import Readiness
-from otel_reliability.service.kafka_settings import KafkaSettings
+from otel_reliability.service.settings import KafkaSettings
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.testing import traces_protobuf
 from tests.dashboards.asking import questions
@@ -31,9 +31,9 @@ def told(folder: Path) -> dict[str, set[str]]:
     partition.take(Message("otlp_spans", None, traces_protobuf(run_of(1)), 0), BEGIN)
     partition.take(Message("otlp_spans", None, b"", 0), BEGIN + 10)
     account.messages["otlp_spans", "records"] = account.dead["undecodable"] = account.starts["start"] = 1
-    account.lags = {("otlp_spans", 0): 7}
-    own = WorkerTelemetry(stage, account, Readiness(), folder)
-    text = "".join(Prometheus(Expositions(tuple, own), {}).text())
+    account.lags = {("otlp_spans", "0"): 7}
+    own = points(stage, account, Readiness(), folder)
+    text = "".join(Prometheus(Expositions(tuple, lambda: own), {}).text())
     return {name: set(re.findall(r'(\w+)="', labels)) for name, labels in TOLD.findall(text)}
 
 

@@ -8,9 +8,9 @@ from queue import SimpleQueue
 from otel_reliability.config import Settings
 from otel_reliability.kafka.assemble_stage import AssembleStage
 from otel_reliability.kafka.stage import TICK, Message
-from otel_reliability.kafka.ticker import Ticker
+from otel_reliability.kafka.worker import Ticker
 from otel_reliability.model.record import read
-from otel_reliability.service.kafka_settings import KafkaSettings
+from otel_reliability.service.settings import KafkaSettings
 from otel_reliability.testing import span, traces_protobuf
 from tests.kafka.streams import MemoryValues
 
