@@ -84,7 +84,7 @@ def snapshot(points: Iterable[Point]) -> Snapshot:
     return dict(found)
 
 
-class _Callbacks(Sequence[CallbackT]):
+class _Callbacks(list[CallbackT]):
     """The callback of one instrument, which notices when the SDK reads it: then it makes the instrument.
 
     Before a MeterProvider is set, the API keeps proxies. The SDK makes the instruments when it is set, and our exit hook must be
@@ -92,15 +92,12 @@ class _Callbacks(Sequence[CallbackT]):
     """
 
     def __init__(self, callback: CallbackT, made: Callable[[], None]) -> None:
-        self._callback, self._made = callback, made
+        super().__init__([callback])
+        self._made = made
 
-    def __len__(self) -> int:
-        return 1
-
-    def __getitem__(self, index: Any) -> Any:
+    def __iter__(self) -> Iterator[CallbackT]:
         self._made()
-        only: Any = (self._callback,)
-        return only[index]
+        return super().__iter__()
 
 
 class Observed:

@@ -309,7 +309,11 @@ def live_of(
     with _lock:
         for live in tuple(_lives):
             if live.serves(asked):
-                _compare(live, settings)
+                if settings is not None and fitting(settings) != live.settings:
+                    _logger.warning(
+                        "Processors and exporters of one MeterProvider share one engine: the settings of the first one stay "
+                        "in force."
+                    )
                 return live
         follows_global = provider is None or provider is metrics.get_meter_provider()
         live = Live(asked, settings or Settings(), follows_global=follows_global, make_engine=make_engine)
@@ -356,13 +360,6 @@ def _engine(settings: Settings) -> Engine:
         _logger.error("%s The reference of each agent is its own first observations.", error)  # noqa: TRY400  no traceback
         pinned = None
     return Engine(settings, pinned=pinned)
-
-
-def _compare(live: Live, settings: Settings | None) -> None:
-    if settings is not None and fitting(settings) != live.settings:
-        _logger.warning(
-            "Processors and exporters of one MeterProvider share one engine: the settings of the first one stay in force."
-        )
 
 
 def _at_exit(reference: weakref.ref[Live]) -> None:

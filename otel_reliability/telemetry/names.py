@@ -7,6 +7,7 @@ every translator gives the same name to Prometheus (`{ratio}`, `{score}`, `{run}
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from otel_reliability import metrics
@@ -46,21 +47,20 @@ class Instrument(NamedTuple):
     boundaries: tuple[float, ...] = ()
 
 
-def _agent(name: str, kind: InstrumentKind, unit: str, description: str, *attributes: str) -> Instrument:
-    return Instrument(PREFIX + name, kind, unit, description, attributes)
+def _instrument(
+    prefix: str, name: str, kind: InstrumentKind, unit: str, description: str, *attributes: str
+) -> Instrument:
+    return Instrument(prefix + name, kind, unit, description, attributes)
 
 
-def _histogram(name: str, unit: str, description: str, boundaries: tuple[float, ...]) -> Instrument:
-    return Instrument(PREFIX + name, "histogram", unit, description, boundaries=boundaries)
+def _buckets(
+    prefix: str, name: str, unit: str, description: str, boundaries: tuple[float, ...], *attributes: str
+) -> Instrument:
+    return Instrument(prefix + name, "histogram", unit, description, attributes, boundaries)
 
 
-def _standard(name: str, unit: str, description: str, boundaries: tuple[float, ...], *attributes: str) -> Instrument:
-    return Instrument("gen_ai." + name, "histogram", unit, description, attributes, boundaries)
-
-
-def _own(name: str, kind: InstrumentKind, unit: str, description: str, *attributes: str) -> Instrument:
-    return Instrument(SELF_PREFIX + name, kind, unit, description, attributes)
-
+_agent, _own = partial(_instrument, PREFIX), partial(_instrument, SELF_PREFIX)
+_histogram, _standard = partial(_buckets, PREFIX), partial(_buckets, "gen_ai.")
 
 _SHARES: Final = tuple(step / 20 for step in range(1, 21))
 _SECONDS: Final = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600)
