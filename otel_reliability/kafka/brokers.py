@@ -130,13 +130,12 @@ def _answer(future: Any) -> Any:
 
 def _size(name: str, found: Any, kafka: KafkaSettings) -> int:
     if isinstance(found, int) and found in _DENIED:
-        wrong = ConfigurationError(_field(name, kafka), name, "a topic that this user may use", "permit it")
-        raise NotYet("denied", wrong)
+        raise _not_yet("denied", name, kafka, "a topic that this user may use", "permit it")
     if isinstance(found, int) or found is None:
         remedy = (
             "make it, with as many partitions as there may ever be workers; it is looked for again until it is there"
         )
-        raise NotYet("topic", ConfigurationError(_field(name, kafka), name, "a topic of these brokers", remedy))
+        raise _not_yet("topic", name, kafka, "a topic of these brokers", remedy)
     return len(found.partitions)
 
 
@@ -146,12 +145,13 @@ def _check_rights(name: str, found: Any, needed: Collection[str], kafka: KafkaSe
     lacking = set(needed) - rights
     if rights and lacking:
         allowed = f"a topic that this user may {' and '.join(sorted(lacking)).lower()}"
-        raise NotYet("denied", ConfigurationError(_field(name, kafka), name, allowed, "permit it"))
+        raise _not_yet("denied", name, kafka, allowed, "permit it")
 
 
-def _field(name: str, kafka: KafkaSettings) -> str:
+def _not_yet(reason: str, topic: str, kafka: KafkaSettings, allowed: str, remedy: str) -> NotYet:
     fields = ("spans", "logs", "runs", "readings", "dead_letters")
-    return "kafka." + next(field for field in fields if getattr(kafka, field) == name)
+    field = next(field for field in fields if getattr(kafka, field) == topic)
+    return NotYet(reason, ConfigurationError(f"kafka.{field}", topic, allowed, remedy))
 
 
 def _client(why: str) -> ConfigurationError:

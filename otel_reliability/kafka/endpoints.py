@@ -14,7 +14,7 @@ from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import http_context
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.settings import ServiceSettings
-from otel_reliability.service.web import Metrics, Probes, Web
+from otel_reliability.service.web import Metrics, Web, probes
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
 
@@ -29,7 +29,6 @@ class WorkerEndpoints:
     ) -> None:
         self.addresses: Mapping[str, HostPort] = {}
         """Addresses of the open endpoints."""
-        self._settings = settings
         self._threads = ThreadPoolExecutor(1, "reader")
         tokens = AccessTokens(settings.token, settings.token_file)
         self._web = Web(tokens, http_context(settings.tls), lambda _: None)  # requests here are not counted as work
@@ -37,19 +36,17 @@ class WorkerEndpoints:
             "service.name": "otel-reliability",
             "service.instance.id": settings.instance or socket.gethostname(),
         }
-        self._metrics = Metrics(Prometheus(exposition, resource), self._threads, readiness)
-        self._probes = Probes(readiness, healthy)
+        self._endpoints = (
+            ("metrics", settings.metrics, Metrics(Prometheus(exposition, resource), self._threads, readiness).routes()),
+            ("ui", settings.ui, probes(readiness, healthy)),
+        )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="endpoints", daemon=True)
 
     def open(self) -> None:
         """Listen. Raise `ConfigurationError` if an address cannot be bound."""
         self._thread.start()
-        endpoints = (
-            ("metrics", self._settings.metrics, self._metrics.routes()),
-            ("ui", self._settings.ui, self._probes.routes()),
-        )
-        self.addresses = self._await(self._web.open(endpoints))
+        self.addresses = self._await(self._web.open(self._endpoints))
 
     def close(self) -> None:
         """Close all endpoints."""

@@ -130,22 +130,18 @@ class Metrics:
         return b"".join([*(packer.compress(piece) for piece in pieces), packer.flush()])
 
 
-class Probes:
-    """`/healthz`: the process works. `/readyz`: it accepts requests now; if not, the reasons."""
+def probes(readiness: Readiness, healthy: Callable[[], bool]) -> list[web.RouteDef]:
+    """Return the routes `/healthz`: the process works, and `/readyz`: it accepts requests now; if not, the reasons."""
 
-    def __init__(self, readiness: Readiness, healthy: Callable[[], bool]) -> None:
-        self._readiness, self._healthy = readiness, healthy
+    async def health(request: web.Request) -> web.Response:
+        works = healthy()
+        return _json({"healthy": works}, status=200 if works else 503)
 
-    def routes(self) -> list[web.RouteDef]:
-        return [web.get(HEALTH, self._health), web.get(READY, self._ready)]
-
-    async def _health(self, request: web.Request) -> web.Response:
-        healthy = self._healthy()
-        return _json({"healthy": healthy}, status=200 if healthy else 503)
-
-    async def _ready(self, request: web.Request) -> web.Response:
-        reasons = self._readiness.reasons
+    async def ready(request: web.Request) -> web.Response:
+        reasons = readiness.reasons
         return _json({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
+
+    return [web.get(HEALTH, health), web.get(READY, ready)]
 
 
 AGENT: Final = "/api/v1/agents/{service}/{agent}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -54,30 +55,24 @@ class AgentMetrics:
 
     def collect(self, now_ns: int) -> list[sdk.Metric]:
         """Return all metrics of agents as of now (Unix nanoseconds)."""
-        found = [_metric(GAUGES[name], sdk.Gauge(points)) for name, points in self._gauges(now_ns).items() if points]
-        before, self._exported = self._exported, {}
-        points: dict[str, list[Any]] = {}
-        for spec, some in self._exposition.series(partial(self._point, now_ns=now_ns, before=before)):
-            points.setdefault(spec.name, []).extend(point for point in some if point is not None)
-        for name, series in points.items():
-            if series:
-                spec = SPECS[name]
-                temporality = self._temporality_of(spec)
-                data = (
-                    sdk.Histogram(series, temporality)
-                    if spec.kind == "histogram"
-                    else sdk.Sum(series, temporality, is_monotonic=True)
-                )
-                found.append(_metric(spec, data))
-        self._last_ns = now_ns
-        return found
-
-    def _gauges(self, now_ns: int) -> dict[str, list[sdk.NumberDataPoint]]:
-        points: dict[str, list[sdk.NumberDataPoint]] = {name: [] for name in GAUGES}
+        points: defaultdict[str, list[Any]] = defaultdict(list)
         for some in self._exposition.gauges():
             for name, value, attributes in chain.from_iterable(gauges.full_points() for gauges in some):
                 points[name].append(sdk.NumberDataPoint(attributes, 0, now_ns, value))
-        return points
+        before, self._exported = self._exported, {}
+        for spec, some in self._exposition.series(partial(self._point, now_ns=now_ns, before=before)):
+            points[spec.name].extend(point for point in some if point is not None)
+        self._last_ns = now_ns
+        return [self._metric(spec, points[name]) for name, spec in {**GAUGES, **SPECS}.items() if points[name]]
+
+    def _metric(self, spec: Instrument, points: Sequence[Any]) -> sdk.Metric:
+        if spec.kind == "gauge":
+            data = sdk.Gauge(points)
+        elif spec.kind == "histogram":
+            data = sdk.Histogram(points, self._temporality_of(spec))
+        else:
+            data = sdk.Sum(points, self._temporality_of(spec), is_monotonic=True)
+        return sdk.Metric(spec.name, spec.description, spec.unit, data)
 
     def _temporality_of(self, spec: Instrument) -> AggregationTemporality:
         return self._temporality.get(_CLASSES[spec.kind], AggregationTemporality.CUMULATIVE)
@@ -121,10 +116,6 @@ class AgentMetrics:
             for one in exemplars
             if one is not None and one.time_ns > self._last_ns
         ]
-
-
-def _metric(spec: Instrument, data: Any) -> sdk.Metric:
-    return sdk.Metric(spec.name, spec.description, spec.unit, data)
 
 
 def metrics_data(metrics: Sequence[sdk.Metric], resource: Resource) -> MetricsData:
