@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from otel_reliability.config import Settings
 from otel_reliability.kafka.partition_values import KeyValues
 from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.stage import Message, Outgoing, Publication, Stage, Unusable
-from otel_reliability.model.observation import Observation
 from otel_reliability.model.record import BadRecord
-from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import pinned_by
 from otel_reliability.service.settings import KafkaSettings
 from otel_reliability.telemetry import names
@@ -33,7 +31,7 @@ class AggregateStage(Stage):
 
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
         self._settings, self._kafka = settings, kafka
-        self._pinned: Mapping[AgentKey, Sequence[Observation]] = pinned_by(settings)
+        self._pinned = pinned_by(settings)
         self._partitions: dict[int, AggregatePartition] = {}
         self._publish_at = 0.0
         self.name = "aggregate"
@@ -51,7 +49,7 @@ class AggregateStage(Stage):
 
     def load(self, seconds: float) -> bool:
         """Load agents that nothing has asked for since their partition was taken over."""
-        unloaded = [one.readings for one in self._partitions.values() if one.readings.unloaded]
+        unloaded = [one for one in self.readings() if one.unloaded]
         for readings in unloaded:
             readings.load(seconds / len(unloaded))
         return not any(readings.unloaded for readings in unloaded)
@@ -60,7 +58,7 @@ class AggregateStage(Stage):
         """Return the readings of all partitions, every so often, once all agents are loaded."""
         if self._kafka.readings is None or seconds < self._publish_at or not self._partitions:
             return None
-        if any(one.readings.unloaded for one in self._partitions.values()):
+        if any(one.unloaded for one in self.readings()):
             return None
         self._publish_at = seconds + self._kafka.tell
         return self._publications(self._kafka.readings)

@@ -7,7 +7,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -44,13 +44,12 @@ STUCK: Final = 120.0
 class Trouble:
     """Logs a problem once, and again after a while."""
 
-    def __init__(self, seconds: Callable[[], float]) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._last, self._since = "", 0.0
 
     def report(self, what: str) -> None:
         """Log a problem, unless it is the last one that was logged."""
-        now = self._seconds()
+        now = time.monotonic()
         if what != self._last or now >= self._since + AGAIN:
             self._last, self._since = what, now
             _logger.error("%s", what)
@@ -90,7 +89,7 @@ class Runner:
         exposition = Expositions(stage.readings, partial(points, stage, self._account, self._ready, state))
         self.endpoints = WorkerEndpoints(config.service, exposition, self._ready, self._healthy)
         self._stopping = threading.Event()
-        self._trouble = Trouble(time.monotonic)
+        self._trouble = Trouble()
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT. Raises `ConfigurationError` for what does not heal by itself."""
