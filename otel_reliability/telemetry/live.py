@@ -168,15 +168,14 @@ class Live:
         self._collect_duration = self.engine.now() - began
         return {} if found is None else found
 
-    def watch(self, wait: float) -> Sequence[Excess]:
-        """Compare the open runs with their bounds; record and return those that exceed one for the first time."""
+    def watch(self, wait: float) -> None:
+        """Compare the open runs with their bounds; record those that exceed one for the first time."""
         self.engine.watch(wait=wait)
         excesses = self.engine.take_excesses()
         self._recorder.exceed(excesses)
         log_events.emit(excesses)
         if self._watcher is not None:
             self._watcher.pending.extend(excesses)
-        return excesses
 
     def on_excess(self, callback: Callable[[Excess], object]) -> None:
         """Call this for every open run that exceeds a bound, from now on, on a thread that watches them."""

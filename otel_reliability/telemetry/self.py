@@ -14,27 +14,9 @@ from otel_reliability.telemetry.ledger import ToolLedger
 
 def points(engine: Engine, ledger: ToolLedger) -> Iterator[Point]:
     """Yield the points of an engine."""
-    yield from _spans(engine)
-    yield from _runs(engine)
-    yield from of_limits((*engine.limits(), *ledger.limits()))
-    yield names.EVENT_LAG.name, engine.event_lag, {}
-    yield from counted(names.FAULTS, Guard.faults)
-
-
-def of_host(queue_length: int, queue_capacity: int, collect_duration: float) -> Iterator[Point]:
-    """Yield the points that only a host has: of the queues of its span sources, and of its last collection (s)."""
-    yield names.QUEUE_LENGTH.name, queue_length, {}
-    yield names.QUEUE_CAPACITY.name, queue_capacity, {}
-    yield names.COLLECT_DURATION.name, collect_duration, {}
-
-
-def _spans(engine: Engine) -> Iterator[Point]:
     yield from counted(names.SPANS, engine.rising_accounts)
     yield from counted(names.ATTRIBUTES_REFUSED, engine.refused_attributes)
     yield from counted(names.EVALUATIONS_REFUSED, engine.refused_evaluations)
-
-
-def _runs(engine: Engine) -> Iterator[Point]:
     yield from counted(names.SELF_RUNS, engine.recorded)
     yield from counted(names.CLOSED_RUNS, engine.closed)
     yield names.OPEN_RUNS.name, engine.open_runs, {}
@@ -48,6 +30,16 @@ def _runs(engine: Engine) -> Iterator[Point]:
     yield names.EXPIRED_AGENTS.name, windows["expired", "idle"], {}
     yield names.SESSIONS.name, engine.sessions.open, {"state": "open"}
     yield names.SESSIONS.name, len(engine.sessions) - engine.sessions.open, {"state": "closed"}
+    yield from of_limits((*engine.limits(), *ledger.limits()))
+    yield names.EVENT_LAG.name, engine.event_lag, {}
+    yield from counted(names.FAULTS, Guard.faults)
+
+
+def of_host(queue_length: int, queue_capacity: int, collect_duration: float) -> Iterator[Point]:
+    """Yield the points that only a host has: of the queues of its span sources, and of its last collection (s)."""
+    yield names.QUEUE_LENGTH.name, queue_length, {}
+    yield names.QUEUE_CAPACITY.name, queue_capacity, {}
+    yield names.COLLECT_DURATION.name, collect_duration, {}
 
 
 def of_limits(limits: Iterable[Limit]) -> Iterator[Point]:
