@@ -81,11 +81,12 @@ class ClosedTraceRecords:
             yield trace_id, None
 
     def restore(self, data: Iterable[Item]) -> None:
-        self._assembler.restore_closed(map(self._record, data))
+        records = sorted(map(self._record, data), key=lambda one: one[1][0])  # the oldest is forgotten first
+        self._since = {trace_id: record[0] for trace_id, record in records}
+        self._assembler.restore_closed(records)
 
     def _record(self, item: Item) -> tuple[TraceId, Record]:
         trace_id, (since, ids, anchors, sealed, agents, had_invocation, spans) = item
-        self._since[trace_id] = since
         kept = tuple(unpack_spans(spans)) if spans else ()
         return trace_id, (since, ids, anchors, sealed, tuple(agents), had_invocation, kept)
 
@@ -185,8 +186,10 @@ class OpenTraces:
                 due[trace_id] = None
         for trace_id in due:
             self._closed.change(trace_id)
-            if not self._assembler.holds(trace_id):
-                stored = self._old.pop(trace_id, None) or self._new.pop(trace_id, None)
+            if trace_id not in self._new and not self._assembler.holds(
+                trace_id
+            ):  # of a new row the runs may not show it yet
+                stored = self._old.pop(trace_id, None)
                 if stored is not None:
                     del self._firsts[stored.rows[0]]
                     yield from stored.rows

@@ -6,6 +6,7 @@ import random
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,24 @@ def test_an_end_in_good_order_leaves_open_runs_open(tmp_path: Path) -> None:
 
     kept = Kept(tmp_path, kept.fake)
     assert kept.engine.open_runs == 1
+
+
+def test_an_evaluation_that_came_last_survives_an_end_in_good_order(tmp_path: Path) -> None:
+    """Its run is final, and neither that nor a version with it is stored yet."""
+    kept, final, others = Kept(tmp_path), list[RunChange](), count(100)
+    kept.engine.observers.append(lambda event, _: final.append(event.change))
+    kept.take(request(1))
+    while RunChange.FINAL not in final:
+        kept.take(request(next(others)))
+        kept.wind(0.3)
+    kept.take(Decoded(evaluations=(Evaluation("success", 1.0, None, at(0), trace_id(1)),)))
+    kept.persistence.close()
+    kept = Kept(tmp_path, kept.fake)
+    kept.wind(1.0)
+
+    agents = [kept.engine.agents.agent(key) for key in kept.engine.agents.keys()]  # noqa: SIM118 (no dictionary)
+    rows = [row for one in agents if one is not None for window in one.windows.values() for row in window.rows()]
+    assert [row.success for row in rows if row.run_id.startswith(trace_id(1).hex())] == [True]
 
 
 def test_an_evaluation_is_stored_as_long_as_its_run_may_need_it(tmp_path: Path) -> None:
