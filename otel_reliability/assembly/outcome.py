@@ -139,8 +139,8 @@ def candidates(tree: SpanTree, evaluation: Evaluation, closed: Mapping[TraceId, 
     """Return what an evaluation may be about: the index of a span, or `~unit` for the top-level runs of a unit.
 
     An evaluation is about the span that it names, or the nearest agent span above that, else about the one unit below it. Without
-    a known span it is about the one unit of its trace that an agent or workflow heads, else the trace's one unit. Where units of
-    the trace are final already, there are several.
+    a known span it is about the one unit of its trace that an agent or workflow heads, else the trace's one unit. None where a
+    unit of the trace that may have been it is final.
     """
     spans, units = tree.spans, tree.units
     trace = [i for i, span in enumerate(spans) if span.trace_id == evaluation.trace_id]
@@ -153,7 +153,7 @@ def candidates(tree: SpanTree, evaluation: Evaluation, closed: Mapping[TraceId, 
     known = {units[i] for i in trace if units[i] != NONE}
     headed = {unit for unit in known if spans[unit].kind in INVOCATIONS}
     final = closed.get(evaluation.trace_id or b"")
-    if not headed and final is not None and final.ids:
+    if final is not None and final.ids and (final.had_invocation or not headed):
         return set()
     return {~unit for unit in headed or known}
 

@@ -77,21 +77,21 @@ LOOSE = (other(9), tool(1, 9, "first"), tool(3, 2, "second", start=50.0))
 
 
 @pytest.mark.parametrize(
-    ("told", "about"),
-    [(AGENTS, None), (AGENTS, span_id(9)), (LOOSE, None)],
-    ids=["agents of a trace", "agents below a span", "work without agents"],
+    ("told", "about", "after"),
+    [(AGENTS, None, 0), (AGENTS, None, 150), (AGENTS, span_id(9), 0), (LOOSE, None, 0)],
+    ids=["agents of a trace", "when one is final", "agents below a span", "work without agents"],
 )
 def test_one_that_may_be_about_two_units_is_about_none_when_one_is_final(
-    told: tuple[AgentSpan, ...], about: SpanId | None
+    told: tuple[AgentSpan, ...], about: SpanId | None, after: int
 ) -> None:
     """As where both arrive at once: what stays open does not get it for being the last."""
     judged = FINAL._replace(span_id=about)
     later = [tool(number, 2, start=50.0) for number in range(10, 300)]
     assembler = Watched()
-    assembler.add(*told, judged)
+    assembler.add(*told)
     found: list[Run] = []
-    for one in later:
-        assembler.add(one)
+    for turn, one in enumerate(later):
+        assembler.add(*([judged] if turn == after else []), one)
         found += [run for _, run in assembler.wait(1)]
     found += [run for _, run in assembler.end()]
 
