@@ -266,12 +266,11 @@ class Engine:
     def limits(self) -> tuple[Limit, ...]:
         """Return every limit with its use."""
         limits, agents, sessions = self.settings.limits, self.agents.accounts, self.sessions.accounts
-        forgotten = sessions["sessions", "closed_early"] + sessions["sessions", "forgotten"]
         return (
             *self.assembler.limits,
             Limit("agents", len(self.agents), limits.agents, agents["agents", "limit"]),
             Limit("tasks", None, limits.tasks, agents["tasks", "limit"]),
-            Limit("sessions", len(self.sessions), limits.sessions, forgotten),
+            Limit("sessions", len(self.sessions), limits.sessions, sessions["sessions", "forgotten"]),
             Limit("unread_runs", len(self._final) + len(self._revised), MAX_UNREAD, self.unread),
             *self.watched.limits,
         )
@@ -360,10 +359,9 @@ class Engine:
             events = [_split(event, self._split_by) for event in events]
         for event in events:
             windows(event, now, wall)
-            if event[0] is not _FINAL:  # a session has a run from its closing on
-                sessions(event, now)
+            waited = event[0] is not _FINAL and sessions(event, now)  # a session has a run from its closing on
             if monitor is not None:
-                monitor.apply(event, now)
+                monitor.apply(event, now, waited=waited)
             for observer in observers:
                 observer(event, now)
         self._record(events)

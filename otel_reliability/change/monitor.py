@@ -88,15 +88,15 @@ class Monitor:
             if key is None or agent == key:
                 detector.reset()
 
-    def apply(self, event: RunEvent, now: float) -> None:
+    def apply(self, event: RunEvent, now: float, *, waited: bool = False) -> None:
         """Add a run without a session when it closes, or when late spans complete it or cut it from one that is open.
 
-        `now` is the engine's time.
+        `now` is the engine's time. `waited`: its observation waited in a session before.
         """
         change, run, previous = event
         if run.session_id is not None or change not in _PRESENT or not counts_for_change(run):
             return
-        if previous is None or previous.session_id is not None or not counts_for_change(previous):
+        if waited or previous is None or not counts_for_change(previous):
             self._add(run.key, observation_of(run), now)
 
     def advance(self, now: float, sessions: Iterable[SessionEvent] = ()) -> None:

@@ -270,7 +270,8 @@ class Sessions:
 
     A session closes when nothing has happened in it for `sessions.idle` seconds. It stays closed: what comes later (a late
     run, a late evaluation, a turn after a long break) has it scored again at the next `tick`. For change detection it is one
-    observation, of its complete runs as it first closed, without those that were observations before they joined it.
+    observation, of its complete runs as it first closed, without those that were observations before they joined it. One that
+    is forgotten at a limit is a new session when it goes on.
 
     Closed sessions are remembered for that, up to `limits.sessions` with the open ones and a million runs in all; beyond, the
     first to have closed are forgotten, and if none has, the longest idle is closed early. `accounts` counts, by (what, why):
@@ -322,21 +323,23 @@ class Sessions:
         """Return whether such a session is remembered."""
         return (key, session_id) in self._closed
 
-    def apply(self, event: RunEvent, now: float) -> None:
-        """Apply one change of one run, at the engine's time."""
+    def apply(self, event: RunEvent, now: float) -> bool:
+        """Apply one change of one run, at the engine's time. Return whether its observation waited here before."""
         change, run, previous = event
+        waited = False
         if change is RunChange.CLOSED:
             self._put_in(run, now)
         elif change is RunChange.WITHDRAWN:
-            self._take_out(run)
+            waited = self._take_out(run)
             self._drop_if_empty(run)
         elif change is RunChange.REVISED:
             replaced = previous or run
-            observe = self._take_out(replaced) or not counts_for_change(replaced)
+            waited = self._take_out(replaced)
             if _key_of(run) != _key_of(replaced):  # before the run enters: making room could close it
                 self._drop_if_empty(replaced)
-            self._put_in(run, now, observe=observe)
+            self._put_in(run, now, observe=waited or not counts_for_change(replaced))
             self._drop_if_empty(replaced)
+        return waited
 
     def tick(self, now: float) -> list[SessionEvent]:
         """Close what has been idle for long enough, score again what changed since it closed, and return both.

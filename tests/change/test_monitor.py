@@ -74,11 +74,34 @@ def states(monitor: Monitor) -> object:
 
 @pytest.mark.parametrize("before", [short(1, incomplete=True), short(1, session_id="s")])
 def test_a_run_that_late_spans_complete_or_cut_from_its_session_enters_once(before: Run) -> None:
-    monitor = Monitor(SETTINGS)
-    fed(monitor, [closed(before)])
+    engine, monitor = engine_and_monitor(FakeClock())
+    engine.receive_events([closed(before)])
     assert units(monitor) == 0
-    fed(monitor, [RunEvent(RunChange.REVISED, short(1), before), RunEvent(RunChange.REVISED, short(2), short(1))])
+    engine.receive_events(
+        [RunEvent(RunChange.REVISED, short(1), before), RunEvent(RunChange.REVISED, short(2), short(1))]
+    )
     assert units(monitor) == 1
+
+
+def test_a_run_that_leaves_a_session_after_it_has_entered_enters_once() -> None:
+    """The session was an observation, or the run was one before it joined the session."""
+    clock = FakeClock()
+    engine, monitor = engine_and_monitor(clock)
+    alone, joined = short(1), short(1, session_id="s")
+    engine.receive_events([closed(joined)])
+    clock.advance(IDLE)
+    engine.tick()
+    engine.receive_events([RunEvent(RunChange.REVISED, alone, joined)])
+    assert units(monitor) == 1
+
+    engine.receive_events([RunEvent(RunChange.REVISED, joined, alone), RunEvent(RunChange.REVISED, alone, joined)])
+    assert units(monitor) == 1
+
+
+def engine_and_monitor(clock: FakeClock) -> tuple[Engine, Monitor]:
+    engine = Engine(SETTINGS, clock=clock)
+    assert engine.monitor is not None
+    return engine, engine.monitor
 
 
 def test_a_session_is_a_unit_when_it_closes_but_not_at_shutdown() -> None:
