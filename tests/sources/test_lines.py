@@ -38,13 +38,20 @@ def test_long_lines_are_passed_over(text: bytes, cuts: list[int], longest: int) 
 def test_indented_file_is_one_document(value: dict[str, Any], indent: int | str, cuts: list[int]) -> None:
     text = json.dumps([value], indent=indent).encode()
 
-    assert list(documents(pieces(text, cuts))) == [Line(1, text)]
+    assert list(documents(pieces(text, cuts))) == [Line(1, text, ended=False)]
     assert list(documents(pieces(text + b"\n", cuts))) == [Line(1, text)]
 
 
 @pytest.mark.parametrize("text", [b"[\n1,\n2,\n3,\n4\n]\n", b"[\n12345678901\n]\n"])
 def test_document_beyond_the_bound_is_not_held(text: bytes) -> None:
     assert list(documents([text], longest=10)) == [Line(1, None)]
+
+
+def test_broken_first_line_costs_no_other_line() -> None:
+    lines = list(documents([b'\n{"resourceSpans":[\n{"a":1}\n{"b":[\n']))
+
+    assert [line.text for line in lines] == [b'{"resourceSpans":[', b'{"a":1}', b'{"b":[']
+    assert [line.number for line in lines] == [2, 3, 4]
 
 
 def test_only_the_first_line_opens_a_document() -> None:
