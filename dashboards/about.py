@@ -9,12 +9,12 @@ from otel_reliability.model.reading import MetricSpec
 
 
 class About(NamedTuple):
-    """The description of a panel, and what stands in it where there is no evidence."""
+    """The description of a panel, and what stands in it where there is no data."""
 
     means: str
     good: str
     do: str
-    empty: str = "No evidence"
+    empty: str = "No data"
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""Panels in one style: every one has a description, a text for no evidence, and the data source that the reader chose."""
+"""Panels in one style: every one has a description, a text for no data, and the data source that the reader chose."""
 
 from __future__ import annotations
 

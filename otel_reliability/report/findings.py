@@ -144,7 +144,7 @@ def short_reason(name: str, ask: Ask) -> str:
             if distinct.value is None or common.value is None:
                 return "The order of tool calls varies from run to run."
             paths = f"{count(round(distinct.value), 'path')} in {count(distinct.runs, 'run')}"
-            return f"{paths}; {percent(common.value)} took the most common one of their task."
+            return f"{paths}; {percent(common.value)} took the most common one."
         case "tool_variance":
             return f"Runs combine the tools differently ({percent(value)} tool variance)."
         case "retry_explosion":
@@ -266,7 +266,7 @@ def differing(effects: TaskEffects, most: int) -> str:
 
     >>> from otel_reliability.metrics.stability.tables import Parting
     >>> differing(TaskEffects("refund", 6, 0.5, (Parting("pay", 2), Parting("mail", 1), Parting("mail", 1)), 0, 0), 3)
-    'pay by 2 of 6, mail: 2 different calls, each by 1 of 6'
+    'pay by 2 of 6; mail: 2 different calls, each by 1 of 6'
     """
     tools: dict[str, list[int]] = {}
     for parting in effects.partings:
@@ -276,7 +276,7 @@ def differing(effects: TaskEffects, most: int) -> str:
         return abs(2 * min(effects.runs, sum(tools[tool])) - effects.runs)
 
     found = (clean(tool, 40) + _split(tools[tool], effects.runs) for tool in sorted(tools, key=unevenness))
-    return listed(found, most)
+    return listed(found, most, "; ")
 
 
 def _split(attempts: Sequence[int], runs: int) -> str:

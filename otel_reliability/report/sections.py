@@ -287,7 +287,7 @@ def _derived(agent: AgentView) -> list[str]:
 
 
 def sessions(agent: AgentView, *, brief: bool) -> Iterator[Section]:
-    """Yield the sessions of an agent, the worst first; `brief`: only those that are not perfectly reliable."""
+    """Yield the sessions of an agent, the lowest first; `brief`: only those that are not perfectly reliable."""
     ranked = ((one.reliability is None, one.reliability or 0.0, one.id, at) for at, one in enumerate(agent.sessions))
     worst = [key for key in ranked if not brief or (not key[0] and key[1] < 1)]
     most = 3 if brief else 10
@@ -300,5 +300,5 @@ def sessions(agent: AgentView, *, brief: bool) -> Iterator[Section]:
         scores = (number(session.reliability), number(session.consistency))
         rows.append((clean(session.id, 24 if brief else 60), meaning, f"{len(session.runs):,}", *scores))
     if rows:
-        titles = ("Sessions, the worst first", "", "runs", "reliability", "consistency")
+        titles = ("Sessions, the lowest first", "meaning", "runs", "reliability", "consistency")
         yield Section(titles, "llrrr", rows, _more(len(worst), len(rows), "session"))

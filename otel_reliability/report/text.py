@@ -137,7 +137,7 @@ def count(amount: int, noun: str) -> str:
     return f"{amount:,} {noun if amount == 1 else many}"
 
 
-def listed(names: Iterable[str], most: int = 4) -> str:
+def listed(names: Iterable[str], most: int = 4, separator: str = ", ") -> str:
     """Return some names, and how many more.
 
     >>> listed("abcdef"), listed("ab")
@@ -145,7 +145,7 @@ def listed(names: Iterable[str], most: int = 4) -> str:
     """
     every = list(names)
     rest = len(every) - most
-    return ", ".join(every[:most]) + (f" and {rest} more" if rest > 0 else "")
+    return separator.join(every[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def route(steps: Sequence[str], most: int = 5) -> str:

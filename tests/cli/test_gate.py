@@ -8,6 +8,7 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
+from otel_reliability.cli.output import PLAIN
 from otel_reliability.testing import write_otlp
 from tests.cli.command_line import call
 from tests.report.build import attempts
@@ -56,6 +57,11 @@ def test_each_exit_code_in_a_shell(path: Path) -> None:
     assert "5 runs, fewer than --min-runs 6" in done.stdout
     assert "'scor' names no metric. Did you mean score?" in done.stderr
     assert "nothing is required" in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
+def test_marks_differ_where_a_terminal_lacks_them(encoding: str) -> None:
+    assert len({mark.encode(encoding, PLAIN) for mark in "✓✗?"}) == 3
 
 
 def test_bad_usage_weighs_more_than_a_failed_target(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

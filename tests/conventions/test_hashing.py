@@ -206,3 +206,7 @@ def test_a_shell_command_that_only_reads_has_no_effect(arguments: object) -> Non
     assert hasher.call("run_shell_command", None, {"command": "make"}, failed=False).effect not in {READS_ONLY, None}
     assert hasher.call("deploy", None, arguments, failed=False).effect not in {READS_ONLY, None}
     assert hasher.call("bash", None, None, failed=False).effect is None
+
+
+def test_hashes_without_a_key_die_with_the_process() -> None:
+    assert Hasher().value("x") != Hasher().value("x")

@@ -43,6 +43,7 @@ def test_only_the_limit_is_called_unknown_where_tokens_are_known(tmp_path: Path)
     agent = agent_of(tmp_path, [*runs("a", "a"), chat(1, 900, **HOUSE), chat(2, 900, **HOUSE)])
 
     assert "tokens" not in [gap.missing for gap in agent.missing]
+    assert any("--set 'context_limits=house-1=128000'" in gap.remedy for gap in agent.missing)
     assert agent.metrics["token_budget_pressure"].note == "no context limit is known for house-1"
     assert agent_of(tmp_path, runs("a", "a")).metrics["token_budget_pressure"].note == ""
 

@@ -106,7 +106,7 @@ def test_tasks_stand_by_how_much_their_attempts_disagree(tmp_path: Path) -> None
     lines = [line.split() for line in seen[seen.index("Tasks to inspect first") :].splitlines()[1:4]]
 
     assert lines[0][:5] == ["parting", "–", "4", "3", "83"]
-    assert "mail by 2 of 4, pay by 1 of 4" in " ".join(" ".join(line) for line in lines)
+    assert "mail by 2 of 4; pay by 1 of 4" in " ".join(" ".join(line) for line in lines)
     assert re.search(r"alike +– +2 +1 +0 % +none", seen)
 
 
