@@ -171,7 +171,7 @@ def _instruments() -> Iterator[str]:
     yield _table("Other gauges of agents", (names.LAST_RUN, names.CHANGE_EVIDENCE, names.INFO, names.OPEN_RUN_USAGE))
     yield _table("Counters and histograms of runs and sessions", (*names.COUNTERS, *names.HISTOGRAMS))
     yield _table("Metrics of the semantic conventions, with `telemetry.standard_metrics`", names.STANDARD)
-    yield _table("Telemetry of otel-reliability itself, in every deployment mode", names.SELF)
+    yield _table("Telemetry of otel-reliability itself", names.SELF)
     yield _table("Telemetry of the service", names.SERVICE)
     yield _table("Telemetry of workers on Kafka", names.KAFKA)
 

@@ -1,6 +1,6 @@
 """Attributes that users add to spans themselves: `reliability.*`.
 
-Evidence that cannot stand (a confidence of 1.7, a cost of "cheap") is refused by name and counts as absent; it never becomes
+A value out of range (a confidence of 1.7, a cost of "cheap") is refused by name and counts as absent; it never becomes
 a number and never moves another field.
 """
 
@@ -47,7 +47,7 @@ def read(attributes: Mapping[str, Any]) -> Notes | None:
 
 
 class _Reading:
-    """Reads what is there and keeps account of what could not stand."""
+    """Reads what is there and counts what is out of range."""
 
     def __init__(self, present: Mapping[str, Any]) -> None:
         self._present = present

@@ -354,7 +354,7 @@ class Evaluation(NamedTuple):
 class Notes(NamedTuple):
     """The attributes that users add (`reliability.*`), read and checked. None: absent.
 
-    `refused` names what was there and could not stand: `(attribute, reason)`; such values count as absent.
+    `refused` names what was there and out of range: `(attribute, reason)`; such values count as absent.
     """
 
     task_id: str | None = None

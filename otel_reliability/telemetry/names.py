@@ -144,10 +144,12 @@ SESSIONS: Final = _own("sessions", "up_down_counter", "{session}", "Sessions tha
 LIMIT_USED: Final = _own("limit.used", "gauge", "{item}", "How much of a limit is used.", "limit")
 LIMIT_VALUE: Final = _own("limit.value", "gauge", "{item}", "The limit itself.", "limit")
 LIMIT_HITS: Final = _own("limit.hits", "counter", "{item}", "Items beyond a limit.", "limit")
-QUEUE_LENGTH: Final = _own("queue.length", "up_down_counter", "{span}", "Spans that wait to be read.")
-QUEUE_CAPACITY: Final = _own("queue.capacity", "up_down_counter", "{span}", "Queue length from which the host's threads help.")
+QUEUE_LENGTH: Final = _own("queue.length", "up_down_counter", "{span}", "Spans that wait to be read, in process.")
+QUEUE_CAPACITY: Final = _own("queue.capacity", "up_down_counter",
+    "{span}", "Queue length from which the host's threads help, in process.")
 EVENT_LAG: Final = _own("event_lag", "gauge", "s", "Time between the end of the last received span and its receipt.")
-COLLECT_DURATION: Final = _own("collect.duration", "gauge", "s", "Time that the last collection took to read the windows.")
+COLLECT_DURATION: Final = _own("collect.duration", "gauge",
+    "s", "Time that the last collection took to read the windows, in process.")
 ATTRIBUTES_REFUSED: Final = _own("attributes.refused", "counter", "{attribute}",
     "Attributes of users with invalid values, by attribute and reason.", "attribute", "reason")
 EVALUATIONS_REFUSED: Final = _own("evaluations.refused", "counter",

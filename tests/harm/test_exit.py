@@ -80,8 +80,8 @@ def stop(*_):
 signal.signal(signal.SIGTERM, stop)
 agent(tracer)
 receive = Engine._receive
-def interrupted(self, spans):
-    receive(self, spans)
+def interrupted(self, *received):
+    receive(self, *received)
     Engine._receive = receive
     os.kill(os.getpid(), signal.SIGTERM)
 Engine._receive = interrupted

@@ -134,7 +134,7 @@ def test_host_shows_its_queues_and_what_a_collection_costs() -> None:
     assert told(used()[0])["event_lag", ()] == 0.0
 
 
-def test_refused_evidence_and_faults_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_attributes_and_faults_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Guard, "faults", Counter({"a place": 2}))
     engine, _ = used()
     engine.receive([span(9, attributes={"gen_ai.operation.name": "chat", "reliability.run.confidence": 1.7})])
