@@ -38,37 +38,29 @@ def split(pieces: Iterable[bytes], longest: int = LONGEST) -> Iterator[Line]:
 
 
 def documents(pieces: Iterable[bytes], longest: int = LONGEST) -> Iterator[Line]:
-    r"""The lines of a file; all of it as one document where its first line ends with an opening bracket (indented JSON).
+    r"""The lines of a file; indented JSON, which begins with a line that ends with an opening bracket, as one line.
 
-    A line that begins with a bracket ends the document, which was a broken line then: it costs no other.
+    It goes on to the next line that begins with an opening bracket: so a broken line costs no other.
 
-    >>> [line.text for line in documents([b'{\n  "a": 1\n}\n'])], [line.text for line in documents([b"{}\n{}\n"])]
-    ([b'{\n  "a": 1\n}'], [b'{}', b'{}'])
+    >>> [line.text for line in documents([b'{}\n{\n  "a": 1\n}\n{}\n'])]
+    [b'{}', b'{\n  "a": 1\n}', b'{}']
     """
-    lines = split(pieces, longest)
-    for line in lines:
-        text = (line.text or b"").strip()
-        if text.endswith(_OPENING):
-            yield from _document(line, lines, longest)
-        elif text or line.text is None:
-            yield line
+    document, first, ended = _Held(longest), 0, True
+    for line in split(pieces, longest):
+        text, ended = line.text, line.ended
+        if first and text is not None and text.startswith(_OPENING):
+            yield Line(first, document.take())
+            first = 0
+        if first:
+            document.add(b"\n" + (text or b""))
+            document.size += longest if text is None else 0  # a line beyond the bound makes the document one
+        elif text is not None and text.rstrip().endswith(_OPENING):
+            document.add(text)
+            first = line.number
         else:
-            continue
-        yield from lines
-
-
-def _document(first: Line, lines: Iterator[Line], longest: int) -> Iterator[Line]:
-    document, line = _Held(longest), first
-    document.add(first.text or b"")
-    for line in lines:
-        if line.text is None:  # beyond the bound, so the document is too
-            document.size += longest
-        elif line.text.startswith(_OPENING):
-            yield Line(first.number, document.take())
             yield line
-            return
-        document.add(b"\n" + (line.text or b""))
-    yield Line(first.number, document.take(), ended=line.ended)
+    if first:
+        yield Line(first, document.take(), ended)
 
 
 class _Held:

@@ -47,14 +47,10 @@ def test_document_beyond_the_bound_is_not_held(text: bytes) -> None:
     assert list(documents([text], longest=10)) == [Line(1, None)]
 
 
-def test_broken_first_line_costs_no_other_line() -> None:
-    lines = list(documents([b'\n{"resourceSpans":[\n{"a":1}\n{"b":[\n']))
+def test_broken_line_costs_no_other_line() -> None:
+    lines = list(documents([b'{}\n{"resourceSpans":[\n{"a":1}\n{\n\n  "a": 1\n}\n{"b":[\n']))
 
-    assert [line.text for line in lines] == [b'{"resourceSpans":[', b'{"a":1}', b'{"b":[']
-    assert [line.number for line in lines] == [2, 3, 4]
-
-
-def test_only_the_first_line_opens_a_document() -> None:
-    text = b'{}\n{\n\n  "a": 1\n}\n'
-
-    assert list(documents([text])) == list(split([text]))
+    assert [line.text for line in lines] == [
+        b"{}", b'{"resourceSpans":[', b'{"a":1}', b'{\n\n  "a": 1\n}', b'{"b":[',
+    ]  # fmt: skip
+    assert [line.number for line in lines] == [1, 2, 3, 4, 8]
