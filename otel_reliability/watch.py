@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.assembly.assembler import Assembler
@@ -106,8 +106,8 @@ class Watch:
         self._lost = self._shortened = 0
         self._traces: dict[TraceBuffer, tuple[int, list[_OpenRun]]] = {}
         """The weight of each growing trace when it was checked last, and its open runs."""
-        self.most_extreme: Mapping[AgentKey, Usage] = {}
-        """By agent and kind, the largest share of its bound that an open run of the agent has reached."""
+        self._by_agent: dict[AgentKey, list[_OpenRun]] | None = None
+        """These open runs by agent, made when they are first asked for after a check."""
         self._allowance, self._checked = BURST_S, float("-inf")
 
     @property
@@ -137,19 +137,25 @@ class Watch:
                 break
             runs = self._assembler.open_runs_of(buffer)
             self._traces[buffer] = buffer.weight, [self._compared(run) for run in runs]
-        by_agent: dict[AgentKey, list[Usage]] = {}
-        for run in self._open_runs():
-            by_agent.setdefault(run.agent, []).append(run.shares)
-        self.most_extreme = {agent: _greatest(shares) for agent, shares in by_agent.items()}
+        self._by_agent = None
         self._allowance -= spent() - began
+
+    def most_extreme(self, key: AgentKey) -> Usage:
+        """Return by kind the largest share of its bound that an open run of an agent has reached."""
+        return _greatest(run.shares for run in self._open_runs(key))
 
     def exceeding(self, key: AgentKey) -> list[tuple[str, Usage]]:
         """Return the open runs of an agent that exceed a bound: id, and share of the bound by kind."""
-        own = (run for run in self._open_runs() if run.agent == key)
+        own = self._open_runs(key)
         return [(run.run_id, run.shares) for run in own if max(run.shares.values(), default=0.0) > 1]
 
-    def _open_runs(self) -> Iterator[_OpenRun]:
-        return (run for _, runs in self._traces.values() for run in runs)
+    def _open_runs(self, key: AgentKey) -> Sequence[_OpenRun]:
+        if self._by_agent is None:
+            self._by_agent = {}
+            for _, runs in self._traces.values():
+                for run in runs:
+                    self._by_agent.setdefault(run.agent, []).append(run)
+        return self._by_agent.get(key, ())
 
     def _has_grown(self, buffer: TraceBuffer) -> bool:
         checked, _ = self._traces.get(buffer, (0, []))

@@ -136,7 +136,7 @@ def _outside_windows(engine: Engine, key: AgentKey) -> Iterator[tuple[str, OwnAt
     for spec, attributes, reading in recent.series() if recent is not None else ():
         if reading.value is not None:
             yield names.PREFIX + spec.name, attributes, reading.value
-    for kind, share in engine.watched.most_extreme.get(key, {}).items():
+    for kind, share in engine.watched.most_extreme(key).items():
         yield names.OPEN_RUN_USAGE.name, ((names.KIND, kind),), share
     detector = engine.monitor.detector(key) if engine.monitor is not None else None
     if detector is None:

@@ -77,7 +77,7 @@ def test_run_that_repeats_a_failing_call_is_found_while_it_is_open() -> None:
     assert excess.agent.agent == "desk"
     assert excess.run.trace_id == trace_id(900)
     assert [one.kind for one in found(engine, clock, insisting(900, 30)[20:])] == ["calls"], "each kind once"
-    assert engine.watched.most_extreme[excess.agent]["failing_streak"] == 29 / 5
+    assert engine.watched.most_extreme(excess.agent)["failing_streak"] == 29 / 5
     assert [run_id for run_id, _ in engine.watched.exceeding(excess.agent)] == [excess.run.run_id]
 
 
@@ -114,18 +114,18 @@ def test_trace_whose_root_has_arrived_is_not_assembled_for_it() -> None:
     clock = FakeClock()
     engine = engine_with("desk", clock=clock)
     assert found(engine, clock, [*insisting(900), agent(1, called="desk", trace=900, end=30)]) == []
-    assert engine.watched.most_extreme == {}
+    assert [engine.watched.most_extreme(key) for key in engine.agents.keys()] == [{}]  # noqa: SIM118  not a mapping
 
 
 def test_usage_of_closed_runs_is_forgotten() -> None:
     clock = FakeClock()
     engine = engine_with("desk", clock=clock)
-    assert len(found(engine, clock, insisting(900))) == 1
+    (excess,) = found(engine, clock, insisting(900))
     found(engine, clock, [agent(1, called="desk", trace=900, end=30)])
     clock.advance(10)
     engine.tick()
     engine.watch()
-    assert engine.watched.most_extreme == {}
+    assert engine.watched.most_extreme(excess.agent) == {}
     assert engine.take_excesses() == []
 
 
