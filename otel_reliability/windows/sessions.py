@@ -210,7 +210,7 @@ def _gauges(sessions: Iterable[tuple[float | None, int, tuple[str, ...]]]) -> tu
     return mean_and_worst([score for score, _, _ in scored], sum([traces for _, traces, _ in scored]), note)
 
 
-MAX_RUNS: Final = 10_000
+MAX_RUNS: Final = 1_000
 """Runs of one session; the newest count."""
 MAX_TRACES: Final = 1_000_000
 """Runs of all sessions that are remembered."""
