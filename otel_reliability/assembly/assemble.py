@@ -235,7 +235,7 @@ class Assemble:
                 has_tool_spans = True
         if rejected:
             steps = [step for step in steps if step.at not in rejected]
-        if calls_itself and root is not None and (called := _calls_of_agents(tree, root)):
+        if calls_itself and root is not None and (called := _calls_of_agents(tree, root, members)):
             steps = sorted([*steps, *called], key=lambda step: step.order)
             unnamed = unnamed or any(step.call.name is None for step in called)
         if model_scopes > 1 or tree.in_model or tree.details:
@@ -426,13 +426,12 @@ class _Actors(dict[Invocation | None, str]):
 
 def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[Compression, ...]:
     """Return the compressions of a run: spans of their own, and events of other spans. One inside another is the same."""
-    invocations = {node.at: node for node in tree.invocations}
     found: list[Compression] = []
     for i in at:
         span, over = tree.spans[i], tree.parent[i]
         if span.kind is _COMPRESSION and over != NONE and tree.spans[over].kind is _COMPRESSION:
             continue
-        facts, agent = span.facts, actors[invocations.get(i, tree.nodes[i])]
+        facts, agent = span.facts, actors[tree.innermost(i)]
         if isinstance(facts, CompressionFacts):
             facts = facts._replace(failed=span.failed, start_ns=span.start_ns, end_ns=span.end_ns)
             found.append(_compression(facts, agent))
@@ -446,21 +445,21 @@ def _compression(facts: CompressionFacts, agent: str) -> Compression:
     return Compression(not failed, agent, start_ns, end_ns, before, after, trigger)
 
 
-def _calls_of_agents(tree: SpanTree, root: Invocation) -> list[Step]:
+def _calls_of_agents(tree: SpanTree, root: Invocation, members: Sequence[int]) -> list[Step]:
     """The calls of nested agents of this run that represent their own tool call."""
     found: list[Step] = []
-    for node in tree.invocations:
+    for node in _invocations(tree, members):
         call = node.facts.call
-        if call is None or node is root or node.below_tool or node.root is not node or node.above is None:
+        if call is None or node is root or node.below_tool or node.root is not node:
             continue
-        above: Invocation | None = node.above
-        while above is not None and above is not root:
-            above = above.above
-        if above is not None:
-            span = node.span
-            call = call._replace(name=call.name or node.agent, failed=call.failed or span.failed)
-            found.append(Step(node.at, span.start_ns, span.end_ns, span.span_id, 0, call, tree.nodes[node.at]))
+        span = node.span
+        call = call._replace(name=call.name or node.agent, failed=call.failed or span.failed)
+        found.append(Step(node.at, span.start_ns, span.end_ns, span.span_id, 0, call, tree.nodes[node.at]))
     return found
+
+
+def _invocations(tree: SpanTree, members: Sequence[int]) -> list[Invocation]:
+    return [node for i in members if (node := tree.invocation_at.get(i)) is not None]
 
 
 def _tools_of_messages(models: Sequence[ModelSpan]) -> Tools:
@@ -499,18 +498,18 @@ def _name_handoffs(tree: SpanTree, handoffs: Iterable[Step]) -> None:
 
 def _totals_of_agents(tree: SpanTree, members: Sequence[int]) -> tuple[int | None, int | None]:
     """The agents' own totals, of the outermost of a chain with one name."""
-    inside, counted = set(members), set[Invocation]()
-    totals: list[Tokens] = []
-    for node in tree.invocations:
-        if node.at not in inside:
-            continue
-        is_same = node.over is not None and node.over in counted and node.over.name == node.name
-        own = node.facts.tokens
-        if is_same or own is not None:
-            counted.add(node)
-        if own is not None and not is_same:
-            totals.append(own)
+    own = {node: node.facts.tokens for node in _invocations(tree, members)}
+    totals = [tokens for node, tokens in own.items() if tokens is not None and not _is_counted_above(node, own)]
     return known_sum(one.input for one in totals), known_sum(one.output for one in totals)
+
+
+def _is_counted_above(node: Invocation, totals: Mapping[Invocation, Tokens | None]) -> bool:
+    over = node.over
+    while over is not None and over in totals and over.name == node.name:
+        if totals[over] is not None:
+            return True
+        over = over.over
+    return False
 
 
 def _session_above(

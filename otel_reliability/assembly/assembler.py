@@ -394,7 +394,7 @@ class Assembler:
         times, buffers = self._times, self._buffers
         buffer.checks = (*buffer.checks, now)
         finished = [part for part in parts if not part.is_held and part.finished_at(times) <= now]
-        growing = [part for part in parts if part not in finished]
+        growing = set(parts).difference(finished)
         for has_gap, reason in ((False, _ROOT), (True, CloseReason.IDLE)):
             numbers = [number for part in finished if part.has_gap is has_gap for number in part.runs]
             self._emit(buffer, built, numbers, reason, now)

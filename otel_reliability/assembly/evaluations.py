@@ -5,7 +5,7 @@ can still be evaluated: evaluations arrive minutes after the run they are about.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from otel_reliability.assembly.outcome import NO_NOTES, latest, reported
@@ -115,15 +115,14 @@ class FinalRuns:
 
     def __init__(self, settings: OutcomeSettings) -> None:
         self._settings = settings
-        self._by_trace: OrderedDict[TraceId, tuple[Run, ...]] = OrderedDict()
+        self._by_trace: OrderedDict[TraceId, dict[str, Run]] = OrderedDict()
         self._count = 0
 
     def remember(self, run: Run) -> None:
         """Remember a run that has become final."""
-        known = self._by_trace.get(run.trace_id, ())
-        others = [one for one in known if one.run_id != run.run_id]
-        self._count += 1 + len(others) - len(known)
-        self._by_trace[run.trace_id] = (*others, run)
+        known = self._by_trace.setdefault(run.trace_id, {})
+        self._count += run.run_id not in known
+        known[run.run_id] = run
         while self._count > MAX_RUNS:
             self._count -= len(self._by_trace.popitem(last=False)[1])
 
@@ -133,8 +132,8 @@ class FinalRuns:
 
     def evaluate(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:
         """Return the run that an evaluation is about, as it was and as it is now (the same if nothing is new). None: unknown."""
-        known = self._by_trace.get(trace_id, ())
-        run = _run_of(known, evaluation.span_id)
+        known = self._by_trace.get(trace_id, {})
+        run = _run_of(known.values(), evaluation.span_id)
         if run is None:
             return None
         evaluations = latest([*run.evaluations, evaluation])
@@ -143,11 +142,11 @@ class FinalRuns:
         evaluated = run._replace(evaluations=evaluations)
         if not run.outcome_source.startswith(_BY_USER) and (result := reported(NO_NOTES, evaluations, self._settings)):
             evaluated = evaluated._replace(outcome=result.outcome, outcome_source=result.source)
-        self._by_trace[trace_id] = tuple([evaluated if one is run else one for one in known])
+        known[run.run_id] = evaluated
         return run, evaluated
 
 
-def _run_of(runs: Sequence[Run], span_id: SpanId | None) -> Run | None:
+def _run_of(runs: Collection[Run], span_id: SpanId | None) -> Run | None:
     """The run whose root the evaluation names, else the one top-level run of the trace."""
     named = [run for run in runs if span_id is not None and run.root_span_id == span_id]
     candidates = named or [run for run in runs if not run.nested]

@@ -168,8 +168,7 @@ def reports_of(tree: SpanTree, root: Invocation | None, members: Sequence[int]) 
     """
     spans, apart = tree.spans, tree.evaluations
     if root is not None and len(tree.invocations) > 1:
-        at = {node.at: node for node in tree.invocations}
-        innermost = [(i, at.get(i, tree.nodes[i])) for i in members]
+        innermost = [(i, tree.innermost(i)) for i in members]
         own: Sequence[int] = [i for i, node in innermost if node is None or node.root is root]
     else:
         own = members

@@ -122,7 +122,7 @@ def unchangeable(final: list[Part], parts: Sequence[Part]) -> list[Part]:
     if not any(part.is_loose and part.has_gap for part in parts):
         return final
     while True:
-        others = [part for part in parts if part not in final]
+        others = set(parts).difference(final)
         kept = [part for part in final if not any(part.may_change_with(other) for other in others)]
         if len(kept) == len(final):
             return kept

@@ -201,8 +201,8 @@ class SpanTree:
     - `evaluations`: those that arrived apart from spans, by the index of the span they are about.
     """
 
-    __slots__ = ("_units", "_working", "annotators", "cut", "details", "evaluations", "in_model", "in_tool", "invocations",
-                 "joined", "nodes", "orphans", "others", "parent", "spans")  # fmt: skip
+    __slots__ = ("_invocation_at", "_units", "_working", "annotators", "cut", "details", "evaluations", "in_model", "in_tool",
+                 "invocations", "joined", "nodes", "orphans", "others", "parent", "spans")  # fmt: skip
 
     def __init__(
         self, spans: Sequence[AgentSpan], linked: Mapping[int, int] | None = None, *, joined: bool = False
@@ -237,6 +237,7 @@ class SpanTree:
         self.cut: set[int] = set()
         self._working: set[int] | None = None
         self._units: list[int] | None = None
+        self._invocation_at: dict[int, Invocation] | None = None
         self._attach()
         if self.invocations:
             _cut_leaked_contexts(self.invocations)
@@ -340,6 +341,17 @@ class SpanTree:
             node.over = node.above = None
 
     # --- Questions ----------------------------------------------------------------------------------------------------
+
+    @property
+    def invocation_at(self) -> Mapping[int, Invocation]:
+        """The invocations by index, made when they are first asked for."""
+        if self._invocation_at is None:
+            self._invocation_at = {node.at: node for node in self.invocations}
+        return self._invocation_at
+
+    def innermost(self, i: int) -> Invocation | None:
+        """Return the invocation that a span is, else the nearest above it."""
+        return self.invocation_at.get(i, self.nodes[i])
 
     def ref(self, i: int) -> SpanRef:
         """Return the trace and span id of a span."""
