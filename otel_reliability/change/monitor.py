@@ -10,6 +10,7 @@ from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import Detector
 from otel_reliability.change.points import ChangePoint
 from otel_reliability.config import Settings
+from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.observation import Observation, counts_for_change, observation_of
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, RunChange, RunEvent
@@ -56,7 +57,7 @@ class Monitor:
         self._seen: dict[AgentKey, float] = {}
         self._changes: deque[Change] = deque()
         self._points: deque[NewFingerprint] = deque()
-        self._touched: set[AgentKey] = set()
+        self._touched = ChangedKeys[AgentKey]()
 
     def __len__(self) -> int:
         return len(self._detectors)
@@ -151,8 +152,7 @@ class Monitor:
 
         A detector has its agent as key, and when it last had an observation with its data.
         """
-        touched, self._touched = self._touched, set()
-        for key in touched:
+        for key in self._touched.take():
             detector = self._detectors.get(key)
             yield list(key), None if detector is None else [self._seen[key], detector.to_data()]
 

@@ -28,7 +28,7 @@ class StoredPart(Protocol):
     """State that is stored by key."""
 
     def changes(self) -> Iterable[Item]:
-        """Yield what changed since this was last asked for."""
+        """Yield what changed since this was last asked for; nothing at first, as nothing is noted until then (`ChangedKeys`)."""
         ...
 
     def restore(self, data: Iterable[Item]) -> None:

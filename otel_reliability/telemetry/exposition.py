@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability import metrics
 from otel_reliability.engine import Engine
+from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.telemetry import names
@@ -232,7 +233,7 @@ class Registry:
     def __init__(self, wall: Callable[[], int]) -> None:
         self.lock = threading.Lock()
         self.wall = wall
-        self._touched: set[tuple[str, Labels]] = set()
+        self._touched = ChangedKeys[tuple[str, Labels]]()
         self._series: dict[str, dict[Labels, Any]] = {name: {} for name in SPECS}
 
     def add(self, spec: Instrument, amount: int, attributes: Attributes, run: Run | None = None) -> None:
@@ -293,8 +294,7 @@ class Registry:
 
         For the thread that records.
         """
-        touched, self._touched = self._touched, set()
-        for name, labels in touched:
+        for name, labels in self._touched.take():
             series: Series | None = self._series[name].get(labels)
             yield name, labels, None if series is None else series.data()
 

@@ -13,6 +13,7 @@ from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
+from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.report.build import AgentSource, Side, agent_view, compared, side_of
@@ -57,7 +58,7 @@ class Histories:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._histories: dict[AgentKey, History] = {}
-        self._changed: dict[AgentKey, None] = {}
+        self._changed = ChangedKeys[AgentKey]()
         self._budget, self._checked = float(BURST_POINTS), engine.now()
         engine.observers.append(self._observe)
 
@@ -70,7 +71,7 @@ class Histories:
         """Note that a user has acknowledged the last change of an agent."""
         history = self._histories.get(key) or self._begin(key)
         history.acknowledged = self._last_alarm(key)
-        self._changed[key] = None
+        self._changed.add(key)
 
     def is_changed(self, key: AgentKey) -> bool:
         """Return whether an agent has a change that no user has acknowledged yet."""
@@ -90,8 +91,7 @@ class Histories:
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
         """Yield the histories that changed since this was last asked for, by agent; None for an agent that expired."""
-        changed, self._changed = self._changed, {}
-        for key in changed:
+        for key in self._changed.take():
             history = self._histories.get(key)
             yield list(key), None if history is None else history.data()
 
@@ -113,7 +113,7 @@ class Histories:
         history = history or self._begin(key)
         if score is not None and end_ns is not None:
             history.add(ScorePoint(end_ns, score))
-            self._changed[key] = None
+            self._changed.add(key)
 
     def _has_budget(self, now: float) -> bool:
         self._budget = min(float(BURST_POINTS), self._budget + POINTS_PER_S * max(0.0, now - self._checked))
@@ -127,9 +127,9 @@ class Histories:
         registry = self._engine.agents
         if len(self._histories) >= len(registry):
             expired = [known for known in self._histories if registry.seen(known) is None]
-            self._changed.update(dict.fromkeys(expired))
             for known in expired:
                 del self._histories[known]
+                self._changed.add(known)
         return self._histories.setdefault(key, History())
 
 

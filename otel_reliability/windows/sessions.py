@@ -27,6 +27,7 @@ from otel_reliability.metrics.sessions import (
     mean_and_worst,
     weights_of,
 )
+from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.observation import Observation, counts_for_change, joined, observation_of
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.record import agent_key
@@ -293,7 +294,7 @@ class Sessions:
         self._late: dict[SessionKey, None] = {}
         self._early: list[SessionEvent] = []
         self._recent: dict[AgentKey, RecentSessions] = {}
-        self._touched: set[SessionKey] = set()
+        self._touched = ChangedKeys[SessionKey]()
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed)
@@ -375,8 +376,7 @@ class Sessions:
 
         The data are whether it has closed, when it was touched last, its traces, and while it is open its observations.
         """
-        touched, self._touched = self._touched, set()
-        for key in touched:
+        for key in self._touched.take():
             session, body = self._find(key), None
             if session is not None:
                 traces = [list(one) for one in session.traces.values()]

@@ -166,10 +166,12 @@ def test_a_restart_changes_nothing(cut: int) -> None:
     runs = [*map(short, range(100)), *map(long, range(100, 130))]
     events = [closed(one) for one in runs]
     monitor, changes, stored = Monitor(SETTINGS), list[Change](), dict[bytes, Any]()
+    assert list(monitor.changes()) == []
     for n, event in enumerate(events):
         if n == cut:
             monitor = Monitor(SETTINGS)
             monitor.restore([(unpack(key), unpack(body)) for key, body in stored.items()])
+            assert list(monitor.changes()) == []
         monitor.apply(event, n)
         changes += monitor.take_changes()
         for key, body in monitor.changes():

@@ -272,7 +272,7 @@ def test_scores_depend_on_the_runs_alone(runs: list[Run], others: list[Run], see
 def test_sessions_restored_after_a_restart_score_as_before(
     runs: list[Run], others: list[Run], seed: Any, step: float
 ) -> None:
-    sessions, restored = mixed_up(others, [], seed, step), Sessions(JUDGED_ONLY)
+    sessions, restored = mixed_up(others, [], seed, step, stored=True), Sessions(JUDGED_ONLY)
     for second, run in enumerate(runs[:6]):
         sessions.apply(closed(run), 10.0**6 + second)
     sessions.tick(10.0**6 + 6)
@@ -287,8 +287,10 @@ def test_sessions_restored_after_a_restart_score_as_before(
     assert state(restored) == state(sessions)
 
 
-def mixed_up(runs: list[Run], others: list[Run], seed: Any, step: float) -> Sessions:
+def mixed_up(runs: list[Run], others: list[Run], seed: Any, step: float, *, stored: bool = False) -> Sessions:
     mixed = Sessions(JUDGED_ONLY)
+    if stored:
+        assert list(mixed.changes()) == []
     former = {run.run_id: run for run in others}
     arrival = [*runs, *(run for run in others if run.run_id not in {one.run_id for one in runs})]
     seed.shuffle(arrival)
@@ -381,6 +383,7 @@ def test_nothing_is_observed_where_change_detection_is_switched_off() -> None:
 @given(moments=st.lists(st.integers(0, 5), min_size=1, max_size=8), seed=st.randoms(use_true_random=False))
 def test_sessions_close_in_the_same_order_at_any_ticks_and_after_a_restart(moments: list[int], seed: Any) -> None:
     often, once, restored = (Sessions(JUDGED_ONLY) for _ in range(3))
+    assert list(once.changes()) == []
     for moment, number in zip(sorted(moments), seed.sample(range(8), len(moments)), strict=True):
         for sessions in (often, once):
             sessions.apply(closed(run(number, f"s{number * 3 % 8}")), moment)
