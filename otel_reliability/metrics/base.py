@@ -174,9 +174,7 @@ class WindowMetric(Metric):
 
 
 class Derived(ABC):
-    """A number computed from other metrics' readings (score, R_Con, R). It has no state of its own."""
-
-    __slots__ = ()
+    """A number computed from other metrics' readings (score, R_Con, R). It has no state of its own: all windows share it."""
 
     spec: ClassVar[MetricSpec]
     needs: ClassVar[tuple[str, ...]]
@@ -201,8 +199,6 @@ class Composite(Derived):
     Its runs are those of the part with most runs behind it, for parts are about the same window; its `parts` are those that
     had a value. Where a part counts ends without error as success, so does the composite, and its note says so.
     """
-
-    __slots__ = ()
 
     def formula(self, *parts: float | None) -> float | None:
         """Return the value from those of the parts, in the order of `needs`: the mean of those that have one."""

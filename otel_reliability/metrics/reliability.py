@@ -16,8 +16,6 @@ class Reliability(Composite):
     Reading(value=0.75, runs=8, parts=('consistency', 'robustness'), note='')
     """
 
-    __slots__ = ()
-
     spec = MetricSpec(
         name="reliability",
         title="Reliability (R)",

@@ -122,8 +122,6 @@ class Robustness(Composite):
     Reading(value=0.75, runs=8, parts=('fault_robustness', 'prompt_robustness'), note='')
     """
 
-    __slots__ = ()
-
     spec = MetricSpec(
         name="robustness",
         title="Robustness (R_Rob)",

@@ -110,8 +110,6 @@ class Safety(Composite):
     Reading(value=0.625, runs=8, parts=('compliance', 'harm_severity'), note='')
     """
 
-    __slots__ = ()
-
     spec = MetricSpec(
         name="safety",
         title="Safety (R_Saf)",

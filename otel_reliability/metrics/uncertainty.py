@@ -12,9 +12,9 @@ from math import log2
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics import OWNERS, SPECS, TABLE, metrics_for, spec_of
-from otel_reliability.metrics.base import DEFAULTS, Derived, Metric, data_of, one_sided
-from otel_reliability.model.reading import NO_DATA, IntervalMethod, Reading
+from otel_reliability.metrics import OWNERS, SPECS, TABLE, Numbers, spec_of
+from otel_reliability.metrics.base import DEFAULTS, Derived
+from otel_reliability.model.reading import IntervalMethod, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.statistics.intervals import MIN_RUNS, Bounds, Interval, jackknife, wilson
 from otel_reliability.statistics.resampling import bootstrap, shuffled
@@ -49,69 +49,62 @@ def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, I
     >>> print(f"{found['path_entropy'].low:.2f} to {found['path_entropy'].high:.2f}, {found['path_entropy'].method}")
     0.00 to 0.69, jackknife
     """
-    readings = readings_of(rows, settings)
-    known = {name for name, reading in readings.items() if reading.value is not None}
+    whole = _whole(rows, settings)
+    readings = whole.readings()
+    valued = {name for name, reading in readings.items() if reading.value is not None}
     found = _shares(readings)
-    found |= _means((MEANS_OF_RUNS | MEANS_OF_TASKS) & known, _by_task(rows), "tasks", settings)
-    found |= _means((MEANS_OF_RUNS & known) - found.keys(), [[row] for row in rows], "runs", settings)
-    return found | _jackknifed((COMPARISONS | MEANS_OF_TASKS) - found.keys(), readings, rows, settings)
+    found |= _means((MEANS_OF_RUNS | MEANS_OF_TASKS) & valued, _by_task(rows), "tasks", settings)
+    found |= _means((MEANS_OF_RUNS & valued) - found.keys(), [[row] for row in rows], "runs", settings)
+    known = {name: readings[name] for name in (COMPARISONS | MEANS_OF_TASKS) - found.keys()}
+    return found | _jackknifed(known, rows, settings, one_sided=whole.one_sided)
 
 
 def readings_of(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, Reading]:
     """Return all readings about these rows, those that a window of them has."""
-    whole = Numbers(settings, one_sided=_one_sided(rows))
-    whole.add(rows)
-    return whole.read()
+    return _whole(rows, settings).readings()
 
 
-def _one_sided(rows: Iterable[Row]) -> bool:
-    outcomes = [row.success for row in rows if row.baseline]
-    return one_sided(len(outcomes), len(outcomes) - outcomes.count(None), outcomes.count(True))
+def _whole(rows: Iterable[Row], settings: Settings) -> Sample:
+    found = Sample(settings, one_sided=None)
+    found.add(rows)
+    return found
 
 
-class Numbers:
-    """All metrics and derived numbers about some rows, or those of some names (and their companions).
+class Sample(Numbers):
+    """All numbers about some rows, or those of some names.
 
-    `one_sided`: the rows are of a window in which only failures are known, so that no number of outcomes is one.
+    `one_sided`: whether only failures are known in the window of which the rows are a part; None: they are all of it.
     """
 
-    def __init__(self, settings: Settings, names: AbstractSet[str] = OWNERS.keys(), *, one_sided: bool = False) -> None:
-        self._one_sided = one_sided
-        made = {at: TABLE[at](settings) for at in sorted({OWNERS[name] for name in _with_needs(names)})}
-        self._metrics = {at: one for at, one in made.items() if isinstance(one, Metric)}
-        self._derived = {one.spec.name: one for one in made.values() if isinstance(one, Derived)}
+    __slots__ = ("_fixed", "_names", "_wanted")
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def __init__(
+        self, settings: Settings, names: AbstractSet[str] = OWNERS.keys(), *, one_sided: bool | None = False
+    ) -> None:
+        super().__init__(settings)
+        self._fixed = one_sided
+        self._names = names
+        self._wanted = {OWNERS[name] for name in _with_needs(names)}
+
+    @property
+    def one_sided(self) -> bool:
+        return super().one_sided if self._fixed is None else self._fixed
+
+    def add(self, rows: Iterable[Row]) -> None:
         """Count rows that enter."""
-        self._count(rows, 1)
-
-    def evict(self, rows: Sequence[Row]) -> None:
-        """Count rows that leave."""
-        self._count(rows, -1)
-
-    def _count(self, rows: Sequence[Row], sign: int) -> None:
         for row in rows:
-            for at in metrics_for(data_of(row)):
-                if at in self._metrics:
-                    self._metrics[at].count(row, sign)
+            self._add(row)
 
-    def read(self) -> dict[str, Reading]:
-        """Return all readings."""
-        readings: dict[str, Reading] = {}
-        for metric in self._metrics.values():
-            absent = metric.of_outcomes and self._one_sided
-            found = (metric.value(), *metric.companion_values())
-            for spec, reading in zip((metric.spec, *metric.companions), found, strict=True):
-                readings[spec.name] = NO_DATA if absent else reading
-        for name in self._derived:
-            self._derive(name, readings)
-        return readings
+    def evict(self, rows: Iterable[Row]) -> None:
+        """Count rows that leave."""
+        for row in rows:
+            self._evict(row)
 
-    def _derive(self, name: str, readings: dict[str, Reading]) -> None:
-        if name not in readings:
-            for needed in self._derived[name].needs:
-                self._derive(needed, readings)
-            readings[name] = self._derived[name].derive(readings)
+    def readings(self) -> dict[str, Reading]:
+        return {name: self.reading(name) for name in self._names}
+
+    def _count(self, row: Row, step: int) -> tuple[int, ...]:
+        return tuple([at for at in super()._count(row, step) if at in self._wanted])
 
 
 def _with_needs(names: Iterable[str]) -> set[str]:
@@ -152,11 +145,11 @@ def _by_task(rows: Sequence[Row]) -> list[list[Row]]:
 
 def _means(names: AbstractSet[str], units: Sequence[Sequence[Row]], of: str, settings: Settings) -> dict[str, Interval]:
     """Return intervals of means from the metrics' own values of each unit. Means over runs weigh a unit by its runs."""
-    numbers = Numbers(settings, names)
+    numbers = Sample(settings, names)
     of_units: dict[str, list[Reading]] = {name: [] for name in names}
     for unit in units:
         numbers.add(unit)
-        readings = numbers.read()
+        readings = numbers.readings()
         numbers.evict(unit)
         for name, found in of_units.items():
             if readings[name].value is not None:
@@ -173,16 +166,16 @@ def _mean(name: str, readings: Sequence[Reading], of: str) -> Interval | None:
 
 
 def _jackknifed(
-    names: AbstractSet[str], readings: Mapping[str, Reading], rows: Sequence[Row], settings: Settings
+    readings: Mapping[str, Reading], rows: Sequence[Row], settings: Settings, *, one_sided: bool
 ) -> dict[str, Interval]:
     """Return intervals from the values without each block of runs."""
-    known = {name: readings[name] for name in names if readings[name].runs >= MIN_RUNS}
-    whole = Numbers(settings, known.keys(), one_sided=_one_sided(rows))
+    known = {name: reading for name, reading in readings.items() if reading.runs >= MIN_RUNS}
+    whole = Sample(settings, known.keys(), one_sided=one_sided)
     whole.add(rows)
     without: dict[str, list[float]] = {name: [] for name in known}
     for block in _blocks(rows) if known else []:
         whole.evict(block)
-        left = whole.read()
+        left = whole.readings()
         whole.add(block)
         for name, values in without.items():
             value = left[name].value

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.stability.score import PENALTIES
-from otel_reliability.metrics.uncertainty import Numbers
+from otel_reliability.metrics.uncertainty import Sample
 from otel_reliability.model.row import Row
 from otel_reliability.report.view import ScorePoint
 
@@ -27,8 +26,6 @@ MAX_ROWS: Final = 10_000
 STEPS: Final = "▁▂▃▄▅▆▇█"
 MIN_RANGE: Final = 20.0
 """Points of score that a chart spans at least: otherwise the noise of a steady agent would fill it."""
-
-_OF_SCORE: Final = frozenset({"score", "window.runs", *PENALTIES})
 
 
 class History:
@@ -105,7 +102,7 @@ def recorded_history(rows: Sequence[Row], settings: Settings, trailing: int = TR
     >>> len(history) <= MAX_POINTS, history[0].score > history[-1].score
     (True, True)
     """
-    numbers = Numbers(settings, _OF_SCORE)
+    numbers = Sample(settings, {"score"})
     latest = [row for row in rows[-MAX_ROWS:] if row.baseline]
     wanted = {MIN_RUNS - 1 + at for at in _spread(len(latest) - MIN_RUNS + 1, MAX_POINTS)}
     points: list[ScorePoint] = []
@@ -113,7 +110,7 @@ def recorded_history(rows: Sequence[Row], settings: Settings, trailing: int = TR
         numbers.add([row])
         if at >= trailing:
             numbers.evict([latest[at - trailing]])
-        score = numbers.read()["score"].value if at in wanted else None
+        score = numbers.reading("score").value if at in wanted else None
         if score is not None:
             points.append(ScorePoint(row.end_ns, score))
     return tuple(points)

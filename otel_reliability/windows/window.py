@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, Mapping, MutableSequence
+from collections.abc import Container, Iterable, MutableSequence
 from typing import Final, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
-from otel_reliability.errors import UnknownMetric
-from otel_reliability.metrics import OWNERS, SPECS, TABLE, metrics_for, specs_of
-from otel_reliability.metrics.base import DEFAULTS, OUTCOME, UNDISTURBED, Derived, Metric, data_of, one_sided
+from otel_reliability.metrics import SPECS, TABLE, Numbers
+from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.score import PartCost, Score
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
-from otel_reliability.model.run import Outcome, Run
+from otel_reliability.model.run import Run
 from otel_reliability.windows.rows import PathTable, RowStore, end_in, order_of, row_of
 
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
 Series: TypeAlias = list[tuple[MetricSpec, Attributes, Reading]]
 
-NUMBERS: Final = tuple((at, spec) for at, entry in enumerate(TABLE) for spec in specs_of(entry))
-"""Each spec, and the index of its row in the table."""
-
-DERIVED: Final = frozenset(at for at, entry in enumerate(TABLE) if issubclass(entry, Derived))
-"""Indices of the numbers that are made of others. (Testing an object instead costs as much as reading it.)"""
-
 LABELLED: Final = frozenset(entry.spec.name for entry in TABLE if entry.series not in (Metric.series, Derived.series))
 """Names of the numbers that are emitted as several series; the series of the others is their reading."""
 
-EMITTED: Final = frozenset(spec.name for spec in SPECS if spec.emitted)
-"""Names of the numbers that are live gauges."""
-
-MAX_SETTINGS: Final = 16
-"""Settings whose empty metrics are shared at once."""
-
-_SUCCESS: Final = Outcome.SUCCESS
-_KNOWN: Final = UNDISTURBED | OUTCOME
-_empty: dict[int, tuple[Settings, tuple[Metric | Derived, ...]]] = {}
+EMITTED: Final = {spec.name: spec for spec in SPECS if spec.emitted}
+"""The numbers that are live gauges, by name."""
 
 
-class AgentWindow:
+class AgentWindow(Numbers):
     """The runs of an agent that are in one window now, and every number about them.
 
     The runs are the n with the greatest (end time, run id); with a period p, those of them in (T − p, T], T being the greatest
@@ -50,13 +36,10 @@ class AgentWindow:
     withdrawn. Only runs in `reopenable` can be withdrawn, so spares are kept until n final rows are above them, and, with a
     period, those that the window would hold if T were the latest end of a final run. Hence which rows count is a function of
     the rows, not of their order of arrival. Rows that the window keeps no more are appended to `dropped`.
-
-    A metric is made when the first row with data for it enters. Readings are kept until the window changes; asking for one
-    computes that one and those it is derived from.
     """
 
-    __slots__ = ("_dropped", "_final_ns", "_forgotten", "_kept", "_known", "_last", "_made", "_open", "_passed", "_period_ns",
-                 "_readings", "_reopenable", "_series", "_settings", "_start", "_undisturbed", "name", "refused")  # fmt: skip
+    __slots__ = ("_dropped", "_final_ns", "_forgotten", "_kept", "_last", "_open", "_period_ns", "_reopenable", "_series",
+                 "_start", "name", "refused")  # fmt: skip
 
     def __init__(
         self,
@@ -65,9 +48,9 @@ class AgentWindow:
         reopenable: Container[str] = (),
         dropped: MutableSequence[Row] | None = None,
     ) -> None:
+        super().__init__(settings)
         max_rows = settings.limits.rows
         self.name = window.name
-        self._settings = settings
         self._last = max_rows if window.last is None else min(window.last, max_rows)
         self._period_ns = None if window.period is None else round(window.period * 1e9)
         self._reopenable = reopenable
@@ -80,10 +63,7 @@ class AgentWindow:
         self._final_ns: int | None = None
         self.refused = 0
         """Runs that came too late to count: they sorted below the window and its spares."""
-        self._made: dict[int, Metric] = {}
-        self._readings: dict[str, Reading] = {}
         self._series: Series | None = None
-        self._undisturbed = self._known = self._passed = 0
 
     # --- Runs ---------------------------------------------------------------------------------------------------------
 
@@ -212,32 +192,11 @@ class AgentWindow:
 
     # --- Numbers ------------------------------------------------------------------------------------------------------
 
-    def metric(self, name: str) -> Metric | Derived:
-        """Return the object that computes this name."""
-        return self._metric(owner_of(name))
-
-    def reading(self, name: str) -> Reading:
-        """Return the reading of this name, of a metric, a companion or a derived number."""
-        found = self._readings.get(name)
-        if found is None:
-            self._measure(owner_of(name))
-            found = self._readings[name]
-        return found
-
-    def readings(self) -> Mapping[str, Reading]:
-        """Return all readings, by name, in the order of the table."""
-        return {spec.name: self.reading(spec.name) for spec in SPECS}
-
     def series(self) -> Series:
         """Return what is emitted: (spec, attributes, reading) of all that has a value."""
         if self._series is None:
             self._series = [entry for entry in self._emitted() if entry[2].value is not None]
         return self._series
-
-    @property
-    def one_sided(self) -> bool:
-        """True if only failures are known: then no number of outcomes is one."""
-        return one_sided(self._undisturbed, self._known, self._passed)
 
     def path_distance(self, row: Row) -> Reading:
         """Return the mean distance of a run to the other runs of its group in the window."""
@@ -248,60 +207,22 @@ class AgentWindow:
         score = cast("Score", self.metric(Score.spec.name))
         return score.penalties({name: self.reading(name) for name in score.needs})
 
-    def _add(self, row: Row) -> None:
-        made = self._made
-        for at in self._count(row, 1):
-            (made.get(at) or self._make(at)).count(row, 1)
-
-    def _evict(self, row: Row) -> None:
-        made = self._made
-        for at in self._count(row, -1):
-            made[at].count(row, -1)
-
     def _count(self, row: Row, step: int) -> tuple[int, ...]:
-        """Count a row in (1) or out (-1), and return the indices of the metrics for which it has data."""
-        if self._readings:
-            self._readings = {}
         self._series = None
-        data = data_of(row)
-        if data & UNDISTURBED:
-            self._undisturbed += step
-            if data & _KNOWN == _KNOWN:
-                self._known += step
-                self._passed += step if row.outcome is _SUCCESS else 0
-        return metrics_for(data)
+        return super()._count(row, step)
 
     def _make(self, at: int) -> Metric:
-        metric = self._made[at] = cast("type[Metric]", TABLE[at])(self._settings)
+        metric = super()._make(at)
         metric.bind(self.rows)
         return metric
 
-    def _metric(self, at: int) -> Metric | Derived:
-        return self._made.get(at) or empty_metrics(self._settings)[at]
-
-    def _measure(self, at: int) -> None:
-        if at in DERIVED:
-            number = cast("Derived", self._metric(at))
-            self._readings[number.spec.name] = number.derive({name: self.reading(name) for name in number.needs})
-            return
-        metric = cast("Metric", self._metric(at))
-        if metric.of_outcomes and self.one_sided:
-            self._readings.update((spec.name, NO_DATA) for spec in specs_of(TABLE[at]))
-        else:
-            values = (metric.value(), *metric.companion_values())
-            self._readings.update(
-                (spec.name, reading) for spec, reading in zip(specs_of(TABLE[at]), values, strict=True)
-            )
-
     def _emitted(self) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
-        for at, spec in NUMBERS:
-            if not spec.emitted:
-                continue
-            if spec.name in LABELLED:
-                for attributes, reading in self._labelled(self._metric(at)):
+        for name, spec in EMITTED.items():
+            if name in LABELLED:
+                for attributes, reading in self._labelled(self.metric(name)):
                     yield spec, attributes, reading
             else:
-                yield spec, (), self.reading(spec.name)
+                yield spec, (), self.reading(name)
 
     def _labelled(self, number: Metric | Derived) -> Iterable[tuple[Attributes, Reading]]:
         if isinstance(number, Derived):
@@ -309,29 +230,12 @@ class AgentWindow:
         return () if number.of_outcomes and self.one_sided else number.series()
 
 
-def owner_of(name: str) -> int:
-    """Return the index in the table of the metric that computes a name."""
-    found = OWNERS.get(name)
-    if found is None:
-        raise UnknownMetric(name, OWNERS)
-    return found
-
-
-def empty_metrics(settings: Settings) -> tuple[Metric | Derived, ...]:
-    """Return every metric of the table without rows, shared by all windows with these settings."""
-    known = _empty.get(id(settings))
-    if known is None:
-        if len(_empty) >= MAX_SETTINGS:
-            _empty.clear()
-        known = _empty[id(settings)] = (settings, tuple(entry(settings) for entry in TABLE))
-    return known[1]
-
-
 def measure(runs: Iterable[Run], settings: Settings = DEFAULTS) -> AgentWindow:
     """Return a window over plain runs, as one agent's; at most `limits.rows`, the newest. Nested runs count like others.
 
     For notebooks and test suites, without an engine.
 
+    >>> from otel_reliability.model.run import Outcome
     >>> from otel_reliability.testing import run
     >>> outcomes = (Outcome.SUCCESS, Outcome.SUCCESS, Outcome.FAILURE)
     >>> window = measure(run(["search"], n, task_id="refund", outcome=outcome) for n, outcome in enumerate(outcomes))

@@ -12,7 +12,7 @@ from otel_reliability.metrics.uncertainty import (
     BLOCKS,
     MEANS_OF_RUNS,
     MEANS_OF_TASKS,
-    Numbers,
+    Sample,
     bounds_of,
     intervals,
 )
@@ -23,9 +23,9 @@ from tests.metrics.strategies import rows as some_rows
 
 
 def read(rows: list[Row]) -> dict[str, tuple[float | None, int]]:
-    numbers = Numbers(DEFAULTS)
+    numbers = Sample(DEFAULTS)
     numbers.add(rows)
-    return {name: (reading.value, reading.runs) for name, reading in numbers.read().items()}
+    return {name: (reading.value, reading.runs) for name, reading in numbers.readings().items()}
 
 
 @given(some_rows(least=MIN_RUNS, most=14))
@@ -44,12 +44,12 @@ def test_every_interval_holds_its_own_value(rows: list[Row]) -> None:
 
 @given(some_rows(least=1, most=12))
 def test_means_over_runs_are_means_of_single_runs(rows: list[Row]) -> None:
-    readings, numbers = read(rows), Numbers(DEFAULTS, MEANS_OF_RUNS)
+    readings, numbers = read(rows), Sample(DEFAULTS, MEANS_OF_RUNS)
     for name in MEANS_OF_RUNS:
         values: list[tuple[float, int]] = []
         for one in rows:
             numbers.add([one])
-            value, runs = numbers.read()[name][:2]
+            value, runs = numbers.readings()[name][:2]
             values += [(value, runs)] if value is not None else []
             numbers.evict([one])
         expected = sum(v * r for v, r in values) / sum(r for _, r in values) if values else None
@@ -59,13 +59,13 @@ def test_means_over_runs_are_means_of_single_runs(rows: list[Row]) -> None:
 @given(some_rows(least=1, most=12))
 def test_means_over_tasks_are_means_of_single_tasks(rows: list[Row]) -> None:
     rows = [one for one in rows if one.task is not None]
-    readings, numbers = read(rows), Numbers(DEFAULTS, MEANS_OF_TASKS)
+    readings, numbers = read(rows), Sample(DEFAULTS, MEANS_OF_TASKS)
     for name in MEANS_OF_TASKS - {"pass_at_k", "pass_hat_k"}:
         values: list[float] = []
         for task in {one.task for one in rows}:
             attempts = [one for one in rows if one.task == task]
             numbers.add(attempts)
-            value = numbers.read()[name].value
+            value = numbers.readings()[name].value
             values += [value] if value is not None else []
             numbers.evict(attempts)
         assert readings[name][0] == (pytest.approx(np.mean(values), abs=1e-9) if values else None)

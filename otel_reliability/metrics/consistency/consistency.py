@@ -21,8 +21,6 @@ class Consistency(Composite):
     0.5667
     """
 
-    __slots__ = ()
-
     spec = MetricSpec(
         name="consistency",
         title="Consistency (R_Con)",

@@ -59,8 +59,6 @@ class Predictability(Composite):
     Reading(value=0.9, runs=12, parts=('brier_score',), note='')
     """
 
-    __slots__ = ()
-
     spec = MetricSpec(
         name="predictability",
         title="Predictability (R_Pred)",

@@ -95,7 +95,7 @@ class BranchInstability(GroupMetric[Branches]):
         return Reading(deviating.value / total.value, self.runs) if total.value else NO_DATA
 
 
-def likeness_of(row: Row) -> Hashable:
+def likeness_of(row: Row) -> tuple[str, str] | None:
     """Return the key of alike inputs: the input class, else the task, else nothing (None).
 
     The runs of tasks beyond the limit have nothing in common.

@@ -34,8 +34,6 @@ class Flag(Derived):
     0.0
     """
 
-    __slots__ = ("_rules",)
-
     spec = MetricSpec(
         name="flag",
         title="Flags",

@@ -49,8 +49,6 @@ class Score(Derived):
     Reading(value=None, runs=4, parts=(...), note='4 of the 5 runs that a score needs')
     """
 
-    __slots__ = ("_as_zero", "_min_coverage", "_min_runs")
-
     spec = MetricSpec(
         name="score",
         title="Reliability score",
@@ -120,8 +118,6 @@ class ScoreCoverage(Derived):
 
     A score of 95 with coverage 60 says less than one of 90 with coverage 100.
     """
-
-    __slots__ = ()
 
     spec = MetricSpec(
         name="score_coverage",

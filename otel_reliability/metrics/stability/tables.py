@@ -11,7 +11,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.stability.branch_instability import likeness_of
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
-from otel_reliability.metrics.uncertainty import Numbers
+from otel_reliability.metrics.uncertainty import Sample
 from otel_reliability.model.row import OTHER_TASK, Row
 
 RARE: Final = 0.2
@@ -75,7 +75,8 @@ def first_divergence(paths: Sequence[tuple[str, ...]], task: str | None = None) 
     """
     if len(set(paths)) <= 1:
         return None
-    shared = _common(min(paths), max(paths))
+    ends = zip(min(paths), max(paths), strict=False)  # what the least and the greatest share, all between them share
+    shared = tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
     steps = Counter(path[len(shared)] if len(path) > len(shared) else None for path in paths)
     turns = sorted(steps.items(), key=lambda turn: (-turn[1], turn[0] is None, turn[0] or ""))
     return Divergence(task, shared, tuple(Turn(step, runs, runs / len(paths)) for step, runs in turns))
@@ -95,11 +96,6 @@ def divergences(rows: Iterable[Row], *, by_task: bool = True) -> list[Divergence
             tasks.setdefault(row.task if by_task else None, []).append(row.path.names)
     found = [first_divergence(paths, task) for task, paths in tasks.items()]
     return sorted((one for one in found if one is not None), key=lambda one: (-one.deviating, one.task_id or ""))
-
-
-def _common(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
-    """The common beginning of the least and the greatest of sorted paths: it is that of all between them."""
-    return tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 
 class Decision(NamedTuple):
@@ -130,19 +126,11 @@ def decision_table(rows: Iterable[Row]) -> list[Decision]:
     taken: dict[tuple[str, str, str], Counter[str]] = {}
     for row in rows:
         if row.baseline:
-            kind, name = _likeness(row)
+            kind, name = likeness_of(row) or ("", "")
             for decision, branch in row.branches:
                 taken.setdefault((kind, name, decision), Counter())[branch] += 1
     found = (Decision(*group, _by_runs(branches)) for group, branches in taken.items() if len(branches) > 1)
     return sorted(found, key=lambda one: (-one.deviating, one[:3]))
-
-
-def _likeness(row: Row) -> tuple[str, str]:
-    match likeness_of(row):
-        case (str(kind), str(name)):
-            return kind, name
-        case _:
-            return "", ""
 
 
 def _by_runs(branches: Counter[str]) -> dict[str, int]:
@@ -186,10 +174,9 @@ def task_table(rows: Iterable[Row], settings: Settings = DEFAULTS) -> list[TaskR
 
 
 def _line(task: str | None, rows: list[Row], settings: Settings) -> TaskRow:
-    numbers = Numbers(settings, _PER_TASK)
+    numbers = Sample(settings, _PER_TASK)
     numbers.add(rows)
-    readings = numbers.read()
-    values = {name: readings[name].value for name in _PER_TASK}
+    values = {name: reading.value for name, reading in numbers.readings().items()}
     paths = values.pop("distinct_paths")
     return TaskRow(task, len(rows), distinct_paths=None if paths is None else round(paths), **values)
 

@@ -90,8 +90,6 @@ class TierGrade(Derived):
     [('STABLE', 0.0), ('VARIABLE', 1.0), ('UNSTABLE', 0.0), ('CRITICAL', 0.0)]
     """
 
-    __slots__ = ()
-
     spec = MetricSpec(
         name="tier",
         title="Reliability tier",
