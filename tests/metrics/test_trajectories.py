@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.metrics._support.groups import ONE
 from otel_reliability.metrics.base import Metric, Profile
-from otel_reliability.metrics.consistency.trajectories import TrajectoryDistribution, TrajectorySequence, distances
+from otel_reliability.metrics.consistency.trajectories import TrajectoryDistribution, TrajectorySequence
 from otel_reliability.metrics.examples import rows_of
 from otel_reliability.model.run import Outcome
 
@@ -21,11 +21,12 @@ BOTH = pytest.mark.parametrize("cls", [TrajectoryDistribution, TrajectorySequenc
 @given(codes=st.tuples(CODES, CODES, CODES))
 def test_distances_are_a_distance(profile: Profile, codes: tuple[str, str, str]) -> None:
     one, other, third = codes
-    [there], [back] = distances(one, [other], profile), distances(other, [one], profile)
-    [onward], [around] = distances(other, [third], profile), distances(one, [third], profile)
+    distances = TrajectoryDistribution(Settings.load(metrics={"profile": profile})).distances
+    [there], [back] = distances(one, [other]), distances(other, [one])
+    [onward], [around] = distances(other, [third]), distances(one, [third])
 
     assert there == back
-    assert distances(one, [one * 3, one[::-1]], profile) == [0, 0]
+    assert distances(one, [one * 3, one[::-1]]) == [0, 0]
     assert 0 <= there <= ONE
     assert profile == "hal-harness" or around <= there + onward + 10
 

@@ -63,7 +63,7 @@ class GroupMetric(Metric, Generic[G]):
     since the last one, however many there are. The sums are integers: they do not depend on what has passed through.
     """
 
-    __slots__ = ("_changed", "_groups", "_new", "_rows", "_sums", "_weight", "left_out", "runs")
+    __slots__ = ("_changed", "_groups", "_rows", "_settings", "_sums", "_weight", "left_out", "runs")
 
     values = 1
     """The number of values that a group gives; the first is the metric's, the others its companions'."""
@@ -71,15 +71,15 @@ class GroupMetric(Metric, Generic[G]):
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         self._rows: Rows | None = None
-        self._new = self.new_group(settings)
+        self._settings = settings
         self._groups: dict[Hashable, G] = {}
         self._changed: list[G] = []
         self._sums = tuple([FixedSum() for _ in range(self.values)])
         self._weight = self.runs = self.left_out = 0
 
     @abstractmethod
-    def new_group(self, settings: Settings) -> Callable[[], G]:
-        """Return what makes an empty group."""
+    def new_group(self) -> G:
+        """Return an empty group."""
 
     @abstractmethod
     def key(self, row: Row) -> Hashable:
@@ -94,7 +94,7 @@ class GroupMetric(Metric, Generic[G]):
             return
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = self._new()
+            group = self._groups[key] = self.new_group()
         group.runs += sign
         group.count(row, sign)
         if not group.changed:
@@ -130,16 +130,20 @@ class GroupMetric(Metric, Generic[G]):
         self.runs += sign * runs
         self.left_out += sign * left_out
 
-    def rows_with(self) -> Callable[[Row], list[Row]] | None:
-        """Return the function from a run that counts to the window's rows of its group, in order; None without a window."""
-        window = self._rows
-        if window is None:
-            return None
-        return lambda row: [one for one in window() if self.concerns(one) and self.key(one) == self.key(row)]
-
     def group_of(self, row: Row) -> G | None:
         """Return the group of a run; None if the run is compared with no other, or the group is empty."""
         return self._groups.get(self.key(row)) if self.concerns(row) else None
+
+    def pairs(self, distances: Distances[K], code: Callable[[Row], K], *, by_runs: bool = True) -> LatestPairs[K]:
+        """Return an empty group of pairs, which can read its runs from the window of this metric, if it has one."""
+        limit, window = self._settings.limits.paths, self._rows
+        if window is None:
+            return LatestPairs(limit, distances, code, by_runs=by_runs)
+
+        def rows_with(row: Row) -> list[Row]:
+            return [one for one in window() if self.concerns(one) and self.key(one) == self.key(row)]
+
+        return LatestPairs(limit, distances, code, rows_with, by_runs=by_runs)
 
 
 class PathMetric(GroupMetric[G]):
@@ -271,7 +275,8 @@ class LatestPairs(RunGroup, Generic[K]):
 
     The limit bounds the cost of one run. Below it all runs count; above it the latest, as many as the limit admits. Which
     they are depends on the runs alone, not on their order of arrival. Rows are kept only while the limit is reached: `rows`
-    returns those of the group, given one of them. Without it they are kept from the start.
+    returns those of the group, given one of them. Without it they are kept from the start. `by_runs`: the group weighs as many
+    as it has runs, else as much as any other.
 
     >>> from otel_reliability.metrics.examples import rows_of
     >>> pairs = LatestPairs(2, edit_units, path_code)
@@ -281,7 +286,7 @@ class LatestPairs(RunGroup, Generic[K]):
     (2, 2, 1.0)
     """
 
-    __slots__ = ("_code", "_limit", "_read_rows", "_rows", "_sums", "left_out")
+    __slots__ = ("_by_runs", "_code", "_limit", "_read_rows", "_rows", "_sums", "left_out")
 
     def __init__(
         self,
@@ -289,8 +294,11 @@ class LatestPairs(RunGroup, Generic[K]):
         distances: Distances[K],
         code: Callable[[Row], K],
         rows: Callable[[Row], list[Row]] | None = None,
+        *,
+        by_runs: bool = True,
     ) -> None:
         super().__init__()
+        self._by_runs = by_runs
         self._limit = limit
         self._code = code
         self._read_rows = rows
@@ -345,9 +353,9 @@ class LatestPairs(RunGroup, Generic[K]):
         return self._sums.total / (ONE * (runs * (runs - 1) // 2)) if runs >= 2 else None
 
     def share(self) -> Share | None:
-        """Return 1 − the mean distance, weighing as many as there are runs."""
+        """Return 1 − the mean distance."""
         distance, runs = self.mean(), len(self)
-        return None if distance is None else Share((1.0 - distance,), runs, runs, self.left_out)
+        return None if distance is None else Share((1.0 - distance,), runs if self._by_runs else 1, runs, self.left_out)
 
     def distance(self, row: Row, *, inside: bool) -> Reading:
         """Return the mean distance of a run to the other runs here; no value without another run.

@@ -6,7 +6,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 
-from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import RunGroup, Share, TaskMean
 from otel_reliability.metrics._support.sums import mean_of_present, units
 from otel_reliability.metrics.base import CONFIDENCE, TASK, UNDISTURBED
@@ -78,8 +77,8 @@ class SpreadMean(TaskMean[Spreads]):
 
     kinds = 1
 
-    def new_group(self, settings: Settings) -> Callable[[], Spreads]:
-        return lambda: Spreads(self.amounts, self.kinds)
+    def new_group(self) -> Spreads:
+        return Spreads(self.amounts, self.kinds)
 
     @abstractmethod
     def amounts(self, row: Row) -> tuple[int | None, ...]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import (
     ONE,
     UNGROUPED,
-    Distances,
     LatestPairs,
-    Share,
     TaskMean,
     edit_units,
     path_code,
@@ -25,17 +23,7 @@ from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 
 
-class Trajectories(LatestPairs[str]):
-    """The pairs of one task's attempts that count; every task weighs the same."""
-
-    __slots__ = ()
-
-    def share(self) -> Share | None:
-        share = super().share()
-        return None if share is None else share._replace(weight=1)
-
-
-class TrajectoryMean(TaskMean[Trajectories]):
+class TrajectoryMean(TaskMean[LatestPairs[str]]):
     """1 − the mean distance over the pairs of a task's successful attempts with a non-empty path, then the mean over tasks.
 
     Failures are left out: they may differ for reasons of their own. State: an integer for each distinct path. A run that enters
@@ -58,12 +46,11 @@ class TrajectoryMean(TaskMean[Trajectories]):
         return noted(super().value(), self._by_status)
 
     @abstractmethod
-    def distances(self, settings: Settings) -> Distances[str]:
-        """Return the distance of two paths."""
+    def distances(self, code: str, others: list[str]) -> list[int]:
+        """Return the distance of a path to each other, in units of 2^-52."""
 
-    def new_group(self, settings: Settings) -> Callable[[], Trajectories]:
-        distances = self.distances(settings)
-        return lambda: Trajectories(settings.limits.paths, distances, path_code, self.rows_with())
+    def new_group(self) -> LatestPairs[str]:
+        return self.pairs(self.distances, path_code, by_runs=False)
 
     def key(self, row: Row) -> Hashable:
         return super().key(row) if row.success and path_code(row) else UNGROUPED
@@ -117,15 +104,6 @@ def apart(code: str, other: str, profile: Profile) -> int:
     return int((math.sqrt(found) if profile == "published" else found) * ONE)
 
 
-def distances(code: str, others: list[str], profile: Profile = "published") -> list[int]:
-    """Return the distance of a path to each other, in units of 2^-52.
-
-    >>> [share / ONE for share in distances("ab", ["ba", "cc"])]
-    [0.0, 1.0]
-    """
-    return [apart(code, other, profile) for other in others]
-
-
 class TrajectoryDistribution(TrajectoryMean):
     """C_traj_d: 1 − the mean distance of the proportions of tools; their order does not matter, see `trajectory_sequence`.
 
@@ -147,8 +125,9 @@ class TrajectoryDistribution(TrajectoryMean):
         interval="comparison",
     )
 
-    def distances(self, settings: Settings) -> Distances[str]:
-        return partial(distances, profile=settings.metrics.profile)
+    def distances(self, code: str, others: list[str]) -> list[int]:
+        profile = self._settings.metrics.profile
+        return [apart(code, other, profile) for other in others]
 
 
 class TrajectorySequence(TrajectoryMean):
@@ -169,5 +148,5 @@ class TrajectorySequence(TrajectoryMean):
         interval="comparison",
     )
 
-    def distances(self, settings: Settings) -> Distances[str]:
-        return edit_units
+    def distances(self, code: str, others: list[str]) -> list[int]:
+        return edit_units(code, others)

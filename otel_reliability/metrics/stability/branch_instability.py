@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Final, TypeAlias
 
-from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import UNGROUPED, GroupMetric, RunGroup, Share
 from otel_reliability.metrics._support.sums import Counts
 from otel_reliability.metrics.base import LIKENESS, UNDISTURBED
@@ -84,8 +83,8 @@ class BranchInstability(GroupMetric[Branches]):
 
     values = 2
 
-    def new_group(self, settings: Settings) -> Callable[[], Branches]:
-        return Branches
+    def new_group(self) -> Branches:
+        return Branches()
 
     def key(self, row: Row) -> Hashable:
         return likeness_of(row) if decisions_of(row) else UNGROUPED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
@@ -95,8 +95,8 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
         super().__init__(settings)
         self._unknown = 0
 
-    def new_group(self, settings: Settings) -> Callable[[], LatestPairs[Effects]]:
-        return lambda: LatestPairs(settings.limits.paths, effects_apart, effects_of, self.rows_with())
+    def new_group(self) -> LatestPairs[Effects]:
+        return self.pairs(effects_apart, effects_of)
 
     def key(self, row: Row) -> Hashable:
         return UNGROUPED if row.effects is None else super().key(row)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import PathMetric, RunGroup, Share
 from otel_reliability.metrics._support.sums import Counts, clamp
 from otel_reliability.model.reading import MetricSpec, Reading
@@ -96,8 +94,8 @@ class PathEntropy(PathMetric[PathCounts]):
     )
     values = 3
 
-    def new_group(self, settings: Settings) -> Callable[[], PathCounts]:
-        return PathCounts
+    def new_group(self) -> PathCounts:
+        return PathCounts()
 
     def companion_values(self) -> tuple[Reading, ...]:
         return (self.mean(1), self.mean(2))

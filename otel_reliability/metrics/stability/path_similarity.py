@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import LatestPairs, PathMetric, edit_units, path_code
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -41,8 +38,8 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
         interval="comparison",
     )
 
-    def new_group(self, settings: Settings) -> Callable[[], LatestPairs[str]]:
-        return lambda: LatestPairs(settings.limits.paths, edit_units, path_code, self.rows_with())
+    def new_group(self) -> LatestPairs[str]:
+        return self.pairs(edit_units, path_code)
 
     def value(self) -> Reading:
         reading = super().value()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import PathMetric, RunGroup, Share, path_code
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
@@ -67,5 +65,5 @@ class ToolCallVariation(PathMetric[CallCounts]):
         interval="comparison",
     )
 
-    def new_group(self, settings: Settings) -> Callable[[], CallCounts]:
-        return CallCounts
+    def new_group(self) -> CallCounts:
+        return CallCounts()

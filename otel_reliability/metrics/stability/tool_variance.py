@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import PathMetric, RunGroup, Share
 from otel_reliability.metrics._support.sums import Counts
 from otel_reliability.model.reading import MetricSpec
@@ -60,5 +57,5 @@ class ToolVariance(PathMetric[ToolSets]):
         interval="comparison",
     )
 
-    def new_group(self, settings: Settings) -> Callable[[], ToolSets]:
-        return ToolSets
+    def new_group(self) -> ToolSets:
+        return ToolSets()
