@@ -211,8 +211,7 @@ class Detector:
         detector.observations = data["observations"]
         detector._alarms.extend(convert(data["alarms"], list[Alarm]))
         detector._tasks = TaskOrder(data["tasks"])
-        if "points" in data:
-            detector.points = ChangePoints.from_data(data["points"])
+        detector.points = ChangePoints.from_data(data["points"])
         same = data["version"] == _STATE_VERSION and data["pinned"] == detector._pin()
         if same and set(data["signals"]) == set(detector._signals):
             detector._monitored = data["monitored"]

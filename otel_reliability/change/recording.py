@@ -94,12 +94,11 @@ def evaluate(
         return RecordingResult(Result.NO_RESULT, n, why=why, points=tuple(history.latest))
     detector = Detector(settings, pinned)
     alarms = tuple(alarm for one in observations if (alarm := detector.add(one)) is not None)
-    points = tuple(detector.points.latest)
+    result, why, status = Result.NO_RESULT, "", detector.evidence().status
     if alarms:
-        return RecordingResult(Result.CHANGED, n, alarms, points=points)
-    status = detector.evidence().status
-    if status is Status.WATCHING:
-        return RecordingResult(Result.NO_CHANGE, n, points=points)
-    short = status is Status.SHORT_REFERENCE
-    why = status.value if short else f"{n} of the {BLIND} units that a baseline takes"
-    return RecordingResult(Result.NO_RESULT, n, why=why, points=points)
+        result = Result.CHANGED
+    elif status is Status.WATCHING:
+        result = Result.NO_CHANGE
+    else:
+        why = status.value if status is Status.SHORT_REFERENCE else f"{n} of the {BLIND} units that a baseline takes"
+    return RecordingResult(result, n, alarms, why, tuple(detector.points.latest))

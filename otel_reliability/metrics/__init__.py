@@ -20,16 +20,16 @@ from otel_reliability.metrics import (
     safety,
     sessions,
     stability,
-    window,
 )
 from otel_reliability.metrics.base import OUTCOME, UNDISTURBED, Derived, Metric, data_of, one_sided
 from otel_reliability.metrics.reliability import Reliability
+from otel_reliability.metrics.window import WindowRuns
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
 
 TABLE: Final[tuple[type[Metric | Derived], ...]] = (
-    *window.ROWS,
+    WindowRuns,
     *stability.ROWS,
     *consistency.ROWS,
     *predictability.ROWS,

@@ -46,32 +46,23 @@ def row(
     ordinal = next(_ORDINALS)
     taken = None if path is None else path_of(path)
     given: dict[str, Any] = {
+        **dict.fromkeys(Row._fields),
         "end_ns": ordinal * 10**9,
         "run_id": f"run-{ordinal:06}",
         "start_ns": ordinal * 10**9,
-        "task": None,
-        "input_class": None,
         "condition": BASELINE,
         "branches": tuple(sorted((branches or {}).items())),
         "path": taken,
         "tool_calls": None if taken is None else len(taken.names),
         "failed_calls": None if taken is None else 0,
         "retries": None if taken is None else Retries(retries, retries, "tool" if retries else None, 0, 0, repeats),
-        "pressure": None,
         "model_calls": 0,
-        "tokens": None,
-        "latency_ns": None,
         "outcome": Outcome.COMPLETED,
-        "confidence": None,
-        "cost": None,
-        "violations": None,
-        "session_id": None,
         "signals": (),
-        "effects": None,
         "weight": 1,
         "arguments_known": True,
+        "by_status": False,
         "models": (),
-        "step_growth": None,
     }
     return Row(**(given | fields))
 

@@ -124,11 +124,12 @@ def bounds_of(name: str, runs: int) -> Bounds:
 
 
 def _shares(readings: Mapping[str, Reading]) -> dict[str, Interval]:
-    return _known((name, _share(*readings[name][:2])) for name in SHARES)
-
-
-def _share(value: float | None, runs: int) -> Interval | None:
-    return None if value is None or runs < MIN_RUNS else Interval(*wilson(round(value * runs), runs), "Wilson")
+    return {
+        name: Interval(*wilson(round(value * runs), runs), "Wilson")
+        for name in SHARES
+        for value, runs, *_ in (readings[name],)
+        if value is not None and runs >= MIN_RUNS
+    }
 
 
 def _by_task(rows: Sequence[Row]) -> list[list[Row]]:

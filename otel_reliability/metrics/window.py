@@ -65,6 +65,3 @@ class WindowRuns(Metric):
 
     def companion_values(self) -> tuple[Reading, ...]:
         return (Reading(self._weights**2 / self._squares, self._runs) if self._squares else NO_DATA,)
-
-
-ROWS = (WindowRuns,)

@@ -131,12 +131,10 @@ def _growth(session: str, turns: list[Row]) -> Growth:
     turns.sort(key=lambda row: (row.start_ns, row.run_id))
     filled = [row.pressure or 0.0 for row in turns]
     slope = slope_of(filled) or 0.0
-    if filled[-1] >= 1.0:
-        return Growth(
-            session, len(turns), filled[-1], slope, next(at for at, share in enumerate(filled, 1) if share >= 1.0)
-        )
     full_at = None
-    if slope > TOLERANCE:
+    if filled[-1] >= 1.0:
+        full_at = next(at for at, share in enumerate(filled, 1) if share >= 1.0)
+    elif slope > TOLERANCE:
         middle = (len(filled) + 1) / 2
         full_at = max(math.ceil(middle + (1.0 - fmean(filled)) / slope - TOLERANCE), len(turns) + 1)
     return Growth(session, len(turns), filled[-1], slope, full_at)

@@ -7,10 +7,8 @@ from typing import Final
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import Counts, ExactSum
 from otel_reliability.metrics.base import CALLS, DEFAULTS, UNDISTURBED, Metric
-from otel_reliability.model.reading import NO_DATA, IntervalMethod, MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
-
-RATIO: Final = "{ratio}"
 
 
 class RepeatedCalls(Metric):
@@ -61,66 +59,49 @@ class RepeatedCalls(Metric):
         return Reading(value, self._runs, note=note if self._unknown else "")
 
 
-def _companion(
-    improve: str,
-    name: str,
-    title: str,
-    unit: str,
-    description: str,
-    formula: str,
-    interval: IntervalMethod = "runs",
-    required_data: str = "1 run with observable tools",
-) -> MetricSpec:
-    return MetricSpec(
-        name=name,
-        title=title,
-        family="stability",
-        unit=unit,
-        high=1.0 if unit == RATIO else None,
-        direction="lower",
-        description=description,
-        formula=formula,
-        required_data=required_data,
-        source="this project",
-        improve=improve,
-        interval=interval,
-    )
+PER_RUN: Final = MetricSpec(
+    name="",
+    title="",
+    family="stability",
+    direction="lower",
+    description="",
+    formula="",
+    required_data="1 run with observable tools",
+    source="this project",
+    improve="",
+    interval="runs",
+)
+"""What the specs of companions have in common."""
 
 
 def _costs(improve: str, prefix: str, spent_on: str, calls: str) -> tuple[MetricSpec, ...]:
     """Return the specs of `RepeatedCalls.cost_per_run`."""
+    cost = PER_RUN._replace(improve=improve, high=None)
     return (
-        _companion(
-            improve,
-            f"{prefix}_tokens_per_run",
-            f"Tokens spent on {spent_on}",
-            "{token}",
-            f"Tokens per run of the model calls that asked for {calls}.",
-            "Σ tokens / n",
+        cost._replace(
+            name=f"{prefix}_tokens_per_run",
+            title=f"Tokens spent on {spent_on}",
+            unit="{token}",
+            description=f"Tokens per run of the model calls that asked for {calls}.",
+            formula="Σ tokens / n",
         ),
-        _companion(
-            improve,
-            f"{prefix}_seconds_per_run",
-            f"Time spent on {spent_on}",
-            "s",
-            f"Seconds per run that {calls} took.",
-            f"Σ duration of {calls} / n",
+        cost._replace(
+            name=f"{prefix}_seconds_per_run",
+            title=f"Time spent on {spent_on}",
+            unit="s",
+            description=f"Seconds per run that {calls} took.",
+            formula=f"Σ duration of {calls} / n",
         ),
-        _companion(
-            improve,
-            f"{prefix}_cost_per_run",
-            f"Money spent on {spent_on}",
-            "{usd}",
-            f"Cost per run of the model calls that asked for {calls}, by their share of the run's tokens.",
-            f"Σ cost · tokens of {calls} / tokens of the run / n",
-            "none",
-            "1 run with observable tools, cost and tokens",
+        cost._replace(
+            name=f"{prefix}_cost_per_run",
+            title=f"Money spent on {spent_on}",
+            unit="{usd}",
+            description=f"Cost per run of the model calls that asked for {calls}, by their share of the run's tokens.",
+            formula=f"Σ cost · tokens of {calls} / tokens of the run / n",
+            required_data="1 run with observable tools, cost and tokens",
+            interval="none",
         ),
     )
-
-
-AS_RETRIES: Final = "As for retry explosion."
-AS_LOOPS: Final = "As for repeated calls per run."
 
 
 class RetryExplosion(RepeatedCalls):
@@ -161,34 +142,36 @@ class RetryExplosion(RepeatedCalls):
         source="AgentCop, Reliability Layer",
         improve="Bound retries in code, and make errors say whether a further attempt can succeed.",
     )
+    _improve = "As for retry explosion."
     companions = (
-        _companion(
-            AS_RETRIES,
-            "retry_explosion_share",
-            "Share of exploding runs",
-            RATIO,
-            "The share of runs that retried one failing call at least three times.",
-            "runs with a chain of ≥ 3 retries / n",
-            "share",
+        PER_RUN._replace(
+            name="retry_explosion_share",
+            title="Share of exploding runs",
+            description="The share of runs that retried one failing call at least three times.",
+            formula="runs with a chain of ≥ 3 retries / n",
+            improve=_improve,
+            interval="share",
         ),
-        _companion(
-            AS_RETRIES,
-            "longest_retry_chain",
-            "Longest retry chain",
-            "{retry}",
-            "The most retries of one call in any run.",
-            "max over runs of the longest chain",
-            "none",
+        PER_RUN._replace(
+            name="longest_retry_chain",
+            title="Longest retry chain",
+            unit="{retry}",
+            high=None,
+            description="The most retries of one call in any run.",
+            formula="max over runs of the longest chain",
+            improve=_improve,
+            interval="none",
         ),
-        _companion(
-            AS_RETRIES,
-            "retries_per_run",
-            "Retries per run",
-            "{retry}",
-            "How many calls per run were retries.",
-            "Σ retries / n",
+        PER_RUN._replace(
+            name="retries_per_run",
+            title="Retries per run",
+            unit="{retry}",
+            high=None,
+            description="How many calls per run were retries.",
+            formula="Σ retries / n",
+            improve=_improve,
         ),
-        *_costs(AS_RETRIES, "retry", "retries", "retries"),
+        *_costs(_improve, "retry", "retries", "retries"),
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
@@ -243,17 +226,17 @@ class Loops(RepeatedCalls):
         improve="Give the agent its earlier results back (they may have left its context), and limit its turns.",
         interval="runs",
     )
+    _improve = "As for repeated calls per run."
     companions = (
-        _companion(
-            AS_LOOPS,
-            "loop_share",
-            "Share of looping runs",
-            RATIO,
-            "The share of runs that repeat a call that already succeeded.",
-            "runs with a repeat / n",
-            "share",
+        PER_RUN._replace(
+            name="loop_share",
+            title="Share of looping runs",
+            description="The share of runs that repeat a call that already succeeded.",
+            formula="runs with a repeat / n",
+            improve=_improve,
+            interval="share",
         ),
-        *_costs(AS_LOOPS, "loop", "loops", "repeats"),
+        *_costs(_improve, "loop", "loops", "repeats"),
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
