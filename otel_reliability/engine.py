@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler, Opened
-from otel_reliability.change.monitor import Change, Monitor, NewFingerprint
+from otel_reliability.change.monitor import Change, Monitor
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.limit import Limit
@@ -218,12 +218,8 @@ class Engine:
         return _taken(self._scored)
 
     def take_changes(self) -> list[Change]:
-        """Return the changes of behaviour detected since the last call, each once."""
+        """Return the alarms and change points detected since the last call, each once."""
         return [] if self.monitor is None else self.monitor.take_changes()
-
-    def take_points(self) -> list[NewFingerprint]:
-        """Return the change points found since the last call, each once."""
-        return [] if self.monitor is None else self.monitor.take_points()
 
     def take_excesses(self) -> list[Excess]:
         """Return the open runs found since the last call to exceed a bound, once for each kind of usage."""

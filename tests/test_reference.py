@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import Status
 from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.engine import Engine
@@ -61,10 +62,11 @@ def test_an_engine_measures_against_it_from_the_first_unit_on(reference: Path) -
     for _ in range(2):
         engine.receive([one for n in range(50) for one in run_spans(n + 1, "escalate escalate wait mail")])
         engine.flush(CloseReason.END_OF_INPUT)
-        change = engine.take_changes()[0]
-        assert change.key.agent == "support"
-        assert change.alarm.since_observation <= 2
-        assert change.alarm.observation < 40
+        key, alarm = engine.take_changes()[0]
+        assert key.agent == "support"
+        assert isinstance(alarm, Alarm)
+        assert alarm.since_observation <= 2
+        assert alarm.observation < 40
         engine.restart()
 
 

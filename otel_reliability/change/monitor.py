@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import Detector
@@ -19,8 +19,6 @@ from otel_reliability.windows.sessions import SessionEvent
 FORGET_AFTER: Final = 90 * 86_400.0
 """Seconds without an observation after which a detector is dropped: much later than windows, as a change shows over weeks."""
 
-T = TypeVar("T")
-
 _PRESENT: Final = frozenset({RunChange.CLOSED, RunChange.REVISED})
 
 MAX_PENDING_CHANGES: Final = 10_000
@@ -28,17 +26,10 @@ MAX_PENDING_CHANGES: Final = 10_000
 
 
 class Change(NamedTuple):
-    """An agent's alarm."""
+    """An agent's alarm, or a change point of it."""
 
     key: AgentKey
-    alarm: Alarm
-
-
-class NewFingerprint(NamedTuple):
-    """An agent's change point."""
-
-    key: AgentKey
-    point: ChangePoint
+    found: Alarm | ChangePoint
 
 
 class Monitor:
@@ -56,7 +47,6 @@ class Monitor:
         self._detectors: OrderedDict[AgentKey, Detector] = OrderedDict()
         self._seen: dict[AgentKey, float] = {}
         self._changes: deque[Change] = deque()
-        self._points: deque[NewFingerprint] = deque()
         self._touched = ChangedKeys[AgentKey]()
 
     def __len__(self) -> int:
@@ -72,16 +62,14 @@ class Monitor:
 
     @property
     def unread(self) -> int:
-        """The number of changes and change points wait to be emitted."""
-        return len(self._changes) + len(self._points)
+        """Number of changes that wait to be emitted."""
+        return len(self._changes)
 
     def take_changes(self) -> list[Change]:
-        """Return the changes noticed since the last call, each once."""
-        return _taken(self._changes)
-
-    def take_points(self) -> list[NewFingerprint]:
-        """Return the change points found since the last call, each once."""
-        return _taken(self._points)
+        """Return the alarms and change points since the last call, each once, in their order."""
+        found = list(self._changes)
+        self._changes.clear()
+        return found
 
     def reset(self, key: AgentKey | None = None) -> None:
         """Learn an agent again, or all of them, after an intended change. Alarms stay on record."""
@@ -118,8 +106,11 @@ class Monitor:
         self._touched.add(key)
         known = detector.observations
         alarm = detector.add(observation)
-        self._keep(self._points, [NewFingerprint(key, point) for point in detector.points.after(known)])
-        self._keep(self._changes, () if alarm is None else [Change(key, alarm)])
+        for found in (*detector.points.after(known), *([] if alarm is None else [alarm])):
+            if len(self._changes) >= MAX_PENDING_CHANGES:
+                self._changes.popleft()
+                self.accounts["changes", "limit"] += 1
+            self._changes.append(Change(key, found))
 
     def _admit(self, key: AgentKey, now: float) -> Detector | None:
         """Make the detector of a new agent; at the limit, in place of an agent whose windows have expired, else not at all."""
@@ -138,13 +129,6 @@ class Monitor:
         self._touched.add(key)
         self.accounts["agents", why] += 1
 
-    def _keep(self, pending: deque[T], found: Iterable[T]) -> None:
-        for one in found:
-            if len(pending) >= MAX_PENDING_CHANGES:
-                pending.popleft()
-                self.accounts["changes", "limit"] += 1
-            pending.append(one)
-
     # --- Over a restart -----------------------------------------------------------------------------------------------
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
@@ -158,15 +142,9 @@ class Monitor:
 
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Replace everything by what `changes` yielded, what changed last at the end."""
-        for kept in (self._detectors, self._seen, self._changes, self._points, self._touched):
+        for kept in (self._detectors, self._seen, self._changes, self._touched):
             kept.clear()
         for key, body in data:
             agent = agent_key(key)
             self._seen[agent], detector = body
             self._detectors[agent] = Detector.from_data(detector, self._settings.change, self._pinned.get(agent, ()))
-
-
-def _taken(pending: deque[T]) -> list[T]:
-    found = list(pending)
-    pending.clear()
-    return found

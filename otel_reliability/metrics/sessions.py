@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.metrics._support.sums import clamp
-from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
+from otel_reliability.model.reading import MetricSpec
 
 CONFIDENCE: Final = "confidence"
 LOOP_DETECTION: Final = "loop_detection"
@@ -263,7 +263,6 @@ def _not_evaluable() -> SessionScore:
 # --- Gauges and bands -------------------------------------------------------------------------------------------------------
 
 FAMILY: Final = "sessions"
-REQUIRED_DATA: Final = "a closed session with evaluations of confidence, loop_detection, tool_correctness or coherence"
 
 SESSION_RELIABILITY: Final = MetricSpec(
     name="mean_session_reliability",
@@ -273,7 +272,7 @@ SESSION_RELIABILITY: Final = MetricSpec(
     direction="higher",
     description="Whether the agent never failed badly in a session: mean over its last 100 closed sessions.",
     formula="mean of 1 − (0.9 · mean of the top 15 % of trace risks + 0.1 · the greatest)",
-    required_data=REQUIRED_DATA,
+    required_data="a closed session with evaluations of confidence, loop_detection, tool_correctness or coherence",
     source="PandaProbe, session metrics: agent_reliability",
     improve="Inspect the flagged traces of the worst sessions, and the signal that set their risk.",
 )
@@ -312,17 +311,6 @@ SPECS: Final = (
     WORST_SESSION_CONSISTENCY,
 )
 """The gauges of an agent's recent sessions. They are no metrics of a window of runs: a session is scored as a whole."""
-
-
-def mean_and_worst(scores: Sequence[float], runs: int, note: str = "") -> tuple[Reading, Reading]:
-    """Return the mean and the least of the sessions' scores; no value without a session.
-
-    >>> mean_and_worst([1.0, 0.5], 7)[1]
-    Reading(value=0.5, runs=7, parts=(), note='')
-    """
-    if not scores:
-        return NO_DATA, NO_DATA
-    return Reading(math.fsum(scores) / len(scores), runs, note=note), Reading(min(scores), runs, note=note)
 
 
 CUTS: Final = (0.3, 0.5, 0.7, 0.9)

@@ -41,7 +41,7 @@ class SeriesRecording:
         engine, book, recorder = self._engine, self.book, self._recorder
         closed, self._closed = self._closed, []
         final, revised = engine.take_final(), engine.take_revised()
-        scored, changes, points = engine.take_scored(), engine.take_changes(), engine.take_points()
+        scored, changes = engine.take_scored(), engine.take_changes()
         keys = {run.key for run in closed}
         counted_as = engine.read(lambda registry: {key: registry.counted_as(key) for key in keys}) or {}
         runs = (*final, *revised)
@@ -58,8 +58,8 @@ class SeriesRecording:
             recorder.change(changes)
             if commit is not None:
                 commit()
-        log_events.emit([*points, *changes])
-        return bool(runs or scored or changes or points)
+        log_events.emit(changes)
+        return bool(runs or scored or changes)
 
     def exceed(self) -> None:
         """Record the open runs that exceed a bound at once: they wait for no transaction."""
@@ -73,13 +73,7 @@ class SeriesRecording:
         """Forget what became final while arrivals were applied again that are recorded already."""
         self._closed.clear()
         engine = self._engine
-        for take in (
-            engine.take_final,
-            engine.take_revised,
-            engine.take_scored,
-            engine.take_changes,
-            engine.take_points,
-        ):
+        for take in (engine.take_final, engine.take_revised, engine.take_scored, engine.take_changes):
             take()
 
     def changes(self) -> Iterator[tuple[Any, Any]]:

@@ -213,7 +213,7 @@ class Live:
         self._recorder.score(self.engine.take_scored())
         changes = self.engine.take_changes()
         self._recorder.change(changes)
-        log_events.emit([*self.engine.take_points(), *changes])
+        log_events.emit(changes)
         if self.engine.closed and not self._warned:
             self._warn_if_unread()
         return True

@@ -14,7 +14,7 @@ from opentelemetry._logs.severity import SeverityNumber
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # the SDK's own way to say it
 
 from otel_reliability.change.alarm import Alarm, SignalChange, Summary
-from otel_reliability.change.monitor import Change, NewFingerprint
+from otel_reliability.change.monitor import Change
 from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.sentences import of_alarm, of_point
 from otel_reliability.model.run import AgentKey
@@ -43,7 +43,7 @@ class Event(NamedTuple):
     severity: SeverityNumber = SeverityNumber.WARN
 
 
-def emit(changes: Sequence[Change | NewFingerprint | Excess], provider: logs.LoggerProvider | None = None) -> None:
+def emit(changes: Sequence[Change | Excess], provider: logs.LoggerProvider | None = None) -> None:
     """Emit an event for each change, to the global LoggerProvider where no other is given. Never raises.
 
     Until a provider is set, the API drops the events.
@@ -60,17 +60,17 @@ def emit(changes: Sequence[Change | NewFingerprint | Excess], provider: logs.Log
             context.detach(token)
 
 
-def event_of(change: Change | NewFingerprint | Excess) -> Event:
+def event_of(change: Change | Excess) -> Event:
     """Return the event of a change, of a change point, or of an open run that exceeds a bound.
 
     The attributes name the agent, the signals (the first names the change) and the observation. The body has a sentence, and
     the values before and after.
     """
-    if isinstance(change, NewFingerprint):
-        return _event_of_point(*change)
     if isinstance(change, Excess):
         return _event_of_excess(change)
     key, alarm = change
+    if isinstance(alarm, ChangePoint):
+        return _event_of_point(key, alarm)
     attributes = {
         **of_agent(key),
         names.SIGNAL: alarm.signal,

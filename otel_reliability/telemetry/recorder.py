@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
 from otel_reliability.model.run import AgentKey, Run, ToolCall
@@ -93,9 +94,10 @@ class Recorder:
                 self._record(names.SESSION_CONSISTENCY, event.consistency, agent)
 
     def change(self, changes: Iterable[Change]) -> None:
-        """Count changes of behaviour."""
-        for key, alarm in changes:
-            self._sink.add(names.CHANGES, 1, {**of_agent(key), names.SIGNAL: alarm.signal})
+        """Count changes of behaviour; change points are none."""
+        for key, found in changes:
+            if isinstance(found, Alarm):
+                self._sink.add(names.CHANGES, 1, {**of_agent(key), names.SIGNAL: found.signal})
 
     def exceed(self, excesses: Iterable[Excess]) -> None:
         """Count open runs that exceeded a bound."""

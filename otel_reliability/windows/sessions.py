@@ -6,6 +6,7 @@ from bisect import insort
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from statistics import fmean
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import convert
@@ -24,12 +25,11 @@ from otel_reliability.metrics.sessions import (
     agent_reliability,
     bare_consistency,
     bare_reliability,
-    mean_and_worst,
     weights_of,
 )
 from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.observation import Observation, counts_for_change, joined, observation_of
-from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
@@ -204,11 +204,14 @@ class RecentSessions:
 
 
 def _gauges(sessions: Iterable[tuple[float | None, int, tuple[str, ...]]]) -> tuple[Reading, Reading]:
-    """Return the mean and the worst of (score, evaluated traces, derived signals) of sessions."""
+    """Return the mean and the worst of (score, evaluated traces, derived signals) of sessions; no value without a score."""
     scored = [(score, traces, names) for score, traces, names in sessions if score is not None]
+    if not scored:
+        return NO_DATA, NO_DATA
     derived = sorted({name for _, _, names in scored for name in names})
     note = f"last {len(scored)} sessions" + (f"; derived: {', '.join(derived)}" if derived else "")
-    return mean_and_worst([score for score, _, _ in scored], sum([traces for _, traces, _ in scored]), note)
+    scores, runs = [score for score, _, _ in scored], sum([traces for _, traces, _ in scored])
+    return Reading(fmean(scores), runs, note=note), Reading(min(scores), runs, note=note)
 
 
 MAX_RUNS: Final = 1_000

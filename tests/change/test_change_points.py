@@ -136,7 +136,7 @@ def test_log_event_and_info_series_follow_the_change_point() -> None:
         for n in range(first, first + 40):
             live.engine.receive(spans_of(n, model, 2))
         live.engine.flush(CloseReason.FLUSH)
-        emit(live.engine.take_points(), loggers(kept))
+        emit(live.engine.take_changes(), loggers(kept))
         shown += [str(one.attributes["model"]) for one in meters.look().points("info")]
 
     assert shown == ["gpt-4.1", "gpt-5-mini", "gpt-5-mini"]

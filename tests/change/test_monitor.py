@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.change import monitor as monitor_module
+from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.monitor import FORGET_AFTER, Change, Monitor
 from otel_reliability.config import ChangeSettings, LimitSettings, Settings
 from otel_reliability.engine import Engine
@@ -47,7 +48,8 @@ def units(monitor: Monitor, key: AgentKey = KEY) -> int:
 def test_an_agents_change_is_told_once() -> None:
     monitor = Monitor(SETTINGS)
     (change,) = fed(monitor, map(closed, [*map(short, range(100)), *map(long, range(100, 120))]))
-    assert (change.key, change.alarm.observation > 100) == (KEY, True)
+    assert isinstance(change.found, Alarm)
+    assert (change.key, change.found.observation > 100) == (KEY, True)
     assert monitor.take_changes() == []
 
 

@@ -23,7 +23,8 @@ from tests.telemetry.spans import provider as tracers
 KEY = AgentKey("acme", "shop", "prod", "support", (("service.version", "2"),))
 CALLS = SignalChange("calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5), Summary(18, 12.1, 11))
 PATH = SignalChange("path", 1e4, 203, 1_700_000_000_000_000_000, None, Summary(16, 0.4, 0.5))
-CHANGE = Change(KEY, Alarm(218, "run-218", 1_700_000_500_000_000_000, (CALLS, PATH), (ToolShift("refund", 0.0, 0.64),)))
+ALARM = Alarm(218, "run-218", 1_700_000_500_000_000_000, (CALLS, PATH), (ToolShift("refund", 0.0, 0.64),))
+CHANGE = Change(KEY, ALARM)
 
 
 def test_a_change_is_told_by_names_and_numbers() -> None:
@@ -33,7 +34,7 @@ def test_a_change_is_told_by_names_and_numbers() -> None:
     (record,) = (one.log_record for one in kept.emitted)
     assert (record.event_name, record.timestamp, record.severity_text) == (
         EVENT_NAME,
-        CHANGE.alarm.noticed_ns,
+        ALARM.noticed_ns,
         "WARN",
     )
     assert dict(record.attributes) == {
