@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import enum
 import math
+from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 from msgspec import convert
 
 from otel_reliability.change.alarm import Alarm, tool_shifts
 from otel_reliability.change.points import ChangePoints
 from otel_reliability.change.reference import SIZE, Reference
-from otel_reliability.change.signal_state import SignalState
+from otel_reliability.change.signal_state import WINDOW, SignalState
 from otel_reliability.change.signals import PATH, SIGNALS, checked
-from otel_reliability.change.task_order import TaskOrder
+from otel_reliability.change.task_order import in_blocks
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.observation import Observation, Steps
@@ -80,7 +82,8 @@ class Detector:
         self.observations = 0
         """Number of observations added."""
         self._alarms: deque[Alarm] = deque(maxlen=MAX_ALARMS)
-        self._tasks = TaskOrder()
+        self._tasks = array("I")
+        """Checksums of the tasks of the last 500 observations that have one."""
         self.points = ChangePoints()
         """The change points of all observations, whatever is detected in them."""
         for observation in self._pinned:
@@ -99,7 +102,8 @@ class Detector:
         self._reading = None
         self.points.add(observation, self.observations)
         if observation.task is not None:
-            self._tasks.add(observation.task)
+            self._tasks.append(crc32(observation.task.encode("utf-8", "surrogatepass")))
+            del self._tasks[:-WINDOW]
         if self._short:
             return None
         self._recent.append(observation.path)
@@ -158,13 +162,13 @@ class Detector:
     def _status(self) -> Status:
         if self._short:
             return Status.SHORT_REFERENCE
-        if self._tasks.in_blocks:
+        if in_blocks(self._tasks):
             return Status.BLOCKS
         return Status.WATCHING if self._monitored >= WARM_UP else Status.LEARNING
 
     def _alarm(self, observation: Observation) -> Alarm | None:
         """Report the change and start again. Where tasks come in blocks the evidence means nothing, and nothing is reported."""
-        alarm = None if self._tasks.in_blocks else self._described(observation)
+        alarm = None if in_blocks(self._tasks) else self._described(observation)
         self.reset()
         if alarm is not None:
             self._alarms.append(alarm)
@@ -196,7 +200,7 @@ class Detector:
             "monitored": self._monitored,
             "reference": list(self._reference.paths),
             "signals": {state.signal: state.to_data() for state in self._states},
-            "tasks": self._tasks.to_data(),
+            "tasks": self._tasks.tolist(),
             "recent": list(self._recent),
             "alarms": list(self._alarms),
             "points": self.points.to_data(),
@@ -210,7 +214,7 @@ class Detector:
         detector = cls(settings, pinned)
         detector.observations = data["observations"]
         detector._alarms.extend(convert(data["alarms"], list[Alarm]))
-        detector._tasks = TaskOrder(data["tasks"])
+        detector._tasks.extend(data["tasks"])
         detector.points = ChangePoints.from_data(data["points"])
         same = data["version"] == _STATE_VERSION and data["pinned"] == detector._pin()
         if same and set(data["signals"]) == set(detector._signals):

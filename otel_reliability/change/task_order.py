@@ -6,15 +6,11 @@ agent stays the same. Neighbours then share a task far more often than chance wo
 
 from __future__ import annotations
 
-import zlib
-from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from itertools import pairwise
 from math import sqrt
 from typing import Final
-
-from otel_reliability.change.signal_state import WINDOW
 
 MIN_OBSERVATIONS: Final = 20
 SIGNIFICANT: Final = 4.0
@@ -46,27 +42,3 @@ def in_blocks(tasks: Iterable[Hashable]) -> bool:
     variance = (squares * (squares + n * (n + 1)) - 2 * n * cubes - n**3) / (n * n * (n - 1))
     excess = sum(one == other for one, other in pairwise(order)) - expected
     return excess >= SIGNIFICANT * sqrt(variance) and excess >= MATERIAL * (n - 1 - expected)
-
-
-class TaskOrder:
-    """The tasks of the last 500 observations that have one, as checksums."""
-
-    __slots__ = ("_latest",)
-
-    def __init__(self, latest: Iterable[int] = ()) -> None:
-        self._latest = array("I", latest)
-
-    def add(self, task: str) -> None:
-        """Add the next observation's task."""
-        self._latest.append(zlib.crc32(task.encode("utf-8", "surrogatepass")))
-        if len(self._latest) > WINDOW:
-            del self._latest[0]
-
-    @property
-    def in_blocks(self) -> bool:
-        """True if tasks come in blocks."""
-        return in_blocks(self._latest)
-
-    def to_data(self) -> list[int]:
-        """Return the checksums, oldest first."""
-        return self._latest.tolist()

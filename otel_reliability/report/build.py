@@ -160,7 +160,7 @@ def _recorded(
         window, state = recording.window(key, since_ns), recording.engine.agents.agent(key)
         if window is None or state is None or not window.runs:
             continue
-        rows, left_out = window.rows(), window.turnover + window.refused
+        rows, left_out = window.rows(), window.left_out
         source = AgentSource(key, window, rows, window.readings(), left_out, recording.sessions(key, since_ns))
         if for_people:
             source = source._replace(recent=tuple(state.recent), history=recorded_history(rows, recording.settings))

@@ -146,7 +146,7 @@ def snapshot(
         window=window,
         rows=tuple(window.rows()),
         readings=window.readings() if window.runs > MAX_EXAMINED else {},
-        left_out=window.turnover + window.refused,
+        left_out=window.left_out,
         sessions=engine.sessions.scores(key),
         recent=tuple(state.recent),
         history=() if histories is None else histories.of(key),

@@ -39,7 +39,7 @@ class AgentWindow(Numbers):
     """
 
     __slots__ = ("_dropped", "_final_ns", "_forgotten", "_kept", "_last", "_open", "_period_ns", "_reopenable", "_series",
-                 "_start", "name", "refused")  # fmt: skip
+                 "_start", "name")  # fmt: skip
 
     def __init__(
         self,
@@ -61,8 +61,6 @@ class AgentWindow(Numbers):
         """Number of kept rows in `reopenable`."""
         self._forgotten = 0
         self._final_ns: int | None = None
-        self.refused = 0
-        """Runs that came too late to count: they sorted below the window and its spares."""
         self._series: Series | None = None
 
     # --- Runs ---------------------------------------------------------------------------------------------------------
@@ -83,9 +81,9 @@ class AgentWindow(Numbers):
         return self._kept.end_ns(len(self._kept) - 1) if len(self._kept) else None
 
     @property
-    def turnover(self) -> int:
-        """Number of runs, not counting refused ones, that newer runs have replaced."""
-        return self._start + self._forgotten - self.refused
+    def left_out(self) -> int:
+        """Number of runs that are not in the window because newer ones are, whether or not they ever were."""
+        return self._start + self._forgotten
 
     def rows(self) -> list[Row]:
         """Return the rows in the window, by (end time, run id)."""
@@ -118,9 +116,7 @@ class AgentWindow(Numbers):
             self._start += 1  # `_move` lets it enter if the window begins there
         else:
             self._add(row)
-        accepted = at >= self._move()
-        self.refused += not accepted
-        return accepted
+        return at >= self._move()
 
     def remove(self, order: bytes) -> None:
         """Remove the run of this order, which was withdrawn, or is about to be closed again; do nothing if it is not here."""

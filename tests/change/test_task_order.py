@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
+from itertools import count
 
 import pytest
 
-from otel_reliability.change.task_order import MIN_OBSERVATIONS, TaskOrder, in_blocks
+from otel_reliability.change.detector import Detector, Status
+from otel_reliability.change.task_order import MIN_OBSERVATIONS, in_blocks
+from otel_reliability.config import ChangeSettings
+from otel_reliability.model.observation import Observation
 
 TASKS = list(range(25))
 
@@ -40,12 +45,16 @@ def test_too_little_to_tell(tasks: list[object]) -> None:
 
 
 def test_only_the_last_500_units_count() -> None:
-    order, dice = TaskOrder(), random.Random(3)
-    for task in TASKS:
-        for _ in range(8):
-            order.add(str(task))
-    assert order.in_blocks
-    for _ in range(500):
-        order.add(str(dice.choice(TASKS)))
-    assert not order.in_blocks
-    assert TaskOrder(order.to_data()).to_data() == order.to_data()
+    detector, dice, ordinals = Detector(ChangeSettings(signals=("calls",))), random.Random(3), count()
+
+    def status_after(tasks: Iterable[int]) -> Status:
+        for task in tasks:
+            n = next(ordinals)
+            detector.add(Observation(f"run-{n}", n, n, None, 3, None, None, None, None, task=str(task)))
+        return detector.evidence().status
+
+    assert status_after(task for task in TASKS for _ in range(8)) is Status.BLOCKS
+    assert status_after(dice.choice(TASKS) for _ in range(500)) is Status.WATCHING
+    data = detector.to_data()
+    assert len(data["tasks"]) == 500
+    assert Detector.from_data(data, ChangeSettings(signals=("calls",))).to_data() == data

@@ -179,7 +179,7 @@ def test_a_run_below_a_final_window_is_refused_and_counted() -> None:
     assert agents.accounts["refused", "recent"] == 1
     state = state_of(agents)
     assert state.row("late") is None
-    assert (state.windows["recent"].refused, state.windows["recent"].turnover) == (1, 0)
+    assert state.windows["recent"].left_out == 1
 
 
 def test_a_period_ends_where_the_latest_run_ended() -> None:
@@ -197,10 +197,10 @@ def test_no_window_holds_more_than_the_limit() -> None:
         agents.apply(closed(run(f"run-{end}", end)), 0.0)
     assert ids(agents) == ["run-2", "run-3", "run-4"]
     state = state_of(agents)
-    assert state.windows["recent"].turnover == 2
+    assert state.windows["recent"].left_out == 2
     agents.apply(withdrawn(run("run-4", 4)), 0.0)
     assert ids(agents) == ["run-1", "run-2", "run-3"]
-    assert state.windows["recent"].turnover == 1
+    assert state.windows["recent"].left_out == 1
 
 
 def test_a_run_told_twice_counts_once() -> None:
