@@ -73,20 +73,6 @@ def metrics_for(data: int) -> tuple[int, ...]:
     return tuple([at for at, needed in required.items() if needed & data == needed])
 
 
-def spec_of(name: str) -> MetricSpec:
-    """Return the spec of that name.
-
-    >>> spec_of("path_entropy").unit
-    '{ratio}'
-    >>> spec_of("path_entropie")
-    Traceback (most recent call last):
-    otel_reliability.errors.UnknownMetric: 'path_entropie' names no metric. Did you mean path_entropy, ...?
-    """
-    if name not in ALL_SPECS:
-        raise UnknownMetric(name, ALL_SPECS)
-    return ALL_SPECS[name]
-
-
 class Numbers:
     """Every number about some rows.
 
@@ -168,6 +154,12 @@ class Numbers:
 
 
 def _owner_of(name: str) -> int:
+    """Return the index of the row that computes a name.
+
+    >>> _owner_of("path_entropie")
+    Traceback (most recent call last):
+    otel_reliability.errors.UnknownMetric: 'path_entropie' names no metric. Did you mean path_entropy, ...?
+    """
     found = OWNERS.get(name)
     if found is None:
         raise UnknownMetric(name, OWNERS)

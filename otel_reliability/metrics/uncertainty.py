@@ -12,7 +12,7 @@ from math import log2
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics import OWNERS, SPECS, TABLE, Numbers, spec_of
+from otel_reliability.metrics import ALL_SPECS, OWNERS, SPECS, TABLE, Numbers
 from otel_reliability.metrics.base import DEFAULTS, Derived
 from otel_reliability.model.reading import IntervalMethod, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
@@ -119,7 +119,7 @@ def _with_needs(names: Iterable[str]) -> set[str]:
 
 def bounds_of(name: str, runs: int) -> Bounds:
     """Return the bounds of a number about so many runs: an entropy in bits cannot exceed log2 of them."""
-    spec = spec_of(name)
+    spec = ALL_SPECS[name]
     return Bounds(spec.low, log2(runs) if spec.unit == "{bit}" else spec.high)
 
 

@@ -76,9 +76,9 @@ def number(value: float | None, unit: str = "{ratio}") -> str:
 def measured(spec: MetricSpec, value: float | None) -> str:
     """Return a metric's value.
 
-    >>> from otel_reliability.metrics import spec_of
-    >>> measured(spec_of("path_entropy"), 0.5), measured(spec_of("score"), 38.54), measured(spec_of("loops"), 2.0)
-    ('0.500', '38.5', '2')
+    >>> from otel_reliability.metrics import ALL_SPECS
+    >>> [measured(ALL_SPECS[name], value) for name, value in (("path_entropy", 0.5), ("score", 38.54), ("loops", 2.0))]
+    ['0.500', '38.5', '2']
     """
     if spec.unit == "{score}":
         return number(value, POINTS if spec.high == 100 else "{ratio}")

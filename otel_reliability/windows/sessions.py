@@ -35,8 +35,6 @@ from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
 from otel_reliability.windows.rows import signals_of
 
-DERIVABLE: Final = (LOOP_DETECTION, TOOL_CORRECTNESS)
-
 
 class Trace(NamedTuple):
     """A run as its session keeps it, sorted by start: the score of each of `SIGNALS` or None, and which are derived."""
@@ -73,23 +71,19 @@ def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
     evaluated = {name: score for name, score in signals_of(run.evaluations) if name in SIGNALS}
     found = {name: score for name, score in evaluated.items() if 0.0 <= score <= 1.0}
     refused = tuple([name for name in evaluated if name not in found])
-    derived = derived_signals(run.tool_calls) if derive else None
-    added = () if derived is None else tuple([name for name in DERIVABLE if name not in found])
-    if derived is not None:
-        found = {**dict(zip(DERIVABLE, derived, strict=True)), **found}
+    derived = derived_signals(run.tool_calls) if derive else {}
+    added = tuple([name for name in derived if name not in found])
+    found = {**derived, **found}
     confidence, loops, tools, coherence = [found.get(name) for name in SIGNALS]
     return Trace(run.start_ns, run.run_id, run.end_ns, confidence, loops, tools, coherence, added), refused
 
 
-def derived_signals(calls: Sequence[ToolCall] | None) -> tuple[float, float] | None:
-    """Return loop_detection = 1 − share of repeats and tool_correctness = 1 − share of failed calls; None without calls.
-
-    >>> derived_signals(())
-    """
+def derived_signals(calls: Sequence[ToolCall] | None) -> dict[str, float]:
+    """Return loop_detection = 1 − share of repeats and tool_correctness = 1 − share of failed calls; none without calls."""
     if not calls:
-        return None
+        return {}
     repeats, failed = sum([call.repeat for call in calls]), sum([not call.ok for call in calls])
-    return 1.0 - repeats / len(calls), 1.0 - failed / len(calls)
+    return {LOOP_DETECTION: 1.0 - repeats / len(calls), TOOL_CORRECTNESS: 1.0 - failed / len(calls)}
 
 
 SessionKey: TypeAlias = tuple[AgentKey, str]

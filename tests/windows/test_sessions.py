@@ -465,7 +465,7 @@ def test_shares_of_repeats_and_failures() -> None:
         testing.call("b", 2, ok=False),
         testing.call("b", 3, ok=False, retry=True),
     )
-    assert derived_signals(calls) == (0.75, 0.5)
+    assert derived_signals(calls) == {"loop_detection": 0.75, "tool_correctness": 0.5}
 
 
 # --- The gauges of recent sessions ----------------------------------------------------------------------------------------
