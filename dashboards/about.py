@@ -31,13 +31,13 @@ _GOOD: Final = {
 
 def of_metric(name: str, more: str = "") -> About:
     """From the table of metrics."""
-    spec = metrics.spec_of(name)
+    spec = metrics.ALL_SPECS[name]
     return About(f"{spec.description}{more}", good(spec), advice(spec), f"No data: needs {spec.required_data}")
 
 
 def of_metrics(means: str, *told: str, empty: str = "") -> About:
     """Of several metrics at once, each with its own sentence."""
-    specs = [metrics.spec_of(name) for name in told]
+    specs = [metrics.ALL_SPECS[name] for name in told]
     listed = "\n".join(f"- *{spec.title}*: {spec.description} {good(spec)}" for spec in specs)
     ways = dict.fromkeys(advice(spec) for spec in specs)
     need = empty or f"No data: needs {specs[0].required_data}"
@@ -47,7 +47,7 @@ def of_metrics(means: str, *told: str, empty: str = "") -> About:
 def good(spec: MetricSpec) -> str:
     """What a good value is, in a sentence.
 
-    >>> good(metrics.spec_of("path_entropy"))
+    >>> good(metrics.ALL_SPECS["path_entropy"])
     'The lower the better, from 0 to 1.'
     """
     low = "" if spec.low is None else f", from {spec.low:g}"
@@ -58,7 +58,7 @@ def good(spec: MetricSpec) -> str:
 def advice(spec: MetricSpec) -> str:
     """What to do, followed to where it stands: some metrics refer to another's advice.
 
-    >>> advice(metrics.spec_of("modal_path_share")) == metrics.spec_of("path_entropy").improve
+    >>> advice(metrics.ALL_SPECS["modal_path_share"]) == metrics.ALL_SPECS["path_entropy"].improve
     True
     """
     if not spec.improve.startswith("As for "):

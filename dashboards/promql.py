@@ -44,7 +44,7 @@ def metric(name: str) -> str:
     >>> metric("path_entropy")
     'agent_reliability_path_entropy'
     """
-    return sample_of(ALL[names.PREFIX + metrics.spec_of(name).name])
+    return sample_of(ALL[names.PREFIX + metrics.ALL_SPECS[name].name])
 
 
 def one(expression: str) -> str:

@@ -32,7 +32,7 @@ def value(name: str) -> str:
 
 def curve(name: str) -> Query:
     """The same, named by its title."""
-    title = metrics.spec_of(name).title
+    title = metrics.ALL_SPECS[name].title
     return Query(value(name), f"{title} {{{{service_version}}}}")
 
 
@@ -48,7 +48,7 @@ def many(
 
 def share(name: str, size: tuple[int, int] = (4, 6)) -> Placed:
     """One metric as a dial."""
-    spec = metrics.spec_of(name)
+    spec = metrics.ALL_SPECS[name]
     return panels.dial(
         spec.title, of_metric(name), Query(value(name), "{{service_version}}"), STEPS[spec.direction], size
     )

@@ -15,7 +15,7 @@ from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.record import pack_run, unpack_run
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
-from otel_reliability.windows.rows import PathTable, end_in, order_of, row_of, run_id_in
+from otel_reliability.windows.rows import PathTable, end_in, index_in, order_of, row_of, run_id_in
 from otel_reliability.windows.window import AgentWindow
 
 HASHES: Final = ToolCall._fields.index("arguments")
@@ -60,21 +60,17 @@ class RecentRuns:
 
     def remove(self, order: bytes) -> None:
         """Remove the run of this order; do nothing if it is not here."""
-        at = self._index(order)
+        at = index_in(self._records, order)
         if at is not None:
             del self._records[at], self._runs[at]
 
     def finalize(self, order: bytes) -> None:
         """Note that the run of this order is final; do nothing if it is not here."""
-        at = self._index(order)
+        at = index_in(self._records, order)
         run = None if at is None else self._runs[at]
         if at is not None and run is not None:
             self._records[at] = order + self._pack(run)
             self._runs[at] = None
-
-    def _index(self, order: bytes) -> int | None:
-        at = bisect_left(self._records, order)
-        return at if at < len(self._records) and self._records[at].startswith(order) else None
 
     def _pack(self, run: Run) -> bytes:
         calls = run.tool_calls

@@ -326,8 +326,7 @@ class RowStore:
 
     def index(self, order: bytes) -> int | None:
         """Return the index of the row of this order; None without one."""
-        at = bisect_left(self._records, order)
-        return at if at < len(self._records) and self._records[at].startswith(order) else None
+        return index_in(self._records, order)
 
     def find(self, run_id: str) -> int | None:
         """Return the index of the row of a run, whenever it ended; None without one. Takes time for every row."""
@@ -372,6 +371,12 @@ def _share(facts: Facts) -> Facts:
             _shared.clear()
         found = _shared[facts] = facts
     return found
+
+
+def index_in(records: Sequence[bytes], order: bytes) -> int | None:
+    """Return the index of the record that begins with this order, among sorted ones; None without one."""
+    at = bisect_left(records, order)
+    return at if at < len(records) and records[at].startswith(order) else None
 
 
 def order_of(end_ns: int, run_id: str) -> bytes:

@@ -191,7 +191,12 @@ class AgentWindow(Numbers):
     def series(self) -> Series:
         """Return what is emitted: (spec, attributes, reading) of all that has a value."""
         if self._series is None:
-            self._series = [entry for entry in self._emitted() if entry[2].value is not None]
+            self._series = [
+                (spec, attributes, reading)
+                for name, spec in EMITTED.items()
+                for attributes, reading in (self._labelled(name) if name in LABELLED else (((), self.reading(name)),))
+                if reading.value is not None
+            ]
         return self._series
 
     def path_distance(self, row: Row) -> Reading:
@@ -212,15 +217,8 @@ class AgentWindow(Numbers):
         metric.bind(self.rows)
         return metric
 
-    def _emitted(self) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
-        for name, spec in EMITTED.items():
-            if name in LABELLED:
-                for attributes, reading in self._labelled(self.metric(name)):
-                    yield spec, attributes, reading
-            else:
-                yield spec, (), self.reading(name)
-
-    def _labelled(self, number: Metric | Derived) -> Iterable[tuple[Attributes, Reading]]:
+    def _labelled(self, name: str) -> Iterable[tuple[Attributes, Reading]]:
+        number = self.metric(name)
         if isinstance(number, Derived):
             return number.series({name: self.reading(name) if name in EMITTED else NO_DATA for name in number.needs})
         return () if number.of_outcomes and self.one_sided else number.series()

@@ -236,13 +236,12 @@ class PairSums(Generic[K]):
 
     def __init__(self, distances: Distances[K]) -> None:
         self._distances = distances
-        self._runs: dict[K, int] = {}
-        """Runs of each code."""
+        self._runs = Counts[K]()
         self.total = 0
         """The sum over all pairs, in units of 2^-52."""
 
     def __len__(self) -> int:
-        return sum(self._runs.values())
+        return self._runs.total
 
     def __contains__(self, code: K) -> bool:
         """Return whether a run has this code."""
@@ -253,17 +252,10 @@ class PairSums(Generic[K]):
         """Number of different codes."""
         return len(self._runs)
 
-    def add(self, code: K) -> None:
-        """Add a run."""
-        self.total += self.distance(code)
-        self._runs[code] = self._runs.get(code, 0) + 1
-
-    def remove(self, code: K) -> None:
-        """Remove a run that was added."""
-        self.total -= self.distance(code)
-        self._runs[code] -= 1
-        if not self._runs[code]:
-            del self._runs[code]
+    def count(self, code: K, sign: int) -> None:
+        """Count a run that enters (1) or leaves (-1)."""
+        self.total += sign * self.distance(code)
+        self._runs.count(code, sign)
 
     def distance(self, code: K) -> int:
         """Return the sum of the distances of a code to all runs, in units of 2^-52."""
@@ -311,40 +303,24 @@ class LatestPairs(RunGroup, Generic[K]):
         return len(self._sums)
 
     def count(self, row: Row, sign: int) -> None:
-        if sign > 0:
-            self._add(row)
-        else:
-            self._evict(row)
-
-    def _add(self, row: Row) -> None:
-        rows = self._rows
+        rows, sums = self._rows, self._sums
         if rows is None:
-            self._sums.add(self._code(row))
-            if self._sums.distinct <= self._limit or self._read_rows is None:
+            sums.count(self._code(row), sign)
+            if sums.distinct <= self._limit or self._read_rows is None:
                 return
             rows = self._rows = self._read_rows(row)
         else:
             at = bisect_left(rows, order(row), key=order)
-            rows.insert(at, row)
-            if at < self.left_out or (at == self.left_out and at > 0):
-                self.left_out += 1
+            if sign > 0:
+                rows.insert(at, row)
             else:
-                self._sums.add(self._code(row))
+                del rows[at]
+            if at < self.left_out or (sign > 0 and at == self.left_out > 0):
+                self.left_out += sign
+            else:
+                sums.count(self._code(row), sign)
         self._fit(rows)
-
-    def _evict(self, row: Row) -> None:
-        rows = self._rows
-        if rows is None:
-            self._sums.remove(self._code(row))
-            return
-        at = bisect_left(rows, order(row), key=order)
-        del rows[at]
-        if at < self.left_out:
-            self.left_out -= 1
-        else:
-            self._sums.remove(self._code(row))
-        self._fit(rows)
-        if self._read_rows and not self.left_out and self._sums.distinct <= self._limit // 2:
+        if self._read_rows and not self.left_out and sums.distinct <= self._limit // 2:
             self._rows = None
 
     def mean(self) -> float | None:
@@ -362,24 +338,19 @@ class LatestPairs(RunGroup, Generic[K]):
 
         `inside`: the run is in the window, so that it is not one of the others.
         """
-        others = len(self) - (inside and self._counts(row))
+        counts = self._rows is None or bisect_left(self._rows, order(row), key=order) >= self.left_out
+        others = len(self) - (inside and counts)
         return Reading(self._sums.distance(self._code(row)) / (ONE * others), others) if others else NO_DATA
-
-    def _counts(self, row: Row) -> bool:
-        return self._rows is None or bisect_left(self._rows, order(row), key=order) >= self.left_out
 
     def _fit(self, rows: list[Row]) -> None:
         """Exclude the earliest runs while there are too many codes, and admit earlier ones while there are not."""
         sums = self._sums
         while sums.distinct > self._limit:
-            sums.remove(self._code(rows[self.left_out]))
+            sums.count(self._code(rows[self.left_out]), -1)
             self.left_out += 1
-        while self.left_out and self._fits(self._code(rows[self.left_out - 1])):
+        while self.left_out and (sums.distinct < self._limit or self._code(rows[self.left_out - 1]) in sums):
             self.left_out -= 1
-            sums.add(self._code(rows[self.left_out]))
-
-    def _fits(self, code: K) -> bool:
-        return self._sums.distinct < self._limit or code in self._sums
+            sums.count(self._code(rows[self.left_out]), 1)
 
 
 # --- Outcomes of attempts, per task ---------------------------------------------------------------------------------------

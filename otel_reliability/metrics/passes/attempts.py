@@ -34,11 +34,11 @@ def attempts_of(rows: Iterable[Row]) -> dict[str | None, list[bool]]:
     return {task: [success for _, _, success in sorted(attempts)] for task, attempts in found.items()}
 
 
-Numbers: TypeAlias = tuple[int, ...]
+TaskNumbers: TypeAlias = tuple[int, ...]
 """How many attempts a task had, and the numbers they give."""
 
 
-def worst_of(worst: Callable[[Iterable[int]], int], tasks: Mapping[Numbers, int], at: int = 1) -> Reading:
+def worst_of(worst: Callable[[Iterable[int]], int], tasks: Mapping[TaskNumbers, int], at: int = 1) -> Reading:
     """Return the worst of one number over tasks, given how many tasks have the same numbers.
 
     >>> worst_of(min, {(4, 60): 2, (3, 90): 1})
@@ -70,11 +70,11 @@ class WorstTask(Metric):
         self._by_status = 0
         self._tasks: dict[str | None, list[Attempt]] = {}
         self._changed: dict[str | None, None] = {}
-        self._numbers: dict[str | None, Numbers] = {}
-        self._worst = Counts[Numbers]()
+        self._numbers: dict[str | None, TaskNumbers] = {}
+        self._worst = Counts[TaskNumbers]()
 
     @abstractmethod
-    def numbers(self, outcomes: Sequence[bool]) -> Numbers:
+    def numbers(self, outcomes: Sequence[bool]) -> TaskNumbers:
         """Return the numbers of the attempts at one task, of which there is at least one."""
 
     def count(self, row: Row, sign: int) -> None:
@@ -91,7 +91,7 @@ class WorstTask(Metric):
     def value(self) -> Reading:
         return noted(worst_of(min, self.tasks()), self._by_status)
 
-    def tasks(self) -> Mapping[Numbers, int]:
+    def tasks(self) -> Mapping[TaskNumbers, int]:
         """Return how many tasks have the same numbers."""
         for task in self._changed:
             self._renew(task)
@@ -143,7 +143,7 @@ class GracefulDegradation(WorstTask):
         improve="Late failures mean that something wears out: memory, quota, context, a changed service.",
     )
 
-    def numbers(self, outcomes: Sequence[bool]) -> Numbers:
+    def numbers(self, outcomes: Sequence[bool]) -> TaskNumbers:
         return (graceful_degradation(outcomes),)
 
 
@@ -179,7 +179,7 @@ class VarianceAmplification(TaskOutcomes):
     )
 
     def value(self) -> Reading:
-        found: Counter[Numbers] = Counter()
+        found: Counter[TaskNumbers] = Counter()
         for (runs, passed), tasks in self.attempted().items():
             found[runs, variance_amplification(passed, runs)] += tasks
         return self.noted(worst_of(max, found))

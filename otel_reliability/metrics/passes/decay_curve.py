@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Final
 
 from otel_reliability.metrics.base import Series
-from otel_reliability.metrics.passes.attempts import Numbers, WorstTask, worst_of
+from otel_reliability.metrics.passes.attempts import TaskNumbers, WorstTask, worst_of
 from otel_reliability.metrics.passes.series import EMITTED_K
 from otel_reliability.model.reading import MetricSpec
 
@@ -74,7 +74,7 @@ class DecayCurve(WorstTask):
         improve="A curve that falls at once says that the task is not solved, one that falls late that it wears out.",
     )
 
-    def numbers(self, outcomes: Sequence[bool]) -> Numbers:
+    def numbers(self, outcomes: Sequence[bool]) -> TaskNumbers:
         passed = list(accumulate(outcomes))
         points = (entry(passed[k - 1], k) for k in EMITTED_K if k <= len(passed))
         return (entry(passed[-1], len(passed)), *points)
