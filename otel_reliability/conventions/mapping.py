@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from otel_reliability.config import MappingSettings, SpanRule
 from otel_reliability.conventions import notes, values
@@ -65,16 +65,12 @@ class Mapped:
             given[notes.SUCCESS] = outcome_of(given[notes.SUCCESS])
         own = {key: attributes[key] for key in attributes if key.startswith(notes.PREFIX)}
         read = notes.read({**given, **own})
-        return read and read._replace(refused=tuple((_source(note, sources, own), why) for note, why in read.refused))
+        named = {**sources, **{note: note for note in own}}  # a value is refused by the name under which it came
+        return read and read._replace(refused=tuple((named.get(note, note), why) for note, why in read.refused))
 
 
 def _present(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     return next((key for key in keys if attributes.get(key) is not None), None)
-
-
-def _source(note: str, sources: Mapping[str, str], own: Mapping[str, Any]) -> str:
-    """The attribute that was refused, by the name under which it came."""
-    return note if note in own else sources.get(note, note)
 
 
 def outcome_of(value: object) -> object:
@@ -94,23 +90,13 @@ RUNS: Final = frozenset({"agent", "workflow", "chain"})
 """Kinds whose outcome is that of the run."""
 
 
-class Compiled(NamedTuple):
-    """A rule with its patterns compiled. `captured` finds what the one `*` of the name stands for, where that names something."""
-
-    rule: SpanRule
-    name: Callable[[str], Any]
-    scope: Callable[[str], Any]
-    attributes: tuple[tuple[str, Callable[[str], Any]], ...]
-    captured: Callable[[str], re.Match[str] | None] | None
-
-
 class OwnSpans(Convention):
     """Spans that match a rule of `mapping.spans`."""
 
     name = "mapping.spans"
 
     def __init__(self, rules: Sequence[SpanRule]) -> None:
-        self._rules = [_compiled(rule) for rule in rules]
+        self._rules = rules
         keys = {key for rule in rules for key in (*rule.attributes, *(getattr(rule, field) for field in KEYS)) if key}
         self.keys = tuple(keys)
         self.names = tuple(re.split(r"[*?\[]", rule.name)[0] for rule in rules)
@@ -118,65 +104,49 @@ class OwnSpans(Convention):
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by the first rule that matches."""
-        found = self._matching(span.name, span.scope, span)
-        return None if found is None else _answer(found, span)
+        rule = self._matching(span.name, span.scope, span)
+        return None if rule is None else _answer(rule, span)
 
     def notes_of(self, span: RawSpan) -> dict[str, str]:
         """Return the keys of the task and of the run's outcome, by the keys of `reliability.*`, of the rule that matches."""
-        found = self._matching(span.name, span.scope, span.attributes)
-        if found is None:
+        rule = self._matching(span.name, span.scope, span.attributes)
+        if rule is None:
             return {}
-        rule = found.rule
         keys = {notes.TASK_ID: rule.task, notes.SUCCESS: rule.outcome if rule.kind in RUNS else None}
         return {note: key for note, key in keys.items() if key is not None}
 
-    def _matching(self, name: str, scope: str, attributes: values.Attributes) -> Compiled | None:
-        for one in self._rules:
+    def _matching(self, name: str, scope: str, attributes: values.Attributes) -> SpanRule | None:
+        for rule in self._rules:
             if (
-                one.name(name)
-                and one.scope(scope)
-                and all(_matches(attributes.get(key), of) for key, of in one.attributes)
+                fnmatchcase(name, rule.name)
+                and fnmatchcase(scope, rule.scope)
+                and all(_matches(attributes.get(key), pattern) for key, pattern in rule.attributes.items())
             ):
-                return one
+                return rule
         return None
 
 
-def _compiled(rule: SpanRule) -> Compiled:
-    attributes = tuple((key, _glob(pattern)) for key, pattern in rule.attributes.items())
-    before, star, after = rule.name.partition("*")
-    captured = None
-    if star and (before or after) and re.search(r"[*?\[]", before + after) is None:
-        captured = re.compile(f"{re.escape(before)}(.+){re.escape(after)}", re.DOTALL).fullmatch
-    return Compiled(rule, _glob(rule.name), _glob(rule.scope), attributes, captured)
-
-
-def _glob(pattern: str) -> Callable[[str], Any]:
-    return re.compile(fnmatch.translate(pattern)).match
-
-
-def _matches(value: object, pattern: Callable[[str], Any]) -> bool:
+def _matches(value: object, pattern: str) -> bool:
     text = values.word(value)
-    return text is not None and pattern(text) is not None
+    return text is not None and fnmatchcase(text, pattern)
 
 
-def _answer(found: Compiled, span: SpanView) -> Answer:
-    rule = found.rule
+def _answer(rule: SpanRule, span: SpanView) -> Answer:
     if rule.kind == "other":
         return NOTHING
     session = None if rule.session is None else own(values.identifier, rule.session)
     if rule.kind in RUNS:
-        return Answer(Kind(rule.kind), InvocationFacts(name=_named(found, rule.agent, span)), session=session)
+        return Answer(Kind(rule.kind), InvocationFacts(name=_named(rule, rule.agent, span)), session=session)
     if rule.kind == "handoff":
-        return Answer(Kind.HANDOFF, HandoffFacts(_named(found, rule.agent, span)), session=session)
+        return Answer(Kind.HANDOFF, HandoffFacts(_named(rule, rule.agent, span)), session=session)
     failed = True if rule.outcome is not None and span.found_in(rule.outcome, _failure) else None
     if rule.kind == "tool":
-        return Answer(Kind.TOOL, _tool(found, span, failed=failed), failed, session, fails_with_call=True)
+        return Answer(Kind.TOOL, _tool(rule, span, failed=failed), failed, session, fails_with_call=True)
     return Answer(Kind(rule.kind), _model(rule, span) if rule.kind == "model" else None, failed, session)
 
 
-def _tool(found: Compiled, span: SpanView, *, failed: bool | None) -> ToolFacts:
-    rule = found.rule
-    name = _named(found, rule.tool, span)
+def _tool(rule: SpanRule, span: SpanView, *, failed: bool | None) -> ToolFacts:
+    name = _named(rule, rule.tool, span)
     if name is None and rule.tool is None:
         name = values.text(span.name)
     has_failed = span.status == STATUS_ERROR if failed is None else failed
@@ -192,12 +162,14 @@ def _own(key: str | None) -> Any:
     return None if key is None else own_value(key)
 
 
-def _named(found: Compiled, key: str | None, span: SpanView) -> str | None:
-    """Return the name under a key, or without a key what the `*` of the span's name stands for."""
+def _named(rule: SpanRule, key: str | None, span: SpanView) -> str | None:
+    """Return the name under a key, or without a key what the one `*` of the rule's name stands for, beside other text."""
     if key is not None:
         return values.name(span.get(key))
-    match = found.captured(span.name) if found.captured else None
-    return None if match is None else values.name(match[1])
+    before, star, after = rule.name.partition("*")
+    if not star or not (before or after) or re.search(r"[*?\[]", before + after):
+        return None
+    return values.name(span.name.removeprefix(before).removesuffix(after))
 
 
 def _failure(outcome: object) -> str | None:

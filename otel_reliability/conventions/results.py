@@ -18,14 +18,13 @@ MARKS: Final = frozenset({"tool_call_id", "tool_use_id", "call_id", "isError", "
 """Keys of which an envelope has one; without one an object is a result of the tool's own."""
 CONTENTS: Final = ("content", "raw_output", "result", "response", "output")
 """Keys of the content of an envelope, the first that is there."""
-SOLE: Final = frozenset({"output", "result"})
-"""Keys under which frameworks wrap a result that is no object."""
-FUNCTION_RESPONSE: Final = frozenset({"id", "name", "response"})
-"""Keys of ADK's envelope, which has no mark."""
-WITH_RUN: Final = frozenset({"output", "kwargs"})
-"""Keys of what OpenLLMetry writes of a tool's end."""
-TYPED: Final = frozenset({"type", "data"})
-"""Keys of a message with its type, as LangChain writes it."""
+UNMARKED: Final = {
+    frozenset({"output"}): "output",  # frameworks wrap a result that is no object in one of these
+    frozenset({"result"}): "result",
+    frozenset({"id", "name", "response"}): "response",  # ADK
+    frozenset({"output", "kwargs"}): "output",  # OpenLLMetry, of a tool's end
+}
+"""The keys of envelopes without a mark, and that of their content."""
 LANGCHAIN: Final = frozenset({"lc", "type", "id", "kwargs"})
 """Keys of an object as LangChain serializes it."""
 
@@ -97,13 +96,9 @@ def _opened(value: Mapping[str, Any]) -> Content | None:
     if not MARKS.isdisjoint(keys):
         key = next((key for key in CONTENTS if key in keys), None)
         return None if key is None else Content(value[key], _has_failed(value))
-    if len(keys) == 1 and not SOLE.isdisjoint(keys):
-        return Content(next(iter(value.values())))
-    if keys == FUNCTION_RESPONSE:
-        return Content(value["response"])
-    if keys == WITH_RUN:
-        return Content(value["output"])
-    if keys == TYPED and value["type"] == "tool":
+    if keys in UNMARKED:
+        return Content(value[UNMARKED[keys]])
+    if keys == frozenset({"type", "data"}) and value["type"] == "tool":  # a message as LangChain writes it
         return Content(value["data"])
     if LANGCHAIN.issuperset(keys) and value.get("lc") == 1 and isinstance(value.get("kwargs"), Mapping):
         return Content(value["kwargs"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
@@ -13,7 +12,6 @@ from otel_reliability.model.span import (
     Evaluation,
     RawLog,
     RawSpan,
-    Resource,
     SpanId,
     SpanRef,
     TraceId,
@@ -151,36 +149,20 @@ def link_ref(trace_id: bytes, span_id: bytes) -> SpanRef | None:
 _NAME_ATTRIBUTE: Final = "event.name"
 
 
-class Log(NamedTuple):
-    """One log record as any source reads it. Ids that are no ids are absent: a record may have none."""
-
-    event_name: object
-    body: object
-    attributes: Mapping[str, Any]
-    time_ns: int
-    trace_id: bytes
-    span_id: bytes
-    scope: str = ""
-    resource: Resource = Resource()
-
-
-def take_log(batch: Batch, log: Log) -> None:
+def take_log(batch: Batch, log: RawLog, body: object) -> None:
     """Put one log record into the batch: as an evaluation, as another event, as malformed, or counted.
 
     The event's name stands in the record's own field, in `event.name`, or, from older senders, is the body. Older senders
     also keep the attributes in the body. A record without a result (an evaluator that failed) is counted with the others.
     """
     named = log.attributes.get(_NAME_ATTRIBUTE)
-    if EVALUATION not in (log.event_name, named, log.body):
-        name = named or log.event_name
+    if EVALUATION not in (log.name, named, body):
+        name = named or log.name
         if isinstance(name, str) and name and log.time_ns:
-            batch.logs.append(
-                RawLog(name, log.time_ns, log.trace_id, log.span_id, log.attributes, log.scope, log.resource)
-            )
+            batch.logs.append(log._replace(name=name))
         else:
             batch.other_logs += 1
         return
-    body: object = log.body
     facts = {**cast("dict[str, Any]", body), **log.attributes} if isinstance(body, dict) else log.attributes
     trace_id, span_id = _known(log.trace_id, TRACE_ID_BYTES), _known(log.span_id, SPAN_ID_BYTES)
     evaluation = Evaluation.of(facts, log.time_ns, trace_id, span_id)

@@ -13,8 +13,9 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from otel_reliability.errors import SourceError
 from otel_reliability.sources.batch import Malformed, Reason
@@ -29,18 +30,8 @@ _CHECKSUM_BYTES: Final = 8
 _SIZE_BYTES: Final = 4
 
 
-class Frame(Protocol):
-    """One gzip member or zstd frame being unpacked: what `zlib` and `zstandard` have in common."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, /) -> bytes: ...
-
-
-def unpack(pieces: Iterable[bytes], new: Callable[[], Frame]) -> Iterator[bytes]:
-    """Frame after frame. Zero bytes between them are padding."""
+def unpack(pieces: Iterable[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
+    """Frame after frame: `new` makes a decompressor object of `zlib` or `zstandard`. Zero bytes between frames are padding."""
     frame, begun = new(), False
     for piece in _split(pieces):
         rest = piece if begun else piece.lstrip(b"\0")
@@ -53,7 +44,7 @@ def unpack(pieces: Iterable[bytes], new: Callable[[], Frame]) -> Iterator[bytes]
         raise EOFError
 
 
-def unpack_messages(pieces: Iterable[bytes], new: Callable[[], Frame]) -> Iterator[bytes]:
+def unpack_messages(pieces: Iterable[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
     """Messages packed one by one, each after its size in four bytes, as lines.
 
     So the Collector's file exporter writes with `compression: zstd` (unless its gate `exporter.file.nativeCompression` is
@@ -67,7 +58,7 @@ def unpack_messages(pieces: Iterable[bytes], new: Callable[[], Frame]) -> Iterat
         yield b"\n"
 
 
-def _message(source: _Source, size: int, frame: Frame) -> Iterator[bytes]:
+def _message(source: _Source, size: int, frame: Any) -> Iterator[bytes]:
     while size:
         piece = source.take(min(size, PACKED_CHUNK))
         size -= len(piece)
@@ -142,7 +133,7 @@ class Chunks:
 
     def _unpacked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         head = _at_least(_HEAD_BYTES, pieces)
-        pieces = _with(head, pieces)
+        pieces = chain((head,), pieces)
         if head.startswith(_GZIP_MAGIC):
             return self._packed("gzip", unpack(pieces, lambda: zlib.decompressobj(_GZIP_WINDOW)), zlib.error)
         if _ZSTD_MAGIC in (head[:4], head[4:8]):
@@ -184,11 +175,6 @@ def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:
         if len(head) >= size:
             break
     return head
-
-
-def _with(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    yield head
-    yield from pieces
 
 
 def _pieces(name: str, progress: Progress | None, size: int | None) -> Iterator[bytes]:

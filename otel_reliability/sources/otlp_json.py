@@ -18,11 +18,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
+from otel_reliability.model.span import RawEvent, RawLog, RawSpan, Resource, SpanRef
 from otel_reliability.sources.batch import (
     MAX_DEPTH,
     Batch,
-    Log,
     Malformed,
     Reason,
     fault,
@@ -309,7 +308,7 @@ def _take_request(batch: Batch, request: object) -> None:
         for span, scope, resource in _parts(batch, signals, ("resourceSpans", "scopeSpans", "spans")):
             _take_span(batch, span, scope, resource)
         for log, scope, resource in _parts(batch, signals, ("resourceLogs", "scopeLogs", "logRecords")):
-            take_log(batch, _log(log, text(scope.get("name")), resource))
+            take_log(batch, _log(log, text(scope.get("name")), resource), plain(log.get("body")))
 
 
 def _parts(
@@ -378,14 +377,13 @@ def _link(link: Mapping[str, Any]) -> SpanRef | None:
     return link_ref(hexadecimal(link.get("traceId")) or b"", hexadecimal(link.get("spanId")) or b"")
 
 
-def _log(log: Mapping[str, Any], scope: str, resource: Resource) -> Log:
-    return Log(
-        log.get("eventName"),
-        plain(log.get("body")),
-        attributes(log.get("attributes")),
+def _log(log: Mapping[str, Any], scope: str, resource: Resource) -> RawLog:
+    return RawLog(
+        text(log.get("eventName")),
         max(_time(log.get("timeUnixNano")) or _time(log.get("observedTimeUnixNano")), 0),
         hexadecimal(log.get("traceId")) or b"",
         hexadecimal(log.get("spanId")) or b"",
+        attributes(log.get("attributes")),
         scope,
         resource,
     )

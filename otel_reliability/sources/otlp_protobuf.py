@@ -16,11 +16,10 @@ from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.span import LazyAttributes, RawEvent, RawSpan, Resource, SpanRef, named_tuple
+from otel_reliability.model.span import LazyAttributes, RawEvent, RawLog, RawSpan, Resource, SpanRef, named_tuple
 from otel_reliability.sources.batch import (
     FLAG_REMOTE,
     FLAG_REMOTE_KNOWN,
@@ -31,7 +30,6 @@ from otel_reliability.sources.batch import (
     SPAN_ID_BYTES,
     TRACE_ID_BYTES,
     Batch,
-    Log,
     Malformed,
     fault,
     link_ref,
@@ -106,21 +104,12 @@ def decode_logs(body: bytes) -> Batch:
         resource = Resource.of(attributes(resource_logs.resource.attributes))
         for scope_logs in resource_logs.scope_logs:
             for record in scope_logs.log_records:
-                take_log(batch, _log(record, scope_logs.scope.name, resource))
+                log = RawLog(
+                    record.event_name, record.time_unix_nano or record.observed_time_unix_nano, record.trace_id,
+                    record.span_id, attributes(record.attributes), scope_logs.scope.name, resource,
+                )  # fmt: skip
+                take_log(batch, log, plain(record.body))
     return batch
-
-
-def _log(record: LogRecord, scope: str, resource: Resource) -> Log:
-    return Log(
-        record.event_name,
-        plain(record.body),
-        attributes(record.attributes),
-        record.time_unix_nano or record.observed_time_unix_nano,
-        record.trace_id,
-        record.span_id,
-        scope,
-        resource,
-    )
 
 
 def _take(
@@ -223,23 +212,21 @@ def _text(data: bytes) -> str:
         raise DecodeError("a trace state that is no UTF-8") from error
 
 
+def _cached(read: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """Return a reader that remembers what it read of the last short messages."""
+    remembering = lru_cache(_CACHED)(read)
+    return lambda message: remembering(message) if len(message) <= _CACHED_BYTES else read(message)
+
+
+@_cached
 def resource_of(message: bytes) -> Resource:
     """The resource of this message. Raises `DecodeError`."""
-    return _read_resource(message) if len(message) <= _CACHED_BYTES else _read_resource.__wrapped__(message)
-
-
-def scope_of(message: bytes) -> tuple[str, str]:
-    """Name and version of the scope of this message. Raises `DecodeError`."""
-    return _read_scope(message) if len(message) <= _CACHED_BYTES else _read_scope.__wrapped__(message)
-
-
-@lru_cache(_CACHED)
-def _read_resource(message: bytes) -> Resource:
     return Resource.of(attributes(ResourceMessage.FromString(message).attributes))
 
 
-@lru_cache(_CACHED)
-def _read_scope(message: bytes) -> tuple[str, str]:
+@_cached
+def scope_of(message: bytes) -> tuple[str, str]:
+    """Name and version of the scope of this message. Raises `DecodeError`."""
     scope = InstrumentationScope.FromString(message)
     return scope.name, scope.version
 

@@ -20,10 +20,6 @@ from otel_reliability.sources.batch import LATEST_NS, SPAN_ID_BYTES, TRACE_ID_BY
 _RESOURCES: Final = 64
 _LAST_TRACE: Final = 2 ** (8 * TRACE_ID_BYTES) - 1
 _LAST_SPAN: Final = 2 ** (8 * SPAN_ID_BYTES) - 1
-_KINDS_FROM_ONE: Final = 1
-"""OTLP's kinds begin with UNSPECIFIED, the SDK's do not: each is one more there. Status codes are the same."""
-
-
 _resources: Final[dict[int, tuple[SdkResource, Resource]]] = {}
 
 
@@ -80,7 +76,7 @@ def raw(
                 span_id.to_bytes(SPAN_ID_BYTES),
                 above.to_bytes(SPAN_ID_BYTES) if above else None,
                 name if isinstance(name, str) else "",  # pyright: ignore[reportUnnecessaryIsInstance] - nobody checks it
-                kind._value_ + _KINDS_FROM_ONE,
+                kind._value_ + 1,  # OTLP's kinds begin with UNSPECIFIED, the SDK's do not; status codes are the same
                 start_ns,
                 end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call
                 status._value_,

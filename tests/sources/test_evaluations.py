@@ -13,8 +13,10 @@ from otel_reliability.model.span import (
     EVALUATION_NAME,
     EVALUATION_SCORE,
     Evaluation,
+    RawLog,
+    Resource,
 )
-from otel_reliability.sources.batch import Batch, Log, Reason, take_log
+from otel_reliability.sources.batch import Batch, Reason, take_log
 from otel_reliability.sources.otlp_json import decode_request
 from otel_reliability.sources.otlp_write import logs_json
 from tests.sources.strategies import ATTRIBUTES, SPAN_IDS, TEXT, TIMES, TRACE_IDS, VALUES
@@ -23,9 +25,9 @@ TRACE, SPAN = b"t" * 16, b"s" * 8
 FACTS = {EVALUATION_NAME: "correctness", EVALUATION_SCORE: 1, EVALUATION_LABEL: "pass", EVALUATED_RESPONSE: "resp-1"}
 
 
-def taken(event_name: object = EVALUATION, body: object = None, facts: dict[str, Any] | None = None) -> Batch:
+def taken(event_name: Any = EVALUATION, body: object = None, facts: dict[str, Any] | None = None) -> Batch:
     batch = Batch()
-    take_log(batch, Log(event_name, body, FACTS if facts is None else facts, 7, TRACE, SPAN))
+    take_log(batch, RawLog(event_name, 7, TRACE, SPAN, FACTS if facts is None else facts, "", Resource()), body)
     return batch
 
 
@@ -40,7 +42,7 @@ def taken(event_name: object = EVALUATION, body: object = None, facts: dict[str,
     ],
     ids=["event name", "attribute", "body is the name", "facts in the body", "attributes win"],
 )
-def test_where_an_evaluation_is_told(event_name: object, body: object, facts: dict[str, Any]) -> None:
+def test_where_an_evaluation_is_told(event_name: Any, body: object, facts: dict[str, Any]) -> None:
     batch = taken(event_name, body, facts)
 
     assert batch.evaluations == [Evaluation("correctness", 1.0, "pass", 7, TRACE, SPAN, "resp-1")]
@@ -82,7 +84,7 @@ def test_score(told: object, score: float | None) -> None:
 @pytest.mark.parametrize(("trace_id", "span_id"), [(b"", b""), (bytes(16), bytes(8)), (b"short", b"short")])
 def test_ids_that_are_none(trace_id: bytes, span_id: bytes) -> None:
     batch = Batch()
-    take_log(batch, Log(EVALUATION, None, FACTS, 7, trace_id, span_id))
+    take_log(batch, RawLog(EVALUATION, 7, trace_id, span_id, FACTS, "", Resource()), None)
 
     assert (batch.evaluations[0].trace_id, batch.evaluations[0].span_id) == (None, None)
 
@@ -96,7 +98,7 @@ def test_ids_that_are_none(trace_id: bytes, span_id: bytes) -> None:
     ),
 )
 def test_every_record_is_accounted_for(
-    event_name: object, body: object, some: dict[str, Any], own: dict[str, Any]
+    event_name: Any, body: object, some: dict[str, Any], own: dict[str, Any]
 ) -> None:
     for name in (event_name, EVALUATION):
         batch = taken(name, body, {**some, **own})

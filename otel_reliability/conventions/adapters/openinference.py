@@ -42,17 +42,6 @@ CALL_IDS: Final = ("tool_call.id", "tool.call_id", "tool.id", genai.CALL_ID)
 MANAGED_AGENTS: Final = "smolagents.managed_agents."
 
 SCOPE: Final = "openinference.instrumentation."
-LANGCHAIN: Final = SCOPE + "langchain"
-SMOLAGENTS: Final = SCOPE + "smolagents"
-OPENAI_AGENTS: Final = SCOPE + "openai_agents"
-GOOGLE_ADK: Final = SCOPE + "google_adk"
-CREWAI: Final = SCOPE + "crewai"
-AUTOGEN: Final = SCOPE + "autogen"
-DSPY: Final = SCOPE + "dspy"
-LLAMA_INDEX: Final = SCOPE + "llama_index"
-AGNO: Final = SCOPE + "agno"
-BEEAI: Final = SCOPE + "beeai"
-CLAUDE: Final = SCOPE + "claude_agent_sdk"
 AGENT_FRAMEWORK: Final = "agent_framework"
 """Scope of Microsoft's own spans, to which OpenInference only adds attributes."""
 CLAUDE_NAME: Final = "claude"
@@ -107,40 +96,43 @@ def _agent(span: SpanView) -> Answer:
     if _is_event(span):
         return Answer(Kind.AGENT, InvocationFacts()) if _is_start(span) else NOTHING
     named = values.name(span.get(AGENT_NAME))
-    if span.scope.startswith(OPENAI_AGENTS) and named is None:
+    if _is_of(span, "openai_agents") and named is None:
         node = values.name(span.get(NODE_ID))  # Q43: up to 0.6, and in JavaScript; the root is named as the workflow
         return Answer(Kind.WORKFLOW, InvocationFacts()) if node is None else Answer(Kind.AGENT, InvocationFacts(node))
-    if span.scope.startswith(SMOLAGENTS):
+    if _is_of(span, "smolagents"):
         return Answer(Kind.AGENT, _smolagents_agent(span))
     return Answer(Kind.AGENT, InvocationFacts(name=named or _agent_name(span), tokens=usage(span)))
 
 
 def _agent_name(span: SpanView) -> str | None:
     """Q3: where each instrumentation keeps the agent's name, if not in `agent.name`."""
-    scope = span.scope
-    if scope.startswith(AGENT_FRAMEWORK):  # Q44: its node ids are those of agent objects
+    if span.scope.startswith(AGENT_FRAMEWORK):  # Q44: its node ids are those of agent objects
         return values.first(span, (NODE_NAME, genai.AGENT_NAME), values.name)
-    if scope.startswith(CLAUDE):
+    if _is_of(span, "claude_agent_sdk"):
         return CLAUDE_NAME
     node = values.name(span.get(NODE_ID))
     if node is not None:
         return node
-    if scope.startswith(GOOGLE_ADK):
+    if _is_of(span, "google_adk"):
         return google_adk.bracketed(span.name) or values.name(span.get(genai.AGENT_NAME))
-    if scope.startswith(LANGCHAIN):
+    if _is_of(span, "langchain"):
         return langchain.graph_name(span.name)
-    if scope.startswith(CREWAI):
+    if _is_of(span, "crewai"):
         return None
-    return values.name(_cut(span.name, scope))
+    return values.name(_cut(span))
 
 
-def _cut(name: str, scope: str) -> str:
+def _is_of(span: SpanView, *frameworks: str) -> bool:
+    return span.scope.startswith(tuple(SCOPE + framework for framework in frameworks))
+
+
+def _cut(span: SpanView) -> str:
     """Q32: method names behind class and tool names, cut by scope."""
-    if scope.startswith(DSPY):
-        return name.removesuffix(".forward").removesuffix(".__call__")
-    if scope.startswith((LLAMA_INDEX, SMOLAGENTS, AGNO)):
-        return name.removesuffix(".run")
-    return name
+    if _is_of(span, "dspy"):
+        return span.name.removesuffix(".forward").removesuffix(".__call__")
+    if _is_of(span, "llama_index", "smolagents", "agno"):
+        return span.name.removesuffix(".run")
+    return span.name
 
 
 def _smolagents_agent(span: SpanView) -> Any:
@@ -149,7 +141,7 @@ def _smolagents_agent(span: SpanView) -> Any:
     Its agent calls have no tool span (Q11). Without a final answer it was stopped by its step limit (Q10); 1.17 marks no
     limit that way, since there the tool spans hang directly below the agent all the same.
     """
-    name = _cut(span.name, span.scope)
+    name = _cut(span)
     is_class = name[:1].isupper() and name.endswith("Agent")
     facts = InvocationFacts(
         name=None if is_class else values.name(name),
@@ -182,20 +174,19 @@ def _chain(span: SpanView) -> Answer:
     """A container. In LangChain a root graph is the agent (Q1), and so is a chain named as its `lc_agent_name` (Q19)."""
     if _is_event(span):
         return NOTHING
-    scope = span.scope
-    if scope.startswith(LANGCHAIN):
+    if _is_of(span, "langchain"):
         agent = span.found_in(METADATA, langchain.agent_of)
         return Answer(*langchain.chain(span.name, agent), session=own(langchain.thread_of, METADATA))
-    if scope.startswith((DSPY, LLAMA_INDEX)):
-        return Answer(Kind.CHAIN, InvocationFacts(fallback_name=values.name(_cut(span.name, scope))))
-    if not scope.startswith(SCOPE):
+    if _is_of(span, "dspy", "llama_index"):
+        return Answer(Kind.CHAIN, InvocationFacts(fallback_name=values.name(_cut(span))))
+    if not span.scope.startswith(SCOPE):
         return Answer(Kind.CHAIN, InvocationFacts(name=values.name(span.name)))
     return Answer(Kind.CHAIN, InvocationFacts())
 
 
 def _model(span: SpanView) -> Answer:
     """A model call. ADK's instrumentation overwrites one model span an agent: its tokens are the last call's only (Q17)."""
-    overwritten = span.scope.startswith(GOOGLE_ADK) and span.name.startswith("invoke_agent")
+    overwritten = _is_of(span, "google_adk") and span.name.startswith("invoke_agent")
     finish = values.words(span.get(FINISH_REASON))
     facts = ModelFacts(
         model=values.first(span, MODEL, values.text),
@@ -235,15 +226,13 @@ def _message_calls(span: SpanView) -> Any:
 def _tool(span: SpanView) -> Answer:
     if _is_event(span):
         return _event_tool(span)
-    if span.scope.startswith(OPENAI_AGENTS) and TOOL_NAME not in span and span.name.startswith("handoff"):
+    if _is_of(span, "openai_agents") and TOOL_NAME not in span and span.name.startswith("handoff"):
         target = span.name.removeprefix("handoff").removeprefix(" to ").strip()  # `handoff to billing_agent`
         return Answer(Kind.HANDOFF, HandoffFacts(values.name(target)))
-    found = values.text(span.get(TOOL_NAME)) or values.text(_cut(span.name, span.scope))
-    if span.scope.startswith(AUTOGEN) and TOOL_NAME not in span and found is not None:
+    found = values.text(span.get(TOOL_NAME)) or values.text(_cut(span))
+    if _is_of(span, "autogen") and TOOL_NAME not in span and found is not None:
         found = found.rpartition(".")[2]
-    if (span.scope.startswith(SMOLAGENTS) and found == "final_answer") or (
-        span.scope.startswith(DSPY) and found == "finish"
-    ):
+    if (_is_of(span, "smolagents") and found == "final_answer") or (_is_of(span, "dspy") and found == "finish"):
         return Answer(Kind.TOOL, ToolFacts(finish=True))
     return _call(span, found)
 
@@ -255,7 +244,7 @@ def _call(span: SpanView, name: str | None) -> Answer:
 
 def _is_event(span: SpanView) -> bool:
     """Q16: BeeAI exports events as spans: `tool.search.wikipedia.start-12`."""
-    return span.scope.startswith(BEEAI) and _EVENT_SPAN.search(span.name) is not None
+    return _is_of(span, "beeai") and _EVENT_SPAN.search(span.name) is not None
 
 
 def _is_start(span: SpanView) -> bool:
