@@ -70,7 +70,7 @@ MAX_TOOL_NAME: Final = 256
 MAX_TOOL_NAMES: Final = 65_536
 MAX_HASHING_READERS: Final = 256
 
-_ALIASES: Final = (("@arizeai/openinference-instrumentation-", "openinference.instrumentation."),)
+_JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-"
 
 Values = Mapping[str, Any]
 """Attributes by key: values, or their undecoded bytes."""
@@ -615,10 +615,9 @@ def canonical_scope(scope: str) -> str:
     >>> canonical_scope("@arizeai/openinference-instrumentation-langchain")
     'openinference.instrumentation.langchain'
     """
-    for alias, prefix in _ALIASES:
-        if scope.startswith(alias):
-            return prefix + scope[len(alias) :].replace("-", "_")
-    return scope
+    if not scope.startswith(_JAVASCRIPT):
+        return scope
+    return "openinference.instrumentation." + scope.removeprefix(_JAVASCRIPT).replace("-", "_")
 
 
 def threshold(trace_state: str) -> int | None:

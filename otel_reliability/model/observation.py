@@ -7,6 +7,7 @@ win without any change. Where an agent's runs carry session ids, the session is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.row import BASELINE
@@ -102,18 +103,11 @@ def in_order(observations: Iterable[Observation]) -> list[Observation]:
 
 
 def _joined_path(runs: Sequence[Observation]) -> Steps | None:
-    steps: list[str] = []
-    for run in runs:
-        if run.path is None:
-            return None
-        steps.extend(run.path)
-    return tuple(steps[:MAX_STEPS])
+    paths = [run.path for run in runs if run.path is not None]
+    return tuple(chain.from_iterable(paths))[:MAX_STEPS] if len(paths) == len(runs) else None
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    total = 0
-    for number in numbers:
-        if number is None:
-            return None
-        total += number
-    return total
+    given = list(numbers)
+    known = [number for number in given if number is not None]
+    return sum(known) if len(known) == len(given) else None

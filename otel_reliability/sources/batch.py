@@ -146,16 +146,13 @@ def link_ref(trace_id: bytes, span_id: bytes) -> SpanRef | None:
 # --- Log records --------------------------------------------------------------------------------------------------------
 
 
-_NAME_ATTRIBUTE: Final = "event.name"
-
-
 def take_log(batch: Batch, log: RawLog, body: object) -> None:
     """Put one log record into the batch: as an evaluation, as another event, as malformed, or counted.
 
     The event's name stands in the record's own field, in `event.name`, or, from older senders, is the body. Older senders
     also keep the attributes in the body. A record without a result (an evaluator that failed) is counted with the others.
     """
-    named = log.attributes.get(_NAME_ATTRIBUTE)
+    named = log.attributes.get("event.name")
     if EVALUATION not in (log.name, named, body):
         name = named or log.name
         if isinstance(name, str) and name and log.time_ns:

@@ -145,8 +145,6 @@ def _mended(value: Any) -> Any:
 # --- Values -------------------------------------------------------------------------------------------------------------
 
 
-LEAST_INT64: Final = -(2**63)
-GREATEST_INT64: Final = 2**63 - 1
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}")
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 
@@ -229,7 +227,7 @@ def plain(value: object, depth: int = MAX_DEPTH) -> Any:
                 return content if isinstance(content, str) else None
             case "intValue":
                 number = whole(content)
-                return number if number is not None and LEAST_INT64 <= number <= GREATEST_INT64 else None
+                return number if number is not None and -(2**63) <= number < 2**63 else None
             case "boolValue":
                 return content if isinstance(content, bool) else None
             case "doubleValue":

@@ -18,8 +18,8 @@ from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef, na
 from otel_reliability.sources.batch import LATEST_NS, SPAN_ID_BYTES, TRACE_ID_BYTES, Reason, fault, link_ref
 
 _RESOURCES: Final = 64
-_LAST_TRACE: Final = 2 ** (8 * TRACE_ID_BYTES) - 1
-_LAST_SPAN: Final = 2 ** (8 * SPAN_ID_BYTES) - 1
+LAST_TRACE: Final = 2 ** (8 * TRACE_ID_BYTES) - 1
+LAST_SPAN: Final = 2 ** (8 * SPAN_ID_BYTES) - 1
 _resources: Final[dict[int, tuple[SdkResource, Resource]]] = {}
 
 
@@ -63,7 +63,7 @@ def raw(
     """A span of these parts, in the SDK's own words. Raises `MalformedSpan` for one without proper ids or times, as `read`."""
     try:
         if (
-            not (0 < trace_id <= _LAST_TRACE and 0 < span_id <= _LAST_SPAN)
+            not (0 < trace_id <= LAST_TRACE and 0 < span_id <= LAST_SPAN)
             or not (isinstance(start_ns, int) and isinstance(end_ns, int))
             or not (0 < start_ns <= LATEST_NS and 0 < end_ns <= LATEST_NS)
         ):

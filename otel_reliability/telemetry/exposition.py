@@ -162,39 +162,42 @@ class Exemplar(NamedTuple):
 
 
 class CounterSeries:
-    """The total of one series. `text` caches its Prometheus labels."""
+    """The total of one series. `text` caches its Prometheus labels. It is made again of the plain values of `data`."""
 
     __slots__ = ("exemplar", "start_ns", "text", "value")
 
-    def __init__(self, start_ns: int) -> None:
+    def __init__(self, start_ns: int, value: int = 0, exemplar: Sequence[Any] | None = None) -> None:
         self.text = ""
-        self.start_ns = start_ns
-        self.value = 0
-        self.exemplar: Exemplar | None = None
+        self.start_ns, self.value = start_ns, value
+        self.exemplar = _exemplar(exemplar)
 
     def data(self) -> list[Any]:
-        """Return all of it in plain values."""
         return [self.start_ns, self.value, self.exemplar]
-
-    @classmethod
-    def of(cls, data: Sequence[Any]) -> CounterSeries:
-        """Return the series of which `data` returned this."""
-        series = cls(data[0])
-        series.value, series.exemplar = data[1], _exemplar(data[2])
-        return series
 
 
 class HistogramSeries:
-    """The buckets of one series, the last above all boundaries, with the last exemplar of each. `text` as `CounterSeries`."""
+    """The buckets of one series, the last above all boundaries, with the last exemplar of each. Else as `CounterSeries`."""
 
     __slots__ = ("counts", "exemplars", "highest", "lowest", "start_ns", "text", "total")
 
-    def __init__(self, start_ns: int, buckets: int) -> None:
+    def __init__(
+        self,
+        start_ns: int,
+        counts: Sequence[int],
+        total: float,
+        lowest: float,
+        highest: float,
+        exemplars: Sequence[Any],
+    ) -> None:
         self.text = ""
-        self.start_ns = start_ns
-        self.counts = [0] * buckets
-        self.total = self.lowest = self.highest = 0.0
-        self.exemplars: list[Exemplar | None] = [None] * buckets
+        self.start_ns, self.counts, self.total, self.lowest, self.highest = (
+            start_ns,
+            list(counts),
+            total,
+            lowest,
+            highest,
+        )
+        self.exemplars = list(map(_exemplar, exemplars))
 
     @property
     def count(self) -> int:
@@ -202,16 +205,7 @@ class HistogramSeries:
         return sum(self.counts)
 
     def data(self) -> list[Any]:
-        """Return all of it in plain values."""
         return [self.start_ns, list(self.counts), self.total, self.lowest, self.highest, list(self.exemplars)]
-
-    @classmethod
-    def of(cls, data: Sequence[Any]) -> HistogramSeries:
-        """Return the series of which `data` returned this."""
-        series = cls(data[0], len(data[1]))
-        series.counts, series.total, series.lowest, series.highest = list(data[1]), *data[2:5]
-        series.exemplars = list(map(_exemplar, data[5]))
-        return series
 
 
 def _exemplar(data: Sequence[Any] | None) -> Exemplar | None:
@@ -254,8 +248,8 @@ class Registry:
         self._touched.add((spec.name, labels))
         series: HistogramSeries | None = self._series[spec.name].get(labels)
         if series is None:
-            series = HistogramSeries(self.wall(), len(spec.boundaries) + 1)
-            series.lowest = series.highest = amount
+            buckets = len(spec.boundaries) + 1
+            series = HistogramSeries(self.wall(), [0] * buckets, 0.0, amount, amount, [None] * buckets)
             self._series[spec.name][labels] = series
         bucket = bisect_left(spec.boundaries, amount)
         series.counts[bucket] += 1
@@ -307,9 +301,9 @@ class Registry:
             for name, labels, data in state:
                 spec = SPECS.get(name)
                 if spec is not None and spec.kind == "counter":
-                    self._series[name][labels] = CounterSeries.of(data)
+                    self._series[name][labels] = CounterSeries(*data)
                 elif spec is not None and len(data[1]) == len(spec.boundaries) + 1:
-                    self._series[name][labels] = HistogramSeries.of(data)
+                    self._series[name][labels] = HistogramSeries(*data)
 
     def _exemplar_of(self, value: float, run: Run | None) -> Exemplar | None:
         if run is None or run.root_span_id is None:

@@ -46,8 +46,6 @@ TICK_S: Final = 1.0
 WATCH_INTERVAL_S: Final = 0.5
 """Seconds between two checks of the thread that watches open runs."""
 
-INSTANCE: Final = "service.instance.id"
-
 _AT_EXIT: Final = Guard("the exit hook")
 _AT_FORK: Final = Guard("the fork hook")
 _WATCH: Final = Guard("watching open runs")
@@ -122,7 +120,7 @@ class Live:
         if not self._begun:
             self._begun = True
             self._register_exit_hook()
-            if self._forked and INSTANCE not in resource.attributes:
+            if self._forked and "service.instance.id" not in resource.attributes:
                 _logger.warning(
                     "This is a forked worker without a service.instance.id: its numbers and those of its siblings overwrite "
                     "each other. Give the resource of each worker an id of its own, or send the spans of all of them to the "

@@ -34,13 +34,13 @@ _EMIT: Final = Guard("emitting a log event")
 
 
 class Event(NamedTuple):
-    """A log event, for any logs API."""
+    """A log event, by the keywords of the logs API."""
 
     timestamp: int
     body: dict[str, Any]
     attributes: dict[str, Any]
-    name: str = EVENT_NAME
-    severity: SeverityNumber = SeverityNumber.WARN
+    event_name: str = EVENT_NAME
+    severity_number: SeverityNumber = SeverityNumber.WARN
 
 
 def emit(changes: Sequence[Change | Excess], provider: logs.LoggerProvider | None = None) -> None:
@@ -123,15 +123,8 @@ def _summary(summary: Summary) -> dict[str, float]:
 
 def _emit_event(logger: logs.Logger, event: Event) -> None:
     """Emit by keywords where the API has them; an older SDK accepts only records of its own class."""
-    facts: dict[str, Any] = {
-        "timestamp": event.timestamp,
-        "observed_timestamp": time.time_ns(),
-        "severity_number": event.severity,
-        "severity_text": event.severity.name,
-        "body": event.body,
-        "attributes": event.attributes,
-        "event_name": event.name,
-    }
+    more = {"observed_timestamp": time.time_ns(), "severity_text": event.severity_number.name}
+    facts: dict[str, Any] = event._asdict() | more
     emit: Callable[..., None] = logger.emit
     if _takes_keywords(type(logger)):
         emit(**facts)

@@ -47,8 +47,6 @@ FINISH: Final = frozenset({"gen_ai.response.finish_reasons", "gen_ai.response.fi
 
 _READ: Final = Guard("reading a span")
 _NUMBERS: Final = frozenset({bool, int, float})
-_LAST_TRACE: Final = 2 ** (8 * TRACE_ID_BYTES) - 1
-_LAST_SPAN: Final = 2 ** (8 * SPAN_ID_BYTES) - 1
 
 
 class OpenSpans:
@@ -279,7 +277,7 @@ def non_agent_span(span_id: int, above: SpanContext, end_ns: int) -> AgentSpan |
     '0000000000000007'
     """
     trace_id, above_id, remote = above[0], above[1], above[2]
-    if not (0 < trace_id <= _LAST_TRACE and 0 < span_id <= _LAST_SPAN and 0 < above_id <= _LAST_SPAN):
+    if not (0 < trace_id <= sdk.LAST_TRACE and 0 < span_id <= sdk.LAST_SPAN and 0 < above_id <= sdk.LAST_SPAN):
         return None
     return AgentSpan(
         trace_id.to_bytes(TRACE_ID_BYTES),
@@ -322,7 +320,8 @@ def _read(
 
 def _read_messages(raw: RawSpan, attributes: Attributes, reader: Reader) -> AgentSpan:
     """Read a span with messages up to a size. Whether a longer message asked for tools is unknown."""
-    too_long = [key for key in attributes if key.startswith(MESSAGES) and _length(attributes[key]) > MAX_MESSAGE]
+    messages = [(key, text) for key, text in attributes.items() if key.startswith(MESSAGES) and isinstance(text, str)]
+    too_long = [key for key, text in messages if len(text) > MAX_MESSAGE]
     for key in too_long:
         del attributes[key]
     span = reader.read(raw._replace(attributes=attributes))
@@ -330,10 +329,6 @@ def _read_messages(raw: RawSpan, attributes: Attributes, reader: Reader) -> Agen
     if too_long and isinstance(facts, ModelFacts) and not facts.calls and not FINISH.intersection(attributes):
         return span._replace(facts=facts._replace(asked_for_tools=True))
     return span
-
-
-def _length(value: object) -> int:
-    return len(value) if isinstance(value, str) else 0
 
 
 def _public_fields(span: ReadableSpan) -> tuple[Any, ...]:
