@@ -132,7 +132,6 @@ class SpanView:
 
     @property
     def name(self) -> str:
-        """The span's name."""
         self.by_name = True
         return self._span.name
 

@@ -41,12 +41,10 @@ class Mapped:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Every attribute that is mapped."""
         noted = chain.from_iterable(keys for _, keys in self._notes)
         return frozenset(chain(noted, self._settings.agent, self._settings.session))
 
     def session(self, attributes: Mapping[str, Any]) -> str | None:
-        """The conversation."""
         return values.first(attributes, self._settings.session, values.identifier)
 
     def agent(self, attributes: Mapping[str, Any], facts: InvocationFacts) -> InvocationFacts:

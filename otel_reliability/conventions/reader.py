@@ -123,7 +123,6 @@ class Templates:
         """The readers that the native extension knows, in the order in which it knows them."""
 
     def template(self, answer: Answer, keys: AbstractSet[str], status: int) -> Template:
-        """Return the template for spans of this answer that have these keys."""
         kind, facts, failed, session, fails_with_call = answer
         parts, build = self._parts(facts)
         single: list[tuple[int, Callable[[Any], Any], str]] = []
@@ -208,7 +207,6 @@ class Templates:
         )  # fmt: skip
 
     def invocation(self, parts: Parts) -> InvocationFacts:
-        """Return the facts of an agent, a workflow or a chain."""
         name, weak, fallback, at_root, given, output, *others = parts
         if type(given) is Tokens:
             given, output = given
@@ -362,11 +360,9 @@ class Reader:
 
     convention_rank = CONVENTION_RANK
 
-    def __init__(self, settings: Settings, table: Sequence[Convention], hasher: Hasher | None = None) -> None:
+    def __init__(self, settings: Settings, table: Sequence[Convention]) -> None:
         key = bytes.fromhex(settings.hash_key) if settings.hash_key else None
-        self.hasher = (
-            hasher if hasher is not None else Hasher(key, settings.tools.soft_errors, settings.tools.effect_key)
-        )
+        self.hasher = Hasher(key, settings.tools.soft_errors, settings.tools.effect_key)
         rules = settings.mapping.spans
         self._own_spans = OwnSpans(rules) if rules else None
         self._table = (*((self._own_spans,) if self._own_spans else ()), *table)
@@ -417,7 +413,6 @@ class Reader:
         return not any(one.scopes for one in found.conventions) and not name.startswith(found.names)
 
     def read(self, span: RawSpan) -> AgentSpan:
-        """The span in our vocabulary."""
         (
             trace_id, span_id, parent_id, name, span_kind, start_ns, end_ns, status, remote, attributes, events, links,
             scope_name, version, resource, state,

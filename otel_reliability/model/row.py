@@ -40,7 +40,6 @@ class Path:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its steps."""
         spelled = self._spelled
         return tuple([spelled[symbol] for symbol in self.code])
 
@@ -53,7 +52,6 @@ class Path:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Its different tools, sorted."""
         return tuple(sorted(set(self.names)))
 
     @property

@@ -113,23 +113,34 @@ _KEPT: Final = "what came before it was read"
 
 
 class Chunks:
-    """The unpacked bytes of one input, to be iterated once. `damage` is set where they ended before they should. With a `size`
-    it ends after so many bytes, as they lie on disk: what is added to a file while it is read is left for the next time.
+    """The unpacked bytes of one input, to be iterated once. `damage` is set where they ended before they should. `read` counts
+    the bytes as they lie on disk; with a `size` it ends after so many: what is added to a file while it is read is left for the
+    next time.
 
     Raises `SourceError` where there is nothing to read, or nothing here that could unpack it.
     """
 
     def __init__(self, path: str | os.PathLike[str], progress: Progress | None = None, size: int | None = None) -> None:
         self.name = os.fspath(path)
-        self._size = size
         self.damage: Malformed | None = None
-        self._progress = progress
+        self.read = 0
+        self._progress, self._size = progress, size
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            yield from self._unpacked(_pieces(self.name, self._progress, self._size))
+            yield from self._unpacked(self._pieces())
         except OSError as error:
             self._end(Reason.TRUNCATED, f"reading failed here ({error.strerror}); {_KEPT}")
+
+    def _pieces(self) -> Iterator[bytes]:
+        """The bytes as they lie on disk; `progress` is called with each piece."""
+        with _open(self.name) as file:
+            total = _size(file) if self._size is None else self._size
+            while piece := file.read1(CHUNK if self._size is None else min(CHUNK, self._size - self.read)):
+                self.read += len(piece)
+                if self._progress:
+                    self._progress(self.read, total)
+                yield piece
 
     def _unpacked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         head = _at_least(_HEAD_BYTES, pieces)
@@ -175,18 +186,6 @@ def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:
         if len(head) >= size:
             break
     return head
-
-
-def _pieces(name: str, progress: Progress | None, size: int | None) -> Iterator[bytes]:
-    """The bytes as they lie on disk; `progress` is called with each piece."""
-    read = 0
-    with _open(name) as file:
-        total = _size(file) if size is None else size
-        while piece := file.read1(CHUNK if size is None else min(CHUNK, size - read)):
-            read += len(piece)
-            if progress:
-                progress(read, total)
-            yield piece
 
 
 def _open(name: str) -> AbstractContextManager[BufferedReader]:

@@ -18,7 +18,7 @@ from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import EVALUATION, TraceId
 from otel_reliability.sources.chunks import CHUNK, STDIN, Chunks, Progress
 from otel_reliability.sources.lines import documents
-from otel_reliability.sources.otlp_json import BYTE_ORDER_MARK, decode_json
+from otel_reliability.sources.otlp_json import BYTE_ORDER_MARK, decode_request, parse
 
 SLOTS: Final = 1 << 21
 """Places for the last lines of traces. Of traces that share one the last line of any counts for all: they are kept longer."""
@@ -61,16 +61,8 @@ class Mentions:
 
     def scan(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
         """Note what the next file names; it begins a line of its own. Raises `SourceError` where it cannot be read."""
-        size = 0
-
-        def count(done: int, total: int | None) -> None:
-            nonlocal size
-            size = done
-            if progress is not None:
-                progress(done, total)
-
         self._line += 1
-        first, chunks = self._line, Chunks(path, count)
+        first, chunks = self._line, Chunks(path, progress)
         held: list[bytes] = []
         held_size = 0
         for piece in chunks:
@@ -80,7 +72,7 @@ class Mentions:
                 held = [self._note(b"".join(held), held_size - _REACH)]
                 held_size = len(held[0])
         self._note(b"".join(held), held_size)
-        self.files.append(Scanned(None if chunks.damage else size, first))
+        self.files.append(Scanned(None if chunks.damage else chunks.read, first))
 
     def last(self, traces: Sequence[TraceId]) -> list[int]:
         """The line after which each of these traces is not named any more. For others it may be a later line than theirs."""
@@ -104,7 +96,7 @@ class Mentions:
         self._line += text.count(b"\n", at, end)
         if text.count(_KEY, 0, end + len(_KEY) - 1) != named and _UNCLEAR.search(text):
             self.is_clear = False
-        if _ESCAPE in text and any(_is_escape(text, found.start()) for found in _ESCAPED_WORD.finditer(text)):
+        if _ESCAPE in text and _ESCAPED_WORD.search(text):
             self.is_clear = False
         self._has_logs = self._has_logs or _LOGS in text
         self._has_judgements = self._has_judgements or _JUDGEMENT in text
@@ -139,13 +131,7 @@ def _judges_responses(file: str | os.PathLike[str]) -> bool:
 
 def _names_no_trace(line: bytes) -> bool:
     try:
-        judged = decode_json(line).evaluations
+        judged = decode_request(parse(line)).evaluations
     except UndecodableBody:
         return False
     return any(evaluation.trace_id is None and evaluation.response_id for evaluation in judged)
-
-
-def _is_escape(text: bytes, at: int) -> bool:
-    """Return whether the backslash there is none that another one escapes."""
-    before = text[max(0, at - _REACH) : at]
-    return (len(before) - len(before.rstrip(b"\\"))) % 2 == 0

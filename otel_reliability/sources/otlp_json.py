@@ -15,7 +15,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import RawEvent, RawLog, RawSpan, Resource, SpanRef
@@ -39,24 +39,33 @@ _OPENING: Final = (b"{", b"[")
 _ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def decode_json(body: bytes) -> Batch:
-    """The spans and evaluations of one OTLP-JSON request. Raises `UndecodableBody` for a body that is not JSON.
+class NotJson(UndecodableBody):
+    """Bytes that are no JSON: why, and where."""
 
-    >>> decode_json(b"{}").spans
-    []
-    >>> decode_json(b'{"resourceSpans": ')
-    Traceback (most recent call last):
-    otel_reliability.errors.UndecodableBody: not JSON: Expecting value at line 1, column 19
-    """
-    return decode_request(parse(body))
+    def __init__(self, reason: Reason, detail: str, line: int = 1, column: int = 1) -> None:
+        self.reason, self.detail, self.line, self.column = reason, detail, line, column
+        super().__init__(f"{detail} at line {line}, column {column}")
 
 
 def parse(body: bytes) -> object:
-    """A body as JSON has it. Raises `UndecodableBody` for one that is not JSON."""
-    request = _parse(body)
-    if isinstance(request, _Unreadable):
-        raise UndecodableBody(f"{request.detail} at line {request.line}, column {request.column}")
-    return request
+    """A body as JSON has it. Raises `NotJson`.
+
+    >>> parse(b'{"resourceSpans": ')
+    Traceback (most recent call last):
+    otel_reliability.sources.otlp_json.NotJson: not JSON: Expecting value at line 1, column 19
+    """
+    try:
+        decoded = body.decode()
+        request = json.loads(decoded)
+        return _mended(request) if _ESCAPED_SURROGATE.search(decoded) else request
+    except json.JSONDecodeError as error:
+        raise NotJson(Reason.JSON, f"not JSON: {error.msg.removesuffix(' at')}", error.lineno, error.colno) from None
+    except UnicodeDecodeError as error:
+        raise NotJson(Reason.ENCODING, "not UTF-8", column=error.start + 1) from None
+    except RecursionError:
+        raise NotJson(Reason.JSON, "nested too deeply") from None
+    except ValueError:
+        raise NotJson(Reason.JSON, "a number of too many digits") from None
 
 
 def read_file(
@@ -89,46 +98,25 @@ def read_lines(
         yield last, Batch(malformed=[chunks.damage._replace(place=f"{name}:{last}")])
 
 
-class _Unreadable(NamedTuple):
-    reason: Reason
-    detail: str
-    line: int = 1
-    column: int = 1
-
-
 def _decode_line(name: str, line: Line, longest: int, *, damaged: bool) -> Batch:
     """One line's batch. Of a damaged file the last line, cut off, is not reported twice."""
     if line.text is None:
         return _malformed(name, line, Reason.LINE_TOO_LONG, f"a line longer than {longest} bytes")
-    request = _parse(line.text.removeprefix(BYTE_ORDER_MARK))
-    if not isinstance(request, _Unreadable):
-        batch = decode_request(request)
-        batch.malformed = [problem._replace(place=f"{name}:{line.number}") for problem in batch.malformed]
-        return batch
-    if not line.ended and line.text.lstrip().startswith(_OPENING):
-        return Batch() if damaged else _malformed(name, line, Reason.TRUNCATED, "the file ends in the middle of a line")
-    at = line._replace(number=line.number + request.line - 1)
-    remedy = "; write one request per line, for example with jq -c" if b"\n" in line.text else ""
-    return _malformed(name, at, request.reason, f"{request.detail} at column {request.column}{remedy}")
+    try:
+        batch = decode_request(parse(line.text.removeprefix(BYTE_ORDER_MARK)))
+    except NotJson as error:
+        if not line.ended and line.text.lstrip().startswith(_OPENING):
+            cut = "the file ends in the middle of a line"
+            return Batch() if damaged else _malformed(name, line, Reason.TRUNCATED, cut)
+        at = line._replace(number=line.number + error.line - 1)
+        remedy = "; write one request per line, for example with jq -c" if b"\n" in line.text else ""
+        return _malformed(name, at, error.reason, f"{error.detail} at column {error.column}{remedy}")
+    batch.malformed = [problem._replace(place=f"{name}:{line.number}") for problem in batch.malformed]
+    return batch
 
 
 def _malformed(name: str, line: Line, reason: Reason, detail: str) -> Batch:
     return Batch(malformed=[Malformed(reason, detail, f"{name}:{line.number}")])
-
-
-def _parse(text: bytes) -> Any | _Unreadable:
-    try:
-        decoded = text.decode()
-        request = json.loads(decoded)
-        return _mended(request) if _ESCAPED_SURROGATE.search(decoded) else request
-    except json.JSONDecodeError as error:
-        return _Unreadable(Reason.JSON, f"not JSON: {error.msg.removesuffix(' at')}", error.lineno, error.colno)
-    except UnicodeDecodeError as error:
-        return _Unreadable(Reason.ENCODING, "not UTF-8", column=error.start + 1)
-    except RecursionError:
-        return _Unreadable(Reason.JSON, "nested too deeply")
-    except ValueError:
-        return _Unreadable(Reason.JSON, "a number of too many digits")
 
 
 def _mended(value: Any) -> Any:

@@ -6,6 +6,7 @@ Attribute values pass through as the SDK holds them: its sequences are tuples, w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from opentelemetry.sdk.resources import Resource as SdkResource
@@ -149,26 +150,17 @@ def _resource(resource: SdkResource) -> Resource:
 
 
 class Collector(SpanProcessor):
-    """Keeps the ended spans of a provider, at most `most` of them: for test suites, which check them afterwards.
+    """Keeps the ended spans of a provider, those that can be read and 100,000 at most: for test suites, which check them."""
 
-    `lost` counts the spans beyond, and those that cannot be read.
-    """
-
-    def __init__(self, most: int = 100_000) -> None:
+    def __init__(self) -> None:
         self.spans: list[RawSpan] = []
-        self.lost = 0
-        self._most = most
+        self._room = 100_000
 
     def stop(self) -> None:
         """Keep no more: a processor cannot be removed from a provider."""
-        self._most = 0
+        self._room = 0
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Keep a span."""
-        if len(self.spans) >= self._most:
-            self.lost += 1
-            return
-        try:
-            self.spans.append(read(span))
-        except MalformedSpan:
-            self.lost += 1
+        with suppress(MalformedSpan):
+            if len(self.spans) < self._room:
+                self.spans.append(read(span))

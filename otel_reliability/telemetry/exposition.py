@@ -201,7 +201,6 @@ class HistogramSeries:
 
     @property
     def count(self) -> int:
-        """Number of measurements."""
         return sum(self.counts)
 
     def data(self) -> list[Any]:
@@ -280,7 +279,6 @@ class Registry:
                     self._touched.add((name, labels))
 
     def labels(self, spec: Instrument) -> list[Labels]:
-        """Return the attributes of every series of an instrument."""
         return list(self._series[spec.name])
 
     def take_touched(self) -> Iterator[tuple[str, Labels, Any]]:

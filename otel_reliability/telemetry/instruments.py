@@ -51,11 +51,9 @@ class Recorded:
         self._last: tuple[Run | None, Context] = (None, _NO_SPAN)
 
     def add(self, spec: Instrument, amount: int, attributes: Attributes, run: Run | None = None) -> None:
-        """Raise a counter."""
         self._made[spec.name].add(amount, attributes, self._context(run))
 
     def record(self, spec: Instrument, amount: float, attributes: Attributes, run: Run | None = None) -> None:
-        """Record a measurement of a histogram."""
         self._made[spec.name].record(amount, attributes, self._context(run))
 
     def _context(self, run: Run | None) -> Context:

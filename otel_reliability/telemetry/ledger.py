@@ -76,5 +76,4 @@ class ToolLedger:
         self._size, self._refused = sum(map(len, self._tools.values())), 0
 
     def limits(self) -> tuple[Limit, ...]:
-        """Return the limit of tools, and its use."""
         return (Limit("tools", self._size, self.limit, self._refused),)

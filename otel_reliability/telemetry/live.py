@@ -104,7 +104,6 @@ class Live:
     # --- Span sources -------------------------------------------------------------------------------------------------
 
     def attach(self, source: SpanSource) -> None:
-        """Add a source."""
         self._sources.append(source)
 
     def detach(self, source: SpanSource) -> None:
@@ -158,7 +157,6 @@ class Live:
         return self._drain(wait) and self.engine.flush(reason, wait=wait) and self._record(wait)
 
     def collect(self) -> Snapshot:
-        """Return the values of all observed instruments."""
         began = self.engine.now()
         self.pump(WAIT_TIMEOUT_S)
         self.watch(WAIT_TIMEOUT_S)

@@ -126,7 +126,6 @@ class SpanQueue:
     # --- On the host's threads ----------------------------------------------------------------------------------------
 
     def start(self, context: SpanContext | None, parent: SpanContext | None) -> None:
-        """Note that a span has started."""
         if context is not None:
             self.started.extend((context.span_id, parent or context))
 

@@ -32,8 +32,7 @@ Facts = TypeVar("Facts")
 
 
 def reader(**settings: Any) -> Reader:
-    checked = Settings.from_mapping(settings)
-    return Reader(checked, TABLE, Hasher(KEY, checked.tools.soft_errors))
+    return Reader(Settings.from_mapping({"hash_key": KEY.hex(), **settings}), TABLE)
 
 
 READER: Final = reader()

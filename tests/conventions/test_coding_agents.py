@@ -13,7 +13,7 @@ from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import STATUS_ERROR, RawLog, RawSpan, Resource
 from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
-from otel_reliability.sources.otlp_json import decode_json
+from otel_reliability.sources.otlp_json import decode_request, parse
 from otel_reliability.sources.otlp_protobuf import decode_logs
 from otel_reliability.testing import at, span, span_id, trace_id
 from tests.conventions.reading import READER, rebuilt
@@ -282,7 +282,7 @@ def test_a_log_event_is_the_same_from_json_and_protobuf() -> None:
         + SESSION
         + '"}}]}, {"body": {"stringValue": "text"}}]}]}]}'
     )
-    protobuf, json = decode_logs(_protobuf(body)), decode_json(body.encode())
+    protobuf, json = decode_logs(_protobuf(body)), decode_request(parse(body.encode()))
 
     assert protobuf.logs == json.logs
     assert (protobuf.other_logs, json.other_logs) == (1, 1)

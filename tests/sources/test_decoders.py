@@ -12,12 +12,13 @@ from typing import Any, TypeAlias
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from otel_reliability import conventions
 from otel_reliability.config import AssemblySettings, MappingSettings, Settings, ToolSettings
 from otel_reliability.conventions.adapters.genai import OPERATION
-from otel_reliability.conventions.hashing import Hasher, canonical, unwrapped
+from otel_reliability.conventions.hashing import canonical, unwrapped
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Kind, RawSpan
@@ -43,8 +44,7 @@ WEB = {"http.request.method": "GET", "http.route": "/orders/{id}", "server.port"
 
 
 def reader(settings: Settings | None = None) -> Reader:
-    settings = settings or Settings()
-    return Reader(settings, conventions.TABLE, Hasher(KEY, settings.tools.soft_errors))
+    return Reader(replace(settings or Settings(), hash_key=KEY.hex()), conventions.TABLE)
 
 
 READER = reader()

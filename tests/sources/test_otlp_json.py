@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import KIND_CLIENT, STATUS_ERROR, Evaluation, RawSpan
 from otel_reliability.sources.batch import MAX_DEPTH, Batch, Malformed, Reason
-from otel_reliability.sources.otlp_json import decode_json, decode_request, read_file
+from otel_reliability.sources.otlp_json import decode_request, parse, read_file
 from otel_reliability.testing import at, span, span_id, trace_id, traces_json, write_otlp
 from tests.shared import each_file
 from tests.sources.strategies import plain, raw_spans
@@ -178,7 +178,7 @@ def test_empty_file(tmp_path: Path) -> None:
 def test_half_characters_are_replaced() -> None:
     """JSON may hold half of a surrogate pair, which no text can; whole pairs stay what they are."""
     line = LINE.replace(b'"name": "span"', b'"name": "\\ud83d\\ude00 \\ud83d", "\\ud800": ["\\udc00"]')
-    name = decode_json(line).spans[0].name
+    name = decode_request(parse(line)).spans[0].name
 
     assert name == "\U0001f600 \ufffd"
 
@@ -186,7 +186,7 @@ def test_half_characters_are_replaced() -> None:
 @given(st.binary(max_size=60))
 def test_any_body_is_decoded_or_undecodable(body: bytes) -> None:
     try:
-        batch = decode_json(body)
+        batch = decode_request(parse(body))
     except UndecodableBody:
         return
     assert batch.spans == []

@@ -19,8 +19,6 @@ NAME: Final = "haystack.component.name"
 INPUT: Final = "haystack.component.input"
 OUTPUT: Final = "haystack.component.output"
 
-_UNNAMED: Final = ToolFacts((Call(None),))
-
 
 class Haystack(Convention):
     """Spans of Haystack pipelines, components and agents."""
@@ -51,23 +49,15 @@ def _by_component(component: str, span: SpanView) -> Answer:
 
 def _tools(given: object, output: object, *, failed: bool = False) -> ToolFacts:
     """Q30: one span makes all calls of a turn. Without its output, the calls it was asked for; without both, unnamed."""
-    calls = tuple(_results(values.mapping(output)))
-    if not calls:
-        calls = tuple(_asked(values.objects(values.mapping(given).get("messages"))[-1:], failed=failed))
-    return ToolFacts(calls) if calls else _UNNAMED
+    results = _contents(values.objects(values.mapping(output).get("tool_messages")), "tool_call_result")
+    asked = _contents(values.objects(values.mapping(given).get("messages"))[-1:], "tool_call")
+    calls = [
+        _call(values.mapping(one.get("origin")), one.get("result"), failed=one.get("error") is True) for one in results
+    ]
+    return ToolFacts(tuple(calls or [_call(one, None, failed=failed) for one in asked]) or (Call(None),))
 
 
 _failed_tools: Final = partial(_tools, failed=True)
-
-
-def _results(output: Mapping[str, Any]) -> Iterator[Call]:
-    for result in _contents(values.objects(output.get("tool_messages")), "tool_call_result"):
-        yield _call(values.mapping(result.get("origin")), result.get("result"), failed=result.get("error") is True)
-
-
-def _asked(messages: list[Mapping[str, Any]], *, failed: bool) -> Iterator[Call]:
-    for origin in _contents(messages, "tool_call"):
-        yield _call(origin, None, failed=failed)
 
 
 def _contents(messages: list[Mapping[str, Any]], key: str) -> Iterator[Mapping[str, Any]]:

@@ -38,17 +38,17 @@ class GenAILangChain(Convention):
 
 def agent_of(metadata: object) -> str | None:
     """The agent that LangChain's metadata, an object or its JSON, names."""
-    if isinstance(metadata, str) and AGENT_NAME not in metadata:
-        return None
-    found = values.mapping(metadata).get(AGENT_NAME)
+    found = _named(AGENT_NAME, metadata)
     return found if isinstance(found, str) else None
 
 
 def thread_of(metadata: object) -> str | None:
     """The thread that LangChain's metadata, an object or its JSON, names."""
-    if isinstance(metadata, str) and THREAD not in metadata:
-        return None
-    return values.identifier(values.mapping(metadata).get(THREAD))
+    return values.identifier(_named(THREAD, metadata))
+
+
+def _named(key: str, metadata: object) -> object:
+    return None if isinstance(metadata, str) and key not in metadata else values.mapping(metadata).get(key)
 
 
 def call_id_of(value: object) -> str | None:

@@ -38,10 +38,9 @@ COMPLETION: Final = "gen_ai.completion."
 
 LANGCHAIN: Final = "opentelemetry.instrumentation.langchain"
 OPENAI_AGENTS: Final = "opentelemetry.instrumentation.openai_agents"
+"""Q37: agent and workflow spans of this scope end OK although the run died."""
 
 MODEL_REQUESTS: Final = frozenset({"chat", "completion", "response"})
-HIDES_FAILURE: Final = (OPENAI_AGENTS,)
-"""Q37: agent and workflow spans of these scopes end OK although the run died."""
 _MOST_CALLS: Final = 256
 
 
@@ -84,7 +83,7 @@ def _agent(span: SpanView) -> InvocationFacts:
     return InvocationFacts(
         name=named or values.name(span.name.removesuffix(".agent")),
         emits_no_tools=span.scope in genai.NO_TOOL_SPANS,
-        hides_failure=span.scope.startswith(HIDES_FAILURE),
+        hides_failure=span.scope.startswith(OPENAI_AGENTS),
     )
 
 
