@@ -20,8 +20,6 @@ from otel_reliability.model.span import (
 )
 
 PREFIXES: Final = ("gen_ai.evaluation.", "evaluations.", "annotations.")
-WORDS: Final = ("evaluation.", "annotation.")
-"""One of them is part of every key that matters here."""
 _FLAT: Final = re.compile(r"((?:evaluations\.\d+\.evaluation|annotations\.\d+\.annotation)\.)name")
 _KEYS: Final = {EVALUATION_NAME: "name", EVALUATION_SCORE: "score", EVALUATION_LABEL: "label"}
 _MOST: Final = 64

@@ -35,11 +35,10 @@ def completed(answer: Answer, keys: AbstractSet[str], hasher: Hasher) -> Answer:
     facts = answer.facts
     if not isinstance(facts, ModelFacts | InvocationFacts):
         return answer
-    prompt, tools = _prompt(keys, hasher), _tools(keys, hasher)
+    facts = facts._replace(prompt=_prompt(keys, hasher), tools=_tools(keys, hasher))
     if isinstance(facts, InvocationFacts):
-        version = _first(values.text, VERSIONS, keys)
-        return answer._replace(facts=facts._replace(version=version, prompt=prompt, tools=tools))
-    return answer._replace(facts=facts._replace(prompt=prompt, tools=tools))
+        facts = facts._replace(version=_first(values.text, VERSIONS, keys))
+    return answer._replace(facts=facts)
 
 
 def _prompt(keys: AbstractSet[str], hasher: Hasher) -> Any:

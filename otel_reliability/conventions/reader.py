@@ -322,7 +322,7 @@ class Plan:
         self.templates: dict[tuple[Any, ...], Template] = {}
         self.sessions = tuple((rank, key) for key, rank in SESSION_RANKS.items() if key in self.keys)
         self.is_noted = any(key.startswith(notes.PREFIX) for key in keys)
-        self.is_judged = any(word in key for key in keys for word in evaluations.WORDS)
+        self.is_judged = any(key.startswith(evaluations.PREFIXES) for key in keys)
         self.is_messaging = any(key.startswith(MESSAGING) for key in keys)
         self.conversation = tuple(
             dict.fromkeys(key for one in conventions for key in one.conversation if key in self.keys)

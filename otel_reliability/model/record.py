@@ -112,8 +112,7 @@ def unpack(data: bytes) -> Any:
 
 def agent_key(plain: Iterable[Any]) -> AgentKey:
     """Return an agent key from the list that `unpack` made of it."""
-    namespace, service, environment, agent, extra = plain
-    return AgentKey(namespace, service, environment, agent, tuple((name, value) for name, value in extra))
+    return msgspec.convert(plain, AgentKey)
 
 
 def pack_run(run: Run) -> bytes:

@@ -345,6 +345,12 @@ class Evaluation(NamedTuple):
             time_ns, trace_id, span_id, _text(facts, EVALUATED_RESPONSE) or None,
         )  # fmt: skip
 
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes that `of` reads."""
+        values = self.name, self.score, self.label, self.response_id
+        keys = EVALUATION_NAME, EVALUATION_SCORE, EVALUATION_LABEL, EVALUATED_RESPONSE
+        return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
+
     @property
     def is_empty(self) -> bool:
         """True if it is empty: an evaluator that failed gives neither score nor label."""

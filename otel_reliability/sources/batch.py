@@ -73,7 +73,8 @@ class Batch:
 
 
 def fault(trace_id: TraceId, span_id: SpanId, parent_id: bytes, start_ns: int, end_ns: int) -> Malformed | None:
-    """Return what makes these ids and times unusable, or None. A clock that ran backwards is no fault: see `ordered`.
+    """Return what makes these ids and times unusable, or None. A clock that ran backwards is no fault: such a span
+    took no time, and every source gives it the greater of both as its end.
 
     >>> fault(bytes(15) + b"t", bytes(7) + b"s", b"", 1, 2)
     >>> fault(b"short", bytes(7) + b"s", b"", 1, 2).detail
@@ -123,15 +124,6 @@ def parent_remote(flags: int) -> bool | None:
     (True, False, None)
     """
     return bool(flags & FLAG_REMOTE) if flags & FLAG_REMOTE_KNOWN else None
-
-
-def ordered(start_ns: int, end_ns: int) -> int:
-    """The end of a span that ends no earlier than it starts: where a clock ran backwards, it took no time.
-
-    >>> ordered(10, 7)
-    10
-    """
-    return max(start_ns, end_ns)
 
 
 def link_ref(trace_id: bytes, span_id: bytes) -> SpanRef | None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from otel_reliability.model.span import AgentSpan, Call, LazyAttributes, RawSpan, Resource, Session, ToolFacts
-from otel_reliability.sources.batch import Malformed, fault, ordered, parent, parent_remote
+from otel_reliability.sources.batch import Malformed, fault, parent, parent_remote
 from otel_reliability.sources.otlp_protobuf import decoded, resource_of, scope_of, unusual
 
 FITS: Final = 12
@@ -91,7 +91,7 @@ def _raw(
     """The span as the decoder in Python gives it."""
     given, state, events, links = unusual(fields, pairs)
     return RawSpan(
-        trace_id, span_id, parent(parent_id), name, kind, start_ns, ordered(start_ns, end_ns), status, parent_remote(flags),
+        trace_id, span_id, parent(parent_id), name, kind, start_ns, max(start_ns, end_ns), status, parent_remote(flags),
         LazyAttributes(given, decoded), events, links, scope, version, resource, state,
     )  # fmt: skip
 

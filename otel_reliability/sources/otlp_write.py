@@ -20,16 +20,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
-from otel_reliability.model.span import (
-    EVALUATED_RESPONSE,
-    EVALUATION,
-    EVALUATION_LABEL,
-    EVALUATION_NAME,
-    EVALUATION_SCORE,
-    Evaluation,
-    RawSpan,
-    Resource,
-)
+from otel_reliability.model.span import EVALUATION, Evaluation, RawSpan, Resource
 from otel_reliability.sources.batch import FLAG_REMOTE, FLAG_REMOTE_KNOWN
 
 _IDS: Final = {"traceId", "spanId", "parentSpanId"}
@@ -119,18 +110,12 @@ def _value(value: Any) -> AnyValue:
 
 
 def _log(evaluation: Evaluation) -> LogRecord:
-    facts = {
-        EVALUATION_NAME: evaluation.name,
-        EVALUATION_SCORE: evaluation.score,
-        EVALUATION_LABEL: evaluation.label,
-        EVALUATED_RESPONSE: evaluation.response_id,
-    }
     return LogRecord(
         event_name=EVALUATION,
         time_unix_nano=evaluation.time_ns,
         trace_id=evaluation.trace_id or b"",
         span_id=evaluation.span_id or b"",
-        attributes=pairs({key: value for key, value in facts.items() if value is not None}),
+        attributes=pairs(evaluation.attributes()),
     )
 
 

@@ -38,7 +38,6 @@ FULL_NAMES: Final[Mapping[str, str]] = {spec.name: names.PREFIX + spec.name for 
 """The instrument of each metric of the table."""
 
 OwnAttributes: TypeAlias = tuple[tuple[str, str], ...]
-WindowSeries: TypeAlias = Sequence[tuple[MetricSpec, OwnAttributes, Reading]]
 Labels: TypeAlias = tuple[tuple[str, str | bool], ...]
 """The attributes of a series, always in the same order."""
 Written = TypeVar("Written")
@@ -72,7 +71,7 @@ class AgentGauges(NamedTuple):
 
     key: AgentKey
     window: str | None
-    series: WindowSeries
+    series: Sequence[tuple[MetricSpec, OwnAttributes, Reading]]
     others: tuple[tuple[str, OwnAttributes, float], ...]
 
     @property

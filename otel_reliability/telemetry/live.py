@@ -46,11 +46,6 @@ TICK_S: Final = 1.0
 WATCH_INTERVAL_S: Final = 0.5
 """Seconds between two checks of the thread that watches open runs."""
 
-_AT_EXIT: Final = Guard("the exit hook")
-_AT_FORK: Final = Guard("the fork hook")
-_WATCH: Final = Guard("watching open runs")
-_CALLBACK: Final = Guard("calling on_excess")
-
 
 class SpanSource:
     """A processor or exporter that hands spans to the engine. One without a queue has nothing to add to this."""
@@ -279,14 +274,14 @@ class Watcher:
             live = self._live()
             if live is None or live.exiting:
                 return
-            with _WATCH:
+            with Guard("watching open runs"):
                 live.pump(WAIT_TIMEOUT_S)
                 live.watch(WAIT_TIMEOUT_S)
             del live
             while self.pending:
                 excess = self.pending.popleft()
                 for callback in tuple(self.callbacks):
-                    with _CALLBACK:
+                    with Guard("calling on_excess"):
                         callback(excess)
 
 
@@ -358,7 +353,7 @@ def _engine(settings: Settings) -> Engine:
 
 
 def _at_exit(reference: weakref.ref[Live]) -> None:
-    with _AT_EXIT:
+    with Guard("the exit hook"):
         live = reference()
         if live is not None:
             live.exit()
@@ -366,7 +361,7 @@ def _at_exit(reference: weakref.ref[Live]) -> None:
 
 def _after_fork() -> None:
     global _lock  # noqa: PLW0603  another thread of the parent may have held it
-    with _AT_FORK:
+    with Guard("the fork hook"):
         _lock = threading.Lock()
         for live in tuple(_lives):
             live.restart()

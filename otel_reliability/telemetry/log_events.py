@@ -30,8 +30,6 @@ EXCESS_EVENT_NAME: Final = "agent_reliability.run_excess"
 PREFIX: Final = names.PREFIX + "change."
 EXCESS_PREFIX: Final = names.PREFIX + "excess."
 
-_EMIT: Final = Guard("emitting a log event")
-
 
 class Event(NamedTuple):
     """A log event, by the keywords of the logs API."""
@@ -50,7 +48,7 @@ def emit(changes: Sequence[Change | Excess], provider: logs.LoggerProvider | Non
     """
     if not changes:
         return
-    with _EMIT:
+    with Guard("emitting a log event"):
         logger = logs.get_logger(names.SCOPE, logger_provider=provider)
         token = context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True, context=context.Context()))
         try:

@@ -17,7 +17,6 @@ SCOPE: Final = "otel_reliability"
 """The instrumentation scope. It has no version: with a new release every series would start again."""
 
 PREFIX: Final = "agent.reliability."
-SELF_PREFIX: Final = "otel_reliability."
 
 SERVICE_NAMESPACE: Final = "service.namespace"
 SERVICE_NAME: Final = "service.name"
@@ -59,7 +58,7 @@ def _buckets(
     return Instrument(prefix + name, "histogram", unit, description, attributes, boundaries)
 
 
-_agent, _own = partial(_instrument, PREFIX), partial(_instrument, SELF_PREFIX)
+_agent, _own = partial(_instrument, PREFIX), partial(_instrument, "otel_reliability.")
 _histogram, _standard = partial(_buckets, PREFIX), partial(_buckets, "gen_ai.")
 
 _SHARES: Final = tuple(step / 20 for step in range(1, 21))

@@ -8,7 +8,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import RawEvent, RawSpan, Resource
-from otel_reliability.sources.batch import Batch, fault, link_ref, ordered, parent, parent_remote
+from otel_reliability.sources.batch import Batch, fault, link_ref, parent, parent_remote
 from otel_reliability.sources.otlp_protobuf import attributes
 
 
@@ -45,7 +45,7 @@ def _raw(span: Span, scope: str, scope_version: str, resource: Resource) -> RawS
         name=span.name,
         span_kind=span.kind,
         start_ns=span.start_time_unix_nano,
-        end_ns=ordered(span.start_time_unix_nano, span.end_time_unix_nano),
+        end_ns=max(span.start_time_unix_nano, span.end_time_unix_nano),
         status=span.status.code,
         parent_remote=parent_remote(span.flags),
         attributes=attributes(span.attributes),

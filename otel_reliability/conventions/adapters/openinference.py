@@ -44,6 +44,8 @@ MANAGED_AGENTS: Final = "smolagents.managed_agents."
 SCOPE: Final = "openinference.instrumentation."
 AGENT_FRAMEWORK: Final = "agent_framework"
 """Scope of Microsoft's own spans, to which OpenInference only adds attributes."""
+START: Final = ".start-"
+"""Of BeeAI's event spans, the number follows."""
 CLAUDE_NAME: Final = "claude"
 """Name of the main agent of the Claude Agent SDK, which has none; subagents have names."""
 
@@ -94,7 +96,7 @@ class OpenInference(Convention):
 
 def _agent(span: SpanView) -> Answer:
     if _is_event(span):
-        return Answer(Kind.AGENT, InvocationFacts()) if _is_start(span) else NOTHING
+        return Answer(Kind.AGENT, InvocationFacts()) if START in span.name else NOTHING
     named = values.name(span.get(AGENT_NAME))
     if _is_of(span, "openai_agents") and named is None:
         node = values.name(span.get(NODE_ID))  # Q43: up to 0.6, and in JavaScript; the root is named as the workflow
@@ -247,13 +249,7 @@ def _is_event(span: SpanView) -> bool:
     return _is_of(span, "beeai") and _EVENT_SPAN.search(span.name) is not None
 
 
-def _is_start(span: SpanView) -> bool:
-    return ".start-" in span.name
-
-
 def _event_tool(span: SpanView) -> Answer:
     """Of BeeAI's event spans `.start-N` is the call; `.finish`, `.success` and `.update` are nothing."""
-    if not _is_start(span):
-        return NOTHING
-    name = values.text(span.get(TOOL_NAME)) or span.name.rpartition(".start-")[0]
-    return _call(span, name)
+    name = values.text(span.get(TOOL_NAME)) or span.name.rpartition(START)[0]
+    return _call(span, name) if START in span.name else NOTHING
