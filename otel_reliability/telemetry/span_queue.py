@@ -21,6 +21,7 @@ from otel_reliability.errors import MalformedSpan
 from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, RawSpan, Resource, SpanRef
 from otel_reliability.sources import sdk
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
+from otel_reliability.sources.sdk import LAST_SPAN, LAST_TRACE
 from otel_reliability.telemetry.attribute_plans import AttributePlan, AttributePlans, Attributes
 from otel_reliability.telemetry.guard import Guard
 
@@ -276,7 +277,7 @@ def non_agent_span(span_id: int, above: SpanContext, end_ns: int) -> AgentSpan |
     '0000000000000007'
     """
     trace_id, above_id, remote = above[0], above[1], above[2]
-    if not (0 < trace_id <= sdk.LAST_TRACE and 0 < span_id <= sdk.LAST_SPAN and 0 < above_id <= sdk.LAST_SPAN):
+    if not (0 < trace_id <= LAST_TRACE and 0 < span_id <= LAST_SPAN and 0 < above_id <= LAST_SPAN):
         return None
     return AgentSpan(
         trace_id.to_bytes(TRACE_ID_BYTES),
