@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from otel_reliability import config
 from otel_reliability.loading import Field, allowed_by, extra_of, is_section, own_fields, variable, without_none
-from otel_reliability.service.config_file import KAFKA, SECTION
 from otel_reliability.service.settings import KafkaSettings, ServiceSettings
 
 CONFIGURATION: Final = f"""# Settings
@@ -74,7 +73,7 @@ and `ui` of `service` with their protection, and below `kafka` those that follow
 
 def page() -> str:
     """Return the page of all settings: a section for each part, a row for each setting."""
-    kinds = (("", config.Settings), (f"{SECTION}.", ServiceSettings), (f"{KAFKA}.", KafkaSettings))
+    kinds = (("", config.Settings), ("service.", ServiceSettings), ("kafka.", KafkaSettings))
     engine, service, kafka = ("\n".join(_sections(prefix, kind)) for prefix, kind in kinds)
     return f"{CONFIGURATION}\n{engine}\n{SERVICE}\n{service}\n{WORKERS}\n{kafka}"
 
@@ -144,8 +143,8 @@ def schema() -> Schema:
     _, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     sections = {part.__name__: _section(part, parts[part.__name__]) for kind in kinds for part in _structs(kind)}
     root = sections.pop(config.Settings.__name__)
-    root["properties"][SECTION] = {"$ref": f"#/$defs/{ServiceSettings.__name__}"}
-    root["properties"][KAFKA] = {"$ref": f"#/$defs/{KafkaSettings.__name__}"}
+    root["properties"]["service"] = {"$ref": f"#/$defs/{ServiceSettings.__name__}"}
+    root["properties"]["kafka"] = {"$ref": f"#/$defs/{KafkaSettings.__name__}"}
     return {"$schema": DIALECT, "title": "Settings of otel-reliability", **root, "$defs": sections}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
@@ -49,7 +49,7 @@ SIGNALS: Final = (
 )
 """The signals of change detection."""
 SERVICE_PREFIX: Final = PREFIX + "SERVICE_"
-"""Prefix of the service's own variables; they are no settings of an engine either."""
+"""Prefix of the service's own variables."""
 KAFKA_PREFIX: Final = PREFIX + "KAFKA_"
 """Prefix of the variables of the workers on Kafka."""
 TraceUrl: TypeAlias = Annotated[
@@ -373,6 +373,9 @@ class Settings(Struct, frozen=True):
     hash_key: HexKey | None = None
     """Key of the argument hashes, hexadecimal; random per process if absent."""
 
+    foreign_prefixes: ClassVar[tuple[str, ...]] = (SERVICE_PREFIX, KAFKA_PREFIX)
+    """Prefixes of variables that are no settings of this class."""
+
     def __post_init__(self) -> None:
         """Check that windows have different names."""
         if not self.windows:
@@ -391,25 +394,15 @@ class Settings(Struct, frozen=True):
     @classmethod
     def load(
         cls, file: Mapping[str, object] | None = None, env: Mapping[str, str] | None = None, **code: object
-    ) -> Settings:
+    ) -> Self:
         """Return the settings of a file's mapping, overridden by the environment, overridden by code.
 
         Lists and mappings replace those below. Raises `ConfigurationError`.
         """
-        loaded = cls.from_environment(env or {}, base=cls.from_mapping(file or {}))
-        return cls.from_mapping(code, base=loaded)
+        return load(cls, code, base=cls.from_environment(env or {}, base=load(cls, file or {})))
 
     @classmethod
-    def from_mapping(cls, mapping: Mapping[str, object], *, base: Settings | None = None) -> Settings:
-        """Return the settings of nested mappings, as a YAML file holds them; the rest is taken from `base`."""
-        return load(cls, mapping, base=base)
-
-    @classmethod
-    def from_environment(cls, env: Mapping[str, str], *, base: Settings | None = None) -> Settings:
+    def from_environment(cls, env: Mapping[str, str], *, base: Self | None = None) -> Self:
         """Return the settings of `OTEL_RELIABILITY_…` variables; the rest is taken from `base`."""
-        ours = {name: value for name, value in env.items() if not name.startswith((SERVICE_PREFIX, KAFKA_PREFIX))}
+        ours = {name: value for name, value in env.items() if not name.startswith(cls.foreign_prefixes)}
         return load_environment(cls, ours, PREFIX, base=base, others=NOT_SETTINGS)
-
-    def checked(self) -> Settings:
-        """Return these settings if all are allowed: structs made in code are not validated when they are made."""
-        return load(Settings, self)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from otel_reliability.config import (
     WindowSettings,
 )
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.loading import Field, fields, variable
+from otel_reliability.loading import Field, fields, load, variable
 from otel_reliability.service.settings import ServiceSettings
 
 CANDIDATES: Final = (
@@ -33,7 +33,7 @@ CANDIDATES: Final = (
 def test_the_defaults_are_allowed() -> None:
     settings = Settings()
 
-    assert Settings.load() == settings.checked() == settings == copy.deepcopy(settings)
+    assert Settings.load() == load(Settings, settings) == settings == copy.deepcopy(settings)
     assert pickle.loads(pickle.dumps(settings)) == settings
     assert [window.name for window in settings.windows] == ["recent"]
 
@@ -53,11 +53,11 @@ def test_every_setting_can_be_set_from_everywhere(setting: Field) -> None:
     path = setting.path
     texts: list[str] = []
     for text in CANDIDATES:
-        nested: object = text
+        nested: Any = text
         for part in reversed(path.split(".")):
             nested = {part: nested}
         try:
-            from_file = Settings.from_mapping(nested)  # type: ignore[arg-type]
+            from_file = Settings.load(nested)
         except ConfigurationError:
             continue
         assert Settings.from_environment({variable(path, PREFIX): text}) == from_file
@@ -75,13 +75,13 @@ def test_there_are_few_settings() -> None:
 
 def test_limits_derive_from_memory() -> None:
     """Twice the memory, twice the limits that protect it; those that change numbers are constants."""
-    one, two = (Settings.from_mapping({"limits": {"memory": size}}).limits for size in ("1GiB", "2GiB"))
+    one, two = (Settings.load({"limits": {"memory": size}}).limits for size in ("1GiB", "2GiB"))
 
     assert (two.open_bytes, two.agents // one.agents) == (2 * one.open_bytes, 2)
     assert (two.rows, two.paths, two.tasks) == (one.rows, one.paths, one.tasks)
     assert LimitSettings(agents=3).agents == 3
     with pytest.raises(ConfigurationError, match=r"^limits\.agents: 'agents' is not a setting"):
-        Settings.from_mapping({"limits": {"agents": 3}})
+        Settings.load({"limits": {"agents": 3}})
 
 
 def test_variables_are_distinct() -> None:
@@ -110,18 +110,18 @@ def test_variables_are_distinct() -> None:
 )
 def test_errors_name_the_field_by_its_path(given: Mapping[str, object], expected: str) -> None:
     with pytest.raises(ConfigurationError) as error:
-        Settings.from_mapping(given)
+        Settings.load(given)
 
     assert str(error.value).startswith(expected)
 
 
 def test_settings_made_in_code_are_checked() -> None:
     with pytest.raises(ConfigurationError, match=r"^assembly\.linger: -1 is not a duration"):
-        Settings(assembly=AssemblySettings(linger=-1)).checked()
+        load(Settings, Settings(assembly=AssemblySettings(linger=-1)))
     with pytest.raises(ConfigurationError, match=r"^windows\[0\]\.last: 0 is not a whole number >= 1"):
-        Settings(windows=(WindowSettings(last=0),)).checked()
+        load(Settings, Settings(windows=(WindowSettings(last=0),)))
     with pytest.raises(ConfigurationError, match=r"^metrics\.min_runs: 0 is not"):
-        replace(Settings(), metrics=replace(Settings().metrics, min_runs=0)).checked()
+        load(Settings, replace(Settings(), metrics=replace(Settings().metrics, min_runs=0)))
 
 
 def test_the_hash_key_is_not_printed() -> None:

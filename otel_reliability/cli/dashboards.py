@@ -51,7 +51,7 @@ def command(directory: Path, datasource: str, runbooks: str, config: Path | None
 
     They query the metrics of the service and of the span processor, in every deployment mode.
     """
-    settings = Settings.from_environment(os.environ) if config is None else load_config(config, os.environ).engine
+    settings = Settings.from_environment(os.environ) if config is None else load_config(config, os.environ)
     installation = Installation(datasource, runbooks, settings.ui.url)
     for written in dashboards.write(directory, installation, force=force):
         click.echo(written)

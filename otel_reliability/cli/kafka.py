@@ -8,8 +8,8 @@ import click
 
 from otel_reliability.cli.options import METRICS, of_service
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.service.config_file import Config
 from otel_reliability.service.service import log_to_stderr
+from otel_reliability.service.settings import Config
 
 
 @click.group("kafka")

@@ -163,9 +163,9 @@ def settings_of(
 ) -> Settings:
     """Return the settings: those of reports, then the file, the environment, the command line; the last one wins."""
     wanted = (*assignments, *(() if min_runs is None else (f"metrics.min_runs={min_runs}",)))
-    from_file = Settings.from_mapping({} if config is None else read_file(config), base=REPORT_SETTINGS)
+    from_file = load(Settings, {} if config is None else read_file(config), base=REPORT_SETTINGS)
     given = assigned(wanted, "metrics.min_runs=10")
-    settings = Settings.from_mapping(given, base=Settings.from_environment(env, base=from_file))
+    settings = load(Settings, given, base=Settings.from_environment(env, base=from_file))
     return for_report(settings, window_of(window))
 
 

@@ -14,9 +14,8 @@ from otel_reliability.reference import pinned_by
 from otel_reliability.report.text import count
 from otel_reliability.service.addresses import parse_address
 from otel_reliability.service.checks import check_workers
-from otel_reliability.service.config_file import Config
 from otel_reliability.service.service import log_to_stderr, serve
-from otel_reliability.service.settings import ENDPOINTS
+from otel_reliability.service.settings import ENDPOINTS, Config
 
 FLAGS: Final[Mapping[str, str]] = {
     name: f"service.{name}" for name in ("grpc", "http", "metrics", "ui", "state", "state_sync", "token_file", "push")
@@ -79,19 +78,19 @@ def summary(config: Config) -> Iterator[str]:
     yield f"{'tokens':8}{'required' if service.token or service.token_file else 'not required'}"
     yield f"{'TLS':8}{_tls(config)}"
     yield f"{'push':8}{service.push or 'off, unless OTEL_EXPORTER_OTLP_ENDPOINT is set'}"
-    windows = ", ".join(f"{window.name} ({_window(window.last, window.period)})" for window in config.engine.windows)
+    windows = ", ".join(f"{window.name} ({_window(window.last, window.period)})" for window in config.windows)
     yield f"{'windows':8}{windows}"
-    yield f"{'agents':8}{config.engine.limits.agents} at most"
+    yield f"{'agents':8}{config.limits.agents} at most"
     if config.kafka.brokers is not None:
         yield from _workers(config)
-    if config.engine.change.enabled:
+    if config.change.enabled:
         yield from _change(config)
 
 
 def _workers(config: Config) -> Iterator[str]:
     """Yield what workers on Kafka would do. Raises where none would start."""
     kafka = config.kafka
-    check_workers(config.engine, kafka)
+    check_workers(config)
     inputs = kafka.spans if kafka.logs is None else f"{kafka.spans} and {kafka.logs}"
     yield f"{'kafka':8}{kafka.brokers}, {kafka.guarantee}"
     yield f"{'':8}{kafka.group}-assemble reads {inputs}, writes {kafka.runs}"
@@ -112,12 +111,12 @@ def _window(last: int | None, period: float | None) -> str:
 
 def _change(config: Config) -> Iterator[str]:
     """Yield the rate of false alarms, and the reference recording. Raises where that cannot be read."""
-    runs = config.engine.change.runs_per_false_alarm
+    runs = config.change.runs_per_false_alarm
     yield f"{'change':8}about one false alarm in {runs:g} runs (or sessions) of an agent:"
     yield f"{'':8}at 100 a day, one in {runs / 100:g} days; over 1000 such agents, {1000 * 100 / runs:g} a day"
-    pinned = pinned_by(config.engine)
+    pinned = pinned_by(config)
     short = sum(len(units) < BLIND for units in pinned.values())
     if pinned:
-        yield f"{'':8}measured against {config.engine.change.reference}: {count(len(pinned), 'agent')}"
+        yield f"{'':8}measured against {config.change.reference}: {count(len(pinned), 'agent')}"
     if short:
         yield f"{'':8}{short} of them have fewer than {BLIND} units there, so no change can be detected"

@@ -10,8 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final
 
-from otel_reliability.service.config_file import Config, load_config
+from otel_reliability.service.config_file import load_config
 from otel_reliability.service.service import Service
+from otel_reliability.service.settings import Config
 
 FREE: Final = "127.0.0.1:0"
 START: Final = 30.0

@@ -22,8 +22,8 @@ from otel_reliability.kafka.self_telemetry import Expositions, points
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account, Worker
 from otel_reliability.service.checks import check_workers
-from otel_reliability.service.config_file import Config
 from otel_reliability.service.health import RECOVERING, Readiness, collect_seldom
+from otel_reliability.service.settings import Config
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
@@ -178,9 +178,9 @@ class Runner:
 
 def run(name: str, config: Config) -> None:
     """Run a stage by its name. Raises `ConfigurationError` where it cannot begin."""
-    check_workers(config.engine, config.kafka)
+    check_workers(config)
     collect_seldom()
-    stage: Stage = STAGES[name](config.engine, config.kafka)
+    stage: Stage = STAGES[name](config, config.kafka)
     with tempfile.TemporaryDirectory(prefix="otel-reliability-") as passing:
         state = Path(passing if config.kafka.state is None else config.kafka.state)
         Runner(stage, config, state).run()

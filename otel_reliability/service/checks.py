@@ -5,10 +5,9 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.addresses import parse_address
-from otel_reliability.service.settings import ENDPOINTS, KafkaSettings, ServiceSettings, TLSSettings
+from otel_reliability.service.settings import ENDPOINTS, Config, ServiceSettings, TLSSettings
 
 
 def check(service: ServiceSettings) -> None:
@@ -18,13 +17,12 @@ def check(service: ServiceSettings) -> None:
     http_context(service.tls)
 
 
-def check_workers(engine: Settings, kafka: KafkaSettings) -> None:
+def check_workers(config: Config) -> None:
     """Check the settings of workers on Kafka, which need brokers and a common key of hashes."""
-    if not kafka.brokers:
-        raise ConfigurationError(
-            "kafka.brokers", kafka.brokers, "a list of brokers", "give host:port, several with commas (--brokers)"
-        )
-    if engine.hash_key is None:
+    if not config.kafka.brokers:
+        remedy = "give host:port, several with commas (--brokers)"
+        raise ConfigurationError("kafka.brokers", config.kafka.brokers, "a list of brokers", remedy)
+    if config.hash_key is None:
         allowed = "a key that all workers share: they compare hashes"
         raise ConfigurationError("hash_key", None, allowed, "give all of them the same, as a secret")
 

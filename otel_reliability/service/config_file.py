@@ -14,28 +14,11 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, cast
 
-from msgspec import Struct
-
-from otel_reliability.config import KAFKA_PREFIX, SERVICE_PREFIX, Settings
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.loading import load, load_environment
 from otel_reliability.service.checks import check
-from otel_reliability.service.settings import KafkaSettings, ServiceSettings
-
-T = TypeVar("T", bound=Struct)
-
-SECTION = "service"
-KAFKA = "kafka"
-
-
-class Config(NamedTuple):
-    """All settings of a service."""
-
-    engine: Settings
-    service: ServiceSettings
-    kafka: KafkaSettings = KafkaSettings()
+from otel_reliability.service.settings import Config
 
 
 def load_config(
@@ -46,20 +29,7 @@ def load_config(
     >>> load_config(env={"OTEL_RELIABILITY_SERVICE_HTTP": "off"}, flags={"service": {"drain": "20s"}}).service.http
     'off'
     """
-    engine, sections = _divided({} if file is None else read_file(file))
-    engine_flags, flagged = _divided(flags or {})
-    settings = Settings.from_environment(env or {}, base=Settings.from_mapping(engine))
-
-    def section(kind: type[T], name: str, prefix: str) -> T:
-        ours = {variable: value for variable, value in (env or {}).items() if variable.startswith(prefix)}
-        own = load_environment(kind, ours, prefix, base=load(kind, sections[name], path=name))
-        return load(kind, flagged[name], base=own, path=name)
-
-    config = Config(
-        Settings.from_mapping(engine_flags, base=settings),
-        section(ServiceSettings, SECTION, SERVICE_PREFIX),
-        section(KafkaSettings, KAFKA, KAFKA_PREFIX),
-    )
+    config = Config.load({} if file is None else read_file(file), env, **(flags or {}))
     check(config.service)
     return config
 
@@ -111,9 +81,3 @@ def _where(error: BaseException) -> str:
         return f"line {mark.line + 1}, column {mark.column + 1}"
     line = getattr(error, "lineno", None)
     return "somewhere in it" if line is None else f"line {line}"
-
-
-def _divided(given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
-    """The settings of the engine, and those of each section."""
-    rest = dict(given)
-    return rest, {name: rest.pop(name, {}) for name in (SECTION, KAFKA)}

@@ -24,7 +24,6 @@ from otel_reliability.service.api import Agents
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import check, http_context
 from otel_reliability.service.clock import Clock
-from otel_reliability.service.config_file import Config
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.grpc import OtlpGrpc
 from otel_reliability.service.health import RECOVERING, Memory, Readiness, collect_seldom
@@ -34,6 +33,7 @@ from otel_reliability.service.intake import Intake, RequestBudget
 from otel_reliability.service.persistence import Persistent, Volatile
 from otel_reliability.service.self_telemetry import points
 from otel_reliability.service.series_recording import SeriesRecording
+from otel_reliability.service.settings import Config
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
@@ -83,13 +83,13 @@ class Service:
         self.addresses: dict[str, HostPort] = {}
         """Addresses of the open endpoints."""
         directory = None if settings.state is None else StateDirectory(Path(settings.state))
-        engine_settings = config.engine
+        engine_settings = config
         if directory is not None and engine_settings.hash_key is None:
             engine_settings = msgspec.structs.replace(engine_settings, hash_key=directory.key())
         time_of_state = Clock(clock, wall)
         wall = time_of_state.wall
         self.engine = Engine(
-            engine_settings, clock=time_of_state, wall=wall, places_return=True, pinned=pinned_by(config.engine)
+            engine_settings, clock=time_of_state, wall=wall, places_return=True, pinned=pinned_by(config)
         )
         self.book = Registry(wall)
         recording = SeriesRecording(self.engine, self.book)

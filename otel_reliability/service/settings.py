@@ -8,10 +8,11 @@ Fields that depend on one another may come from different places, so they are ch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import Bytes, Internal, InternalSeconds, Seconds, Secret, Text, Url, shown
 from otel_reliability.service.addresses import LISTENS
@@ -139,3 +140,12 @@ class KafkaSettings(Struct, frozen=True):
     def __repr__(self) -> str:
         """Return the settings without the client's options, which hold passwords."""
         return shown(self, without="client")
+
+
+class Config(Settings, frozen=True):
+    """All settings of a service or of a worker on Kafka: those of its engine, and its own."""
+
+    service: ServiceSettings = ServiceSettings()
+    kafka: KafkaSettings = KafkaSettings()
+
+    foreign_prefixes: ClassVar[tuple[str, ...]] = ()

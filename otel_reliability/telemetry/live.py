@@ -25,6 +25,7 @@ from opentelemetry.sdk.resources import Resource
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.loading import load
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.telemetry import log_events, names
 from otel_reliability.telemetry import self as self_telemetry
@@ -326,7 +327,7 @@ def settings_from(options: Mapping[str, object]) -> Settings | None:
     base = _from_environment()
     if not given:
         return base
-    return Settings.from_mapping(given, base=base)
+    return load(Settings, given, base=base)
 
 
 def _from_environment() -> Settings | None:

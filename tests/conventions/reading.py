@@ -32,7 +32,7 @@ Facts = TypeVar("Facts")
 
 
 def reader(**settings: Any) -> Reader:
-    return Reader(Settings.from_mapping({"hash_key": KEY.hex(), **settings}), TABLE)
+    return Reader(Settings.load({"hash_key": KEY.hex(), **settings}), TABLE)
 
 
 READER: Final = reader()
@@ -50,7 +50,7 @@ def read(span: RawSpan, **settings: Any) -> AgentSpan:
 
 def runs(*spans: RawSpan, **settings: Any) -> list[Run]:
     """The runs of these spans, the outermost first, in the order they began."""
-    engine = Engine(Settings.from_mapping(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings))
+    engine = Engine(Settings.load(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings))
     engine.receive(spans)
     engine.flush(CloseReason.END_OF_INPUT)
     return sorted(engine.take_final(), key=lambda run: (run.nested, run.start_ns, run.run_id))
@@ -60,7 +60,7 @@ def rebuilt(*received: RawSpan | RawLog, **settings: Any) -> list[Run]:
     """The runs of spans and events, the outermost first; the same in any order, and doubled."""
     found: list[list[Run]] = []
     for order in (received, received[::-1], [*received, *received]):
-        engine = Engine(Settings.from_mapping(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings))
+        engine = Engine(Settings.load(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings))
         for one in order:
             if isinstance(one, RawLog):
                 engine.receive_logs([one])

@@ -66,7 +66,7 @@ class Rebuilt(NamedTuple):
 
 def rebuilt(spans: Iterable[RawSpan], evaluations: Sequence[Evaluation] = (), **settings: Any) -> Rebuilt:
     """The runs of spans in the order they come, as a file of them gives."""
-    engine = Engine(Settings.from_mapping(SETTINGS | settings), clock=lambda: 0.0, wall=None)
+    engine = Engine(Settings.load(SETTINGS | settings), clock=lambda: 0.0, wall=None)
     engine.receive(spans)
     engine.receive_evaluations(evaluations)
     engine.flush(CloseReason.END_OF_INPUT)

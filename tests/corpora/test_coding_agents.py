@@ -85,7 +85,7 @@ def items(capture: str, signal: str) -> list[RawSpan | RawLog]:
 
 def new_engine(clock: Callable[[], float] = lambda: 0.0) -> Engine:
     """An engine that hashes equal calls equally."""
-    return Engine(Settings.from_mapping({"hash_key": "ab" * 32}), clock=clock, wall=None)
+    return Engine(Settings.load({"hash_key": "ab" * 32}), clock=clock, wall=None)
 
 
 def receive(engine: Engine, received: Sequence[RawSpan | RawLog]) -> None:

@@ -28,7 +28,7 @@ def wall() -> int:
 def told(tmp_path_factory: pytest.TempPathFactory) -> ReportView:
     folder = tmp_path_factory.mktemp("fleet")
     write(Bookshop(7, wall=wall), folder / "spans.jsonl")
-    settings = configured(str(folder)).engine
+    settings = configured(str(folder))
     recording = Recording(for_report(settings, settings.windows[0]))
     recording.read(folder / "spans.jsonl")
     return report_of(recording.close())

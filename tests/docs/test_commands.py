@@ -78,7 +78,7 @@ def test_command_succeeds(
 
 
 def test_getting_started_shows_the_demo_as_it_is(recording: Path) -> None:
-    settings = configured(str(recording.parent)).engine
+    settings = configured(str(recording.parent))
     rebuilt = Recording(for_report(settings, settings.windows[0]))
     rebuilt.read(recording)
     page = (pages.ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")

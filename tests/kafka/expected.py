@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.engine import Engine
+from otel_reliability.loading import load
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
 from otel_reliability.service.series_recording import SeriesRecording
@@ -37,7 +38,7 @@ class Expected:
         over: Mapping[str, Any] | None = None,
     ) -> None:
         own = {name: value for name, value in {**SETTINGS, **(over or {})}.items() if name != "kafka"}
-        settings = Settings.from_mapping(own, base=Settings(limits=LimitSettings(agents=20_000)))
+        settings = load(Settings, own, base=Settings(limits=LimitSettings(agents=20_000)))
         engine = Engine(settings, clock=lambda: 0.0, wall=None, places_return=True)
         book = Registry(lambda: 0)
         runs: list[Run] = []

@@ -11,7 +11,8 @@ import yaml
 from otel_reliability.kafka.aggregate_stage import AggregateStage
 from otel_reliability.kafka.assemble_stage import AssembleStage
 from otel_reliability.service.checks import check_workers
-from otel_reliability.service.config_file import Config, load_config
+from otel_reliability.service.config_file import load_config
+from otel_reliability.service.settings import Config
 from tests.collector_config.shipped import parsed
 
 DOCKER = Path(__file__).parents[2] / "docker"
@@ -37,8 +38,8 @@ def test_workers_find_their_settings_and_their_topics() -> None:
     made = topics()
     for worker, kind in (("assemble", AssembleStage), ("aggregate", AggregateStage)):
         config = config_of(worker)
-        check_workers(config.engine, config.kafka)
-        stage = kind(config.engine, config.kafka)
+        check_workers(config)
+        stage = kind(config, config.kafka)
         assert {*stage.inputs, stage.output, *stage.others, config.kafka.dead_letters} <= made.keys()
         assert len({made[topic] for topic in stage.inputs}) == 1
     gate, back = parsed("kafka-gateway.yaml"), parsed("kafka-metrics.yaml")

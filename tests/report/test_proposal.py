@@ -21,7 +21,7 @@ def proposed(*spans: RawSpan) -> list[dict[str, Any]]:
     for one in spans:
         proposal.add(one)
     rules = proposal.rules()
-    assert len(Settings.from_mapping({"mapping": {"spans": rules}}).mapping.spans) == len(rules)
+    assert len(Settings.load({"mapping": {"spans": rules}}).mapping.spans) == len(rules)
     return rules
 
 

@@ -149,10 +149,8 @@ def serving(
     flags = {name: value for name, value in service.items() if name in public}
     loaded = load_config(flags={**given, "service": {**endpoints, **flags}})
     internal = {name: value for name, value in service.items() if name not in public}
-    config = loaded._replace(
-        engine=structs.replace(loaded.engine, limits=LimitSettings(**limits)),
-        service=structs.replace(loaded.service, **internal),
-    )
+    service_settings = structs.replace(loaded.service, **internal)
+    config = structs.replace(loaded, limits=LimitSettings(**limits), service=service_settings)
     wound = FakeClock(LATER) if clock is None else clock
     made = Service(config, persistence_of=persistence_of, env=env or {}, clock=wound, wall=wound.wall)
     with living(made):

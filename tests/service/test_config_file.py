@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.service.config_file import Config, load_config
+from otel_reliability.service.config_file import load_config
+from otel_reliability.service.settings import Config
 from tests.service.certificates import Authority
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -33,7 +34,7 @@ service: {drain: 3s, http: "127.0.0.1:1", push: "http://file:4317"}
     }
     found = loaded(tmp_path, content, env, service={"http": "127.0.0.1:3"}, metrics={"min_runs": 9})
 
-    assert (found.engine.metrics.min_runs, found.engine.metrics.retry_threshold) == (9, 4)
+    assert (found.metrics.min_runs, found.metrics.retry_threshold) == (9, 4)
     assert (found.service.http, found.service.drain) == ("127.0.0.1:3", 3.0)
     assert found.service.push == "http://environment:4317"
 
@@ -47,7 +48,7 @@ def test_without_a_word_everything_is_local_and_large() -> None:
         "127.0.0.1:9464",
         "127.0.0.1:8080",
     }
-    assert found.engine.limits.agents > 20_000
+    assert found.limits.agents > 20_000
 
 
 @pytest.mark.parametrize("ending", [".yaml", ".yml", ".toml", ".json"])
@@ -61,7 +62,7 @@ def test_a_file_is_read_by_its_ending(tmp_path: Path, ending: str) -> None:
     file.write_text(texts.get(ending) or yaml.safe_dump(content))
     found = load_config(file)
 
-    assert (found.service.drain, found.engine.metrics.min_runs) == (10.0, 3)
+    assert (found.service.drain, found.metrics.min_runs) == (10.0, 3)
 
 
 @pytest.mark.parametrize("content", ["", "# nothing\n", "service:\n", "service: {}\nmetrics:\n"])
