@@ -9,8 +9,7 @@ from typing import Final
 from otel_reliability.config import Settings
 from otel_reliability.kafka.partition_values import KeyValues
 from otel_reliability.kafka.readings import Readings
-from otel_reliability.kafka.stage import Message, Outgoing, Publication, Stage, Unusable
-from otel_reliability.model.record import BadRecord
+from otel_reliability.kafka.stage import Message, Outgoing, Stage
 from otel_reliability.reference import pinned_by
 from otel_reliability.service.settings import KafkaSettings
 from otel_reliability.telemetry import names
@@ -22,8 +21,6 @@ RESOURCE: Final[Mapping[str, str]] = {"service.name": "otel-reliability"}
 """Resource of readings in a topic: the stage as a whole, so that a series stays the same when another worker goes on with it."""
 MAX_POINTS: Final = 500
 """Data points of a message of readings: brokers accept a megabyte by default."""
-MALFORMED: Final = "run_record"
-"""Reason of dead letters that are no run records."""
 
 
 class AggregateStage(Stage):
@@ -54,14 +51,18 @@ class AggregateStage(Stage):
             readings.load(seconds / len(unloaded))
         return not any(readings.unloaded for readings in unloaded)
 
-    def publish(self, seconds: float) -> Iterator[Publication] | None:
+    def publish(self, seconds: float) -> Iterable[Outgoing] | None:
         """Return the readings of all partitions, every so often, once all agents are loaded."""
         if self._kafka.readings is None or seconds < self._publish_at or not self._partitions:
             return None
         if any(one.unloaded for one in self.readings()):
             return None
         self._publish_at = seconds + self._kafka.tell
-        return self._publications(self._kafka.readings)
+        return (
+            Outgoing(str(number).encode(), body)
+            for number, partition in sorted(self._partitions.items())
+            for body in partition.requests()
+        )
 
     def readings(self) -> list[Readings]:
         """Return all partitions of this worker. From any thread."""
@@ -75,11 +76,6 @@ class AggregateStage(Stage):
         yield names.AGENTS.name, sum(len(one.engine.agents) for one in readings), {}
         yield from counted(names.RUN_RECORDS, accounts)
 
-    def _publications(self, topic: str) -> Iterator[Publication]:
-        for number, partition in sorted(self._partitions.items()):
-            for body in partition.requests():
-                yield Publication(topic, str(number).encode(), body)
-
 
 class AggregatePartition:
     """One partition of run records, and what the readers of its readings know."""
@@ -89,13 +85,10 @@ class AggregatePartition:
         self._metrics = AgentMetrics(Exposition(readings.engine, readings.recording.book, tuple))
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
-        if not message.value:
-            self.readings.tick(now)
-            return ()
-        try:
+        if message.value:
             self.readings.take(message.value, now)
-        except BadRecord as error:
-            raise Unusable(MALFORMED, str(error)) from None
+        else:
+            self.readings.tick(now)
         return ()
 
     def save(self) -> None:

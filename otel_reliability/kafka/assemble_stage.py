@@ -11,10 +11,10 @@ from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import DISPOSITIONS
 from otel_reliability.kafka.partition_values import KeyValues
-from otel_reliability.kafka.stage import Message, Outgoing, Stage, Unusable
+from otel_reliability.kafka.stage import Message, Outgoing, Stage
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.span import AgentSpan, TraceId
-from otel_reliability.service.answers import Encoding, OtlpSignal, Refused
+from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoded, Decoder
 from otel_reliability.service.settings import KafkaSettings
 from otel_reliability.telemetry import names
@@ -22,7 +22,6 @@ from otel_reliability.telemetry.instruments import Point, counted
 from otel_reliability.telemetry.names import Instrument
 
 _HEX: Final = 32
-_Reads: TypeAlias = Callable[[Message], Decoded]
 Counts: TypeAlias = Counter[tuple[Instrument, str | tuple[str, str]]]
 """Numbers by instrument and values of its attributes."""
 
@@ -62,16 +61,13 @@ class AssembleStage(Stage):
         yield names.KAFKA_TRACES.name, sum(len(one.traces) for one in partitions), {"state": "open"}
 
     def _read(self, message: Message) -> Decoded:
-        try:
-            return self._decode(self._signals[message.topic], Encoding.PROTOBUF, message.value)
-        except Refused as refused:
-            raise Unusable(refused.reason, str(refused)) from None
+        return self._decode(self._signals[message.topic], Encoding.PROTOBUF, message.value)
 
 
 class AssemblePartition:
     """One partition of spans, and that of log events with the same number."""
 
-    def __init__(self, settings: Settings, store: KeyValues, read: _Reads) -> None:
+    def __init__(self, settings: Settings, store: KeyValues, read: Callable[[Message], Decoded]) -> None:
         self.traces = Traces(settings, store)
         self._read = read
         self._counted: Counter[tuple[str, str]] = Counter()

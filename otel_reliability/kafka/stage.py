@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from otel_reliability.kafka.partition_values import KeyValues
@@ -53,32 +53,19 @@ def write(one: RunRecord) -> Outgoing:
     return Outgoing(key_of(one.run.key), record.write(one))
 
 
-class Unusable(Exception):
-    """Error: a message that cannot be used: the word by which it is counted, and what is wrong with it. Holds no content."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        self.reason, self.detail = reason, detail
-        super().__init__(f"{reason}: {detail}")
-
-
 class Partition(Protocol):
     """One partition of a stage. Its time is that of the messages; a message without a value holds only that."""
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
-        """Receive one message. Return what is to be sent with it. Raise `Unusable`, with nothing received."""
+        """Receive one message. Return what is to be sent with it.
+
+        Raise `Refused` or `BadRecord` for one that cannot be used, with nothing received.
+        """
         ...
 
     def save(self) -> None:
         """Store what changed: all before it is about to be committed."""
         ...
-
-
-class Publication(NamedTuple):
-    """A message that a stage sends of itself, when everything before it is committed."""
-
-    topic: str
-    key: bytes
-    value: bytes
 
 
 class Stage:
@@ -109,8 +96,11 @@ class Stage:
         """Go on with loading what can wait, for about so long. Return whether all is there: before, nothing is published."""
         return True
 
-    def publish(self, seconds: float) -> Iterator[Publication] | None:
-        """Return what is to be sent now, all being committed; None: nothing is due. `seconds` is any steady clock."""
+    def publish(self, seconds: float) -> Iterable[Outgoing] | None:
+        """Return what is to be sent to the topic of readings, all before it being committed; None: nothing is due.
+
+        `seconds` is any steady clock.
+        """
         return None
 
     def readings(self) -> Iterable[Readings]:

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -24,7 +24,9 @@ from quixstreams.kafka.configuration import ConnectionConfig
 from quixstreams.models import TopicAdmin, TopicManager
 
 from otel_reliability.kafka.brokers import KafkaException, TopicPartition, connection_of
-from otel_reliability.kafka.stage import TICK, Message, Outgoing, Partition, Stage, Unusable
+from otel_reliability.kafka.stage import TICK, Message, Partition, Stage
+from otel_reliability.model.record import BadRecord
+from otel_reliability.service.answers import Refused
 from otel_reliability.service.settings import KafkaSettings
 from otel_reliability.telemetry.guard import Guard
 
@@ -44,8 +46,6 @@ PATIENCE: Final = 20.0
 """Seconds that the brokers may take to answer when a worker starts."""
 ENDING: Final = 25.0
 """Seconds that the last commit may take at the end; orchestrators wait for half a minute, as a rule."""
-FAULT: Final = "fault"
-"""The reason of a dead letter over which our own code failed."""
 _FAULTS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _GUARD: Final = Guard("a message")
 
@@ -190,19 +190,15 @@ class Worker:
         partition = self._partition(number)
         now = self._now[number] = max(self._now.get(number, 0.0), min(time_ms / 1e3, time.time()))
         try:
-            for out in self._taken(partition, message, now):
-                self._context.producer.produce(topic=self._stage.output, key=out.key, value=out.value)
-        except Unusable as unusable:
-            self._dead_letter(message, unusable.reason, unusable.detail, offset, number)
-
-    def _taken(self, partition: Partition, message: Message, now: float) -> Iterable[Outgoing]:
-        """Return the messages that follow from one. If our code fails, it is a dead letter and the partition goes on."""
-        try:
-            return partition.take(message, now)
-        except _FAULTS as error:
-            if not _GUARD.stops(error):
+            outgoing = partition.take(message, now)
+        except Exception as error:
+            why = _why_unusable(error)
+            if why is None:
                 raise
-            raise Unusable(FAULT, type(error).__name__) from None
+            self._dead_letter(message, *why, offset, number)
+            return
+        for out in outgoing:
+            self._context.producer.produce(topic=self._stage.output, key=out.key, value=out.value)
 
     def _dead_letter(self, message: Message, reason: str, detail: str, offset: int, number: int) -> None:
         """Count a message that cannot be used, and send it to the topic of dead letters where there is one."""
@@ -299,7 +295,7 @@ class Worker:
         if found is not None:
             self._context.commit_checkpoint(force=True)
             for one in found:
-                self._producer.produce(topic=one.topic, key=one.key, value=one.value)
+                self._producer.produce(topic=self._kafka.readings, key=one.key, value=one.value)
             self._producer.poll(0)
 
     def _measure_lag(self) -> None:
@@ -320,6 +316,18 @@ class Worker:
         except KafkaException:
             return None
         return None if high < 0 or position is None else max(0, high - position)
+
+
+def _why_unusable(error: Exception) -> tuple[str, str] | None:
+    """Return the word by which a dead letter is counted, and what is wrong with it, without content. None: the stage fails.
+
+    If our own code fails over a message, it is a dead letter and its partition goes on.
+    """
+    if isinstance(error, Refused):
+        return error.reason, str(error)
+    if isinstance(error, BadRecord):
+        return "run_record", str(error)
+    return ("fault", type(error).__name__) if isinstance(error, _FAULTS) and _GUARD.stops(error) else None
 
 
 class Ticker:
