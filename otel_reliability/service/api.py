@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, TypeAlias
+
+from aiohttp import web
 
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ReliabilityError
@@ -19,71 +20,68 @@ from otel_reliability.ui.live import Histories, headed, live_view, snapshot, ver
 from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
 from otel_reliability.windows.agents import AgentRegistry, AgentState
 
-Object = dict[str, Any]
+Object: TypeAlias = dict[str, Any]
+
+MAX_LINES: Final = 1_000
+"""Agents of one page."""
 
 
 class UnknownAgent(ReliabilityError):
     """Error: no agent of that name has runs here."""
 
 
-class AgentName(NamedTuple):
-    """A service and an agent of it, as requests name them: several agents, unless a namespace and an environment are given."""
-
-    service: str
-    agent: str
-    namespace: str | None = None
-    environment: str | None = None
-
-
 class Agents:
     """Reads agents of an engine, each as of one moment, and their whole runs. `histories` add scores over time.
 
-    What is asked about a name is asked about all agents that have it. Raises `UnknownAgent` if there is none.
+    A request about a service and an agent of it is about all agents of these names, unless its query gives a namespace and an
+    environment. Raises `UnknownAgent` if there is none, and `ReliabilityError` for a query that cannot be answered.
     """
 
     def __init__(self, engine: Engine, runs: RunStore, histories: Histories | None = None) -> None:
         self._engine, self._runs, self._histories = engine, runs, histories
 
-    def page(self, limit: int, offset: int = 0) -> Object:
-        """Return a line for each agent, in the order in which they were first seen."""
+    def page(self, request: web.Request) -> Object:
+        """Return a line for each agent, in the order in which they were first seen: `limit` of them from `offset` on."""
+        limit, offset = min(_whole(request, "limit", MAX_LINES), MAX_LINES), _whole(request, "offset", 0)
         return self._engine.read(lambda agents: self._page(agents, limit, offset)) or {"total": 0, "agents": []}
 
-    def details(self, name: AgentName) -> Object:
-        """Return everything about the agents of a name."""
-        return {"agents": list(map(self._details, self._found(name)))}
+    def details(self, request: web.Request) -> Object:
+        """Return everything about the agents."""
+        return {"agents": list(map(self._details, self._found(request)))}
 
-    def gate(self, name: AgentName, requirements: Sequence[str], min_runs: int = 0) -> Object:
-        """Return the results of targets. `min_runs` 0: those that a score needs.
-
-        Raise `ReliabilityError` for a target that is none.
-        """
-        settings, targets = self._engine.settings, list(map(parse, requirements))
-        agents = [live_view(found, settings) for found in self._found(name)]
+    def gate(self, request: web.Request) -> Object:
+        """Return the results of the targets `require`; each needs `min_runs`, else as many as a score."""
+        settings, targets = self._engine.settings, list(map(parse, request.query.getall("require", ())))
+        min_runs = _whole(request, "min_runs", 0) or settings.metrics.min_runs
+        agents = [live_view(found, settings) for found in self._found(request)]
         report = ReportView(agents=agents, spans={}, span_reasons={}, problems={}, attributes_refused={}, notes=())
-        return document(check(report, targets, min_runs or settings.metrics.min_runs), [])
+        return document(check(report, targets, min_runs), [])
 
-    def runs(self, name: AgentName, choice: RunChoice) -> Object:
+    def runs(self, request: web.Request) -> Object:
         """Return the last whole runs that are chosen."""
-        return {"runs": [record(run) for key in self._keys(name) for run in self._runs.last(key, choice)]}
+        keys, choice = self._keys(request), RunChoice.of(request.query)
+        return {"runs": [record(run) for key in keys for run in self._runs.last(key, choice)]}
 
-    def compare(self, name: AgentName, before: str, after: str) -> Object:
-        """Return how two versions differ. Raise `ReliabilityError` for a version without runs."""
-        keys, settings = self._keys(name), self._engine.settings
+    def compare(self, request: web.Request) -> Object:
+        """Return how the versions `before` and `after` differ."""
+        keys, settings = self._keys(request), self._engine.settings
+        before, after = (request.query.get(name, "") for name in ("before", "after"))
         runs = ((key, self._runs.last(key, most=MAX_COMPARED)) for key in keys)
         return {"agents": [plain(versions_compared(key, each, before, after, settings)) for key, each in runs]}
 
-    def _found(self, name: AgentName) -> list[AgentSource]:
+    def _found(self, request: web.Request) -> list[AgentSource]:
         engine = self._engine
-        found = [engine.read(lambda agents, key=key: snapshot(engine, agents, key)) for key in self._keys(name)]
+        found = [engine.read(lambda agents, key=key: snapshot(engine, agents, key)) for key in self._keys(request)]
         return [one for one in found if one is not None]
 
-    def _keys(self, name: AgentName) -> list[AgentKey]:
+    def _keys(self, request: web.Request) -> list[AgentKey]:
+        path, query = request.match_info, request.query
         found = [
             key
             for key in self._engine.read(lambda agents: agents.keys()) or ()
-            if (key.service_name or UNNAMED, key.agent or UNNAMED) == name[:2]
-            and name.namespace in {None, key.service_namespace}
-            and name.environment in {None, key.environment}
+            if (key.service_name or UNNAMED, key.agent or UNNAMED) == (path["service"], path["agent"])
+            and query.get("namespace") in {None, key.service_namespace}
+            and query.get("environment") in {None, key.environment}
         ]
         if not found:
             raise UnknownAgent("no agent of that service and name has runs here")
@@ -121,6 +119,13 @@ class Agents:
             "changed": None if alarm is None else {"noticed": instant(alarm.noticed_ns), "signal": alarm.signal},
             "score_history": [round(point.score, 1) for point in points],
         }
+
+
+def _whole(request: web.Request, name: str, default: int) -> int:
+    text = request.query.get(name, "") or str(default)
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ReliabilityError(f"{name} is not a whole number from 0")
+    return int(text)
 
 
 def _change(change: ChangeView) -> Object:

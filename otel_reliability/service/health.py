@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from otel_reliability.model.limit import Limit
-from otel_reliability.service.answers import RETRY_LATER, Refused, overload
+from otel_reliability.service.answers import RETRY_LATER, overload
 
 RECOVERING: Final = "recovering"
 """The reason while state is loaded: until then no number is complete."""
@@ -22,8 +22,7 @@ class Readiness:
     >>> ready.reasons
     {'recovering': 'state is loaded'}
     >>> ready.release("recovering")
-    >>> ready.refusal() is None
-    True
+    >>> ready.check()
     """
 
     def __init__(self) -> None:
@@ -42,11 +41,10 @@ class Readiness:
         """Remove a reason."""
         self._reasons.pop(reason, None)
 
-    def refusal(self) -> Refused | None:
-        """Return the refusal of a request now; None when ready."""
+    def check(self) -> None:
+        """Raise `Refused` for a request, unless ready."""
         for reason, detail in self.reasons.items():
-            return overload(reason, detail, retry_after=RETRY_LATER)
-        return None
+            raise overload(reason, detail, retry_after=RETRY_LATER)
 
 
 REASON: Final = "memory"

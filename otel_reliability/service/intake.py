@@ -174,9 +174,7 @@ class Intake:
 
     def admit(self, size: int | None = None) -> None:
         """Raise `Refused` if a request, of `size` bytes where that is known, need not be read at all."""
-        refusal = self._readiness.refusal()
-        if refusal is not None:
-            raise refusal
+        self._readiness.check()
         if size is not None and size > self.limit:
             raise self.too_large()
         self.budget.check()

@@ -37,7 +37,7 @@ from otel_reliability.service.settings import Config
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.service.web import Api, Endpoint, Metrics, Web, probes
+from otel_reliability.service.web import Endpoint, Metrics, Web, api, probes
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
 from otel_reliability.sources.native_decoder import MODULE, load
 from otel_reliability.telemetry.exposition import Exposition, Registry
@@ -179,12 +179,12 @@ class Service:
 
     def _endpoints(self) -> Iterable[Endpoint]:
         checks = probes(self.readiness, self.healthy)
-        api = Api(Agents(self.engine, self._runs, self._histories), self._threads, self.readiness).routes()
+        answers = api(Agents(self.engine, self._runs, self._histories), self._threads, self.readiness)
         metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness).routes()
         return (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
             ("metrics", self.settings.metrics, metrics),
-            ("ui", self.settings.ui, [*checks, *api, *(() if self._site is None else self._site.routes())]),
+            ("ui", self.settings.ui, [*checks, *answers, *(() if self._site is None else self._site.routes())]),
         )
 
     def _site_of(self, histories: Histories) -> Site:

@@ -18,12 +18,11 @@ from aiohttp import web
 from otel_reliability.errors import ConfigurationError, ReliabilityError
 from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.answers import RETRY_LATER, overload
-from otel_reliability.service.api import AgentName, Agents, UnknownAgent
+from otel_reliability.service.api import Agents, UnknownAgent
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.http import guarding
 from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
-from otel_reliability.ui.runs import RunChoice
 
 KEEP_ALIVE: Final = 75.0
 """Seconds that an idle connection stays open."""
@@ -144,68 +143,35 @@ def probes(readiness: Readiness, healthy: Callable[[], bool]) -> list[web.RouteD
     return [web.get(HEALTH, health), web.get(READY, ready)]
 
 
-AGENT: Final = "/api/v1/agents/{service}/{agent}"
-
-
-class Api:
-    """`/api/v1/agents`: all agents with their scores; below it one agent, with readings, recent runs and diverging paths, and
-    below that `gate?require=TARGET`, `compare?before=VERSION&after=VERSION`, and `runs` for its last runs. Lists are CSV with
-    `?format=csv`.
+def api(agents: Agents, threads: Executor, readiness: Readiness) -> list[web.RouteDef]:
+    """Return the routes of `/api/v1/agents`: all agents with their scores; below it one agent, with readings, recent runs and
+    diverging paths, and below that `gate?require=TARGET`, `compare?before=VERSION&after=VERSION`, and `runs` for its last runs.
+    Lists are CSV with `?format=csv`.
     """
+    one = "/{service}/{agent}"
+    questions = {
+        "": (agents.page, "agents"),
+        one: (agents.details, None),
+        f"{one}/gate": (agents.gate, None),
+        f"{one}/compare": (agents.compare, None),
+        f"{one}/runs": (agents.runs, "runs"),
+    }
 
-    def __init__(self, agents: Agents, threads: Executor, readiness: Readiness) -> None:
-        self._agents, self._threads, self._readiness = agents, threads, readiness
-
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/api/v1/agents", self._list),
-            web.get(AGENT, self._one),
-            web.get(f"{AGENT}/gate", self._gate),
-            web.get(f"{AGENT}/compare", self._compare),
-            web.get(f"{AGENT}/runs", self._runs),
-        ]
-
-    async def _list(self, request: web.Request) -> web.Response:
-        self._check()
-        limit, offset = _whole(request, "limit", 1_000), _whole(request, "offset", 0)
-        found = await self._ask(partial(self._agents.page, limit=min(limit, 1_000), offset=offset))
-        return _csv("agents", found["agents"]) if request.query.get("format") == "csv" else _json(found)
-
-    async def _one(self, request: web.Request) -> web.Response:
-        return _json(await self._about_one(request, self._agents.details))
-
-    async def _gate(self, request: web.Request) -> web.Response:
-        requirements, min_runs = request.query.getall("require", ()), _whole(request, "min_runs", 0)
-        ask = partial(self._agents.gate, requirements=requirements, min_runs=min_runs)
-        return _json(await self._about_one(request, ask))
-
-    async def _compare(self, request: web.Request) -> web.Response:
-        versions = {name: request.query.get(name, "") for name in ("before", "after")}
-        return _json(await self._about_one(request, partial(self._agents.compare, **versions)))
-
-    async def _runs(self, request: web.Request) -> web.Response:
-        found = await self._about_one(request, partial(self._agents.runs, choice=RunChoice.of(request.query)))
-        return _csv("runs", found["runs"]) if request.query.get("format") == "csv" else _json(found)
-
-    async def _about_one(self, request: web.Request, ask: Callable[..., Any]) -> Any:
-        self._check()
-        found, query = request.match_info, request.query
-        name = AgentName(found["service"], found["agent"], query.get("namespace"), query.get("environment"))
+    async def answer(ask: Callable[..., Any], rows: str | None, request: web.Request) -> web.Response:
+        detail = readiness.reasons.get(RECOVERING)
+        if detail is not None:  # agents are missing or incomplete
+            raise overload(RECOVERING, detail, retry_after=RETRY_LATER)
         try:
-            return await self._ask(partial(ask, name))
+            found = await asyncio.get_running_loop().run_in_executor(threads, ask, request)
         except UnknownAgent as error:
             raise web.HTTPNotFound(reason=str(error)) from None
         except ReliabilityError as error:
             raise web.HTTPBadRequest(reason=" ".join(str(error).split())) from None
+        if rows is not None and request.query.get("format") == "csv":
+            return _csv(rows, found[rows])
+        return _json(found)
 
-    def _check(self) -> None:
-        """Refuse requests until state is loaded: before, agents are missing or incomplete."""
-        detail = self._readiness.reasons.get(RECOVERING)
-        if detail is not None:
-            raise overload(RECOVERING, detail, retry_after=RETRY_LATER)
-
-    async def _ask(self, ask: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+    return [web.get(f"/api/v1/agents{path}", partial(answer, *question)) for path, question in questions.items()]
 
 
 def _csv(name: str, rows: Sequence[Mapping[str, Any]]) -> web.Response:
@@ -230,15 +196,6 @@ def _columns(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 def _part(value: Any) -> str:
     return str(cast("dict[str, Any]", value)["name"] if isinstance(value, dict) else value)
-
-
-def _whole(request: web.Request, name: str, default: int) -> int:
-    text = request.query.get(name, "")
-    if not text:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise web.HTTPBadRequest(reason=f"{name} is not a whole number from 0")
-    return int(text)
 
 
 _json: Final = partial(web.json_response, dumps=partial(json.dumps, ensure_ascii=False, allow_nan=False))

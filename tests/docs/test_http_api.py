@@ -5,6 +5,7 @@ import runpy
 from typing import Any, cast
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from jsonschema import Draft202012Validator
 
 from otel_reliability.config import Settings
@@ -13,7 +14,7 @@ from otel_reliability.model.run import CloseReason
 from otel_reliability.service.api import Agents
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.site import Site
-from otel_reliability.service.web import Api, Metrics, probes
+from otel_reliability.service.web import Metrics, api, probes
 from otel_reliability.testing import agent, tool
 from tests.docs.pages import ROOT
 
@@ -22,8 +23,9 @@ ABSENT = cast("Any", None)
 
 
 def test_document_names_every_route() -> None:
-    parts = (Api, Metrics, Site, OtlpHttp)
-    tables = [probes(ABSENT, ABSENT), *(part.__new__(part).routes() for part in parts)]
+    parts = (Metrics, Site, OtlpHttp)
+    answers = api(Agents(ABSENT, ABSENT), ABSENT, ABSENT)
+    tables = [probes(ABSENT, ABSENT), answers, *(part.__new__(part).routes() for part in parts)]
     routes = {(route.method.lower(), re.sub(r":[^}]*", "", route.path)) for table in tables for route in table}
 
     assert routes == {(method, path) for path, methods in DOCUMENT["paths"].items() for method in methods}
@@ -42,7 +44,7 @@ def test_list_of_agents_follows_its_schema(runs: int) -> None:
     engine.flush(CloseReason.END_OF_INPUT)
     schema = DOCUMENT["paths"]["/api/v1/agents"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
     validator: Any = Draft202012Validator({**schema, "components": DOCUMENT["components"]})
-    answer = Agents(engine, ABSENT).page(limit=10)
+    answer = Agents(engine, ABSENT).page(make_mocked_request("GET", "/api/v1/agents?limit=10"))
 
     assert [fault.message for fault in validator.iter_errors(answer)] == []
     assert bool(answer["agents"]) == bool(runs)
