@@ -50,34 +50,10 @@ from otel_reliability.model.span import (
     TraceId,
 )
 from otel_reliability.model.tools import has_effect
-from otel_reliability.sources.otlp_write import logs_json, traces_json, traces_protobuf
+from otel_reliability.sources.otlp_write import logs_json, traces_json
 from otel_reliability.windows.rows import PathTable, row_of
 
 T = TypeVar("T")
-
-__all__ = [
-    "EPOCH_NS",
-    "RESOURCE",
-    "FakeClock",
-    "Place",
-    "agent",
-    "agent_span",
-    "at",
-    "call",
-    "handoff",
-    "model",
-    "other",
-    "row",
-    "run",
-    "span",
-    "span_id",
-    "tool",
-    "trace_id",
-    "traces_json",
-    "traces_protobuf",
-    "workflow",
-    "write_otlp",
-]
 
 SECOND: Final = 1_000_000_000
 EPOCH_NS: Final = 1_700_000_000 * SECOND

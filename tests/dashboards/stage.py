@@ -13,8 +13,8 @@ from typing import Final
 from unittest.mock import patch
 
 from otel_reliability.model.span import Evaluation, RawSpan, Resource
-from otel_reliability.sources.otlp_write import logs_json
-from otel_reliability.testing import EPOCH_NS, SECOND, FakeClock, traces_protobuf
+from otel_reliability.sources.otlp_write import logs_json, traces_protobuf
+from otel_reliability.testing import EPOCH_NS, SECOND, FakeClock
 from tests.demo.bookshop import ROUND, Bookshop
 from tests.demo.fleet import RESOURCE, ROUNDS
 from tests.real.prometheus.handle import Prometheus, Prometheuses, Promtool

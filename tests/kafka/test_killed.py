@@ -11,7 +11,8 @@ from itertools import pairwise
 import pytest
 
 from otel_reliability.model.span import RawSpan
-from otel_reliability.testing import trace_id, traces_protobuf
+from otel_reliability.sources.otlp_write import traces_protobuf
+from otel_reliability.testing import trace_id
 from tests.kafka.expected import Expected, become
 from tests.kafka.streams import final, plain
 from tests.kafka.workers import RUNS, Reader, Sender, Worker, Workers, by_trace, topics_of

@@ -8,7 +8,8 @@ import pytest
 from prometheus_client.openmetrics import parser
 
 from otel_reliability.model.span import Evaluation
-from otel_reliability.testing import span_id, trace_id, traces_protobuf
+from otel_reliability.sources.otlp_write import traces_protobuf
+from otel_reliability.testing import span_id, trace_id
 from tests.collector_config.shipped import at_port, shipped
 from tests.kafka.workers import DEAD, RUNS, Reader, Workers, topics_of
 from tests.real.collector.handle import Collectors

@@ -19,7 +19,8 @@ from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import KIND_CLIENT, STATUS_ERROR, Evaluation, RawSpan
 from otel_reliability.sources.batch import MAX_DEPTH, Batch, Malformed, Reason
 from otel_reliability.sources.otlp_json import decode_request, parse, read_file
-from otel_reliability.testing import at, span, span_id, trace_id, traces_json, write_otlp
+from otel_reliability.sources.otlp_write import traces_json
+from otel_reliability.testing import at, span, span_id, trace_id, write_otlp
 from tests.shared import each_file
 from tests.sources.strategies import plain, raw_spans
 
