@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Collection, Container, Iterator, Sequence
-from itertools import count
-from operator import itemgetter
+from itertools import compress, count
 from typing import Final
 
 from otel_reliability.assembly.closed_traces import RUN_KEYS, ClosedIds, ClosedTraces
@@ -15,9 +13,6 @@ from otel_reliability.assembly.span_tree import NO_CONVENTION, Account, is_kept
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Evaluation, SpanRef, TraceId
-
-_INDEX: Final = itemgetter(1)
-
 
 FIRST_CHECK_S: Final = 30.0
 """Seconds after which a trace that does not fall quiet is assembled all the same."""
@@ -30,7 +25,7 @@ class TraceBuffer:
 
     - `traces`: the ids that lead to it; a run key has an id too.
     - `spans`: as they arrived, duplicates included. `others`: how many of them only connect others.
-    - `marks`: (time, index of the first span that arrived then), where not all arrived when it was `born`.
+    - `arrived`: when each of the first of them arrived; those that it leaves out arrived last, at `last_seen`.
     - `last_seen`: the last arrival. `closed_at`: None while it grows. `due`: when it is to be checked or finalized next.
     - `next_check`, `check_interval`: when a trace that never falls quiet is assembled all the same.
     - `emitted`: runs of it that can still change; `emitted_at`: when those were emitted last that did not close with the whole
@@ -41,16 +36,16 @@ class TraceBuffer:
     - `evaluations`: those that arrived apart from spans.
     """
 
-    __slots__ = ("anchors", "born", "check_interval", "checks", "closed", "closed_at", "connecting", "counted", "due", "emitted",
-                 "emitted_at", "evaluations", "full_at", "joined", "last_seen", "marks", "next_check", "others", "spans",
+    __slots__ = ("anchors", "arrived", "check_interval", "checks", "closed", "closed_at", "connecting", "counted", "due",
+                 "emitted", "emitted_at", "evaluations", "full_at", "joined", "last_seen", "next_check", "others", "spans",
                  "traces")  # fmt: skip
 
     def __init__(self, trace_id: TraceId, now: float, full_at: int) -> None:
         self.traces: tuple[TraceId, ...] = (trace_id,)
         self.spans: list[AgentSpan] = []
         self.others = 0
-        self.marks: list[tuple[float, int]] | None = None
-        self.born = self.last_seen = now
+        self.arrived: list[float] = []
+        self.last_seen = now
         self.closed_at: float | None = None
         self.due: float | None = None
         self.check_interval = FIRST_CHECK_S
@@ -71,21 +66,19 @@ class TraceBuffer:
         """Number of agent spans, duplicates included."""
         return len(self.spans) - self.others
 
-    def arrived_at(self, index: int) -> float:
-        """Return when the span at this index of `spans` arrived."""
-        if self.marks is None:
-            return self.born
-        at = bisect_right(self.marks, index, key=_INDEX)
-        return self.marks[at - 1][0] if at else self.born
+    @property
+    def born(self) -> float:
+        """When the first of the spans arrived."""
+        return self.arrived[0] if self.arrived else self.last_seen
+
+    def arrivals(self) -> list[float]:
+        """Return when each span arrived."""
+        self.arrived += [self.last_seen] * (len(self.spans) - len(self.arrived))
+        return self.arrived
 
     def mark(self, now: float) -> None:
         """Note that what arrives from here on arrives now."""
-        if not self.spans:
-            self.born = now
-        elif self.marks is None:
-            self.marks = [(now, len(self.spans))]
-        else:
-            self.marks.append((now, len(self.spans)))
+        self.arrivals()
         self.last_seen = now
 
     def reopen(self, now: float) -> None:
@@ -103,27 +96,16 @@ class TraceBuffer:
 
     def take_out(self, refs: Container[SpanRef]) -> list[AgentSpan]:
         """Remove spans, with their duplicates, and return them."""
-        kept, taken = list[AgentSpan](), list[AgentSpan]()
-        marks: list[tuple[float, int]] = []
-        for index, span in enumerate(self.spans):
-            if (span[0], span[1]) in refs:
-                taken.append(span)
-                continue
-            at = self.arrived_at(index)
-            if not kept:
-                self.born = at
-            elif at != (marks[-1][0] if marks else self.born):
-                marks.append((at, len(kept)))
-            kept.append(span)
-        self.spans, self.marks = kept, marks or None
+        stays = [(span[0], span[1]) not in refs for span in self.spans]
+        taken = [span for span, is_staying in zip(self.spans, stays, strict=True) if not is_staying]
+        self.arrived = list(compress(self.arrivals(), stays))
+        self.spans = list(compress(self.spans, stays))
         self.others -= sum(not is_kept(span) for span in taken)
         return taken
 
     def absorb(self, other: TraceBuffer) -> None:
         """Add all that another buffer holds, which is empty then."""
-        begin = len(self.spans)
-        marks = [*(self.marks or ()), (other.born, begin)]
-        self.marks = [*marks, *((at, begin + index) for at, index in other.marks or ())]
+        self.arrived = [*self.arrivals(), *other.arrivals()]
         self.last_seen = max(self.last_seen, other.last_seen)
         self.spans += other.spans
         self.others += other.others
@@ -139,7 +121,8 @@ class TraceBuffer:
 
     def clear(self) -> None:
         """Drop everything: no trace leads here any more."""
-        self.traces, self.spans, self.others, self.evaluations, self.counted, self.closed = (), [], 0, (), (), {}
+        self.traces, self.spans, self.arrived, self.others, self.evaluations = (), [], [], 0, ()
+        self.counted, self.closed = (), {}
         self.emitted, self.emitted_at = {}, {}
         self.closed_at = self.due = None
 

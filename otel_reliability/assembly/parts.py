@@ -50,14 +50,12 @@ class Part:
         return self.is_loose and self.has_gap and other.start <= self.start
 
 
-def divide(  # noqa: C901, PLR0912 (one pass over the spans)
+def divide(  # noqa: C901 (one pass over the spans)
     buffer: TraceBuffer, built: Assembled, opened: Mapping[TraceId, Mapping[SpanId, SpanId | None]]
 ) -> list[Part]:
     """Return the parts of a trace. `opened`: spans known to have started and not ended, with their parents."""
     tree, spans, units = built.tree, built.tree.spans, built.tree.units
-    arrived: dict[SpanRef, float] = {}
-    for index, span in enumerate(buffer.spans):
-        arrived[span[0], span[1]] = buffer.arrived_at(index)
+    arrived = {(span[0], span[1]): at for span, at in zip(buffer.spans, buffer.arrivals(), strict=True)}
     for run in built.orphans.keyed.values():  # all work of a run key is one part
         first = units[run.members[0]]
         same = {units[i] for i in run.members}

@@ -8,6 +8,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
 from otel_reliability.model.span import AgentSpan, Call, ModelFacts, SpanId, Tokens
 from otel_reliability.model.tools import EDITING, HANDOFF_MARK, has_word
@@ -17,27 +19,22 @@ ModelSpan: TypeAlias = tuple[int, ModelFacts]
 Parallel: TypeAlias = Literal["canonical", "as_started"]
 
 
-class Step:
+class Step(Struct, eq=False):
     """A tool call or a hand-off on its way into a path.
 
     `at`: the index of its span; `position`: its place among the calls of that span. `node`: the invocation it belongs to.
     `outer`: the call that it was made in.
     """
 
-    __slots__ = ("at", "call", "end_ns", "handoff", "node", "outer", "position", "span_id", "start_ns")
-
-    def __init__(
-        self, at: int, start_ns: int, end_ns: int, span_id: SpanId, position: int, call: Call, node: Invocation | None
-    ) -> None:
-        self.at = at
-        self.start_ns = start_ns
-        self.end_ns = end_ns
-        self.span_id = span_id
-        self.position = position
-        self.call = call
-        self.node = node
-        self.handoff = False
-        self.outer: Step | None = None
+    at: int
+    start_ns: int
+    end_ns: int
+    span_id: SpanId
+    position: int
+    call: Call
+    node: Invocation | None
+    handoff: bool = False
+    outer: Step | None = None
 
     @property
     def order(self) -> tuple[int, int, SpanId, int]:
