@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -53,10 +53,6 @@ HEADERS: Final[Mapping[str, str]] = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-
-
-AgentPage: TypeAlias = Callable[[AgentView, web.Request], str | None]
-"""Makes the page of an agent that a request asks for; None: what it names is not there."""
 
 
 class TimedCache(Generic[T]):
@@ -107,41 +103,24 @@ class Site:
         self._thread, self._readiness, self._endpoints, self._changed = thread, readiness, endpoints, changed
         self._lines: TimedCache[list[AgentLine]] = TimedCache(1)
         self._views: TimedCache[AgentView | None] = TimedCache(MOST_KEPT)
-        self._made: TimedCache[str] = TimedCache(MOST_KEPT)
+        self._compared: TimedCache[str] = TimedCache(MOST_KEPT)
+        self._window, self._trace_url = window_words(engine.settings.windows[0]), engine.settings.ui.trace_url
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes."""
-        pages = {
-            "": self._agent_page,
-            "/runs": self._runs_page,
-            "/runs/{run}": self._run_page,
-            "/compare": self._compare_page,
+        pages: dict[str, Callable[[web.Request], str | None]] = {
+            "/": self._fleet_page,
+            "/alerts": lambda _: rendering.alerts_page(),
+            AGENT: partial(self._of_agent, self._agent_page),
+            f"{AGENT}/runs": partial(self._of_agent, self._runs_page),
+            f"{AGENT}/runs/{{run}}": partial(self._of_agent, self._run_page),
+            f"{AGENT}/compare": partial(self._of_agent, self._compare_page),
         }
         return [
-            web.get("/", self._fleet),
-            *(web.get(f"{AGENT}{path}", partial(self._of_agent, page)) for path, page in pages.items()),
+            *(web.get(path, partial(self._answer, page)) for path, page in pages.items()),
             web.post(f"{AGENT}/acknowledge", self._acknowledge),
-            web.get("/alerts", self._alerts),
             web.get("/static/{name:[a-zA-Z0-9./]+}", self._asset),
         ]
-
-    async def _fleet(self, request: web.Request) -> web.Response:
-        make = partial(self._fleet_page, TableChoice.of(request.query), request.url.host or "")
-        return await self._answer(request, make)
-
-    async def _of_agent(self, page: AgentPage, request: web.Request) -> web.Response:
-        def make() -> tuple[int, str]:
-            key = self._meant(request)
-            view = None if key is None else self._views.of(key, partial(self._read_view, key))
-            text = None if view is None else page(view, request)
-            if text is None:
-                return 404, rendering.message_page("Not found", "No such agent or run is kept here.")
-            return 200, text
-
-        return await self._answer(request, make)
-
-    async def _alerts(self, request: web.Request) -> web.Response:
-        return await self._answer(request, lambda: (200, rendering.alerts_page()))
 
     async def _acknowledge(self, request: web.Request) -> web.Response:
         """Note that a reader has seen the last change. Only pages of this service may ask for it."""
@@ -169,11 +148,15 @@ class Site:
         headers = {**HEADERS, "Content-Type": asset.kind, "Cache-Control": kept}
         return web.Response(body=asset.body, headers=headers)
 
-    async def _answer(self, request: web.Request, make: Callable[[], tuple[int, str]]) -> web.Response:
+    async def _answer(self, page: Callable[[web.Request], str | None], request: web.Request) -> web.Response:
+        """Answer with a page; `page` returns None where what the request names is not there."""
+        status = 200
         if RECOVERING in self._readiness.reasons:
             status, text = 503, rendering.message_page("Not yet", _RECOVERING, poll=rendering.POLL)
         else:
-            status, text = await asyncio.get_running_loop().run_in_executor(self._thread, make)
+            text = await asyncio.get_running_loop().run_in_executor(self._thread, page, request)
+        if text is None:
+            status, text = 404, rendering.message_page("Not found", "No such agent or run is kept here.")
         body = text.encode("utf-8", "replace")
         tag = f'"{hashlib.blake2b(body, digest_size=10).hexdigest()}"'
         headers = {**HEADERS, "ETag": tag}
@@ -187,30 +170,31 @@ class Site:
 
     # --- On the thread of its own -------------------------------------------------------------------------------------
 
-    def _fleet_page(self, choice: TableChoice, host: str) -> tuple[int, str]:
-        agents = list_of(self._lines.of("", self._read_lines), choice)
-        window = window_words(self._engine.settings.windows[0])
-        unknown = self._unknown.lines()
-        return 200, rendering.agents_page(agents, self._endpoints(host), window=window, unknown=unknown)
+    def _fleet_page(self, request: web.Request) -> str:
+        agents = list_of(self._lines.of("", self._read_lines), TableChoice.of(request.query))
+        endpoints, unknown = self._endpoints(request.url.host or ""), self._unknown.lines()
+        return rendering.agents_page(agents, endpoints, window=self._window, unknown=unknown)
+
+    def _of_agent(self, page: Callable[[AgentView, web.Request], str | None], request: web.Request) -> str | None:
+        key = self._meant(request)
+        view = None if key is None else self._views.of(key, partial(self._read_view, key))
+        return None if view is None else page(view, request)
 
     def _agent_page(self, agent: AgentView, request: web.Request) -> str:
-        window = window_words(self._engine.settings.windows[0])
-        return rendering.agent_page(agent, window=window, trace_url=self._engine.settings.ui.trace_url)
+        return rendering.agent_page(agent, window=self._window, trace_url=self._trace_url)
 
     def _runs_page(self, agent: AgentView, request: web.Request) -> str:
         runs, choice = self._runs.last(agent.key), RunChoice.of(request.query)
-        return rendering.runs_page(agent, runs, choice, trace_url=self._engine.settings.ui.trace_url)
+        return rendering.runs_page(agent, runs, choice, trace_url=self._trace_url)
 
     def _run_page(self, agent: AgentView, request: web.Request) -> str | None:
         wanted = request.match_info["run"]
         run = next((run for run in self._runs.last(agent.key, most=MAX_COMPARED) if run.run_id == wanted), None)
-        return None if run is None else rendering.run_page(agent, run, trace_url=self._engine.settings.ui.trace_url)
+        return None if run is None else rendering.run_page(agent, run, trace_url=self._trace_url)
 
     def _compare_page(self, agent: AgentView, request: web.Request) -> str:
-        def make() -> str:
-            return rendering.compare_page(agent, self._runs, request.query, self._engine.settings)
-
-        return self._made.of((agent.key, request.query_string), make)
+        make = partial(rendering.compare_page, agent, self._runs, request.query, self._engine.settings)
+        return self._compared.of((agent.key, request.query_string), make)
 
     def _meant(self, request: web.Request) -> AgentKey | None:
         """The agent with that id; else the first of that service and name. A name that no address can hold has its id alone."""
