@@ -63,14 +63,12 @@ class OpenSpansByTrace(OrderedDict[TraceId, tuple[float, dict[SpanId, SpanId | N
     """Open spans by trace, with their parents, and when the last of them started."""
 
     def open(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> None:
-        """Note that a span has started."""
         parents = self.pop(trace_id, (now, dict[SpanId, SpanId | None]()))[1]
         if len(parents) < MAX_OPEN_PER_TRACE:
             parents[span_id] = parent_id
         self[trace_id] = (now, parents)
 
     def end(self, trace_id: TraceId, span_id: SpanId) -> None:
-        """Note that a span has ended."""
         if trace_id in self:
             parents = self[trace_id][1]
             parents.pop(span_id, None)
@@ -113,7 +111,6 @@ class Assembler:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """Every limit of this stage."""
         limits, buffers, accounts = self._limits, self._buffers, self.accounts
         open_bytes, reopenable_bytes = buffers.open_spans * SPAN_BYTES, buffers.reopenable_spans * SPAN_BYTES
         other_spans, waiting = buffers.other_spans + buffers.closed.spans, self._evaluations.count
@@ -135,7 +132,6 @@ class Assembler:
     # --- Receiving ----------------------------------------------------------------------------------------------------
 
     def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:  # noqa: C901, PLR0912 (one loop, no call per span)
-        """Receive spans."""
         buffers, last = self._buffers, None
         buffer: TraceBuffer | None = None
         weight = 0
@@ -252,7 +248,6 @@ class Assembler:
         return self._take_events()
 
     def close_all(self, reason: CloseReason, now: float) -> list[RunEvent]:
-        """Close and finalize everything."""
         while self._buffers.growing:
             self._close_now(next(iter(self._buffers.growing)), reason, now)
         for buffer in list(self._buffers):

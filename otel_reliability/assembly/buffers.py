@@ -63,7 +63,6 @@ class TraceBuffer:
 
     @property
     def weight(self) -> int:
-        """Number of agent spans, duplicates included."""
         return len(self.spans) - self.others
 
     @property
@@ -82,7 +81,6 @@ class TraceBuffer:
         self.last_seen = now
 
     def reopen(self, now: float) -> None:
-        """Let a closed buffer grow again."""
         if self.closed_at is not None:
             self.checks = (*self.checks, self.closed_at)
         self.closed_at = None

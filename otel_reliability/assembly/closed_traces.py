@@ -8,6 +8,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from otel_reliability.assembly.span_tree import (
     DUPLICATE,
     LATE,
@@ -35,7 +37,7 @@ nothing.
 """
 
 
-class ClosedIds:
+class ClosedIds(Struct, eq=False):
     """The final runs of a trace of which spans still arrive.
 
     - `ids`: their spans. `anchors`: what stood in for their roots (missing parents).
@@ -43,31 +45,24 @@ class ClosedIds:
     - `agents`: names of their agents, at most two. `had_invocation`: whether any had a root.
     """
 
-    __slots__ = ("agents", "anchors", "had_invocation", "ids", "sealed")
-
-    def __init__(self) -> None:
-        self.ids: set[SpanId] = set()
-        self.anchors: set[SpanId] = set()
-        self.sealed: set[SpanId] = set()
-        self.agents: frozenset[str] = frozenset()
-        self.had_invocation = False
+    ids: set[SpanId] = set()
+    anchors: set[SpanId] = set()
+    sealed: set[SpanId] = set()
+    agents: frozenset[str] = frozenset()
+    had_invocation: bool = False
 
     def __len__(self) -> int:
         return len(self.ids) + len(self.anchors)
 
     def record(self, since: float, connecting: Iterable[AgentSpan] = ()) -> Record:
-        """Return the record of the trace."""
         ids, anchors, sealed = b"".join(self.ids), b"".join(self.anchors), b"".join(self.sealed)
         return (since, ids, anchors, sealed, tuple(sorted(self.agents)), self.had_invocation, tuple(connecting))
 
     @classmethod
     def of(cls, record: Record) -> ClosedIds:
         """Return what a record was made of, without its spans."""
-        found = cls()
-        _, ids, anchors, sealed, agents, found.had_invocation, _ = record
-        found.ids, found.anchors, found.sealed = map(_split, (ids, anchors, sealed))
-        found.agents = frozenset(agents)
-        return found
+        _, ids, anchors, sealed, agents, had_invocation, _ = record
+        return cls(_split(ids), _split(anchors), _split(sealed), frozenset(agents), had_invocation)
 
 
 def _split(joined: bytes) -> set[SpanId]:
@@ -84,7 +79,6 @@ class ClosedTraces:
         self.ids = self.spans = 0
 
     def has_ids(self, trace_id: TraceId) -> bool:
-        """Return whether runs of the trace are final."""
         record = self.records.get(trace_id)
         return record is not None and bool(record[1])
 
@@ -95,7 +89,6 @@ class ClosedTraces:
         self.spans += len(record[6])
 
     def take(self, trace_id: TraceId) -> Record | None:
-        """Remove and return a record."""
         record = self.records.pop(trace_id, None)
         if record is not None:
             self.ids -= (len(record[1]) + len(record[2])) // ID_BYTES

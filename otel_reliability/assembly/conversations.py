@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Container, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from otel_reliability.assembly.span_tree import REF, latest_versions, parent_ref
@@ -38,6 +38,7 @@ MAX_NEAR: Final = 16
 _CALLS: Final = frozenset({Kind.TOOL, Kind.MODEL})
 _TWINS: Final = _CALLS | {Kind.COMPRESSION}
 """Kinds that a span and an event may both report."""
+_TIME: Final[Callable[[tuple[int, SpanRef]], int]] = itemgetter(0)
 _start: Final[Callable[[AgentSpan], int]] = attrgetter("start_ns")
 
 
@@ -49,30 +50,28 @@ def put_together(spans: Sequence[AgentSpan]) -> list[AgentSpan]:
 class _Turns:
     """The prompts of one conversation, in order.
 
-    `roots`: agent spans; `prompts`: events. `by_id` leads from the id of the event of a prompt to the span that stands for it.
+    `roots`: agent spans; `prompts`: events. `turns`: when each prompt began, and the span that stands for it. `by_id` leads to that
+    span from the id of the event of the prompt.
     """
 
     def __init__(self) -> None:
         self.roots: list[AgentSpan] = []
         self.prompts: list[AgentSpan] = []
         self.by_id: dict[SpanId, SpanRef] = {}
-        self.starts: list[int] = []
-        self.refs: list[SpanRef] = []
+        self.turns: list[tuple[int, SpanRef]] = []
 
     def resolve(self) -> None:
         """Decide what stands for each prompt: the agent span that it lies in or that begins with it, else its event."""
         self.roots.sort(key=lambda root: (root.start_ns, root.span_id))
-        found = [(root.start_ns, REF(root)) for root in self.roots]
+        self.turns = [(root.start_ns, REF(root)) for root in self.roots]
         for prompt in self.prompts:
             ref = self.by_id.get(prompt.span_id) or self.within(prompt.start_ns)
             if ref is None:
                 after = self.roots[bisect_right(self.roots, prompt.start_ns, key=_start) :][:1]
                 ref = REF(after[0] if after and after[0].start_ns - prompt.start_ns <= MAX_GAP_NS else prompt)
             self.by_id[prompt.span_id] = ref
-            found.append((prompt.start_ns, ref))
-        found.sort()
-        self.starts = [start for start, _ in found]
-        self.refs = [ref for _, ref in found]
+            self.turns.append((prompt.start_ns, ref))
+        self.turns.sort()
 
     def within(self, time_ns: int) -> SpanRef | None:
         """Return the agent span that a time lies in."""
@@ -81,13 +80,13 @@ class _Turns:
 
     def at(self, time_ns: int) -> SpanRef | None:
         """Return what stands for the prompt that was current at a time."""
-        at = bisect_right(self.starts, time_ns) - 1
-        return None if at < 0 else self.refs[at]
+        at = bisect_right(self.turns, time_ns, key=_TIME) - 1
+        return None if at < 0 else self.turns[at][1]
 
     def after(self, time_ns: int, having: Container[SpanRef]) -> SpanRef | None:
         """Return what stands for the first of these prompts after a time, else for the last one before it."""
-        at = bisect_right(self.starts, time_ns)
-        return next((ref for ref in (*self.refs[at:], *self.refs[:at][::-1]) if ref in having), None)
+        at = bisect_right(self.turns, time_ns, key=_TIME)
+        return next((ref for _, ref in (*self.turns[at:], *self.turns[:at][::-1]) if ref in having), None)
 
 
 class _Conversations:
@@ -103,7 +102,6 @@ class _Conversations:
         self._find_turns()
 
     def placed(self) -> list[AgentSpan]:
-        """Return all spans with their parents."""
         parents = self._parents()
         active = set(parents.values())
         named = self._named(parents)
@@ -158,7 +156,7 @@ class _Conversations:
             return _below(span._replace(kind=Kind.OTHER, facts=None), stands_for)
         if not has_work:
             return span._replace(kind=Kind.OTHER, facts=None, link=None)
-        is_last = turns.refs[-1] == stands_for
+        is_last = turns.turns[-1][1] == stands_for
         return span._replace(parent_id=BY_TIME if is_last else None, parent_remote=False, link=None)
 
     def _is_inner(self, span: AgentSpan) -> bool:

@@ -46,7 +46,6 @@ class WaitingEvaluations:
         return trace_id in self._waiting
 
     def add(self, evaluation: Evaluation, now: float) -> None:
-        """Receive an evaluation."""
         key = evaluation.response_id if evaluation.trace_id is None else evaluation.trace_id
         if key is None:
             self._accounts["evaluation_refused", "no_target"] += 1
@@ -76,7 +75,6 @@ class WaitingEvaluations:
             self.add(evaluation, now)
 
     def expire(self, now: float) -> None:
-        """Drop the evaluations that have waited too long."""
         horizon = now - WAIT
         for key in [key for key, waiting in self._waiting.items() if waiting[0][0] < horizon]:
             waiting = self._waiting.pop(key)
@@ -119,7 +117,6 @@ class FinalRuns:
         self._count = 0
 
     def remember(self, run: Run) -> None:
-        """Remember a run that has become final."""
         known = self._by_trace.setdefault(run.trace_id, {})
         self._count += run.run_id not in known
         known[run.run_id] = run
@@ -127,7 +124,6 @@ class FinalRuns:
             self._count -= len(self._by_trace.popitem(last=False)[1])
 
     def forget(self, trace_id: TraceId) -> None:
-        """Drop the runs of a trace."""
         self._count -= len(self._by_trace.pop(trace_id, ()))
 
     def evaluate(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:

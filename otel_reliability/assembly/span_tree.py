@@ -354,7 +354,6 @@ class SpanTree:
         return self.invocation_at.get(i, self.nodes[i])
 
     def ref(self, i: int) -> SpanRef:
-        """Return the trace and span id of a span."""
         span = self.spans[i]
         return span[0], span[1]
 

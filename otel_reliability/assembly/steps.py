@@ -38,12 +38,10 @@ class Step(Struct, eq=False):
 
     @property
     def order(self) -> tuple[int, int, SpanId, int]:
-        """The order of the clock."""
         return (self.start_ns, self.end_ns, self.span_id, self.position)
 
     @property
     def label(self) -> str:
-        """Its name in a path."""
         name = self.call[0] or "?"
         return HANDOFF_MARK + name if self.handoff else name
 
@@ -277,7 +275,6 @@ class _Changes:
         self._last: list[tuple[int, int]] = []
 
     def add(self, end: tuple[int, int]) -> None:
-        """Add a call that has ended."""
         is_same = self._last and self._calls[self._last[-1][1]] == self._calls[end[1]]
         self._last = [*(self._last[:-1] if is_same else self._last[-1:]), end]
 
@@ -411,7 +408,6 @@ class ContextLimits(dict[tuple[str | None, str | None], int | None]):
         self._configured = tuple(configured.items())
 
     def of(self, facts: ModelFacts) -> int | None:
-        """The window of a model call."""
         return self[facts.model, facts.request_model] if facts.context_limit is None else facts.context_limit
 
     def __missing__(self, names: tuple[str | None, str | None]) -> int | None:

@@ -95,5 +95,4 @@ class AggregatePartition:
         self.readings.save()
 
     def requests(self) -> Iterator[bytes]:
-        """Return its readings as OTLP metrics requests."""
         return requests(self._metrics.collect(self.readings.wall()), RESOURCE, MAX_POINTS)

@@ -73,7 +73,6 @@ class AssemblePartition:
         self._counted: Counter[tuple[str, str]] = Counter()
 
     def counts(self) -> Counts:
-        """Return the counts so far."""
         known = {what: number for what, number in self.traces.accounts.items() if what[0] in DISPOSITIONS}
         numbers = {
             names.SPANS: self._counted + Counter(known),

@@ -49,7 +49,6 @@ class WorkerEndpoints:
         self.addresses = self._await(self._web.open(self._endpoints))
 
     def close(self) -> None:
-        """Close all endpoints."""
         self._await(self._web.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5.0)

@@ -14,23 +14,15 @@ _NAME_END: Final = b"\x00"
 
 
 class KeyValues(Protocol):
-    """The store of one partition."""
+    """The store of one partition. `items` yields everything, by key; it is called only before anything is put or dropped."""
 
-    def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key."""
-        ...
+    def get(self, key: bytes) -> bytes | None: ...
 
-    def put(self, key: bytes, value: bytes) -> None:
-        """Set the value of a key."""
-        ...
+    def put(self, key: bytes, value: bytes) -> None: ...
 
-    def drop(self, key: bytes) -> None:
-        """Delete a key, if it is there."""
-        ...
+    def drop(self, key: bytes) -> None: ...
 
-    def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield everything, by key. Called only before anything is put or dropped."""
-        ...
+    def items(self) -> Iterator[tuple[bytes, bytes]]: ...
 
 
 class PartitionValues:

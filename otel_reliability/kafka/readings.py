@@ -71,7 +71,6 @@ class Readings:
         return self.engine.agents.unloaded
 
     def wall(self) -> int:
-        """Return the time of the last message in Unix nanoseconds."""
         return round(self.now * 1e9)
 
     def take(self, value: bytes, now: float) -> None:

@@ -55,7 +55,6 @@ class Trouble:
             _logger.error("%s", what)
 
     def over(self) -> None:
-        """Log that the problem is over."""
         if self._last:
             _logger.info("That is over.")
             self._last = ""
@@ -71,7 +70,6 @@ class Ready(Readiness):
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Return the details by reason; empty when ready."""
         found = super().reasons
         worker = self.worker
         if worker is not None and (worker.restoring or not self._account.ready):

@@ -68,11 +68,12 @@ class Partition(Protocol):
         ...
 
 
-class Stage:
+class Stage(Protocol):
     """One stage. It is called from the worker's thread, but for `readings` and `numbers`.
 
     `name` is its word in commands, group and messages; `inputs` are the topics it reads, all with as many partitions, and those
-    of one number go to one worker; `output` is the topic that its records go to, `others` are further topics it writes.
+    of one number go to one worker; `output` is the topic that its records go to, `others` are further topics it writes. `open`
+    takes a partition over, from what is stored, `close` gives it up; `numbers` are its self-telemetry.
     """
 
     name: str
@@ -80,17 +81,11 @@ class Stage:
     output: str
     others: Sequence[str] = ()
 
-    def open(self, number: int, store: KeyValues) -> Partition:
-        """Take a partition over, from what is stored."""
-        raise NotImplementedError
+    def open(self, number: int, store: KeyValues) -> Partition: ...
 
-    def close(self, number: int) -> None:
-        """Give a partition up."""
-        raise NotImplementedError
+    def close(self, number: int) -> None: ...
 
-    def numbers(self) -> Iterable[Point]:
-        """Return the stage's self-telemetry."""
-        raise NotImplementedError
+    def numbers(self) -> Iterable[Point]: ...
 
     def load(self, seconds: float) -> bool:
         """Go on with loading what can wait, for about so long. Return whether all is there: before, nothing is published."""

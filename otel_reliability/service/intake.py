@@ -41,37 +41,21 @@ class RequestBudget:
         """Number of requests with a reservation."""
         self.used = 0
         """Bytes that are reserved."""
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     def reserve(self, size: int = 0) -> Reservation:
         """Reserve bytes until `release`, or as long as a `with` lasts. Raise `Refused` if the budget does not allow it."""
         reservation = Reservation(self)
         reservation.grow(size)
-        with self._lock:
+        with self.lock:
             self.held += 1
         return reservation
 
-    def check(self) -> None:
-        """Raise `Refused` if the budget is used up."""
-        if self.used >= self.capacity:
-            raise self._full()
-
-    def take(self, size: int) -> None:
-        """Reserve so many bytes, or none at all."""
-        with self._lock:
-            if self.used + size > self.capacity:
-                raise self._full()
-            self.used += size
-
-    def _full(self) -> Refused:
-        self.refused += 1
-        return overload("queue_full", f"the queue of {self.capacity} bytes is full; send this again later")
-
-    def give(self, size: int) -> None:
-        """Release the bytes of one reservation, and the reservation."""
-        with self._lock:
-            self.used -= size
-            self.held -= 1
+    def check(self, size: int = 1) -> None:
+        """Raise `Refused` if the budget does not allow so many further bytes."""
+        if self.used + size > self.capacity:
+            self.refused += 1
+            raise overload("queue_full", f"the queue of {self.capacity} bytes is full; send this again later")
 
 
 class Reservation:
@@ -90,12 +74,16 @@ class Reservation:
 
     def grow(self, size: int) -> None:
         """Reserve further bytes. Raise `Refused` if the budget does not allow it; what is reserved stays."""
-        self._budget.take(size)
+        with self._budget.lock:
+            self._budget.check(size)
+            self._budget.used += size
         self.size += size
 
     def release(self) -> None:
         """Release all bytes: the request is answered."""
-        self._budget.give(self.size)
+        with self._budget.lock:
+            self._budget.used -= self.size
+            self._budget.held -= 1
         self.size = 0
 
 
@@ -180,11 +168,9 @@ class Intake:
         self.budget.check()
 
     def too_large(self) -> Refused:
-        """Return the refusal of a body beyond the limit."""
         return Refused(Problem.TOO_LARGE, "too_large", f"the body is larger than {self.limit} bytes")
 
     def limits(self) -> tuple[Limit, ...]:
-        """Return the budget of bytes as a limit."""
         return (Limit("queue_bytes", self.budget.used, self.budget.capacity, self.budget.refused),)
 
     def submit(
@@ -209,6 +195,5 @@ class Intake:
         return overload("commit_timeout", f"not committed within {self.patience:g} s")
 
     def count(self, signal: OtlpSignal | None, transport: str, outcome: str) -> None:
-        """Count a request and its outcome."""
         with self._lock:
             self.requests["" if signal is None else signal.value, transport, outcome] += 1

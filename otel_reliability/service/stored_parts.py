@@ -10,6 +10,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
+from msgspec import Struct
+
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.closed_traces import Record
 from otel_reliability.config import Settings
@@ -127,14 +129,11 @@ MARGIN_S: Final = 1.0
 """Seconds after `linger` when a trace without runs is certainly put aside."""
 
 
-class _Stored:
+class _Stored(Struct):
     """The rows in which the spans and evaluations of a trace are stored, and when the last came."""
 
-    __slots__ = ("last", "rows")
-
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-        self.last = 0.0
+    rows: list[int] = []
+    last: float = 0.0
 
 
 class OpenTraces:
