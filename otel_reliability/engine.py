@@ -156,7 +156,6 @@ class Engine:
     # --- Time ---------------------------------------------------------------------------------------------------------
 
     def now(self) -> float:
-        """The engine's clock, in seconds."""
         return self._clock()
 
     def tick(self, *, wait: float = -1) -> bool:
@@ -243,7 +242,6 @@ class Engine:
 
     @property
     def open_runs(self) -> int:
-        """Number of traces with runs that are not closed."""
         return len(self.assembler.growing)
 
     @property
@@ -260,7 +258,6 @@ class Engine:
         return Counter(found) + Counter({"late": accounts["evaluation_late", ""]})
 
     def limits(self) -> tuple[Limit, ...]:
-        """Return every limit with its use."""
         limits, agents, sessions = self.settings.limits, self.agents.accounts, self.sessions.accounts
         return (
             *self.assembler.limits,
@@ -377,7 +374,6 @@ class Engine:
         self._keep(self._final, final)
 
     def _keep(self, kept: deque[T], items: Iterable[T]) -> None:
-        """Keep these until they are recorded."""
         kept.extend(items)
         while len(kept) > MAX_UNREAD:
             kept.popleft()

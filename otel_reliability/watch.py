@@ -228,7 +228,6 @@ def usage_of(row: Row) -> dict[str, float]:
 
 
 def _greatest(usages: Iterable[Usage]) -> dict[str, float]:
-    """Return the greatest value of each kind."""
     found: dict[str, float] = {}
     for usage in usages:
         for kind, value in usage.items():

@@ -50,8 +50,8 @@ def put_together(spans: Sequence[AgentSpan]) -> list[AgentSpan]:
 class _Turns:
     """The prompts of one conversation, in order.
 
-    `roots`: agent spans; `prompts`: events. `turns`: when each prompt began, and the span that stands for it. `by_id` leads to that
-    span from the id of the event of the prompt.
+    `roots`: agent spans; `prompts`: events. `turns`: when each prompt began, and the span that stands for it. `by_id` leads from
+    the id of the event of a prompt to that span.
     """
 
     def __init__(self) -> None:

@@ -46,7 +46,6 @@ class Agents:
         return self._engine.read(lambda agents: self._page(agents, limit, offset)) or {"total": 0, "agents": []}
 
     def details(self, request: web.Request) -> Object:
-        """Return everything about the agents."""
         return {"agents": list(map(self._details, self._found(request)))}
 
     def gate(self, request: web.Request) -> Object:

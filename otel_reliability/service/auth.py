@@ -32,7 +32,6 @@ class AccessTokens:
 
     @property
     def asked(self) -> bool:
-        """Return whether a client needs a token."""
         return bool(self._given) or self._file is not None
 
     def allow(self, authorization: str | None) -> bool:
@@ -44,7 +43,6 @@ class AccessTokens:
         return any(found) and bool(sent)
 
     def check(self, authorization: str | None) -> None:
-        """Raise `Refused` for a client without a valid token."""
         if not self.allow(authorization):
             raise Refused(Problem.UNAUTHENTICATED, "unauthenticated", "send a valid bearer token")
 

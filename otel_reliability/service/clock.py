@@ -48,7 +48,6 @@ class Clock:
         return self._wall() if held is None else held.wall_ns
 
     def moment(self) -> Moment:
-        """Now, by both."""
         return Moment(self(), self.wall())
 
     def resume(self, now: float) -> None:
@@ -60,7 +59,6 @@ class Clock:
         self._holder, self._held = threading.get_ident(), moment
 
     def release(self) -> None:
-        """Go on."""
         self._held = None
 
     @contextmanager

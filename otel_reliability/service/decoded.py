@@ -35,7 +35,6 @@ class Decoded(NamedTuple):
 
     @property
     def rejected(self) -> int:
-        """Return how many spans or log records cannot be used."""
         return sum(self.malformed.values())
 
 

@@ -34,11 +34,9 @@ class Readiness:
         return dict(self._reasons)
 
     def hold(self, reason: str, detail: str) -> None:
-        """Add a reason."""
         self._reasons[reason] = detail
 
     def release(self, reason: str) -> None:
-        """Remove a reason."""
         self._reasons.pop(reason, None)
 
     def check(self) -> None:
@@ -85,7 +83,6 @@ class Memory:
             self._readiness.release(REASON)
 
     def limits(self) -> tuple[Limit, ...]:
-        """Return the limit and its use; nothing without a limit."""
         return () if self.limit is None else (Limit("memory_bytes", self.used, self.limit, self.crossings),)
 
 

@@ -78,7 +78,6 @@ class TimedCache(Generic[T]):
         return found
 
     def clear(self) -> None:
-        """Forget everything."""
         self._made.clear()
 
 
@@ -107,7 +106,6 @@ class Site:
         self._window, self._trace_url = window_words(engine.settings.windows[0]), engine.settings.ui.trace_url
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the routes."""
         pages: dict[str, Callable[[web.Request], str | None]] = {
             "/": self._fleet_page,
             "/alerts": lambda _: rendering.alerts_page(),

@@ -45,7 +45,6 @@ class StateDirectory:
 
     @property
     def database(self) -> Path:
-        """The file of the database."""
         return self.path / DATABASE
 
     def release(self) -> None:

@@ -150,7 +150,6 @@ class Store:
             raise Unreadable(f"it is damaged ({error})") from None
 
     def close(self) -> None:
-        """Close the file."""
         self.db.close()
 
 

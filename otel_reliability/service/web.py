@@ -81,7 +81,6 @@ class Web:
         return HostPort(place.host, port)
 
     async def close(self) -> None:
-        """Close all endpoints; answers under way are finished."""
         for runner in self._runners:
             await runner.cleanup()
         self._runners.clear()

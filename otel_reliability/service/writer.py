@@ -62,7 +62,6 @@ class Writer:
 
     @property
     def alive(self) -> bool:
-        """Return whether the thread runs."""
         return self._thread.is_alive()
 
     def start(self) -> None:
@@ -186,7 +185,6 @@ class Progress:
 
     @property
     def stuck(self) -> bool:
-        """Return whether the writer hangs."""
         return self._silent >= STUCK_CHECKS
 
     def check(self) -> None:
