@@ -128,18 +128,17 @@ class Engine:
         """
         return self._in_turn(lambda now: self._receive(spans, now), wait)
 
-    def receive_logs(self, logs: Iterable[RawLog], *, wait: float = -1) -> bool:
-        """Receive log events: those that coding agents emit become spans. As `receive`."""
-        spans = self.reader.read_logs(logs)
-        return not spans or self.receive(spans, wait=wait)
+    def receive_logs(self, logs: Iterable[RawLog]) -> bool:
+        """Receive log events: those that coding agents emit become spans."""
+        return self.receive(self.reader.read_logs(logs))
 
-    def receive_evaluations(self, evaluations: Iterable[Evaluation], *, wait: float = -1) -> bool:
-        """Receive evaluations that arrived apart from spans. As `receive`."""
-        return self._in_turn(lambda now: self.assembler.evaluate(evaluations, now), wait)
+    def receive_evaluations(self, evaluations: Iterable[Evaluation]) -> bool:
+        """Receive evaluations that arrived apart from spans."""
+        return self._in_turn(lambda now: self.assembler.evaluate(evaluations, now))
 
-    def receive_events(self, events: Iterable[RunEvent], *, wait: float = -1) -> bool:
-        """Receive changes of runs that were rebuilt elsewhere. As `receive`."""
-        return self._in_turn(lambda now: self._apply(list(events), now), wait)
+    def receive_events(self, events: Iterable[RunEvent]) -> bool:
+        """Receive changes of runs that were rebuilt elsewhere."""
+        return self._in_turn(lambda now: self._apply(list(events), now))
 
     def opened(self, spans: Iterable[Opened], *, wait: float = -1) -> bool:
         """Note spans that have started and not ended: their runs stay open. As `receive`."""
@@ -190,12 +189,12 @@ class Engine:
 
         return self._in_turn(act, wait)
 
-    def complete(self, traces: Iterable[TraceId], *, wait: float = -1) -> bool:
+    def complete(self, traces: Iterable[TraceId]) -> bool:
         """Close and finalize the runs of these traces now, and forget the traces: no span, no evaluation and no link to them
-        will arrive. Traces that share a run with others stay open. As `receive`.
+        will arrive. Traces that share a run with others stay open.
         """
         complete, reason = self.assembler.complete, CloseReason.END_OF_INPUT
-        return self._in_turn(lambda now: self._apply(complete(traces, reason, now), now), wait)
+        return self._in_turn(lambda now: self._apply(complete(traces, reason, now), now))
 
     # --- Out ----------------------------------------------------------------------------------------------------------
 
@@ -359,7 +358,7 @@ class Engine:
                 observer(event, now)
         self._record(events)
 
-    def _record(self, events: Iterable[RunEvent]) -> None:
+    def _record(self, events: Iterable[RunEvent]) -> bool:
         final: list[Run] = []
         for change, run, _ in events:
             if change is _FINAL:
@@ -379,7 +378,7 @@ class Engine:
             kept.popleft()
             self.unread += 1
 
-    def _in_turn(self, act: Callable[[float], None], wait: float) -> bool:
+    def _in_turn(self, act: Callable[[float], None], wait: float = -1) -> bool:
         """Hold the lock and act, at the engine's time. Return False, without acting, where the lock is not free in time."""
         with self._turn(wait) as entered:
             if entered:
