@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from otel_reliability import conventions
 from otel_reliability.config import Settings
@@ -21,7 +21,6 @@ from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Point, counted
 from otel_reliability.telemetry.names import Instrument
 
-_HEX: Final = 32
 Counts: TypeAlias = Counter[tuple[Instrument, str | tuple[str, str]]]
 """Numbers by instrument and values of its attributes."""
 
@@ -86,7 +85,7 @@ class AssemblePartition:
             return self.traces.tick(now)
         decoded = self._read(message)
         self._count(decoded)
-        if message.key is None or len(message.key) != _HEX:
+        if message.key is None or len(message.key) != 32:
             self.traces.apart["no_key"] += 1
         elif _is_foreign(message.key, decoded.spans):
             self.traces.apart["other_key"] += 1

@@ -14,7 +14,7 @@ from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import http_context
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.settings import ServiceSettings
-from otel_reliability.service.web import Metrics, Web, probes
+from otel_reliability.service.web import Web, metrics, probes
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
 
@@ -37,7 +37,7 @@ class WorkerEndpoints:
             "service.instance.id": settings.instance or socket.gethostname(),
         }
         self._endpoints = (
-            ("metrics", settings.metrics, Metrics(Prometheus(exposition, resource), self._threads, readiness).routes()),
+            ("metrics", settings.metrics, metrics(Prometheus(exposition, resource), self._threads, readiness)),
             ("ui", settings.ui, probes(readiness, healthy)),
         )
         self._loop = asyncio.new_event_loop()

@@ -1,7 +1,7 @@
 """A stage on Quix Streams: which partitions this worker has, and when everything is committed.
 
 What messages change, what is sent because of them and how far was read are committed together, or not at all. Everything here
-runs on the thread that calls `run`, but for `stop` and what is only read.
+runs on the thread that calls `run`, but for what is only read.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Worker:
         self._is_loaded = True
 
     def run(self) -> None:
-        """Work until `stop`, or until something breaks: then it raises, and nothing of what was not committed has happened."""
+        """Work until a signal, or until something breaks: then it raises, and nothing of what was not committed has happened."""
         self._ticker.start()
         try:
             self._app.run()
@@ -145,12 +145,8 @@ class Worker:
             self._producer.flush(2.0)
             self._ending.cancel()
 
-    def stop(self) -> None:
-        """Commit, leave the group, end. From any thread."""
-        self._app.stop()
-
     def _stopped(self, fail: bool = False) -> None:
-        """Note that Quix Streams ends: by a signal, by `stop`, or because it has ended."""
+        """Note that Quix Streams ends: by a signal, or because it has ended."""
         if not fail and not self.asked:
             self.asked = True
             self._ending.start()

@@ -7,8 +7,7 @@ the writer while it applies one entry, at the moment that was written down with 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -24,9 +23,10 @@ class Clock:
 
     >>> clock = Clock(lambda: 7.0, lambda: 10**18)
     >>> clock.resume(100.0)
-    >>> with clock.at(Moment(3.0, 5)):
-    ...     clock(), clock.wall()
+    >>> clock.hold(Moment(3.0, 5))
+    >>> clock(), clock.wall()
     (3.0, 5)
+    >>> clock.release()
     >>> clock(), clock.wall()
     (100.0, 1000000000000000000)
     """
@@ -60,15 +60,6 @@ class Clock:
 
     def release(self) -> None:
         self._held = None
-
-    @contextmanager
-    def at(self, moment: Moment) -> Generator[None]:
-        """Stand still at this moment within the block."""
-        self.hold(moment)
-        try:
-            yield
-        finally:
-            self.release()
 
     def _mine(self) -> Moment | None:
         held = self._held

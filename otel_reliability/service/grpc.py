@@ -49,17 +49,17 @@ _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _EXPORT: Final = Guard("answering a request over gRPC")
 
 
-class OtlpGrpc:
+class OtlpGrpc(grpc.GenericRpcHandler):
     """The OTLP/gRPC receiver and the gRPC health service."""
 
     def __init__(
         self, intake: Intake, readiness: Readiness, tokens: AccessTokens, *, max_connection_age: float
     ) -> None:
-        self._intake = intake
+        self._intake, self._readiness, self._tokens = intake, readiness, tokens
         self._pool = ThreadPoolExecutor(THREADS, "grpc")
         self._server: Any = _untyped.server(
             self._pool,
-            handlers=(_Router(intake, readiness, tokens),),
+            handlers=(self,),
             options=(
                 ("grpc.max_receive_message_length", intake.limit),
                 ("grpc.per_message_decompression", 0),
@@ -90,23 +90,10 @@ class OtlpGrpc:
         self._server.stop(patience).wait()
         self._pool.shutdown(wait=True)
 
-
-def _credentials(tls: TLSSettings) -> Any:
-    if tls.certificate is None or tls.key is None:
-        return None
-    pair = (Path(tls.key).read_bytes(), Path(tls.certificate).read_bytes())
-    ca = None if tls.client_ca is None else Path(tls.client_ca).read_bytes()
-    return _untyped.ssl_server_credentials((pair,), ca, ca is not None)
-
-
-class _Router(grpc.GenericRpcHandler):
-    """Finds the handler of a call. Asked before the call's message is received."""
-
-    def __init__(self, intake: Intake, readiness: Readiness, tokens: AccessTokens) -> None:
-        self._intake, self._readiness, self._tokens = intake, readiness, tokens
+    # --- Calls --------------------------------------------------------------------------------------------------------
 
     def service(self, handler_call_details: Any) -> Any:
-        """The handler of a call; None: it is unimplemented."""
+        """Return the handler of a call, before its message is received; None: it is unimplemented."""
         method: str = handler_call_details.method
         if method == CHECK:
             return _untyped.unary_unary_rpc_method_handler(self._check)
@@ -160,6 +147,14 @@ class _Router(grpc.GenericRpcHandler):
         if name and not any(method.startswith(f"/{name}/") for method in EXPORTS):
             context.abort(grpc.StatusCode.NOT_FOUND, "no such service")
         return _NOT_SERVING if self._readiness.reasons else _SERVING
+
+
+def _credentials(tls: TLSSettings) -> Any:
+    if tls.certificate is None or tls.key is None:
+        return None
+    pair = (Path(tls.key).read_bytes(), Path(tls.certificate).read_bytes())
+    ca = None if tls.client_ca is None else Path(tls.client_ca).read_bytes()
+    return _untyped.ssl_server_credentials((pair,), ca, ca is not None)
 
 
 _SERVING: Final = b"\x08\x01"

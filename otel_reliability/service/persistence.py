@@ -459,12 +459,14 @@ class Persistent(Volatile):
     def _repeat(self, arrival: Arrival, *, counting: bool) -> None:
         """Apply an arrival again, at its moment."""
         self._note(arrival)
-        with self._clock.at(arrival.moment), _RESTORE:
+        self._clock.hold(arrival.moment)
+        with _RESTORE:
             if arrival.kind == TICK:
                 self._state.engine.tick()
             elif counting or arrival.kind != COUNTS:
                 for request in self._intact(_request, [(arrival.kind, arrival.body)]):
                     self._state.apply(request)
+        self._clock.release()
 
     def _intact(self, read: Callable[..., T], rows: Iterable[tuple[Any, ...]]) -> Iterator[T]:
         """Yield what `read` makes of each row; those that are damaged are counted and left out."""

@@ -37,7 +37,7 @@ from otel_reliability.service.settings import Config
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.service.web import Endpoint, Metrics, Web, api, probes
+from otel_reliability.service.web import Endpoint, Web, api, metrics, probes
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
 from otel_reliability.sources.native_decoder import MODULE, load
 from otel_reliability.telemetry.exposition import Exposition, Registry
@@ -180,10 +180,10 @@ class Service:
     def _endpoints(self) -> Iterable[Endpoint]:
         checks = probes(self.readiness, self.healthy)
         answers = api(Agents(self.engine, self._runs, self._histories), self._threads, self.readiness)
-        metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness).routes()
+        scrapes = metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness)
         return (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
-            ("metrics", self.settings.metrics, metrics),
+            ("metrics", self.settings.metrics, scrapes),
             ("ui", self.settings.ui, [*checks, *answers, *(() if self._site is None else self._site.routes())]),
         )
 
@@ -217,14 +217,13 @@ def _resource(instance: str | None) -> dict[str, str]:
 # --- The process --------------------------------------------------------------------------------------------------------
 
 
-FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def log_to_stderr(level: str) -> None:
     """Log to stderr: events of the process, never content of spans."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(FORMAT))
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger = logging.getLogger("otel_reliability")
     logger.addHandler(handler)
     logger.setLevel(level.upper())

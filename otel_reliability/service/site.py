@@ -38,7 +38,6 @@ SHARE: Final = 4.0
 """A value is valid for so many times as long as it took to make: pages never take more than a fifth of a processor."""
 MOST_KEPT: Final = 64
 """Agents whose page is kept for a moment."""
-YEAR: Final = 365 * 86_400
 AGENT: Final = "/agents/{service}/{agent}"
 
 POLICY: Final = (
@@ -142,7 +141,7 @@ class Site:
         if asset is None:
             raise web.HTTPNotFound
         named = request.query_string == asset.digest
-        kept = f"public, max-age={YEAR}, immutable" if named else "no-cache"
+        kept = f"public, max-age={365 * 86_400}, immutable" if named else "no-cache"
         headers = {**HEADERS, "Content-Type": asset.kind, "Cache-Control": kept}
         return web.Response(body=asset.body, headers=headers)
 

@@ -18,13 +18,11 @@ from otel_reliability.errors import ConfigurationError
 
 DATABASE: Final = "state.db"
 KEY: Final = "hash.key"
-LOCK: Final = "lock"
 SET_ASIDE: Final = ".damaged-"
 COMPANIONS: Final = ("", "-wal", "-shm")
 """Suffixes of the files that SQLite puts next to a database; the first is the database's own."""
 MAX_SET_ASIDE: Final = 3
 """Databases that were set aside and stay; older ones are deleted."""
-_KEY_BYTES: Final = 32
 
 
 class StateDirectory:
@@ -34,7 +32,7 @@ class StateDirectory:
         self.path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise _wrong(path, f"a directory that can be written ({error.strerror})", "give another") from None
         try:
@@ -58,7 +56,7 @@ class StateDirectory:
             found = file.read_text(encoding="ascii").strip()
             if found:
                 return found
-        made = secrets.token_hex(_KEY_BYTES)
+        made = secrets.token_hex(32)
         try:
             fresh = file.with_suffix(".new")
             handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -91,41 +91,36 @@ READY: Final = "/readyz"
 PROBES: Final = frozenset({HEALTH, READY})
 """Paths that need no token."""
 
-_LEVEL: Final = 1
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Signs with which a cell begins that a spreadsheet runs."""
 
+def metrics(prometheus: Prometheus, threads: Executor, readiness: Readiness) -> list[web.RouteDef]:
+    """Return the route `/metrics`: Prometheus text, or OpenMetrics with exemplars if the client accepts it."""
+    turn = asyncio.Lock()  # one scrape is written at a time
 
-class Metrics:
-    """`/metrics`: Prometheus text, or OpenMetrics with exemplars if the client accepts it. One scrape is written at a time."""
-
-    def __init__(self, prometheus: Prometheus, threads: Executor, readiness: Readiness) -> None:
-        self._prometheus, self._threads, self._readiness = prometheus, threads, readiness
-        self._turn = asyncio.Lock()
-
-    def routes(self) -> list[web.RouteDef]:
-        return [web.get("/metrics", self._metrics)]
-
-    async def _metrics(self, request: web.Request) -> web.Response:
-        if RECOVERING in self._readiness.reasons:  # incomplete counters would look like a reset
+    async def answer(request: web.Request) -> web.Response:
+        if RECOVERING in readiness.reasons:  # incomplete counters would look like a reset
             later = {"Retry-After": str(round(RETRY_LATER))}
             return web.Response(status=503, text="state is being loaded\n", headers=later)
         openmetrics = "application/openmetrics-text" in request.headers.get("Accept", "")
         packed = "gzip" in request.headers.get("Accept-Encoding", "").lower()
-        async with self._turn:
-            write = partial(self._write, openmetrics=openmetrics, packed=packed)
-            body = await asyncio.get_running_loop().run_in_executor(self._threads, write)
+        async with turn:
+            write = partial(_written, prometheus, openmetrics=openmetrics, packed=packed)
+            body = await asyncio.get_running_loop().run_in_executor(threads, write)
         headers = {"Content-Type": OPENMETRICS if openmetrics else TEXT}
         if packed:
             headers["Content-Encoding"] = "gzip"
         return web.Response(body=body, headers=headers)
 
-    def _write(self, *, openmetrics: bool, packed: bool) -> bytes:
-        pieces = (piece.encode() for piece in self._prometheus.text(openmetrics=openmetrics))
-        if not packed:
-            return b"".join(pieces)
-        packer = zlib.compressobj(_LEVEL, wbits=16 + zlib.MAX_WBITS)
-        return b"".join([*(packer.compress(piece) for piece in pieces), packer.flush()])
+    return [web.get("/metrics", answer)]
+
+
+def _written(prometheus: Prometheus, *, openmetrics: bool, packed: bool) -> bytes:
+    pieces = (piece.encode() for piece in prometheus.text(openmetrics=openmetrics))
+    if not packed:
+        return b"".join(pieces)
+    packer = zlib.compressobj(level=1, wbits=16 + zlib.MAX_WBITS)
+    return b"".join([*(packer.compress(piece) for piece in pieces), packer.flush()])
 
 
 def probes(readiness: Readiness, healthy: Callable[[], bool]) -> list[web.RouteDef]:

@@ -56,11 +56,6 @@ class Writer:
         self._next = 0.0
 
     @property
-    def waiting(self) -> int:
-        """Requests that wait for their turn."""
-        return self._queue.qsize()
-
-    @property
     def alive(self) -> bool:
         return self._thread.is_alive()
 

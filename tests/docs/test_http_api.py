@@ -14,7 +14,7 @@ from otel_reliability.model.run import CloseReason
 from otel_reliability.service.api import Agents
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.site import Site
-from otel_reliability.service.web import Metrics, api, probes
+from otel_reliability.service.web import api, metrics, probes
 from otel_reliability.testing import agent, tool
 from tests.docs.pages import ROOT
 
@@ -23,9 +23,14 @@ ABSENT = cast("Any", None)
 
 
 def test_document_names_every_route() -> None:
-    parts = (Metrics, Site, OtlpHttp)
+    parts = (Site, OtlpHttp)
     answers = api(Agents(ABSENT, ABSENT), ABSENT, ABSENT)
-    tables = [probes(ABSENT, ABSENT), answers, *(part.__new__(part).routes() for part in parts)]
+    tables = [
+        probes(ABSENT, ABSENT),
+        metrics(ABSENT, ABSENT, ABSENT),
+        answers,
+        *(part.__new__(part).routes() for part in parts),
+    ]
     routes = {(route.method.lower(), re.sub(r":[^}]*", "", route.path)) for table in tables for route in table}
 
     assert routes == {(method, path) for path, methods in DOCUMENT["paths"].items() for method in methods}

@@ -186,9 +186,11 @@ def test_a_clock_that_is_set_back_changes_nothing(tmp_path: Path) -> None:
 def test_time_stands_still_for_the_thread_that_applies_alone() -> None:
     """Probes on other threads would else take a writer at work for one that is stuck."""
     clock = Clock(FakeClock(5.0), FakeClock(5.0).wall)
-    with ThreadPoolExecutor(1) as other, clock.at(Moment(1.0, 2)):
+    with ThreadPoolExecutor(1) as other:
+        clock.hold(Moment(1.0, 2))
         assert clock.moment() == Moment(1.0, 2)
         assert other.submit(clock).result() == 5.0
+        clock.release()
     assert clock() == 5.0
 
 

@@ -48,7 +48,7 @@ def refusal_of(answer: Future[Ack]) -> Refused:
 
 def test_requests_that_wait_are_committed_together_before_they_are_applied(running: Running, disk: Controlled) -> None:
     answers = [running.service.writer.commit(RUN) for _ in range(GROUP + 20)]
-    until(lambda: running.service.writer.waiting < len(answers), "the writer to begin")
+    until(lambda: running.service.writer._queue.qsize() < len(answers), "the writer to begin")
     assert running.service.engine.open_runs == 0
     assert not any(answer.done() for answer in answers)
     disk.may_commit.set()
@@ -105,7 +105,7 @@ def progress(running: Running) -> Progress:
     """What watches a writer that commits a request, on a disk that does not answer."""
     found = Progress(running.service.writer, running.service.state)
     running.service.writer.commit(RUN)
-    until(lambda: not running.service.writer.waiting, "the writer to take it")
+    until(lambda: not running.service.writer._queue.qsize(), "the writer to take it")
     running.clock.advance(3_600)
     return found
 
