@@ -133,7 +133,6 @@ class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
 
     @property
     def queued(self) -> tuple[int, int]:
-        """Length and capacity of the queue."""
         return len(self._queue), CAPACITY
 
     def drain(self, wait: float) -> bool:
