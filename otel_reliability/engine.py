@@ -358,7 +358,7 @@ class Engine:
                 observer(event, now)
         self._record(events)
 
-    def _record(self, events: Iterable[RunEvent]) -> bool:
+    def _record(self, events: Iterable[RunEvent]) -> None:
         final: list[Run] = []
         for change, run, _ in events:
             if change is _FINAL:
