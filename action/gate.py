@@ -116,8 +116,6 @@ def _target(result: Mapping[str, Any]) -> str:
 def _notes(results: Mapping[str, Any]) -> Iterator[str]:
     for result in results["verdicts"]:
         yield from (text for text in (result["why"], result["doubt"]) if text)
-    if results["warning"]:
-        yield results["warning"]
 
 
 def _differences(changes: Mapping[str, Any]) -> Iterator[str]:

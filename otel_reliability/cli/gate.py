@@ -13,7 +13,6 @@ from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read
 from otel_reliability.report import gate, json, junit
 from otel_reliability.report.build import report_of
-from otel_reliability.report.gate import Unchanged
 from otel_reliability.report.target import parse
 
 
@@ -54,12 +53,12 @@ def command(
     recording = read(choice, final=units.add if no_change else None)
     report = report_of(recording, choice.agents, choice.since_ns) if targets else None
     results = [] if report is None else gate.check(report, targets, choice.settings.metrics.min_runs)
-    unchanged = [Unchanged(each) for each in findings_of(choice, units, baseline)] if no_change else []
+    changes = findings_of(choice, units, baseline) if no_change else []
     match form:
         case "json":
-            write(json.render(gate.document(results, unchanged)))
+            write(json.render(gate.document(results, changes)))
         case "junit":
-            write(junit.render_gate(results, unchanged))
+            write(junit.render_gate(results, changes))
         case _:
-            show(lambda console: gate.render(results, unchanged, console))
-    sys.exit(gate.exit_code([*results, *unchanged]))
+            show(lambda console: gate.render(results, changes, console))
+    sys.exit(gate.exit_code(results, changes))

@@ -32,8 +32,6 @@ MAX_RESULTS: Final = 5
 NO_DATA: Final = ReadingView(None, 0)
 MIN_DIFFERENCE: Final = 0.005
 """Rates nearer than half a point are the same to a reader: then the runs for ±5 points are named."""
-GATE_DIFFERENCE: Final = 0.15
-"""The difference between 0.8 and 0.95, which a gate should distinguish."""
 
 
 class TargetState(Enum):
@@ -82,17 +80,6 @@ class TargetResult(NamedTuple):
         return f"{self.subject}: {target.name} is {shown}, required {bound} ({'; '.join(parts)})"
 
 
-class Unchanged(NamedTuple):
-    """The requirement that an agent has not changed: a change fails it, and without a result data is missing."""
-
-    finding: Finding
-
-    @property
-    def state(self) -> TargetState:
-        """Its state."""
-        return OF_CHANGE[self.finding.change.verdict]
-
-
 Number: TypeAlias = tuple[AgentView | None, str | None, ReadingView]
 """A number that a target names: its agent, its task, its reading."""
 
@@ -101,6 +88,7 @@ OF_CHANGE: Final = {
     Result.NO_CHANGE: TargetState.HELD,
     Result.NO_RESULT: TargetState.MISSING,
 }
+"""The state of the requirement that an agent has not changed."""
 TIERS: Final = {grade: name for name, grade in GRADES.items()}
 PRECEDENCE: Final = (TargetState.FAILED, TargetState.MISSING, TargetState.HELD)
 SYMBOLS: Final = {
@@ -122,33 +110,31 @@ def check(report: ReportView, targets: Sequence[GateTarget], min_runs: int) -> l
     ]
 
 
-def exit_code(results: Sequence[TargetResult | Unchanged]) -> int:
-    """Return 1 for a failed target, else 3 where data is missing, else 0."""
-    states = {result.state for result in results}
-    return next((state.value for state in PRECEDENCE if state in states), 0)
+def exit_code(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) -> int:
+    """Return 1 for a failed target or a change, else 3 where data is missing, else 0."""
+    states = _states(results, changes)
+    return next((state.value for state in PRECEDENCE if states[state]), 0)
 
 
-def summary(results: Sequence[TargetResult | Unchanged]) -> str:
-    """Return how many targets held, failed, or lack data.
+def summary(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) -> str:
+    """Return how many requirements held, failed, or lack data.
 
     >>> summary([])
     'nothing to check'
     """
-    states = Counter(result.state for result in results)
+    states = _states(results, changes)
     words = ((TargetState.FAILED, "failed"), (TargetState.MISSING, "without enough data"), (TargetState.HELD, "held"))
     return ", ".join(f"{states[state]} {word}" for state, word in words if states[state]) or "nothing to check"
+
+
+def _states(results: Sequence[TargetResult], changes: Sequence[Finding]) -> Counter[TargetState]:
+    return Counter([*(result.state for result in results), *(OF_CHANGE[one.change.verdict] for one in changes)])
 
 
 def flagged(results: Sequence[TargetResult]) -> list[str]:
     """Return the warnings of the agents behind results, whatever was required of them."""
     agents = {result.agent.key: result.agent for result in results if result.agent is not None}
     return [f"{agent_name(key)}: {sentence}" for key, agent in agents.items() for sentence in warnings(agent)]
-
-
-def warning(results: Sequence[TargetResult]) -> str:
-    """Return what the fewest runs behind any result can distinguish; empty where they are many."""
-    runs = [each.reading.runs for each in results if each.state is not TargetState.MISSING]
-    return few_runs(min(runs)) if runs else ""
 
 
 # --- The numbers a target names --------------------------------------------------------------------------------------
@@ -228,17 +214,6 @@ def doubt(target: GateTarget, agent: AgentView, task: str | None) -> str:
     return f"{runs}: at 95 % confidence the value lies between {low} and {high}."
 
 
-def few_runs(runs: int) -> str:
-    """Return what so few runs can distinguish; empty where they are enough to distinguish 0.8 from 0.95."""
-    band = confidence_band(runs) if runs else 1.0
-    if band < GATE_DIFFERENCE / 2:
-        return ""
-    verb = "barely" if band < GATE_DIFFERENCE else "cannot"
-    needed = f"±10 points take {recommend_runs(0.1)} runs, ±5 points {recommend_runs(0.05)}"
-    pinned = f"they pin a rate to ±{band * 100:.0f} points. {needed}."
-    return f"{count(runs, 'run')} {verb} distinguish 0.8 from 0.95: {pinned}"
-
-
 def _rate(target: GateTarget, agent: AgentView, task: str | None) -> tuple[int, int, float] | None:
     """Return (runs that have it, all runs, share at which the result turns), if the target is a bound on a share of runs."""
     reading = agent.metrics.get(target.name)
@@ -276,23 +251,24 @@ def _doubt_of_rate(having: int, runs: int, turns: float) -> str:
 # --- Terminal and JSON ------------------------------------------------------------------------------------------------
 
 
-def render(results: Sequence[TargetResult], unchanged: Sequence[Unchanged], console: Console) -> None:
+def render(results: Sequence[TargetResult], changes: Sequence[Finding], console: Console) -> None:
     """Print each target with its value, bound and number of runs; what failed comes first."""
     for target in dict.fromkeys(result.target for result in results):
-        ranked = sorted((each for each in results if each.target == target), key=_precedence)
+        ranked = sorted(
+            (each for each in results if each.target == target), key=lambda each: PRECEDENCE.index(each.state)
+        )
         for result in ranked[:MAX_RESULTS]:
             _print(result.sentence, result.state, result.doubt, console)
         rest = ranked[MAX_RESULTS:]
         if rest:
             more = f"and {count(len(rest), 'more number')} of {target.text}: {summary(rest)}"
             console.print(Padding(Text(more, "dim"), (0, 0, 0, 2)))
-    for one in sorted(unchanged, key=_precedence):
-        _print(f"{one.finding.name}: {one.finding.change.sentence}", one.state, one.finding.change.note, console)
+    for one in sorted(changes, key=lambda one: PRECEDENCE.index(OF_CHANGE[one.change.verdict])):
+        _print(f"{one.name}: {one.change.sentence}", OF_CHANGE[one.change.verdict], one.change.note, console)
     console.print()
-    console.print(Text(summary([*results, *unchanged]), "bold"))
-    for sentence in (*(f"⚠ {one}" for one in flagged(results)), warning(results)):
-        if sentence:
-            console.print(Text(sentence, "yellow"))
+    console.print(Text(summary(results, changes), "bold"))
+    for sentence in flagged(results):
+        console.print(Text(f"⚠ {sentence}", "yellow"))
 
 
 def _print(sentence: str, state: TargetState, more: str, console: Console) -> None:
@@ -302,20 +278,14 @@ def _print(sentence: str, state: TargetState, more: str, console: Console) -> No
         console.print(Padding(Text(more, "dim"), (0, 0, 0, 2)))
 
 
-def _precedence(result: TargetResult | Unchanged) -> int:
-    return PRECEDENCE.index(result.state)
-
-
-def document(results: Sequence[TargetResult], unchanged: Sequence[Unchanged]) -> dict[str, Any]:
+def document(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) -> dict[str, Any]:
     """Return all results in plain values."""
-    every = [*results, *unchanged]
     return {
-        "exit_code": exit_code(every),
-        "summary": summary(every),
-        "warning": warning(results),
+        "exit_code": exit_code(results, changes),
+        "summary": summary(results, changes),
         "flagged": flagged(results),
         "verdicts": [_object(result) for result in results],
-        "changes": [{**finding_object(one.finding), "state": one.state.name.lower()} for one in unchanged],
+        "changes": [{**finding_object(one), "state": OF_CHANGE[one.change.verdict].name.lower()} for one in changes],
     }
 
 

@@ -9,7 +9,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.tier import Tier
-from otel_reliability.report.gate import TargetResult, TargetState, Unchanged, summary
+from otel_reliability.report.changes import Finding
+from otel_reliability.report.gate import OF_CHANGE, TargetResult, TargetState, summary
 from otel_reliability.report.text import agent_name, count, measured, place
 from otel_reliability.report.view import AgentView, ReportView
 from otel_reliability.report.words import coverage, missing
@@ -35,28 +36,29 @@ def render(report: ReportView) -> str:
     """
     suites = Element("testsuites", name="otel-reliability report")
     for agent in report.agents:
-        suite = SubElement(suites, "testsuite", name=allowed(f"{agent_name(agent.key)} ({place(agent.key)})"))
+        suite = SubElement(suites, "testsuite", name=f"{agent_name(agent.key)} ({place(agent.key)})")
         for name in ALL_SPECS:
             _number(suite, agent, name)
     return _written(suites)
 
 
-def render_gate(results: Sequence[TargetResult], unchanged: Sequence[Unchanged] = ()) -> str:
+def render_gate(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) -> str:
     """Return a test for each result. A target without data is an error: neither passed nor failed."""
     suites = Element("testsuites", name="otel-reliability gate")
-    suite = SubElement(suites, "testsuite", name=allowed(f"gate: {summary([*results, *unchanged])}"))
+    suite = SubElement(suites, "testsuite", name=f"gate: {summary(results, changes)}")
     for result in results:
         _case(suite, f"{result.target.text} [{result.subject}]", result.state, "target", result.sentence, result.doubt)
-    for one in unchanged:
-        _case(suite, f"no change [{one.finding.name}]", one.state, "change", one.finding.change.sentence)
+    for one in changes:
+        state = OF_CHANGE[one.change.verdict]
+        _case(suite, f"no change [{one.name}]", state, "change", one.change.sentence)
     return _written(suites)
 
 
 def _number(suite: Element, agent: AgentView, name: str) -> None:
     reading, spec = agent.metrics[name], ALL_SPECS[name]
-    case = SubElement(suite, "testcase", classname=allowed(agent_name(agent.key)), name=name)
+    case = SubElement(suite, "testcase", classname=agent_name(agent.key), name=name)
     if reading.value is None:
-        SubElement(case, "skipped", message=allowed(missing(spec, reading)))
+        SubElement(case, "skipped", message=missing(spec, reading))
         return
     fault = _fault(agent, name)
     if fault:
@@ -74,17 +76,20 @@ def _fault(agent: AgentView, name: str) -> str:
 
 
 def _case(suite: Element, name: str, state: TargetState, kind: str, message: str, doubt: str = "") -> None:
-    case = SubElement(suite, "testcase", classname="gate", name=allowed(name))
+    case = SubElement(suite, "testcase", classname="gate", name=name)
     if state is TargetState.MISSING:
-        SubElement(case, "error", message=allowed(message), type="missing")
+        SubElement(case, "error", message=message, type="missing")
     elif state is TargetState.FAILED:
-        SubElement(case, "failure", message=allowed(message), type=kind).text = doubt
+        SubElement(case, "failure", message=message, type=kind).text = doubt
     else:
-        SubElement(case, "system-out").text = allowed(f"{message}. {doubt}" if doubt else message)
+        SubElement(case, "system-out").text = f"{message}. {doubt}" if doubt else message
 
 
 def _written(suites: Element) -> str:
-    """Return the document with the counts that CI servers add up."""
+    """Return the document with the counts that CI servers add up, and without characters that XML cannot hold."""
+    for element in suites.iter():
+        element.text = allowed(element.text or "") or None
+        element.attrib.update({name: allowed(value) for name, value in element.attrib.items()})
     for suite in suites:
         suite.set("tests", str(len(suite)))
         for plural, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):

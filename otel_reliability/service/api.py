@@ -54,7 +54,7 @@ class Agents:
         min_runs = _whole(request, "min_runs", 0) or settings.metrics.min_runs
         agents = [live_view(found, settings) for found in self._found(request)]
         report = ReportView(agents=agents, spans={}, span_reasons={}, problems={}, attributes_refused={}, notes=())
-        return document(check(report, targets, min_runs), [])
+        return document(check(report, targets, min_runs))
 
     def runs(self, request: web.Request) -> Object:
         """Return the last whole runs that are chosen."""

@@ -7,7 +7,7 @@ import pytest
 from otel_reliability.errors import ConfigurationError, UnknownMetric
 from otel_reliability.model.span import RawSpan
 from otel_reliability.report import gate
-from otel_reliability.report.gate import TargetResult, TargetState, few_runs
+from otel_reliability.report.gate import TargetResult, TargetState
 from otel_reliability.report.target import parse
 from tests.report.build import attempts, report, run_spans, runs
 
@@ -164,13 +164,3 @@ def test_a_number_whose_interval_holds_the_bound_is_doubted(tmp_path: Path) -> N
 
     assert few.doubt == "8 runs do not decide this: they are too few to bound the value at 95 % confidence."
     assert more.doubt.startswith("40 runs do not decide this: at 95 % confidence the value lies between 0.")
-
-
-def test_a_gate_on_few_runs_says_what_they_can_tell(tmp_path: Path) -> None:
-    found = results(tmp_path, FIVE, "score>=80", "path_entropy<=0.5")
-
-    assert gate.warning(found) == (
-        "5 runs cannot distinguish 0.8 from 0.95: they pin a rate to ±44 points. ±10 points take 97 runs, ±5 points 385."
-    )
-    assert few_runs(60).startswith("60 runs barely distinguish 0.8 from 0.95")
-    assert few_runs(400) == ""
