@@ -36,7 +36,7 @@ help:
 
 #: Start a small fleet of agents and the service that scores them. Start here; Ctrl-C stops it.
 demo: .venv-demo/ready
-	.venv-demo/bin/python -m otel_reliability.demo
+	.venv-demo/bin/otel-reliability demo
 
 #: Run lint, type checks and all tests that need only Python packages (about 5 minutes on two cores).
 test: lint types

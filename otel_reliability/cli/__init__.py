@@ -11,9 +11,11 @@ EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("click", "rich"), "cli"),
     **dict.fromkeys(("aiohttp", "jinja2", "yaml"), "service"),
     **dict.fromkeys(("mcp", "mcp_types"), "mcp"),
+    "quixstreams": "kafka",
 }
 """Packages that the in-process installation lacks, each with the extra that brings it."""
 BAD_USAGE: Final = 2
+"""Exit code of bad usage, invalid settings, missing packages, and input that cannot be opened."""
 GARBAGE: Final = (200_000, 10, 20)
 """How many new objects it takes to look for circles among them. Lines and runs make none, and each look costs what is alive."""
 

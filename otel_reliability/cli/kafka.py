@@ -7,7 +7,6 @@ from collections.abc import Callable
 import click
 
 from otel_reliability.cli.options import METRICS, of_service
-from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.service import log_to_stderr
 from otel_reliability.service.settings import Config
 
@@ -57,11 +56,7 @@ def aggregate(config: Config, log_level: str) -> None:
 
 
 def _run(stage: str, config: Config, log_level: str) -> None:
+    from otel_reliability.kafka.runner import run  # noqa: PLC0415  the extra `kafka` brings what it needs
+
     log_to_stderr(log_level)
-    try:
-        from otel_reliability.kafka.runner import run  # noqa: PLC0415 (an extra brings what it needs)
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            "kafka", error.name, "installed", "install the extra: pip install 'otel-reliability[kafka]'"
-        ) from None
     run(stage, config)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce, wraps
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -66,6 +67,7 @@ def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callab
     named.
     """
 
+    @wraps(command)  # with its help, and the options declared so far
     def chosen(
         files: tuple[str, ...],
         agent: tuple[str, ...],
@@ -77,21 +79,16 @@ def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callab
         quiet: bool,
         **rest: Any,
     ) -> R:
-        settings = settings_of(config, assignments, os.environ, window, min_runs)
+        settings = settings_of(config, assignments, window, min_runs)
         choice = Choice(files, agent, since_ns(since, time.time_ns()), settings, quiet)
         return command(choice=choice, **rest)
 
     files_argument = click.argument("files", nargs=-1, required=required, metavar="FILE...")
-    return with_options((files_argument, *_OPTIONS), chosen, command)
+    return _with((files_argument, *_OPTIONS), chosen)
 
 
-def with_options(options: Sequence[Option], chosen: Callable[..., R], command: Callable[..., R]) -> Callable[..., R]:
-    """Add options to `chosen`, which stands for `command`: with its help and its own options."""
-    chosen.__doc__, chosen.__name__ = command.__doc__, command.__name__
-    chosen.__dict__.update(command.__dict__)  # click keeps the options declared so far here
-    for option in reversed(options):
-        chosen = option(chosen)
-    return chosen
+def _with(options: Sequence[Option], command: Callable[..., R]) -> Callable[..., R]:
+    return reduce(lambda found, option: option(found), reversed(options), command)
 
 
 _OPTIONS: Final[Sequence[Option]] = (
@@ -141,6 +138,7 @@ def of_service(flags: Mapping[str, str], *options: Option) -> Callable[[Callable
     paths = {**flags, "allow_public": "service.allow_public"}
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
         def chosen(config: Path | None, assignments: tuple[str, ...], **rest: Any) -> None:
             given = assigned(assignments, EXAMPLE)
             for flag, path in paths.items():
@@ -149,23 +147,17 @@ def of_service(flags: Mapping[str, str], *options: Option) -> Callable[[Callable
                     put(given, path, value)
             command(config=load_config(config, os.environ, given), **rest)
 
-        return with_options((*options, *_COMMON), chosen, command)
+        return _with((*options, *_COMMON), chosen)
 
     return wrap
 
 
-def settings_of(
-    config: Path | None,
-    assignments: Sequence[str],
-    env: Mapping[str, str],
-    window: str | None = None,
-    min_runs: int | None = None,
-) -> Settings:
+def settings_of(config: Path | None, assignments: Sequence[str], window: str | None, min_runs: int | None) -> Settings:
     """Return the settings: those of reports, then the file, the environment, the command line; the last one wins."""
     wanted = (*assignments, *(() if min_runs is None else (f"metrics.min_runs={min_runs}",)))
     from_file = load(Settings, {} if config is None else read_file(config), base=REPORT_SETTINGS)
     given = assigned(wanted, "metrics.min_runs=10")
-    settings = load(Settings, given, base=Settings.from_environment(env, base=from_file))
+    settings = load(Settings, given, base=Settings.from_environment(os.environ, base=from_file))
     return for_report(settings, window_of(window))
 
 
@@ -178,9 +170,7 @@ def window_of(text: str | None) -> WindowSettings | None:
     if text is None:
         return None
     try:
-        if text.isdigit():
-            return load(WindowSettings, {"last": text})
-        return load(WindowSettings, {"period": text})
+        return load(WindowSettings, {"last" if text.isdigit() else "period": text})
     except (ValueError, ConfigurationError):
         allowed = "a number of runs from 1, or a duration"
         raise ConfigurationError("--window", text, allowed, "write it like 100, or like 24h") from None
@@ -197,16 +187,12 @@ def since_ns(text: str | None, now_ns: int) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        return now_ns - _duration_ns(text)
+        try:
+            return now_ns - round(seconds_of(text) * SECOND)
+        except (ArithmeticError, ValueError):
+            allowed = "a time, or a duration"
+            raise ConfigurationError("--since", text, allowed, "write it like 2026-01-31T10:00Z, or like 2h") from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * SECOND
-
-
-def _duration_ns(text: str) -> int:
-    try:
-        return round(seconds_of(text) * SECOND)
-    except (ArithmeticError, ValueError):
-        allowed = "a time, or a duration"
-        raise ConfigurationError("--since", text, allowed, "write it like 2026-01-31T10:00Z, or like 2h") from None
 
 
 def assigned(assignments: Sequence[str], example: str) -> dict[str, Any]:

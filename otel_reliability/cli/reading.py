@@ -22,28 +22,6 @@ NOTHING_READ: Final = 1
 """The exit code where there was input and none of it could be read."""
 
 
-class Problems:
-    """Report of what could not be read, on standard error."""
-
-    def __init__(self) -> None:
-        self.seen = 0
-
-    def report(self, problem: Malformed) -> None:
-        """Print it, unless too many were printed already."""
-        self.seen += 1
-        if self.seen <= NAMED:
-            print(f"{problem.place}: {problem.reason.value}: {problem.detail}", file=sys.stderr)
-
-    def sum_up(self, recording: Recording) -> None:
-        """Print how many there were, by reason."""
-        if self.seen:
-            reasons = ", ".join(f"{number:,} {reason}" for reason, number in recording.problems.most_common())
-            what = "line or span" if self.seen == 1 else "lines or spans"
-            print(f"{self.seen:,} {what} could not be read ({reasons}).", file=sys.stderr)
-        for (attribute, reason), number in sorted(recording.engine.refused_attributes.items()):
-            print(f"{clean(attribute)}: refused {count(number, 'time')} ({reason}).", file=sys.stderr)
-
-
 def read(
     choice: Choice,
     files: Sequence[str] | None = None,
@@ -53,8 +31,12 @@ def read(
     split_by: str | None = None,
 ) -> Recording:
     """Read the recordings that were chosen, or other files, as one. Exits 1 if there was input and none of it could be read."""
-    problems = Problems()
-    recording = Recording(choice.settings, problem=problems.report, final=final, batches=batches, split_by=split_by)
+
+    def report(problem: Malformed) -> None:
+        if recording.problems.total() <= NAMED:
+            print(f"{problem.place}: {problem.reason.value}: {problem.detail}", file=sys.stderr)
+
+    recording = Recording(choice.settings, problem=report, final=final, batches=batches, split_by=split_by)
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
     hidden = choice.quiet or not sys.stderr.isatty()
     console = Console(stderr=True)  # output that is written meanwhile must not be redirected to it
@@ -67,11 +49,21 @@ def read(
         recording.read_all(choice.files if files is None else files, begun)
         progress.add_task("rebuilding the runs", total=None)
         recording.close()
-    problems.sum_up(recording)
-    if problems.seen and recording.spans["received"] == recording.spans["malformed"]:
+    _sum_up(recording)
+    if recording.problems and recording.spans["received"] == recording.spans["malformed"]:
         print("otel-reliability: nothing could be read.", file=sys.stderr)
         sys.exit(NOTHING_READ)
     return recording
+
+
+def _sum_up(recording: Recording) -> None:
+    """Print on standard error how much could not be read, by reason."""
+    if seen := recording.problems.total():
+        reasons = ", ".join(f"{number:,} {reason}" for reason, number in recording.problems.most_common())
+        what = "line or span" if seen == 1 else "lines or spans"
+        print(f"{seen:,} {what} could not be read ({reasons}).", file=sys.stderr)
+    for (attribute, reason), number in sorted(recording.engine.refused_attributes.items()):
+        print(f"{clean(attribute)}: refused {count(number, 'time')} ({reason}).", file=sys.stderr)
 
 
 def _title(file: str | os.PathLike[str] | None) -> str:

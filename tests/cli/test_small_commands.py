@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from otel_reliability.cli.explain import CHANGE_NAMES, OF_TARGETS
 from otel_reliability.dashboards import FILES
 from otel_reliability.metrics import ALL_SPECS
-from otel_reliability.report.explanation import CHANGE_NAMES, OF_TARGETS
 from otel_reliability.testing import write_otlp
 from tests.cli.command_line import call
 from tests.report.build import runs

@@ -22,7 +22,7 @@ from tests.real.process import untraced
 from tests.real.waiting import until
 from tests.service.running import serving
 
-DEMO = (sys.executable, "-m", "otel_reliability.demo")
+DEMO = (sys.executable, "-m", "otel_reliability.cli", "demo")
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ if sys.platform == "win32":
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
     env = {**untraced(), "TMPDIR": str(tmp_path)}
-    found = Terminal(env, 50, "otel_reliability.demo", "--pace", "0.1", folder=tmp_path)
+    found = Terminal(env, 50, "otel_reliability.cli", "demo", "--pace", "0.1", folder=tmp_path)
     yield found
     found.close()
 
