@@ -105,10 +105,10 @@ def report_of(
     terminals and pages draw: the score over time and the last whole runs.
     """
     engine, settings = recording.engine, recording.settings
-    sides = [
-        side_of(source._replace(change=changes.get(source.key)), settings, max_runs_for_intervals)
-        for source in _recorded(recording, chosen(recording.agents(), agents), since_ns, for_people=for_people)
-    ]
+    sides: list[Side] = []
+    for source in _recorded(recording, chosen(recording.agents(), agents), since_ns, for_people=for_people):
+        watched = source._replace(change=changes.get(source.key))
+        sides.append((source, agent_view(watched, settings, max_runs_for_intervals)))
     baseline = None
     if earlier is not None:
         olds = _recorded(earlier, earlier.agents(), 0, for_people=False)
@@ -298,7 +298,7 @@ def _baseline(olds: Iterable[AgentSource], news: Sequence[Side], settings: Setti
     before, after = {source.key: source for source in olds}, {view.key: (source, view) for source, view in news}
     return Baseline(
         agents=[
-            compared(side_of(before[key], settings, max_runs), side, settings)
+            compared((before[key], agent_view(before[key], settings, max_runs)), side, settings)
             for key, side in after.items()
             if key in before
         ],
@@ -317,11 +317,6 @@ def _groups_compared(sides: Sequence[Side], settings: Settings) -> Baseline | No
         first, *later = sorted(every, key=lambda side: (side[1].start, side[1].key))
         found += [compared(first, side, settings) for side in later]
     return Baseline(found, [], []) if found else None
-
-
-def side_of(source: AgentSource, settings: Settings, max_runs_for_intervals: int) -> Side:
-    """Return an agent's data with the view of them."""
-    return source, agent_view(source, settings, max_runs_for_intervals)
 
 
 def compared(before: Side, after: Side, settings: Settings) -> AgentComparison:

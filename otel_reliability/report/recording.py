@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, overload
 
 from msgspec.structs import replace
 
-from otel_reliability.config import ChangeSettings, LimitSettings, MetricSettings, Settings, WindowSettings
+from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
@@ -40,14 +40,6 @@ MOST_LINKED: Final = 100_000
 SESSIONS_PER_BATCH: Final = 1_000
 """Sessions that close together at the end: the scores of all of them would take more memory than the whole reading."""
 
-REPORT_SETTINGS: Final = Settings(
-    windows=(WindowSettings(WINDOW, last=MAX_RUNS),),
-    metrics=MetricSettings(min_runs=2),
-    limits=LimitSettings(agents=20_000, rows=MAX_RUNS),
-    change=ChangeSettings(enabled=False),
-)
-"""Default settings of reports: the whole recording, from 2 runs on."""
-
 Problem: TypeAlias = Callable[[Malformed], None]
 FinalSeen: TypeAlias = Callable[[list[Run]], None]
 BatchSeen: TypeAlias = Callable[[Batch], None]
@@ -62,6 +54,12 @@ def for_report(settings: Settings, window: WindowSettings | None = None) -> Sett
     period = None if window is None else window.period
     whole = WindowSettings(WINDOW, last=last, period=period)
     return replace(settings, windows=(whole,), change=replace(settings.change, enabled=False))
+
+
+REPORT_SETTINGS: Final = for_report(
+    Settings(metrics=MetricSettings(min_runs=2), limits=LimitSettings(agents=20_000, rows=MAX_RUNS))
+)
+"""Default settings of reports: the whole recording, from 2 runs on."""
 
 
 def window_of(rows: Sequence[Row], settings: Settings) -> AgentWindow:

@@ -16,7 +16,7 @@ from otel_reliability.loading import nearest
 from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.report.build import AgentSource, Side, agent_view, compared, side_of
+from otel_reliability.report.build import AgentSource, Side, agent_view, compared
 from otel_reliability.report.changes import marks
 from otel_reliability.report.history import MIN_RUNS, History
 from otel_reliability.report.recording import window_of
@@ -38,8 +38,6 @@ MAX_SENTENCE: Final = 2_000
 MAX_EXCEEDING: Final = 5
 """Maximum open runs beyond a bound that a page shows."""
 
-_OFF: Final = ChangeView(Result.NO_RESULT, "Not watched: change detection is switched off", "off")
-_NO_RUNS: Final = "No result: no complete run yet"
 _STATES: Final = {
     Status.WATCHING: (Result.NO_CHANGE, "watching"),
     Status.LEARNING: (Result.NO_RESULT, "learning"),
@@ -187,7 +185,7 @@ def comparison(key: AgentKey, before: Sequence[Run], after: Sequence[Run], setti
         ordered = sorted(runs, key=lambda run: (run.end_ns, run.run_id))
         window = window_of([row_of(run, paths) for run in ordered], settings)
         source = AgentSource(key, window, window.rows(), window.readings(), 0, ())
-        sides.append(side_of(source, settings, MAX_RUNS_FOR_INTERVALS))
+        sides.append((source, agent_view(source, settings, MAX_RUNS_FOR_INTERVALS)))
     old, new = sides
     return compared(old, new, settings)
 
@@ -195,13 +193,14 @@ def comparison(key: AgentKey, before: Sequence[Run], after: Sequence[Run], setti
 def change_of(engine: Engine, key: AgentKey) -> ChangeView:
     """Return what the detector of an agent reports, within the engine's turn."""
     if engine.monitor is None:
-        return _OFF
+        return ChangeView(Result.NO_RESULT, "Not watched: change detection is switched off", "off")
     detector = engine.monitor.detector(key)
     if detector is None:
         agent, idle = engine.agents.agent(key), seconds(engine.settings.sessions.idle)
-        in_sessions = agent is not None and any(run.session_id is not None for run in agent.recent)
+        if agent is None or all(run.session_id is None for run in agent.recent):
+            return ChangeView(Result.NO_RESULT, "No result: no complete run yet", "none")
         when = f"No result yet: a conversation counts as one unit once it is closed, {idle} after its last run"
-        return ChangeView(Result.NO_RESULT, when if in_sessions else _NO_RUNS, "learning" if in_sessions else "none")
+        return ChangeView(Result.NO_RESULT, when, "learning")
     evidence, alarms = detector.evidence(), detector.alarms
     marked = marks(alarms, detector.points.latest)
     if alarms:

@@ -257,25 +257,24 @@ def steps_of(run: Run) -> list[StepLine]:
     >>> [(step.name, step.result) for step in steps_of(run(["pay"], tool_calls=(call("pay", ok=False),)))]
     [('pay', 'failed')]
     """
-    found = [_step(run, call, "tool", call.name, _result(call), "") for call in run.tool_calls or ()]
-    for call in run.model_calls:
-        result, size = "failed" if call.failed else "ok", tokens(call.input_tokens, call.output_tokens)
-        found.append(_step(run, call, "model", call.model or "unknown model", result, size))
-    for one in run.compressions:
-        sizes = (f"{size:,}" for size in (one.tokens_before, one.tokens_after) if size is not None)
-        name = "context compression" + (f" ({one.trigger})" if one.trigger else "")
-        found.append(_step(run, one, "compression", name, "ok" if one.ok else "failed", " → ".join(sizes)))
-    return [step for _, step in sorted(found, key=lambda pair: pair[0])]
+    steps = [*(run.tool_calls or ()), *run.model_calls, *run.compressions]
+    return [_step(run, step) for step in sorted(steps, key=lambda step: step.start_ns)]
 
 
-def _step(
-    run: Run, call: ToolCall | ModelCall | Compression, kind: str, name: str, result: str, tokens: str
-) -> tuple[int, StepLine]:
-    """Return when a step began, and its line."""
-    after, lasted = (call.start_ns - run.start_ns) / 1e9, (call.end_ns - call.start_ns) / 1e9
-    agent = "" if call.agent == run.key.agent else clean(call.agent)
-    line = StepLine(f"+{seconds(after)}", seconds(lasted), kind, clean(name), agent, result, tokens)
-    return call.start_ns, line
+def _step(run: Run, step: ToolCall | ModelCall | Compression) -> StepLine:
+    match step:
+        case ToolCall():
+            kind, name, result, size = "tool", step.name, _result(step), ""
+        case ModelCall():
+            kind, name, result = "model", step.model or "unknown model", "failed" if step.failed else "ok"
+            size = tokens(step.input_tokens, step.output_tokens)
+        case Compression():
+            kind, result = "compression", "ok" if step.ok else "failed"
+            name = "context compression" + (f" ({step.trigger})" if step.trigger else "")
+            size = " → ".join(f"{size:,}" for size in (step.tokens_before, step.tokens_after) if size is not None)
+    after, lasted = (step.start_ns - run.start_ns) / 1e9, (step.end_ns - step.start_ns) / 1e9
+    agent = "" if step.agent == run.key.agent else clean(step.agent)
+    return StepLine(f"+{seconds(after)}", seconds(lasted), kind, clean(name), agent, result, size)
 
 
 def _result(call: ToolCall) -> str:
