@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from otel_reliability.demo.show import DemoPlan, play, send
+from otel_reliability.demo.show import play, send
 
 INTERRUPTED = 130
 """Exit code of a demo that is stopped before its result."""
@@ -49,12 +49,11 @@ def command(output: Path, once: bool, pace: float, endpoint: str | None) -> None
     if reconfigure is not None:
         reconfigure(encoding="utf-8")
     console = Console(highlight=False)
-    plan = DemoPlan(output, once, pace)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the first process of a container ignores it
     try:
         if endpoint is None:
-            play(plan, console)
+            play(output, console, once=once, pace=pace)
         else:
-            send(endpoint, plan, console)
+            send(endpoint, console, once=once, pace=pace)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -21,7 +21,7 @@ from otel_reliability.demo.hosting import hosting
 from otel_reliability.demo.replay import LATE_AFTER_S, SERVICE, TIMEOUT_S, Endpoint, Replay, opener
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.tier import Tier, rounded
-from otel_reliability.report.sections import COLOURS, dim
+from otel_reliability.report.sections import dim, tier_text
 from otel_reliability.report.terminal import INDENT, columns, heading
 from otel_reliability.report.text import MINUS, count
 
@@ -40,30 +40,22 @@ Agent = Mapping[str, Any]
 """An agent, as the API returns it."""
 
 
-class DemoPlan(NamedTuple):
-    """Options of the demo. `once`: it ends as soon as the result is shown, else by Ctrl-C. `pace`: seconds between rounds."""
-
-    path: Path
-    once: bool
-    pace: float
-
-
-def send(endpoint: str, plan: DemoPlan, console: Console) -> None:
-    """Send the fleet to a service or a Collector that runs elsewhere."""
+def send(endpoint: str, console: Console, *, once: bool, pace: float) -> None:
+    """Send the fleet to a service or a Collector that runs elsewhere, a round every `pace` seconds, until Ctrl-C; `once`: the
+    first rounds only.
+    """
     replay = Replay(Endpoint(endpoint))
-    console.print(
-        f"Sending a small fleet to {endpoint}, a round every {plan.pace:g} s; Ctrl-C ends it.", soft_wrap=True
-    )
-    while not (plan.once and replay.rounds >= replay.opening):
+    console.print(f"Sending a small fleet to {endpoint}, a round every {pace:g} s; Ctrl-C ends it.", soft_wrap=True)
+    while not (once and replay.rounds >= replay.opening):
         replay.round()
-        time.sleep(0 if plan.once else plan.pace)
+        time.sleep(0 if once else pace)
     time.sleep(LATE_AFTER_S)
     replay.send_late()
 
 
-def play(plan: DemoPlan, console: Console) -> None:
-    """Run the demo with a service of its own; only the file of spans is left."""
-    with hosting() as service, plan.path.open("w", encoding="utf-8") as file:
+def play(path: Path, console: Console, *, once: bool, pace: float) -> None:
+    """Run the demo with a service of its own; only the file of spans is left. `once`: it ends as soon as the result is shown."""
+    with hosting() as service, path.open("w", encoding="utf-8") as file:
         post = Endpoint(f"http://{service.addresses['http']}")
 
         def sink(signal: str, body: str) -> None:
@@ -73,26 +65,26 @@ def play(plan: DemoPlan, console: Console) -> None:
             post(signal, body)
 
         replay, api = Replay(sink), f"http://{service.addresses['ui']}"
-        if not console.is_terminal and not plan.once:
+        if not console.is_terminal and not once:
             console.print(
                 f"The demo runs until Ctrl-C or SIGTERM; its page is {api}/ (the result follows in half a minute)."
             )
         with _shown(console) as show:
-            _open(replay, api, show, min(OPENING_PAUSE_S, plan.pace) if console.is_terminal else 0.0)
+            _open(replay, api, show, min(OPENING_PAUSE_S, pace) if console.is_terminal else 0.0)
         file.close()
         agents = read(api)
         console.print(result(agents, _get(f"{api}/api/v1/agents/{SERVICE}/{agents[0]['agent']}")["agents"][0]))
-        live = None if plan.once else {name: str(address) for name, address in service.addresses.items()}
+        live = None if once else {name: str(address) for name, address in service.addresses.items()}
         if live is None:
             console.print(table(agents), "")
-        console.print(next_steps(live, plan.path, agents[0]), soft_wrap=True)  # a broken command cannot be copied
+        console.print(next_steps(live, path, agents[0]), soft_wrap=True)  # a broken command cannot be copied
         if live is not None:
             with _shown(console, transient=False) as show, suppress(KeyboardInterrupt):
                 while True:
                     replay.round()
                     below = f"Live: {count(_runs(agents := read(api)), 'run')} so far. Ctrl-C ends it and leaves only the file."
                     show(Group(_headline(agents[0]), table(agents), Text.assemble((below, "dim"), f"  {api}/")))
-                    time.sleep(plan.pace)
+                    time.sleep(pace)
 
 
 def _open(replay: Replay, api: str, show: Show, pause: float) -> None:
@@ -184,10 +176,7 @@ def table(agents: Sequence[Agent]) -> RenderableType:
 
 
 def _tier(agent: Agent) -> Text:
-    if agent["tier"] is None:
-        return dim("no score")
-    tier = Tier[agent["tier"]]
-    return Text.assemble((f"{tier.sign} {tier.name}", COLOURS[tier]), (" ⚠" if agent["flags"] else "", "yellow"))
+    return tier_text(None if agent["tier"] is None else Tier[agent["tier"]], flagged=bool(agent["flags"]))
 
 
 def _score(agent: Agent) -> str:

@@ -94,12 +94,18 @@ def points_lost(points: float) -> str:
     return f"{MINUS}{points:.1f}" if round(points, 1) else "0.0"
 
 
+def tier_text(tier: Tier | None, *, flagged: bool) -> Text:
+    """Return the grade of a score in its colour, with a warning sign where a flag is set."""
+    found = Text("no score") if tier is None else Text(f"{tier.sign} {tier.name}", COLOURS[tier])
+    return found.append(" ⚠", "yellow") if flagged else found
+
+
 def overview(agents: Sequence[AgentView], most: int | None = None) -> Section:
     """Return a line for each agent, for the first `most` of them."""
     rows = [
         (
             Text.assemble((agent_name(agent.key), "bold"), "  ", (place(agent.key), "dim")),
-            _tier(agent),
+            tier_text(agent.tier, flagged=bool(agent.flags)),
             number(agent.score, POINTS),
             "" if agent.score_coverage is None else f"{agent.score_coverage:.0f} of 100",
             f"{agent.runs:,}",
@@ -178,13 +184,6 @@ def made_of(metrics: Mapping[str, ReadingView], names: Sequence[str]) -> Iterato
 
 def _more(found: int, shown: int, noun: str) -> list[str]:
     return [f"and {count(found - shown, f'more {noun}')}"] if found > shown else []
-
-
-def _tier(agent: AgentView) -> Text:
-    found = Text("no score")
-    if agent.tier is not None:
-        found = Text(f"{agent.tier.sign} {agent.tier.name}", COLOURS[agent.tier])
-    return found.append(" ⚠", "yellow") if agent.flags else found
 
 
 def _style(one: Compared) -> str:
@@ -276,7 +275,7 @@ def _passes(agent: AgentView, *, brief: bool) -> Iterator[Section]:
     ]
     ks = [f"k = {k}" for k in passes.pass_hat_k]
     yield Section(("Repeated attempts", *ks, "runs"), "n" + "r" * (len(ks) + 1), rows)
-    if not brief or any(task.runs > 1 for task in passes.tasks):
+    if not brief or any(task.summary.runs > 1 for task in passes.tasks):
         title = "The worst task" if len(passes.tasks) > 1 else "In their order"
         yield from _readings(title, PASSES, agent, brief=brief)
 
@@ -288,17 +287,18 @@ def _derived(agent: AgentView) -> list[str]:
 
 def sessions(agent: AgentView, *, brief: bool) -> Iterator[Section]:
     """Yield the sessions of an agent, the lowest first; `brief`: only those that are not perfectly reliable."""
-    ranked = ((one.reliability is None, one.reliability or 0.0, one.id, at) for at, one in enumerate(agent.sessions))
+    scored = ((None if one.reliability is None else one.reliability.score, one.session_id) for one in agent.sessions)
+    ranked = ((score is None, score or 0.0, id_, at) for at, (score, id_) in enumerate(scored))
     worst = [key for key in ranked if not brief or (not key[0] and key[1] < 1)]
     most = 3 if brief else 10
     rows: list[tuple[Cell, ...]] = []
     for *_, at in nsmallest(most, worst):
         session, band = agent.sessions[at], "not enough data: no run has a signal"
         if session.reliability is not None:
-            band = reliability_band(session.reliability)
+            band = reliability_band(session.reliability.score)
         meaning = dim(band.partition(" — ")[0] if brief else band)
-        scores = (number(session.reliability), number(session.consistency))
-        rows.append((clean(session.id, 24 if brief else 60), meaning, f"{len(session.runs):,}", *scores))
+        scores = (number(None if each is None else each.score) for each in (session.reliability, session.consistency))
+        rows.append((clean(session.session_id, 24 if brief else 60), meaning, f"{len(session.runs):,}", *scores))
     if rows:
         titles = ("Sessions, the lowest first", "meaning", "runs", "reliability", "consistency")
         yield Section(titles, "llrrr", rows, _more(len(worst), len(rows), "session"))
