@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -28,8 +28,7 @@ class ReferenceByName(Mapping[AgentKey, Sequence[Observation]]):
 
     def __init__(self, units: Mapping[AgentKey, Sequence[Observation]]) -> None:
         self._units = units
-        names = Counter(key.agent for key in units)
-        self._alone = {key.agent: key for key in units if names[key.agent] == 1}
+        self._alone = by_name(units)
 
     def matching(self, key: AgentKey) -> AgentKey | None:
         """Return the agent of the recording that this agent is compared with, or None."""
@@ -53,6 +52,12 @@ class ReferenceByName(Mapping[AgentKey, Sequence[Observation]]):
 
     def __len__(self) -> int:
         return len(self._units)
+
+
+def by_name(keys: Collection[AgentKey]) -> dict[str, AgentKey]:
+    """Return the agents whose name no other has, by name."""
+    names = Counter(key.agent for key in keys)
+    return {key.agent: key for key in keys if names[key.agent] == 1}
 
 
 def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Observation]]:

@@ -17,7 +17,6 @@ from otel_reliability.metrics.differences import LEVEL, differences
 from otel_reliability.metrics.passes.attempts import attempts_of
 from otel_reliability.metrics.passes.series import PassAtK, PassHatK
 from otel_reliability.metrics.passes.summary import summaries
-from otel_reliability.metrics.stability.notable_runs import oddest
 from otel_reliability.metrics.stability.tables import task_table
 from otel_reliability.metrics.stability.tier import badge_text, tier_of
 from otel_reliability.metrics.uncertainty import intervals
@@ -25,10 +24,10 @@ from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report.compression import compression_of
-from otel_reliability.report.findings import findings_of
+from otel_reliability.report.findings import findings_of, path_distances
 from otel_reliability.report.history import recorded_history
 from otel_reliability.report.missing import missing_of, models_without_limit
-from otel_reliability.report.recording import Lazy, Recording
+from otel_reliability.report.recording import Recording
 from otel_reliability.report.sections import EVALUATION_FAMILIES
 from otel_reliability.report.text import clean, count, listed
 from otel_reliability.report.view import (
@@ -44,8 +43,6 @@ from otel_reliability.report.view import (
     ReadingView,
     ReportView,
     ScorePoint,
-    SessionDetail,
-    SessionView,
     TaskAttempts,
 )
 from otel_reliability.report.words import caveats_of
@@ -194,7 +191,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
     tasks = task_table(sample, settings)
     compression = compression_of([row for row in sample if row.baseline])
-    distances = oddest(sample, source.window.path_distance, len(sample))
+    distances = path_distances(sample, source.window.path_distance)
     view = AgentView(
         key=source.key,
         runs=len(baseline),
@@ -213,7 +210,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         metrics=metrics,
         evaluation=_evaluation(metrics, settings.metrics.profile),
         passes=_passes(source.window, sample),
-        sessions=Lazy(source.sessions, _session),
+        sessions=source.sessions,
         tasks=tasks,
         findings=findings_of(sample, metrics, distances, settings, compression, has_tasks=bool(tasks)),
         missing=missing_of(source.rows),
@@ -224,7 +221,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
         task_outcomes=_task_outcomes(baseline),
         paths=Counter((row.task, row.path.names) for row in baseline if row.path is not None),
-        distances={run.run_id: run.value for run in distances},
+        distances=distances,
         pressures={row.run_id: row.pressure for row in baseline if row.pressure is not None},
         retry_threshold=settings.metrics.retry_threshold,
         history=source.history,
@@ -232,21 +229,6 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         recent=source.recent,
     )
     return replace(view, caveats=caveats_of(view, source.rows))
-
-
-def _session(scores: SessionScores) -> SessionView:
-    reliability, consistency = scores.reliability, scores.consistency
-    return SessionView(
-        id=scores.session_id,
-        runs=scores.runs,
-        start=Instant(scores.start_ns),
-        end=Instant(scores.end_ns),
-        reliability=None if reliability is None else reliability.score,
-        consistency=None if consistency is None else consistency.score,
-        reliability_detail=None if reliability is None else SessionDetail(reliability.reason, reliability.metadata),
-        consistency_detail=None if consistency is None else SessionDetail(consistency.reason, consistency.metadata),
-        derived=scores.derived,
-    )
 
 
 def _session_readings(sessions: Sequence[SessionScores]) -> dict[str, Reading]:
@@ -276,7 +258,7 @@ def _passes(window: AgentWindow, rows: Sequence[Row]) -> Passes:
         {str(k): reading.value for k, reading in at.items()},
         next((reading.runs for reading in hat.values()), 0),
         [
-            TaskAttempts(task, *summary, passed=sum(outcomes[task]))
+            TaskAttempts(task, summary, sum(outcomes[task]))
             for task, summary in sorted(summaries(rows).items(), key=lambda item: item[0] or "")
         ],
     )

@@ -21,7 +21,7 @@ from otel_reliability.change.sentences import moment, of_alarm, of_comparison, o
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import AgentKey
-from otel_reliability.reference import ReferenceByName
+from otel_reliability.reference import ReferenceByName, by_name
 from otel_reliability.report.build import chosen
 from otel_reliability.report.json import plain
 from otel_reliability.report.text import agent_name, clean, count, instant, percent, place
@@ -107,8 +107,8 @@ def pairs(before: Iterable[AgentKey], after: Iterable[AgentKey]) -> dict[AgentKe
     if len(earlier) == len(later) == 1:
         return {later[0]: earlier[0]}
     same = {key: key for key in later if key in earlier}
-    left = _by_name(key for key in earlier if key not in same)
-    others = _by_name(key for key in later if key not in same)
+    left = by_name([key for key in earlier if key not in same])
+    others = by_name([key for key in later if key not in same])
     return same | {others[name]: left[name] for name in others.keys() & left.keys()}
 
 
@@ -127,12 +127,6 @@ def marks(alarms: Sequence[Alarm], points: Iterable[ChangePoint]) -> tuple[Chang
 
 def _at(ns: int, sentence: str) -> str:
     return f"{moment(ns)}: {clean(sentence, MAX_SENTENCE)}"
-
-
-def _by_name(keys: Iterable[AgentKey]) -> dict[str, AgentKey]:
-    every = list(keys)
-    names = Counter(key.agent for key in every)
-    return {key.agent: key for key in every if names[key.agent] == 1}
 
 
 def _detected(key: AgentKey, units: Sequence[Observation], settings: ChangeSettings, pinned: UnitsOf) -> Finding:

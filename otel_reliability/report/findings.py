@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from heapq import nsmallest
+from itertools import islice
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics import ALL_SPECS
-from otel_reliability.metrics.stability.notable_runs import Notable, explosions, fullest
 from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tables import (
     Decision,
@@ -36,6 +37,8 @@ from otel_reliability.report.view import (
 
 UNUSUAL_RUNS: Final = 3
 """Runs unlike the others that are named."""
+FULL_RUNS: Final = 3
+"""Runs nearest their context limit that are named."""
 MAX_DETAILS: Final = 3
 """Details of one cause that are shown; the rest is counted."""
 MIN_POINTS: Final = 0.05
@@ -55,7 +58,7 @@ Cause: TypeAlias = tuple[str, Sequence[str]] | None
 def findings_of(
     rows: Sequence[Row],
     metrics: Mapping[str, ReadingView],
-    distances: Sequence[Notable],
+    distances: Mapping[str, float],
     settings: Settings,
     compression: CompressionView | None,
     *,
@@ -68,11 +71,8 @@ def findings_of(
         tools=tuple(tool_use(rows)),
         divergences=tuple(divergences(rows, by_task=settings.metrics.group_by == "task")),
         decisions=tuple(decision_table(rows)),
-        exploding_runs=tuple(
-            ExplodingRun(one.run_id, trace_of(one.run_id), *one[1:])
-            for one in explosions(rows, settings.metrics.retry_threshold)
-        ),
-        runs_nearest_limit=tuple(FullRun(one.run_id, trace_of(one.run_id), one.value) for one in fullest(rows)),
+        exploding_runs=exploding_runs(rows, settings.metrics.retry_threshold),
+        runs_nearest_limit=tuple(_runs_nearest_limit(rows)),
         runs_unlike_others=tuple(_runs_unlike_others(rows, distances)),
         tasks_by_effects=tuple(tasks_by_disagreement(rows, settings)),
     )
@@ -96,13 +96,71 @@ def ranked_costs(metrics: Mapping[str, ReadingView], settings: Settings) -> tupl
     return tuple(sorted(costs, key=lambda cost: (cost.points is None, -(cost.points or 0.0))))
 
 
-def _runs_unlike_others(rows: Sequence[Row], distances: Sequence[Notable]) -> Iterator[UnusualRun]:
-    named = [one for one in distances[:UNUSUAL_RUNS] if one.value > 0]
+# --- Which runs --------------------------------------------------------------------------------------------------------
+
+
+def exploding_runs(rows: Iterable[Row], threshold: int) -> tuple[ExplodingRun, ...]:
+    """Return the runs with a chain of at least `threshold` retries, the longest chain first.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> [(found.tool, found.retries) for found in exploding_runs([row(retries=2), row(retries=3), row(retries=7)], 3)]
+    [('tool', 7), ('tool', 3)]
+    """
+    found = [
+        ExplodingRun(
+            row.run_id,
+            trace_of(row.run_id),
+            retries.tool,
+            retries.longest_chain,
+            retries.tokens,
+            retries.duration_ns / 1e9,
+        )
+        for row in rows
+        if (retries := row.retries) is not None and row.baseline and retries.longest_chain >= threshold
+    ]
+    return tuple(sorted(found, key=lambda run: (-run.retries, run.run_id)))
+
+
+def _runs_nearest_limit(rows: Iterable[Row]) -> Iterator[FullRun]:
+    known = ((row.pressure, row.run_id) for row in rows if row.baseline and row.pressure is not None)
+    for pressure, run_id in nsmallest(FULL_RUNS, known, key=lambda one: (-one[0], one[1])):
+        yield FullRun(run_id, trace_of(run_id), pressure)
+
+
+def path_distances(rows: Iterable[Row], distance: Callable[[Row], Reading]) -> dict[str, float]:
+    """Return how unlike the others of its group each run is (`AgentWindow.path_distance`), the most unlike first.
+
+    Runs that took the same path in the same group are equally far: each path is measured once.
+
+    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.metrics.stability.path_similarity import PathSimilarity
+    >>> similarity, rows = PathSimilarity(), rows_of("a b", "a b", "c")
+    >>> for row in rows:
+    ...     similarity.add(row)
+    >>> list(path_distances(rows, similarity.distance).values())
+    [1.0, 0.5, 0.5]
+    """
+    known: dict[tuple[str | None, str], float | None] = {}
+    found: dict[str, float] = {}
+    for row in rows:
+        if row.path is None or not row.baseline:
+            continue
+        group = (row.task, row.path.code)
+        if group not in known:
+            known[group] = distance(row).value
+        value = known[group]
+        if value is not None:
+            found[row.run_id] = value
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _runs_unlike_others(rows: Sequence[Row], distances: Mapping[str, float]) -> Iterator[UnusualRun]:
+    named = {run_id: value for run_id, value in islice(distances.items(), UNUSUAL_RUNS) if value > 0}
     by_id = {row.run_id: row for row in rows} if named else {}
-    for one in named:
-        row = by_id[one.run_id]
+    for run_id, value in named.items():
+        row = by_id[run_id]
         steps = 0 if row.path is None else len(row.path.names)
-        yield UnusualRun(one.run_id, trace_of(one.run_id), one.value, row.task, steps)
+        yield UnusualRun(run_id, trace_of(run_id), value, row.task, steps)
 
 
 # --- In words ----------------------------------------------------------------------------------------------------------

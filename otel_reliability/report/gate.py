@@ -157,7 +157,7 @@ def _of_agent(agent: AgentView, target: GateTarget) -> Iterator[Number]:
         field = target.name.removeprefix(TARGET_PREFIX)
         for task in agent.passes.tasks:
             if target.task in {None, task.task_id}:
-                yield agent, task.task_id, ReadingView(getattr(task, field), task.runs)
+                yield agent, task.task_id, ReadingView(getattr(task.summary, field), task.summary.runs)
         if not agent.passes.tasks and target.task is None:
             yield agent, None, NO_DATA
     elif target.task is not None:
@@ -221,7 +221,7 @@ def _rate(target: GateTarget, agent: AgentView, task: str | None) -> tuple[int, 
         return round(reading.value * reading.runs), reading.runs, target.wanted
     if target.name == "reliability.passhat_k":
         attempts = next(each for each in agent.passes.tasks if each.task_id == task)
-        return attempts.passed, attempts.runs, _root(target.wanted / 100, attempts.runs)
+        return attempts.passed, attempts.summary.runs, _root(target.wanted / 100, attempts.summary.runs)
     series, _, k = target.name.partition(".")
     if series not in {"pass_hat_k", "pass_at_k"} or not k or (k != "1" and len(agent.passes.tasks) > 1):
         return None

@@ -13,6 +13,7 @@ from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.model.run import AgentKey, Compression, Run
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import Instant, ReportView
+from otel_reliability.windows.sessions import SessionScores
 
 FACTS_OF_CALLS: Final = ("name", "ok", "retry", "repeat", "agent")
 _INDENT: Final = "\n" + 8 * " "
@@ -32,6 +33,8 @@ def plain(value: Any) -> Any:
             return value
         case AgentKey():
             return key_object(value)
+        case SessionScores():
+            return _session(value)
         case Enum():
             return value.name if isinstance(value, Tier) else value.value
         case Mapping():
@@ -57,6 +60,23 @@ def key_object(key: AgentKey) -> dict[str, Any]:
         "environment": key.environment or None,
         "agent": key.agent,
         **({"attributes": dict(key.extra)} if key.extra else {}),
+    }
+
+
+def _session(session: SessionScores) -> dict[str, Any]:
+    scores = {"reliability": session.reliability, "consistency": session.consistency}
+    details = {
+        f"{name}_detail": None if each is None else {"reason": each.reason, "metadata": plain(each.metadata)}
+        for name, each in scores.items()
+    }
+    return {
+        "id": session.session_id,
+        "runs": list(session.runs),
+        "start": instant(session.start_ns),
+        "end": instant(session.end_ns),
+        **{name: None if each is None else each.score for name, each in scores.items()},
+        **details,
+        "derived": list(session.derived),
     }
 
 

@@ -57,22 +57,8 @@ TOKEN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "input_tokens": frozenset({"input", "in", "prompt"}),
     "output_tokens": frozenset({"output", "out", "completion"}),
 }
-OTHER_WORDS: Final = frozenset(
-    [
-        "type",
-        "kind",
-        "version",
-        "count",
-        "number",
-        "index",
-        "duration",
-        "latency",
-        "ms",
-        "seconds",
-        "url",
-        "description",
-    ]
-)
+TIME_WORDS: Final = frozenset({"duration", "latency", "ms", "seconds"})
+OTHER_WORDS: Final = TOKENS | TIME_WORDS | {"type", "kind", "version", "count", "number", "index", "url", "description"}
 """Words of keys that hold none of these fields."""
 FIELDS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "agent": ("agent", "session", "task", "outcome"),
@@ -233,7 +219,7 @@ def _token_key(sides: frozenset[str], keys: Sequence[str]) -> str | None:
 
 def _key(field: str, keys: Sequence[str]) -> str | None:
     """Return the key with the best word for a field, of equals the shortest; no key that speaks of another field."""
-    others = TOKENS | OTHER_WORDS
+    others = OTHER_WORDS
     if field in {"agent", "tool", "model"}:
         others = others.union(FIELDS["arguments"], FIELDS["result"], FIELDS["outcome"])
     ranked = [

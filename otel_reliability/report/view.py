@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from otel_reliability.change.result import Result
+from otel_reliability.metrics.passes.summary import ReliabilitySummary
 from otel_reliability.metrics.stability.tables import Decision, Divergence, TaskEffects, TaskRow, ToolUse
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.windows.sessions import SessionScores
 
 VERSION: Final = 1
 """Version of the JSON document: raised when a field changes its meaning or goes; new fields come without."""
@@ -48,15 +50,10 @@ class ReadingView:
 
 @dataclass(frozen=True, slots=True)
 class TaskAttempts:
-    """The attempts at one task (None: all runs) with a known outcome, in whole percents."""
+    """The attempts at one task (None: all runs) with a known outcome."""
 
     task_id: str | None
-    runs: int
-    pass_at_k: int
-    passhat_k: int
-    decay_curve: tuple[int, ...]
-    variance_amplification: int
-    graceful_degradation: int
+    summary: ReliabilitySummary = field(metadata=MERGED)
     passed: int = field(metadata=HIDDEN)
 
 
@@ -68,29 +65,6 @@ class Passes:
     pass_at_k: Mapping[str, float | None]
     runs: int
     tasks: Sequence[TaskAttempts]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionDetail:
-    """ScoreReason and inputs of a session's score."""
-
-    reason: str
-    metadata: Any
-
-
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    """One conversation and its scores. `derived`: signals computed from tool calls, because no evaluation gave them."""
-
-    id: str
-    runs: tuple[str, ...]
-    start: Instant
-    end: Instant
-    reliability: float | None
-    consistency: float | None
-    reliability_detail: SessionDetail | None
-    consistency_detail: SessionDetail | None
-    derived: tuple[str, ...]
 
 
 # --- Findings ---------------------------------------------------------------------------------------------------------
@@ -286,7 +260,7 @@ class AgentView:
     metrics: Mapping[str, ReadingView]
     evaluation: Mapping[str, Any]
     passes: Passes
-    sessions: Sequence[SessionView]
+    sessions: Sequence[SessionScores]
     tasks: Sequence[TaskRow]
     findings: Findings
     missing: Sequence[Gap]

@@ -186,11 +186,6 @@ def message_page(title: str, text: str, *, poll: int = 0) -> str:
     return _page("message.html", poll=poll, title=title, text=text)
 
 
-def report_page(name: str, **facts: Any) -> str:
-    """Return a page that is a file of its own."""
-    return templates().get_template(name).render(poll=0, address=None, **facts)
-
-
 def _agent_page(name: str, agent: AgentView, trace_url: str | None, **facts: Any) -> str:
     return _page(name, agent=agent, address=partial(address, agent.key), trace_url=trace_url, **facts)
 

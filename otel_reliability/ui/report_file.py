@@ -13,7 +13,7 @@ from otel_reliability.report.text import count, span_of_time
 from otel_reliability.report.view import ReportView
 from otel_reliability.report.words import about_recording, worst_first
 from otel_reliability.ui.agent_list import id_of, line_of_view, tier_counts
-from otel_reliability.ui.rendering import assets, report_page
+from otel_reliability.ui.rendering import assets, templates
 
 MAX_AGENTS: Final = 100
 """Agents that are shown in full, those with the lowest scores; the table names all."""
@@ -26,19 +26,24 @@ def render(report: ReportView, trace_url: str | None = None) -> str:
     agents = worst_first(report.agents)
     lines = [line_of_view(agent) for agent in agents]
     style, script = (Markup("\n").join(map(_inside, names)) for names in (STYLES, SCRIPTS))
-    return report_page(
-        "report.html",
-        style=style,
-        script=script,
-        policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
-        agents=agents[:MAX_AGENTS],
-        linked=frozenset(agent.key for agent in agents[:MAX_AGENTS]),
-        lines=lines,
-        tiers=tier_counts(lines),
-        link=_link,
-        about_report=_about(report),
-        comparisons=() if report.baseline is None else report.baseline.agents,
-        trace_url=trace_url,
+    return (
+        templates()
+        .get_template("report.html")
+        .render(
+            poll=0,
+            address=None,
+            style=style,
+            script=script,
+            policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
+            agents=agents[:MAX_AGENTS],
+            linked=frozenset(agent.key for agent in agents[:MAX_AGENTS]),
+            lines=lines,
+            tiers=tier_counts(lines),
+            link=_link,
+            about_report=_about(report),
+            comparisons=() if report.baseline is None else report.baseline.agents,
+            trace_url=trace_url,
+        )
     )
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
 from otel_reliability.metrics.examples import row, rows_of
 from otel_reliability.metrics.stability.branch_instability import BranchInstability
-from otel_reliability.metrics.stability.notable_runs import explosions
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tables import divergences, task_table, tool_use
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import OTHER_TASK, Row
+from otel_reliability.report.findings import exploding_runs
 from tests.metrics import laws
 from tests.metrics.reference import NAIVE
 from tests.metrics.strategies import rows
@@ -143,5 +143,5 @@ def test_each_task_has_its_line() -> None:
 
 def test_exploding_runs_are_named_by_their_chains() -> None:
     mild, wild, fault = row(retries=3), row(retries=9), row(retries=9, condition="fault")
-    found = [(one.run_id, one.retries) for one in explosions([mild, wild, fault])]
+    found = [(one.run_id, one.retries) for one in exploding_runs([mild, wild, fault], 3)]
     assert found == [(wild.run_id, 9), (mild.run_id, 3)]

@@ -10,9 +10,9 @@ import pytest
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.metrics.passes.series import PassSeries
-from otel_reliability.metrics.stability.notable_runs import explosions
 from otel_reliability.metrics.stability.tables import TaskRow, task_table
 from otel_reliability.model.run import CloseReason
+from otel_reliability.report.findings import exploding_runs
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.windows.window import AgentWindow
 from tests.oracles.reading import close, load
@@ -89,7 +89,7 @@ def test_retries_are_chains_of_failures(window: AgentWindow) -> None:
     assert sum(one.number for one in retries) == 17
     assert sum(row.failed_calls or 0 for row in window.rows()) == 73
     assert sum(row.tool_calls or 0 for row in window.rows()) == 1164
-    assert len(explosions(window.rows())) == 1
+    assert len(exploding_runs(window.rows(), 3)) == 1
     assert window.reading("retry_explosion").value == 1.0
     assert close(window.reading("retry_explosion_share").value, 1 / 200)
     assert close(window.reading("retries_per_run").value, 17 / 200)
@@ -101,4 +101,4 @@ def test_injected_faults_show_as_retries() -> None:
 
     assert Counter(one.longest_chain for one in retries) == {0: 47, 1: 53, 2: 13, 3: 2}
     assert sum(one.number for one in retries) == 115
-    assert len(explosions(rows)) == 2
+    assert len(exploding_runs(rows, 3)) == 2
