@@ -86,7 +86,6 @@ class Recordings:
         ]
 
     def agent(self, line: Object) -> Object:
-        """Return the report of the agent of a line."""
         return plain(replace(self._view(line), sessions=()))
 
     def compared(self, line: Object, before: str, after: str) -> Object:
@@ -104,9 +103,8 @@ class Recordings:
         return pairs[0]
 
     def checked(self, line: Object, target: str, min_runs: int | None) -> Object:
-        """Return the results of a target for an agent."""
         report, least = self._current(), min_runs or self._settings.metrics.min_runs
-        return gate.document(gate.check(replace(report, agents=[self._view(line)]), [parse(target)], least), [])
+        return gate.document(gate.check(replace(report, agents=[self._view(line)]), [parse(target)], least))
 
     def _runs(self, key: AgentKey) -> Sequence[Run]:
         """Read the last whole runs of an agent: only a comparison of versions needs them."""

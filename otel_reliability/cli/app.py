@@ -47,11 +47,9 @@ class Commands(click.Group):
     """A group that loads a command when it is used, so that none waits for the packages of another."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of that name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"otel_reliability.cli.{cmd_name.replace('-', '_')}")

@@ -58,7 +58,6 @@ class TargetResult(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """The agent and the task."""
         if self.agent is None:
             return "the recording"
         return agent_name(self.agent.key) + ("" if self.task is None else f", task {clean(self.task)}")

@@ -49,7 +49,6 @@ class History:
 
     @property
     def points(self) -> list[ScorePoint]:
-        """The points, oldest first."""
         return list(map(ScorePoint, self._ns, self._scores))
 
     def data(self) -> list[Any]:

@@ -75,7 +75,6 @@ class AgentTelemetry:
 
     @property
     def name(self) -> str:
-        """The agent's name."""
         return agent_name(AgentKey(**self.key))
 
 

@@ -50,7 +50,6 @@ class GateTarget(NamedTuple):
     wanted: float
 
     def holds(self, value: float) -> bool:
-        """Return whether the number is within the bound."""
         return HOLDS[self.sign](value, self.wanted)
 
 

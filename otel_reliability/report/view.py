@@ -281,12 +281,10 @@ class AgentView:
 
     @property
     def agent(self) -> str:
-        """The agent's name."""
         return self.key.agent
 
     @property
     def passed(self) -> int:
-        """The runs that succeeded."""
         return self.outcomes["success"]
 
     @property

@@ -53,7 +53,6 @@ class AgentLine(NamedTuple):
 
     @property
     def tier(self) -> Tier | None:
-        """The grade of its score."""
         return None if self.score is None else tier_of(self.score)
 
     @property
@@ -168,7 +167,6 @@ class TableChoice(NamedTuple):
 
     @property
     def filtered(self) -> bool:
-        """True if a filter is set."""
         return bool(self.text or self.service or self.tier)
 
     def address(self, **changes: Any) -> str:

@@ -148,7 +148,6 @@ class RunChoice(NamedTuple):
         return _ns(self.since) or 0, MAX_NS if until is None else until
 
     def holds(self, run: Run, retry_threshold: int) -> bool:
-        """Return whether a run is chosen."""
         since, until = self.between
         return (
             since <= run.end_ns <= until
