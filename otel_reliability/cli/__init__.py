@@ -15,7 +15,6 @@ EXTRAS: Final[Mapping[str, str]] = {
 }
 """Packages that the in-process installation lacks, each with the extra that brings it."""
 BAD_USAGE: Final = 2
-"""Exit code of bad usage, invalid settings, missing packages, and input that cannot be opened."""
 GARBAGE: Final = (200_000, 10, 20)
 """How many new objects it takes to look for circles among them. Lines and runs make none, and each look costs what is alive."""
 

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import click
 
-from otel_reliability.cli import BAD_USAGE
 from otel_reliability.errors import ReliabilityError
+
+BAD_USAGE: Final = 2
+"""Exit code of bad usage, invalid settings, and input that cannot be opened."""
 
 ABOUT: Final = """Measure how reliable AI agents are, from the OpenTelemetry spans they already emit.
 
