@@ -94,6 +94,7 @@ PROBES: Final = frozenset({HEALTH, READY})
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Signs with which a cell begins that a spreadsheet runs."""
 
+
 def metrics(prometheus: Prometheus, threads: Executor, readiness: Readiness) -> list[web.RouteDef]:
     """Return the route `/metrics`: Prometheus text, or OpenMetrics with exemplars if the client accepts it."""
     turn = asyncio.Lock()  # one scrape is written at a time
