@@ -135,7 +135,7 @@ class Watch:
             if spent() - began >= self._allowance:
                 self._shortened += 1
                 break
-            runs = self._assembler.open_runs_of(buffer)
+            runs = self._assembler.open_runs_of(buffer) if _may_go_on(buffer) else ()
             self._traces[buffer] = buffer.weight, [self._compared(run) for run in runs]
         self._by_agent = None
         self._allowance -= spent() - began
@@ -159,7 +159,7 @@ class Watch:
 
     def _has_grown(self, buffer: TraceBuffer) -> bool:
         checked, _ = self._traces.get(buffer, (0, []))
-        return buffer.weight > checked * (1 + MIN_GROWTH) and _may_go_on(buffer)
+        return buffer.weight > checked * (1 + MIN_GROWTH)
 
     def _compared(self, run: Run) -> _OpenRun:
         usage, window = usage_of(row_of(run, PathTable())), self._bounds_of(run.key)

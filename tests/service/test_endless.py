@@ -1,4 +1,4 @@
-"""A service that runs for ever without state: it keeps what its limits allow, and no more."""
+"""A service that runs for ever without state: each round has new agents and sessions, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ from otel_reliability.telemetry.exposition import Registry
 from otel_reliability.testing import agent, tool
 from otel_reliability.ui.live import Histories
 
-AGENTS: Final = 5
-"""Agents of a round; each round has new ones."""
-TRACES: Final = 150
-"""Traces of a round, each a session of its own."""
-ROUNDS: Final = 4
+AGENTS, TRACES, ROUNDS = 5, 150, 4
 MAX_GROWTH: Final = 30_000
 """Bytes that so many rounds may add: far less than the key of each of their sessions would take."""
 
