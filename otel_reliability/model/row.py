@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from otel_reliability.model.run import Outcome
 
 BASELINE: Final = "baseline"
@@ -19,7 +21,7 @@ OTHER_TASK: Final = "__other__"
 """The task of runs beyond the limit of tasks: a mixture, so no group of its own and part of none."""
 
 
-class Path:
+class Path(Struct, eq=False):
     """The ordered tool names of a run, made once a distinct path and shared.
 
     `code` spells the path with one character a tool, so that edit distances run on plain strings; codes are comparable only
@@ -31,12 +33,9 @@ class Path:
     (('read', 1), ('search', 2))
     """
 
-    __slots__ = ("_spelled", "code", "held")
-
-    def __init__(self, code: str, spelled: Mapping[str, str]) -> None:
-        self.code = code
-        self._spelled = spelled
-        self.held = 0
+    code: str
+    _spelled: Mapping[str, str]
+    held: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
