@@ -12,8 +12,9 @@ from math import log2
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics import ALL_SPECS, OWNERS, SPECS, TABLE, Numbers
+from otel_reliability.metrics import ALL_SPECS, OWNERS, SPECS, TABLE
 from otel_reliability.metrics.base import DEFAULTS, Derived
+from otel_reliability.metrics.numbers import Numbers
 from otel_reliability.model.reading import IntervalMethod, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.statistics.intervals import MIN_RUNS, Bounds, Interval, jackknife, wilson

@@ -7,8 +7,9 @@ from collections.abc import Container, Iterable, MutableSequence
 from typing import Final, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
-from otel_reliability.metrics import SPECS, TABLE, Numbers
+from otel_reliability.metrics import SPECS, TABLE
 from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
+from otel_reliability.metrics.numbers import Numbers
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.score import PartCost, Score
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
