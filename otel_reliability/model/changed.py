@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 class ChangedKeys(Generic[K]):
     """Keys that changed since they were last taken, each once, the one that changed last at the end.
 
-    None is kept until they are taken for the first time: where no state is stored, nobody takes them, and they would only grow.
+    None is kept until they are taken for the first time: where no state is stored they are never taken, and would only grow.
 
     >>> changed = ChangedKeys[str]()
     >>> changed.add("early")
@@ -34,7 +34,7 @@ class ChangedKeys(Generic[K]):
             keys[key] = None
 
     def take(self) -> Collection[K]:
-        """Return the keys, and begin anew."""
+        """Return the keys and forget them."""
         found, self._keys = list(self._keys or ()), {}
         return found
 
