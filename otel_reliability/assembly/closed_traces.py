@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from struct import Struct
 from typing import Final, TypeAlias
 
-from msgspec import Struct
+import msgspec
+from msgspec.msgpack import Decoder, Encoder
 
 from otel_reliability.assembly.span_tree import (
     DUPLICATE,
@@ -25,19 +27,19 @@ from otel_reliability.model.span import BY_TIME, INVOCATIONS, AgentSpan, Invocat
 RUN_KEYS: Final = b"run.key"
 """Begins the id of the trace that stands for a value of `run.key`, and with it the anchor of its run."""
 ID_BYTES: Final = 8
+_UTF8: Final = ("utf-8", "surrogatepass")
 _MAX_NAMES: Final = 2
 """Names of agents that are remembered: more make no difference."""
 _AGENT: Final = Kind.AGENT
 _TRACE: Final[Callable[[AgentSpan], TraceId]] = itemgetter(0)
 _ID: Final[Callable[[AgentSpan], SpanId]] = itemgetter(1)
-Record: TypeAlias = tuple[float, bytes, bytes, bytes, tuple[str, ...], bool, tuple[AgentSpan, ...]]
+Record: TypeAlias = tuple[float, bytes, bytes, bytes, Sequence[str], bool, Sequence[AgentSpan]]
 """A trace without open runs: since when (seconds), `ids`, `anchors` and `sealed` of `ClosedIds` joined, names of agents,
-whether it had an invocation, and its spans that belong to no run and connect others. A plain tuple costs the garbage collector
-nothing.
+whether it had an invocation, and its spans that belong to no run and connect others.
 """
 
 
-class ClosedIds(Struct, eq=False):
+class ClosedIds(msgspec.Struct, eq=False):
     """The final runs of a trace of which spans still arrive.
 
     - `ids`: their spans. `anchors`: what stood in for their roots (missing parents).
@@ -69,39 +71,66 @@ def _split(joined: bytes) -> set[SpanId]:
     return {joined[at : at + ID_BYTES] for at in range(0, len(joined), ID_BYTES)}
 
 
+_HEAD: Final = Struct("<dI")
+"""What a packed record begins with: since when, and its number of ids. A record is forgotten by these alone."""
+_encode: Final = Encoder().encode
+_decode: Final = Decoder(tuple[bytes, bytes, bytes, tuple[bytes, ...], bool]).decode
+
+
 class ClosedTraces:
     """Records of traces, the oldest first. `ids` counts span ids in records and in closed parts of traces of which spans still
     arrive, `spans` the spans kept in records.
+
+    A record is kept as bytes: of what stays for minutes, few small objects lie between those of spans, which come and go.
     """
 
     def __init__(self) -> None:
-        self.records: OrderedDict[TraceId, Record] = OrderedDict()
+        self.packed: OrderedDict[TraceId, bytes] = OrderedDict()
         self.ids = self.spans = 0
+        self._connecting: dict[TraceId, Sequence[AgentSpan]] = {}
+
+    def get(self, trace_id: TraceId) -> Record | None:
+        packed = self.packed.get(trace_id)
+        if packed is None:
+            return None
+        ids, anchors, sealed, names, had_invocation = _decode(memoryview(packed)[_HEAD.size :])
+        agents = [name.decode(*_UTF8) for name in names]
+        connecting = self._connecting.get(trace_id, ())
+        return _HEAD.unpack_from(packed)[0], ids, anchors, sealed, agents, had_invocation, connecting
 
     def has_ids(self, trace_id: TraceId) -> bool:
-        record = self.records.get(trace_id)
+        record = self.get(trace_id)
         return record is not None and bool(record[1])
 
     def put(self, trace_id: TraceId, record: Record) -> None:
         """Add a record; the trace has none."""
-        self.records[trace_id] = record
-        self.ids += (len(record[1]) + len(record[2])) // ID_BYTES
-        self.spans += len(record[6])
+        since, ids, anchors, sealed, agents, had_invocation, connecting = record
+        number = (len(ids) + len(anchors)) // ID_BYTES
+        names = [name.encode(*_UTF8) for name in agents]
+        self.packed[trace_id] = _HEAD.pack(since, number) + _encode((ids, anchors, sealed, names, had_invocation))
+        self.ids += number
+        if connecting:
+            self._connecting[trace_id] = connecting
+            self.spans += len(connecting)
 
     def take(self, trace_id: TraceId) -> Record | None:
-        record = self.records.pop(trace_id, None)
+        record = self.get(trace_id)
         if record is not None:
-            self.ids -= (len(record[1]) + len(record[2])) // ID_BYTES
-            self.spans -= len(record[6])
+            self._drop(trace_id)
         return record
 
     def take_oldest(self, horizon: float) -> TraceId | None:
         """Remove the oldest record, unless it is newer than `horizon`, and return its trace."""
-        trace_id, record = next(iter(self.records.items()), (b"", None))
-        if record is None or record[0] > horizon:
+        trace_id = next(iter(self.packed), None)
+        if trace_id is None or _HEAD.unpack_from(self.packed[trace_id])[0] > horizon:
             return None
-        self.take(trace_id)
+        self._drop(trace_id)
         return trace_id
+
+    def _drop(self, trace_id: TraceId) -> None:
+        self.ids -= _HEAD.unpack_from(self.packed.pop(trace_id))[1]
+        if self._connecting:
+            self.spans -= len(self._connecting.pop(trace_id, ()))
 
 
 # --- Remembering --------------------------------------------------------------------------------------------------------

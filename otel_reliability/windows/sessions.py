@@ -30,7 +30,7 @@ from otel_reliability.metrics.sessions import (
 from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.observation import Observation, counts_for_change, joined, observation_of
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
-from otel_reliability.model.record import agent_key
+from otel_reliability.model.record import agent_key, pack, unpack
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
 from otel_reliability.windows.rows import signals_of
@@ -227,6 +227,20 @@ class SessionTraces:
         self.traces: dict[str, Trace] = {}
         self.observed: dict[str, Observation] = {}
 
+    @classmethod
+    def of(cls, touched: float, traces: Iterable[Any], observed: Any = ()) -> SessionTraces:
+        """Return a session from plain data."""
+        session = cls(touched)
+        for *facts, derived in traces:
+            trace = Trace._make((*facts, tuple(derived)))
+            session.traces[trace.run_id] = trace
+        session.observed = {run.id: run for run in convert(observed, list[Observation])} if observed else {}
+        return session
+
+    def packed(self) -> bytes:
+        """Return a closed session as bytes."""
+        return pack((self.touched, list(self.traces.values())))
+
     def sorted(self) -> list[Trace]:
         """Return the traces in the order of their starts."""
         return sorted(self.traces.values())
@@ -272,9 +286,9 @@ class Sessions:
     is forgotten at a limit is a new session when it goes on.
 
     Closed sessions are remembered for that, up to `limits.sessions` with the open ones and a million runs in all; beyond, the
-    first to have closed are forgotten, and if none has, the longest idle is closed early. `accounts` counts, by (what, why):
-    ("sessions", "forgotten"), ("sessions", "closed_early"), runs ("session_runs", "limit") left out of one endless session,
-    and ("signals", name) refused because a score was not from 0 to 1.
+    first to have closed are forgotten, and if none has, the longest idle is closed early. Closed ones are kept as bytes.
+    `accounts` counts, by (what, why): ("sessions", "forgotten"), ("sessions", "closed_early"), runs ("session_runs", "limit")
+    left out of one endless session, and ("signals", name) refused because a score was not from 0 to 1.
 
     `known` says whose sessions are kept: agents beyond the limit of agents have none.
     """
@@ -287,7 +301,7 @@ class Sessions:
         self._known = known
         self._weights = weights_of(settings.sessions.weights)
         self._open: OrderedDict[SessionKey, SessionTraces] = OrderedDict()
-        self._closed: OrderedDict[SessionKey, SessionTraces] = OrderedDict()
+        self._closed: OrderedDict[SessionKey, bytes] = OrderedDict()
         self._late: dict[SessionKey, None] = {}
         self._early: list[SessionEvent] = []
         self._recent: dict[AgentKey, RecentSessions] = {}
@@ -313,7 +327,7 @@ class Sessions:
 
     def closed(self, key: AgentKey, session_id: str) -> SessionScores | None:
         """Return a session of an agent that has closed and is still remembered, with metadata."""
-        session = self._closed.get((key, session_id))
+        session = self._find((key, session_id)) if (key, session_id) in self._closed else None
         weights = self._settings.sessions.weights
         return None if session is None else scores_of(key, session_id, session.sorted(), weights)
 
@@ -386,14 +400,12 @@ class Sessions:
             kept.clear()
         self.traces = 0
         for (plain, session_id), (closed, touched, traces, observed) in data:
-            key, session = agent_key(plain), SessionTraces(touched)
-            session.observed = {run.id: run for run in convert(observed, list[Observation])}
-            for *facts, derived in traces:
-                trace = Trace._make((*facts, tuple(derived)))
-                session.traces[trace.run_id] = trace
+            key, session = agent_key(plain), SessionTraces.of(touched, traces, observed)
             self.traces += len(session.traces)
-            (self._closed if closed else self._open)[key, session_id] = session
-            if closed:
+            if not closed:
+                self._open[key, session_id] = session
+            else:
+                self._closed[key, session_id] = session.packed()
                 found = closed_session(session_id, session.sorted(), self._weights)
                 self._recent.setdefault(key, RecentSessions()).add(found)
         for key, _ in sorted(self._open.items(), key=lambda item: item[1].touched):
@@ -402,7 +414,17 @@ class Sessions:
     # --- Runs in and out ----------------------------------------------------------------------------------------------
 
     def _find(self, key: SessionKey | None) -> SessionTraces | None:
-        return None if key is None else self._open.get(key) or self._closed.get(key)
+        """Return a session that is remembered: an open one, or a copy of a closed one."""
+        if key not in self._closed:
+            return None if key is None else self._open.get(key)
+        return SessionTraces.of(*unpack(self._closed[key]))
+
+    def _changed(self, key: SessionKey, session: SessionTraces) -> None:
+        """Keep what was changed in a session that `_find` returned; a closed one is scored again."""
+        self._touched.add(key)
+        if key in self._closed:
+            self._closed[key] = session.packed()
+            self._late[key] = None
 
     def _put_in(self, run: Run, now: float, *, observe: bool = True) -> None:
         key = _key_of(run)
@@ -410,18 +432,12 @@ class Sessions:
             return
         trace, refused = trace_of(run, self._settings.sessions.derive)
         self.accounts.update([("signals", name) for name in refused])
-        session = self._closed.get(key)
-        if session is not None:
-            self._late[key] = None
-        else:
-            session = self._open.get(key)
-            if session is None:
-                session = self._open[key] = SessionTraces(now)
+        session = self._find(key) or self._open.setdefault(key, SessionTraces(now))
+        if key not in self._closed:
             self._open.move_to_end(key)
             if observe and self._settings.change.enabled and counts_for_change(run):
                 session.observed[run.run_id] = observation_of(run)
         session.touched = now
-        self._touched.add(key)
         self.traces += trace.run_id not in session.traces
         session.traces[trace.run_id] = trace
         if len(session.traces) > MAX_RUNS:
@@ -430,6 +446,7 @@ class Sessions:
             session.observed.pop(oldest, None)
             self.traces -= 1
             self.accounts["session_runs", "limit"] += 1
+        self._changed(key, session)
         self._make_room()
 
     def _take_out(self, run: Run) -> bool:
@@ -439,9 +456,7 @@ class Sessions:
         if key is None or session is None or session.traces.pop(run.run_id, None) is None:
             return False
         self.traces -= 1
-        self._touched.add(key)
-        if key in self._closed:
-            self._late[key] = None
+        self._changed(key, session)
         return session.observed.pop(run.run_id, None) is not None
 
     def _drop_if_empty(self, run: Run) -> None:
@@ -459,12 +474,14 @@ class Sessions:
     # --- Closing ------------------------------------------------------------------------------------------------------
 
     def _score(self, due: Iterable[SessionKey]) -> list[SessionEvent]:
-        events = [*self._early, *[self._event(key, self._closed[key], first=False) for key in self._late]]
+        late = [(key, session) for key in self._late if (session := self._find(key)) is not None]
+        events = [*self._early, *[self._event(key, session, first=False) for key, session in late]]
         self._early.clear()
         self._late.clear()
         for key in due:
-            session = self._closed[key] = self._open.pop(key)
+            session = self._open.pop(key)
             events.append(self._event(key, session, first=True))
+            self._closed[key] = session.packed()
         return sorted(events, key=lambda one: (one.touched, one.closed.end_ns, one.closed.session_id, one.key))
 
     def _event(self, key: SessionKey, session: SessionTraces, *, first: bool) -> SessionEvent:
@@ -493,10 +510,11 @@ class Sessions:
             self.accounts["sessions", "forgotten"] += 1
 
     def _forget(self, key: SessionKey) -> None:
-        session = self._open.pop(key, None) or self._closed.pop(key, None)
+        session = self._find(key)
         if session is not None:
             self.traces -= len(session.traces)
-            self._late.pop(key, None)
+            for kept in (self._open, self._closed, self._late):
+                kept.pop(key, None)
             self._touched.add(key)
 
 
