@@ -510,12 +510,13 @@ class Sessions:
             self.accounts["sessions", "forgotten"] += 1
 
     def _forget(self, key: SessionKey) -> None:
-        session = self._find(key)
+        session, closed = self._open.pop(key, None), self._closed.pop(key, None)
         if session is not None:
             self.traces -= len(session.traces)
-            for kept in (self._open, self._closed, self._late):
-                kept.pop(key, None)
-            self._touched.add(key)
+        elif closed is not None:
+            self.traces -= len(unpack(closed)[1])
+            self._late.pop(key, None)
+        self._touched.add(key)
 
 
 def _key_of(run: Run) -> SessionKey | None:
