@@ -485,14 +485,7 @@ def _name_handoffs(tree: SpanTree, handoffs: Iterable[Step]) -> None:
     """A hand-off without a target goes to the next agent of its unit to start."""
     for step in handoffs:
         if step.call.name is None:
-            later = [
-                node
-                for node in tree.invocations
-                if node.span.kind is _AGENT
-                and node.span.start_ns >= step.start_ns
-                and tree.units[node.at] == tree.units[step.at]
-            ]
-            following = min(later, key=lambda node: node.at, default=None)
+            following = tree.next_agent(step.at)
             step.call = step.call._replace(name=None if following is None else following.name)
 
 

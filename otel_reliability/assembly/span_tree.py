@@ -7,8 +7,9 @@ are empty for most traces.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeAlias
 
 from otel_reliability.model.span import (
@@ -201,8 +202,8 @@ class SpanTree:
     - `evaluations`: those that arrived apart from spans, by the index of the span they are about.
     """
 
-    __slots__ = ("_invocation_at", "_units", "_working", "annotators", "cut", "details", "evaluations", "in_model", "in_tool",
-                 "invocations", "joined", "nodes", "orphans", "others", "parent", "spans")  # fmt: skip
+    __slots__ = ("_agents", "_invocation_at", "_units", "_working", "annotators", "cut", "details", "evaluations", "in_model",
+                 "in_tool", "invocations", "joined", "nodes", "orphans", "others", "parent", "spans")  # fmt: skip
 
     def __init__(
         self, spans: Sequence[AgentSpan], linked: Mapping[int, int] | None = None, *, joined: bool = False
@@ -238,6 +239,7 @@ class SpanTree:
         self._working: set[int] | None = None
         self._units: list[int] | None = None
         self._invocation_at: dict[int, Invocation] | None = None
+        self._agents: dict[int, list[Invocation]] | None = None
         self._attach()
         if self.invocations:
             _cut_leaked_contexts(self.invocations)
@@ -370,6 +372,17 @@ class SpanTree:
         while parent[i] != NONE:
             i = parent[i]
         return i
+
+    def next_agent(self, i: int) -> Invocation | None:
+        """Return the first agent of a span's unit that starts with it or later."""
+        if self._agents is None:
+            self._agents = {}
+            for node in sorted(self.invocations, key=attrgetter("at")):  # in the order of their starts
+                if node.span.kind is _AGENT:
+                    self._agents.setdefault(self.units[node.at], []).append(node)
+        agents = self._agents.get(self.units[i], [])
+        place = bisect_left(agents, self.spans[i].start_ns, key=attrgetter("span.start_ns"))
+        return agents[place] if place < len(agents) else None
 
     def is_below(self, i: int, above: int) -> bool:
         """Return whether a span lies below another one, or is that one."""
