@@ -126,9 +126,9 @@ class Recordings:
             return self._report
 
     def _read(self) -> None:
-        units, settings = Observations(), self._settings
-        self._recording = _recording(self._files, settings, units.add)
-        changes = detected(since(units, self._since_ns), settings.change, pinned_by(settings))
+        observations, settings = Observations(), self._settings
+        self._recording = _recording(self._files, settings, observations.add)
+        changes = detected(since(observations, self._since_ns), settings.change, pinned_by(settings))
         self._report = report_of(
             self._recording,
             self._agents,

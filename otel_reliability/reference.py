@@ -1,4 +1,4 @@
-"""`change.reference`: a recording → the units of its agents, which change is measured against."""
+"""`change.reference`: a recording → the observations of its agents, which change is measured against."""
 
 from __future__ import annotations
 
@@ -19,39 +19,40 @@ FIELD = "change.reference"
 
 
 class ReferenceByName(Mapping[AgentKey, Sequence[Observation]]):
-    """The units of a recording's agents, also for keys that are not in it: a recording of staging, say, is for production too.
+    """The observations of a recording's agents, also for keys that are not in it: a recording of staging, say, is for production
+    too.
 
     >>> staged, other = AgentKey("", "shop", "staging", "desk"), AgentKey("", "shop", "prod", "desk")
     >>> ReferenceByName({staged: []}).matching(other) == staged, ReferenceByName({}).matching(other)
     (True, None)
     """
 
-    def __init__(self, units: Mapping[AgentKey, Sequence[Observation]]) -> None:
-        self._units = units
-        self._alone = by_name(units)
+    def __init__(self, observations: Mapping[AgentKey, Sequence[Observation]]) -> None:
+        self._observations = observations
+        self._alone = by_name(observations)
 
     def matching(self, key: AgentKey) -> AgentKey | None:
         """Return the agent of the recording that this agent is compared with, or None."""
-        return key if key in self._units else self._alone.get(key.agent)
+        return key if key in self._observations else self._alone.get(key.agent)
 
     def is_ambiguous(self, key: AgentKey) -> bool:
         """Return whether several agents of the recording have that name, and none of them its service and environment."""
-        return self.matching(key) is None and any(known.agent == key.agent for known in self._units)
+        return self.matching(key) is None and any(known.agent == key.agent for known in self._observations)
 
     def __getitem__(self, key: AgentKey) -> Sequence[Observation]:
         found = self.matching(key)
         if found is None:
             raise KeyError(key)
-        return self._units[found]
+        return self._observations[found]
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, AgentKey) and self.matching(key) is not None
 
     def __iter__(self) -> Iterator[AgentKey]:
-        return iter(self._units)
+        return iter(self._observations)
 
     def __len__(self) -> int:
-        return len(self._units)
+        return len(self._observations)
 
 
 def by_name(keys: Collection[AgentKey]) -> dict[str, AgentKey]:
@@ -61,7 +62,7 @@ def by_name(keys: Collection[AgentKey]) -> dict[str, AgentKey]:
 
 
 def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Observation]]:
-    """The units of the recording that the settings name, by agent; none where they name none.
+    """The observations of the recording that the settings name, by agent; none where they name none.
 
     Agents are matched by service, environment and name; one that is not in the recording by its name alone, where only one
     agent there has it. Any other learns a reference of its own. Raises `ConfigurationError` where the file cannot be opened,
@@ -87,13 +88,13 @@ def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Observation]]:
 
 def _read(path: str, settings: Settings) -> dict[AgentKey, list[Observation]]:
     engine = Engine(replace(settings, change=replace(settings.change, enabled=False)), clock=lambda: 0.0, wall=None)
-    units = Observations()
+    observations = Observations()
     for batch in read_file(path):
         engine.receive(batch.spans)
         engine.receive_logs(batch.logs)
         engine.receive_evaluations(batch.evaluations)
         engine.tick()
-        units.add(engine.take_final())
+        observations.add(engine.take_final())
     engine.flush(CloseReason.END_OF_INPUT)
-    units.add(engine.take_final())
-    return dict(units)
+    observations.add(engine.take_final())
+    return dict(observations)

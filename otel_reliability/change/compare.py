@@ -68,11 +68,11 @@ def compare(
     """
     one, two = before[-MAX_OBSERVATIONS:], after[-MAX_OBSERVATIONS:]
     if min(len(one), len(two)) < MIN_OBSERVATIONS:
-        why = f"either side needs {MIN_OBSERVATIONS} units; there are {len(one)} before and {len(two)} after"
+        why = f"either side needs {MIN_OBSERVATIONS} observations; there are {len(one)} before and {len(two)} after"
         return Comparison(Result.NO_RESULT, why=why)
     raw = [test for signal in checked(signals) if (test := _test(signal, one, two, seed)) is not None]
     if not raw:
-        return Comparison(Result.NO_RESULT, why=f"no signal is known of {MIN_OBSERVATIONS} units on either side")
+        return Comparison(Result.NO_RESULT, why=f"no signal is known of {MIN_OBSERVATIONS} observations on either side")
     tests = [test._replace(p=p) for test, p in zip(raw, holm([test.p for test in raw]), strict=True)]
     tests.sort(key=lambda test: test.p)
     tools = tool_shifts([each.path for each in one], [each.path for each in two])

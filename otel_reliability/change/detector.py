@@ -40,7 +40,7 @@ class Status(enum.Enum):
     LEARNING = "learning"
     WATCHING = "watching"
     BLOCKS = "tasks stand in blocks"
-    SHORT_REFERENCE = "the pinned reference has fewer than 60 units"
+    SHORT_REFERENCE = "the pinned reference has fewer than 60 observations"
 
 
 class Evidence(NamedTuple):

@@ -100,5 +100,9 @@ def evaluate(
     elif status is Status.WATCHING:
         result = Result.NO_CHANGE
     else:
-        why = status.value if status is Status.SHORT_REFERENCE else f"{n} of the {BLIND} units that a baseline takes"
+        why = (
+            status.value
+            if status is Status.SHORT_REFERENCE
+            else f"{n} of the {BLIND} observations that a baseline takes"
+        )
     return RecordingResult(result, n, alarms, why, tuple(detector.points.latest))

@@ -42,11 +42,11 @@ def of_alarm(alarm: Alarm) -> str:
     ...     "calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5.0), Summary(18, 12.1, 11.0)
     ... )
     >>> print(of_alarm(Alarm(218, "run", 1_700_000_500_000_000_000, (calls,), (ToolShift("refund", 0.0, 0.64),))))
-    changed about unit 201 (2023-11-14 22:13 UTC), noticed at unit 218: tool calls 5.2 → 12.1; refund is used in 0 % → 64 %
-    of the units
+    changed about observation 201 (2023-11-14 22:13 UTC), noticed at observation 218: tool calls 5.2 → 12.1; refund is used in
+    0 % → 64 % of the observations
     """
     first = alarm.signals[0]
-    since = f"about unit {first.since_observation} ({moment(first.since_ns)}), noticed at unit {alarm.observation}"
+    since = f"about observation {first.since_observation} ({moment(first.since_ns)}), noticed at observation {alarm.observation}"
     named = ", and ".join(
         f"{of_point(point)}, {_distance(first.since_observation - point.observation)}"
         for point in alarm.points[-MAX_POINTS_NAMED:]
@@ -59,16 +59,18 @@ def of_point(point: ChangePoint, alarms: Iterable[Alarm] = ()) -> str:
     """Return the sentence of a change point, and of the first of these alarms that names it.
 
     >>> of_point(ChangePoint("model", ("gpt-4.1",), ("gpt-5-mini",), 812, "run", 0))
-    'model gpt-4.1 → gpt-5-mini at unit 812'
+    'model gpt-4.1 → gpt-5-mini at observation 812'
     """
     lost = _values(point.kind, [value for value in point.before if value not in point.after])
     gained = _values(point.kind, [value for value in point.after if value not in point.before])
     what = f"{KINDS[point.kind]} {lost} → {gained}" if lost and gained else f"{KINDS[point.kind]} {gained} added"
-    sentence = f"{what} at unit {point.observation}"
+    sentence = f"{what} at observation {point.observation}"
     for alarm in alarms:
         if point in alarm.points:
             later = alarm.since_observation - point.observation
-            when = f"{later} units later" if later > 0 else f"{-later} units earlier" if later else "there"
+            when = (
+                f"{later} observations later" if later > 0 else f"{-later} observations earlier" if later else "there"
+            )
             return f"{sentence}; behaviour changed {when}: {'; '.join(map(_change, alarm.signals))}"
     return sentence
 
@@ -79,10 +81,10 @@ def _values(kind: str, values: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _distance(units: int) -> str:
-    if not units:
+def _distance(observations: int) -> str:
+    if not observations:
         return "where the change begins"
-    return f"{abs(units)} units {'before' if units > 0 else 'after'} the change begins"
+    return f"{abs(observations)} observations {'before' if observations > 0 else 'after'} the change begins"
 
 
 def of_recording(recording: RecordingResult) -> str:
@@ -90,10 +92,14 @@ def of_recording(recording: RecordingResult) -> str:
     if recording.result is Result.NO_RESULT:
         return f"no result: {recording.why}"
     if recording.result is Result.NO_CHANGE:
-        return f"no change in {recording.observations} units"
+        return f"no change in {recording.observations} observations"
     shown = "; then ".join(map(of_alarm, recording.alarms[:MAX_ALARMS_SHOWN]))
     more = len(recording.alarms) - MAX_ALARMS_SHOWN
-    return f"{shown}; and {more} more times, at last at unit {recording.alarms[-1].observation}" if more > 0 else shown
+    return (
+        f"{shown}; and {more} more times, at last at observation {recording.alarms[-1].observation}"
+        if more > 0
+        else shown
+    )
 
 
 def of_comparison(comparison: Comparison) -> str:
@@ -106,9 +112,7 @@ def of_comparison(comparison: Comparison) -> str:
     differing = [_test(test) for test in comparison.tests if test.differs]
     text = f"changed: {'; '.join([*differing, *map(_tool, comparison.tools)])} ({tested})"
     if comparison.shared_tasks is not None and comparison.shared_tasks < 1:
-        text += (
-            f"; only {100 * comparison.shared_tasks:.0f} % of the units are at tasks that both have, which may be why"
-        )
+        text += f"; only {100 * comparison.shared_tasks:.0f} % of the observations are at tasks that both have, which may be why"
     return text
 
 
@@ -117,9 +121,9 @@ def of_evidence(evidence: Evidence, runs_per_false_alarm: float) -> str:
     if evidence.status in {Status.BLOCKS, Status.SHORT_REFERENCE}:
         return f"no result: {evidence.status.value}"
     if evidence.blind:
-        return f"collecting a baseline: {evidence.blind:,} more units"
+        return f"collecting a baseline: {evidence.blind:,} more observations"
     found = f"the evidence for one is {10 ** (evidence.log10 or 0.0):,.3g}"
-    return f"no change in {evidence.observations:,} units: {found}, an alarm needs {runs_per_false_alarm:,.0f}"
+    return f"no change in {evidence.observations:,} observations: {found}, an alarm needs {runs_per_false_alarm:,.0f}"
 
 
 def moment(ns: int) -> str:
@@ -151,7 +155,7 @@ def _mean(mean: float, *, share: bool) -> str:
 
 
 def _tool(shift: ToolShift) -> str:
-    return f"{shift.tool} is used in {_percent(shift.before)} → {_percent(shift.after)} of the units"
+    return f"{shift.tool} is used in {_percent(shift.before)} → {_percent(shift.after)} of the observations"
 
 
 def _percent(share: float) -> str:

@@ -10,7 +10,7 @@ from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import changes, json
-from otel_reliability.report.changes import Finding, UnitsOf
+from otel_reliability.report.changes import Finding, ObservationsOf
 
 
 @click.command("change")
@@ -26,21 +26,21 @@ def command(choice: Choice, baseline: tuple[str, ...], form: str) -> None:
       otel-reliability change --before old.jsonl new.jsonl         between these two?
       otel-reliability change --set change.reference=good.jsonl spans.jsonl
 
-    In one recording the first 60 units of an agent (runs, or sessions) are the baseline, which raises no alarm; two recordings
-    need 20 units each. `gate --no-change` makes a test of it.
+    In one recording the first 60 observations of an agent (runs, or sessions) are the baseline, which raises no alarm; two
+    recordings need 20 observations each. `gate --no-change` makes a test of it.
     """
-    units = Observations()
-    read(choice, final=units.add)
-    findings, settings = findings_of(choice, units, baseline), choice.settings.change
+    observations = Observations()
+    read(choice, final=observations.add)
+    findings, settings = findings_of(choice, observations, baseline), choice.settings.change
     if form == "json":
         write(json.render(changes.document(findings, settings)))
     else:
         show(lambda console: changes.render(findings, settings, console))
 
 
-def findings_of(choice: Choice, units: UnitsOf, baseline: tuple[str, ...]) -> list[Finding]:
+def findings_of(choice: Choice, observations: ObservationsOf, baseline: tuple[str, ...]) -> list[Finding]:
     """Return the result for each agent of a recording, alone or compared with an earlier one; `--since` is for the new one."""
-    settings, latest = choice.settings, changes.since(units, choice.since_ns)
+    settings, latest = choice.settings, changes.since(observations, choice.since_ns)
     if not baseline:
         return changes.detected(latest, settings.change, pinned_by(settings), choice.agents)
     earlier = Observations()

@@ -40,17 +40,17 @@ ABOUT_CHANGE: Final = (
 ON_CHANGE: Final[Mapping[str, str]] = {
     "Change": ABOUT_CHANGE,
     "How": (
-        f"An agent's first {BLIND} units are its baseline; a unit is a run, or a whole session where runs have one. Each signal "
-        "of every unit is ranked among those before it, and a bet is made that ranks stay random; what all bets that began "
-        "after the baseline have made of 1 is the evidence."
+        f"An agent's first {BLIND} observations are its baseline; an observation is a run, or a whole session where runs have "
+        "one. Each signal of every observation is ranked among those before it, and a bet is made that ranks stay random; what "
+        "all bets that began after the baseline have made of 1 is the evidence."
     ),
     "Signals": "; ".join(f"{name}: {signal.words}" for name, signal in SIGNALS.items()),
     "Range": "evidence from 0; an alarm is raised at change.runs_per_false_alarm (default 10,000)",
     "Promise": (
-        "While the work stays the same mix in random order, a false alarm comes once in that many units or less often. Changed "
-        "is not worse, and a new mix of tasks is a change, too."
+        "While the work stays the same mix in random order, a false alarm comes once in that many observations or less often. "
+        "Changed is not worse, and a new mix of tasks is a change, too."
     ),
-    "Needs": f"{BLIND} units as a baseline, and as many after each change; two recordings: {MIN_OBSERVATIONS} each",
+    "Needs": f"{BLIND} observations as a baseline, and as many after each change; two recordings: {MIN_OBSERVATIONS} each",
     "What to do": "check the signals it names and the tools whose use shifted; report --since shows the agent since then",
     "Source": "Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World; Vovk, Testing randomness online, 2021",
     "OpenTelemetry": f"{CHANGE_EVIDENCE.name} (log10, by signal), {CHANGES.name}, log event agent_reliability.change",

@@ -49,11 +49,11 @@ def command(
         raise click.UsageError("nothing is required; give --require TARGET, --no-change, or both.")
     if baseline and not no_change:
         raise click.UsageError("--baseline is what --no-change compares with; give both.")
-    units = Observations()
-    recording = read(choice, final=units.add if no_change else None)
+    observations = Observations()
+    recording = read(choice, final=observations.add if no_change else None)
     report = report_of(recording, choice.agents, choice.since_ns) if targets else None
     results = [] if report is None else gate.check(report, targets, choice.settings.metrics.min_runs)
-    changes = findings_of(choice, units, baseline) if no_change else []
+    changes = findings_of(choice, observations, baseline) if no_change else []
     match form:
         case "json":
             write(json.render(gate.document(results, changes)))

@@ -63,10 +63,10 @@ def command(
     """
     if by and baseline:
         raise click.UsageError("--by compares the groups of one recording; leave out --baseline.")
-    is_badge, units = form.startswith("badge"), Observations()
-    recording = read(choice, final=None if by else units.add, split_by=by)
+    is_badge, observations = form.startswith("badge"), Observations()
+    recording = read(choice, final=None if by else observations.add, split_by=by)
     earlier = read(choice, baseline) if baseline else None
-    changes = detected(since(units, choice.since_ns), choice.settings.change, pinned_by(choice.settings))
+    changes = detected(since(observations, choice.since_ns), choice.settings.change, pinned_by(choice.settings))
     report = report_of(
         recording,
         choice.agents,

@@ -115,8 +115,8 @@ def _change(config: Config) -> Iterator[str]:
     yield f"{'change':8}about one false alarm in {runs:g} runs (or sessions) of an agent:"
     yield f"{'':8}at 100 a day, one in {runs / 100:g} days; over 1000 such agents, {1000 * 100 / runs:g} a day"
     pinned = pinned_by(config)
-    short = sum(len(units) < BLIND for units in pinned.values())
+    short = sum(len(observations) < BLIND for observations in pinned.values())
     if pinned:
         yield f"{'':8}measured against {config.change.reference}: {count(len(pinned), 'agent')}"
     if short:
-        yield f"{'':8}{short} of them have fewer than {BLIND} units there, so no change can be detected"
+        yield f"{'':8}{short} of them have fewer than {BLIND} observations there, so no change can be detected"

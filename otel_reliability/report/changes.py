@@ -28,21 +28,22 @@ from otel_reliability.report.text import agent_name, clean, count, instant, perc
 from otel_reliability.report.view import BEHAVIOUR, ChangeMark, ChangeView, Instant
 
 MAX_SENTENCE: Final = 10_000
-NOT_PINNED: Final = "it has no unit in the reference recording, so its own first units were the reference"
+NOT_PINNED: Final = "it has no observation in the reference recording, so its own first observations were the reference"
 PINNED: Final = "measured against the reference recording"
 BY_NAME: Final = "measured against the agent of that name in the reference recording"
 SEVERAL: Final = (
-    "several agents of that name are in the reference recording, none of its service and environment, so its own first units "
-    "were the reference"
+    "several agents of that name are in the reference recording, none of its service and environment, so its own first "
+    "observations were the reference"
 )
 NO_AGENT: Final = "there is no complete run of an agent here"
 STATES: Final = {Result.CHANGED: "changed", Result.NO_CHANGE: "watching", Result.NO_RESULT: "none"}
 SYMBOLS: Final = {Result.CHANGED: ("●", "yellow"), Result.NO_CHANGE: ("✓", "green"), Result.NO_RESULT: ("?", "dim")}
-UNITS: Final = (
-    "a unit is a run, or a whole session where runs have one; changed is not worse (otel-reliability explain change)"
+ABOUT: Final = (
+    "an observation is a run, or a whole session where runs have one; changed is not worse "
+    "(otel-reliability explain change)"
 )
 
-UnitsOf: TypeAlias = Mapping[AgentKey, Sequence[Observation]]
+ObservationsOf: TypeAlias = Mapping[AgentKey, Sequence[Observation]]
 
 
 class Finding(NamedTuple):
@@ -63,13 +64,17 @@ class Finding(NamedTuple):
         return f"{name} (before: {agent_name(earlier) if earlier.agent != self.key.agent else place(earlier)})"
 
 
-def detected(units: UnitsOf, settings: ChangeSettings, pinned: UnitsOf, names: Iterable[str] = ()) -> list[Finding]:
+def detected(
+    observations: ObservationsOf, settings: ChangeSettings, pinned: ObservationsOf, names: Iterable[str] = ()
+) -> list[Finding]:
     """Return, for one recording, whether each agent changed in it; with a pinned reference, whether it differs from that."""
-    keys = chosen(sorted(units), names)
-    return [_detected(key, units[key], settings, pinned) for key in keys] or [_without_result(None, NO_AGENT)]
+    keys = chosen(sorted(observations), names)
+    return [_detected(key, observations[key], settings, pinned) for key in keys] or [_without_result(None, NO_AGENT)]
 
 
-def compared(before: UnitsOf, after: UnitsOf, settings: ChangeSettings, names: Iterable[str] = ()) -> list[Finding]:
+def compared(
+    before: ObservationsOf, after: ObservationsOf, settings: ChangeSettings, names: Iterable[str] = ()
+) -> list[Finding]:
     """Return, for two recordings, whether each agent behaves in the later as in the earlier.
 
     Agents are the same by service, environment and name; else by name, where no other has it; else where either recording has
@@ -82,11 +87,11 @@ def compared(before: UnitsOf, after: UnitsOf, settings: ChangeSettings, names: I
     ]
 
 
-def since(units: UnitsOf, since_ns: int) -> UnitsOf:
-    """Return the units that ended then or later, without agents that have none. 0: all of them."""
+def since(observations: ObservationsOf, since_ns: int) -> ObservationsOf:
+    """Return the observations that ended then or later, without agents that have none. 0: all of them."""
     if not since_ns:
-        return units
-    latest = {key: [unit for unit in every if unit.end_ns >= since_ns] for key, every in units.items()}
+        return observations
+    latest = {key: [one for one in every if one.end_ns >= since_ns] for key, every in observations.items()}
     return {key: every for key, every in latest.items() if every}
 
 
@@ -129,8 +134,10 @@ def _at(ns: int, sentence: str) -> str:
     return f"{moment(ns)}: {clean(sentence, MAX_SENTENCE)}"
 
 
-def _detected(key: AgentKey, units: Sequence[Observation], settings: ChangeSettings, pinned: UnitsOf) -> Finding:
-    found, since_command = evaluate(units, settings, pinned.get(key, ())), ""
+def _detected(
+    key: AgentKey, observations: Sequence[Observation], settings: ChangeSettings, pinned: ObservationsOf
+) -> Finding:
+    found, since_command = evaluate(observations, settings, pinned.get(key, ())), ""
     if found.alarms:
         since_time = instant(found.alarms[-1].signals[0].since_ns)[:19]
         since_command = f"report --agent {shlex.quote(clean(key.agent))} --since {since_time}Z"
@@ -140,7 +147,7 @@ def _detected(key: AgentKey, units: Sequence[Observation], settings: ChangeSetti
         state=STATES[found.result],
         note=_measured_against(key, pinned) if pinned else "",
         evidence={
-            "units": found.observations,
+            "observations": found.observations,
             "alarms": [_alarm(alarm) for alarm in found.alarms],
             "change_points": [_point(point) for point in found.points],
         },
@@ -150,7 +157,7 @@ def _detected(key: AgentKey, units: Sequence[Observation], settings: ChangeSetti
     return Finding(key, view)
 
 
-def _measured_against(key: AgentKey, pinned: UnitsOf) -> str:
+def _measured_against(key: AgentKey, pinned: ObservationsOf) -> str:
     if not isinstance(pinned, ReferenceByName):
         return PINNED if key in pinned else NOT_PINNED
     found = pinned.matching(key)
@@ -160,10 +167,10 @@ def _measured_against(key: AgentKey, pinned: UnitsOf) -> str:
 
 
 def _compared(
-    key: AgentKey, earlier: AgentKey | None, before: UnitsOf, after: UnitsOf, settings: ChangeSettings
+    key: AgentKey, earlier: AgentKey | None, before: ObservationsOf, after: ObservationsOf, settings: ChangeSettings
 ) -> Finding:
     if earlier is None:
-        return _without_result(key, f"it has no unit in the {'earlier' if key in after else 'later'} recording")
+        return _without_result(key, f"it has no observation in the {'earlier' if key in after else 'later'} recording")
     old, new = before[earlier], after[key]
     found = compare(old, new, settings.signals)
     tests = [
@@ -174,7 +181,7 @@ def _compared(
         verdict=found.result,
         sentence=clean(of_comparison(found), MAX_SENTENCE),
         state=STATES[found.result],
-        note=f"{count(len(old), 'unit')} before, {len(new):,} after",
+        note=f"{count(len(old), 'observation')} before, {len(new):,} after",
         evidence={"tests": tests, "tools": found.tools, "shared_tasks": found.shared_tasks},
     )
     return Finding(key, view, None if earlier == key else earlier)
@@ -192,14 +199,14 @@ def _alarm(alarm: Alarm) -> dict[str, Any]:
         {
             "signal": each.signal,
             "evidence": each.evidence,
-            "since_unit": each.since_observation,
+            "since_observation": each.since_observation,
             "since": Instant(each.since_ns),
             **_sides(each.before, each.after),
         }
         for each in alarm.signals
     ]
     return {
-        "unit": alarm.observation,
+        "observation": alarm.observation,
         "noticed": Instant(alarm.noticed_ns),
         "signals": signals,
         "tools": alarm.tools,
@@ -208,13 +215,13 @@ def _alarm(alarm: Alarm) -> dict[str, Any]:
 
 
 def _point(point: ChangePoint) -> dict[str, Any]:
-    names = {"unit": point.observation, "run_id": point.observation_id, "at": Instant(point.at_ns)}
+    names = {"observation": point.observation, "run_id": point.observation_id, "at": Instant(point.at_ns)}
     return {"kind": point.kind, "before": point.before, "after": point.after, **names}
 
 
 def _sides(*sides: Summary | None) -> dict[str, dict[str, float] | None]:
     found = [
-        None if side is None else {"units": side.observations, "mean": side.mean, "median": side.median}
+        None if side is None else {"observations": side.observations, "mean": side.mean, "median": side.median}
         for side in sides
     ]
     return dict(zip(("before", "after"), found, strict=True))
@@ -247,12 +254,12 @@ def render(findings: Sequence[Finding], settings: ChangeSettings, console: Conso
         console.print(_agent(finding))
     console.print()
     console.print(Text(f"{count(len(findings), 'agent')}: {summary(findings)}", "bold"))
-    console.print(Text(f"{UNITS[0].upper()}{UNITS[1:]}.", "dim"))
+    console.print(Text(f"{ABOUT[0].upper()}{ABOUT[1:]}.", "dim"))
     if any("alarms" in finding.change.evidence for finding in findings):
         promise = (
             "While the work stays the same mix in random order, a false alarm comes once in "
-            f"{settings.runs_per_false_alarm:,.0f} units or less often. The first {BLIND} units, and {BLIND} after each alarm, "
-            "are the baseline: they raise no alarm."
+            f"{settings.runs_per_false_alarm:,.0f} observations or less often. The first {BLIND} observations, and {BLIND} after "
+            "each alarm, are the baseline: they raise no alarm."
         )
         console.print(Text(promise, "dim"))
     if any("tests" in finding.change.evidence for finding in findings):

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from otel_reliability.change.result import Result
 from otel_reliability.report import sections, words
-from otel_reliability.report.changes import SYMBOLS, UNITS, lines
+from otel_reliability.report.changes import ABOUT, SYMBOLS, lines
 from otel_reliability.report.findings import EFFECTS
 from otel_reliability.report.history import sparkline
 from otel_reliability.report.sections import COLOURS, Section, dim, points_lost
@@ -152,7 +152,7 @@ def _change(agent: AgentView) -> Iterator[Text]:
         first.stylize("bold" if changed else "dim")
         yield Text.assemble((f"{symbol} ", colour), ("Behaviour: ", "dim"), first)
         if changed:
-            yield from (Text.assemble("  ", line) for line in (*more, dim(UNITS)))
+            yield from (Text.assemble("  ", line) for line in (*more, dim(ABOUT)))
 
 
 def _why(agent: AgentView) -> Iterator[RenderableType]:

@@ -73,14 +73,14 @@ def event_of(change: Change | Excess) -> Event:
         **of_agent(key),
         names.SIGNAL: alarm.signal,
         PREFIX + "signals": tuple(told.signal for told in alarm.signals),
-        PREFIX + "unit": alarm.observation,
-        PREFIX + "since_unit": alarm.since_observation,
+        PREFIX + "observation": alarm.observation,
+        PREFIX + "since_observation": alarm.since_observation,
     }
     return Event(alarm.noticed_ns, _body(alarm), attributes)
 
 
 def _event_of_point(key: AgentKey, point: ChangePoint) -> Event:
-    attributes = {**of_agent(key), PREFIX + "kind": point.kind, PREFIX + "unit": point.observation}
+    attributes = {**of_agent(key), PREFIX + "kind": point.kind, PREFIX + "observation": point.observation}
     body = {"message": of_point(point), "before": list(point.before), "after": list(point.after)}
     return Event(point.at_ns, body, attributes, POINT_EVENT_NAME, SeverityNumber.INFO)
 
@@ -101,7 +101,7 @@ def _event_of_excess(excess: Excess) -> Event:
 def _body(alarm: Alarm) -> dict[str, Any]:
     return {
         "message": of_alarm(alarm),
-        "unit": alarm.observation,
+        "observation": alarm.observation,
         "signals": [_signal(told) for told in alarm.signals],
         "tools": [shift._asdict() for shift in alarm.tools],
         "change_points": [of_point(point) for point in alarm.points],
@@ -112,11 +112,11 @@ def _signal(told: SignalChange) -> dict[str, Any]:
     """Return a signal. Absent summaries are left out: some exporters refuse a null."""
     sides = {"before": told.before, "after": told.after}
     summaries = {side: _summary(summary) for side, summary in sides.items() if summary is not None}
-    return {"signal": told.signal, "evidence": told.evidence, "since_unit": told.since_observation, **summaries}
+    return {"signal": told.signal, "evidence": told.evidence, "since_observation": told.since_observation, **summaries}
 
 
 def _summary(summary: Summary) -> dict[str, float]:
-    return {"units": summary.observations, "mean": float(summary.mean), "median": float(summary.median)}
+    return {"observations": summary.observations, "mean": float(summary.mean), "median": float(summary.median)}
 
 
 def _emit_event(logger: logs.Logger, event: Event) -> None:

@@ -199,13 +199,13 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
         agent, idle = engine.agents.agent(key), seconds(engine.settings.sessions.idle)
         if agent is None or all(run.session_id is None for run in agent.recent):
             return ChangeView(Result.NO_RESULT, "No result: no complete run yet", "none")
-        when = f"No result yet: a conversation counts as one unit once it is closed, {idle} after its last run"
+        when = f"No result yet: a conversation counts as one observation once it is closed, {idle} after its last run"
         return ChangeView(Result.NO_RESULT, when, "learning")
     evidence, alarms = detector.evidence(), detector.alarms
     marked = marks(alarms, detector.points.latest)
     if alarms:
         more = (
-            f"Collecting a new baseline: {evidence.blind:,} more units."
+            f"Collecting a new baseline: {evidence.blind:,} more observations."
             if evidence.blind
             else "No further change since."
         )
@@ -229,8 +229,8 @@ def line_of_open_run(run_id: str, shares: Mapping[str, float]) -> str:
 def headed(sentence: str) -> tuple[str, str]:
     """Split a sentence on change into the result and the data behind its colon.
 
-    >>> headed("no result: it has 3 units"), headed("no change in 90 units")
-    (('No result:', 'it has 3 units.'), ('No change in 90 units.', ''))
+    >>> headed("no result: it has 3 observations"), headed("no change in 90 observations")
+    (('No result:', 'it has 3 observations.'), ('No change in 90 observations.', ''))
     """
     head, colon, rest = sentence.partition(": ")
     ended = rest if rest.endswith(".") else f"{rest}."

@@ -14,9 +14,11 @@ WINDOW: Final = 40
 THRESHOLD: Final = 0.1
 
 
-def tool_counts(units: Sequence[Observation]) -> Floats:
-    tools = sorted({tool for unit in units for tool in unit.path or ()})
-    return np.array([[(unit.path or ()).count(tool) for tool in tools] for unit in units], dtype=np.float64)
+def tool_counts(observations: Sequence[Observation]) -> Floats:
+    tools = sorted({tool for observation in observations for tool in observation.path or ()})
+    return np.array(
+        [[(observation.path or ()).count(tool) for tool in tools] for observation in observations], dtype=np.float64
+    )
 
 
 def divergence(one: Floats, other: Floats) -> Floats:
@@ -33,7 +35,7 @@ def divergence(one: Floats, other: Floats) -> Floats:
 
 
 def mix_alarms(counts: Floats, rows: Ints, threshold: float) -> Ints:
-    """Per stream (a row of pool rows), the first unit at which the last 40 units' mix differs from the first 40's; 0: none."""
+    """Per stream (a row of pool rows), the first observation at which the mix of the last 40 is not the first mix; 0: none."""
     sums = np.cumsum(counts[rows], axis=1)
     latest = sums[:, 2 * WINDOW - 1 :] - sums[:, WINDOW - 1 : -WINDOW]
     reference = np.broadcast_to(sums[:, WINDOW - 1][:, None, :], latest.shape)
@@ -42,11 +44,11 @@ def mix_alarms(counts: Floats, rows: Ints, threshold: float) -> Ints:
 
 
 def mix_found(
-    units: Sequence[Observation], before: Ints, after: Ints, *, streams: int, seed: int
+    observations: Sequence[Observation], before: Ints, after: Ints, *, streams: int, seed: int
 ) -> tuple[float, float]:
     """(share of the streams with an alarm before the change, share of the others in which it is found within 100)."""
     rng = np.random.default_rng(seed)
     rows = np.concatenate([rng.choice(before, (streams, 200)), rng.choice(after, (streams, 100))], axis=1)
-    alarms = mix_alarms(tool_counts(units), rows, THRESHOLD)
+    alarms = mix_alarms(tool_counts(observations), rows, THRESHOLD)
     early = (alarms > 0) & (alarms <= 200)
     return float(early.mean()), float((alarms[~early] > 200).mean()) if not early.all() else float("nan")

@@ -13,8 +13,8 @@ SECOND = 1_000_000_000
 TOOLS = ("search", "read", "book", "cancel", "mail")
 
 
-def unit(n: int, path: Sequence[str] | None = ("search", "book"), **numbers: Any) -> Observation:
-    """The n-th unit, one a second."""
+def observation(n: int, path: Sequence[str] | None = ("search", "book"), **numbers: Any) -> Observation:
+    """The n-th observation, one a second."""
     calls = None if path is None else len(path)
     plain = Observation(
         f"run-{n}", n * SECOND, n * SECOND, None if path is None else tuple(path), calls, 0, 300, 2_000, 0
@@ -23,19 +23,19 @@ def unit(n: int, path: Sequence[str] | None = ("search", "book"), **numbers: Any
 
 
 def u_of(unit_id: str, signal: str, ordinal: int) -> float:
-    """The tie breaker of a unit's signal, from the text that the definition names."""
+    """The tie breaker of an observation's signal, from the text that the definition names."""
     return tie_breaker(f"{ordinal}\0{signal}\0{unit_id}".encode("utf-8", "surrogatepass"))
 
 
-def random_units(n: int, seed: int = 0, first: int = 1, longer: int = 0) -> list[Observation]:
-    """Exchangeable units with ties, heavy tails and absent numbers; `longer` adds tool calls to every path."""
+def random_observations(n: int, seed: int = 0, first: int = 1, longer: int = 0) -> list[Observation]:
+    """Exchangeable observations with ties, heavy tails and absent numbers; `longer` adds tool calls to every path."""
     dice = random.Random(seed)
     return [_random_unit(number, dice, longer) for number in range(first, first + n)]
 
 
 def _random_unit(n: int, dice: random.Random, longer: int) -> Observation:
     path = [dice.choice(TOOLS) for _ in range(dice.randrange(5) + longer)]
-    return unit(
+    return observation(
         n,
         path if dice.random() < 0.9 else None,
         failed_calls=dice.randrange(3),

@@ -1,4 +1,4 @@
-"""The recordings, read from file to units by the product's own path."""
+"""The recordings, read from file to observations by the product's own path."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ CORPORA: Final = (GPT_AIRLINE, GPT_TELECOM, SFT_AIRLINE, SFT_TELECOM, CLAUDE_AIR
 
 
 @functools.cache
-def recorded_units(corpus: str) -> tuple[Observation, ...]:
-    (units,) = Observations(rebuilt(recording(f"{corpus}.otlp.jsonl.gz").spans).runs).values()
-    return tuple(units)
+def recorded_observations(corpus: str) -> tuple[Observation, ...]:
+    (observations,) = Observations(rebuilt(recording(f"{corpus}.otlp.jsonl.gz").spans).runs).values()
+    return tuple(observations)
 
 
 def change(before: str, after: str) -> tuple[Pool, Ints, Ints]:
-    """The units of two recordings as one pool, and the rows of either."""
-    earlier, later = recorded_units(before), recorded_units(after)
+    """The observations of two recordings as one pool, and the rows of either."""
+    earlier, later = recorded_observations(before), recorded_observations(after)
     rows = np.arange(len(earlier) + len(later))
     return recorded([*earlier, *later]), rows[: len(earlier)], rows[len(earlier) :]

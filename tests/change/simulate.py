@@ -1,6 +1,6 @@
 """The detector over many streams at once, in numpy: what the promise and the power of change detection are measured with.
 
-`Streams` mirrors `change.detector` step by step (a test holds them equal), but a step takes the next unit of hundreds of
+`Streams` mirrors `change.detector` step by step (a test holds them equal), but a step takes the next observation of hundreds of
 streams together. Used by the tests in short form and by `make validate` at length.
 """
 
@@ -29,18 +29,18 @@ def bets(p: Floats) -> Floats:
 
 
 class Pool(NamedTuple):
-    """Recorded units to draw from: the values of their signals (NaN: absent) and their path distances to one another."""
+    """Recorded observations to draw from: the values of their signals (NaN: absent) and their path distances to one another."""
 
     values: Floats
     distances: Floats | None = None
 
 
 Draw: TypeAlias = Callable[[np.random.Generator, int, Ints], Ints]
-"""The units of this number (from 1) of these streams, as rows of the pool."""
+"""The observations of this number (from 1) of these streams, as rows of the pool."""
 
 
 class Streams:
-    """n streams of units, each with a detector of its own. Signal 0 is the path where the pool has distances."""
+    """n streams of observations, each with a detector of its own. Signal 0 is the path where the pool has distances."""
 
     def __init__(self, pool: Pool, n: int) -> None:
         self.pool = pool
@@ -52,24 +52,24 @@ class Streams:
         self.reference: list[Ints] = []
         self.monitored = 0
 
-    def step(self, units: Ints, u: Floats) -> Floats:
-        """The next unit of every stream. Returns the mean evidence of each."""
+    def step(self, observations: Ints, u: Floats) -> Floats:
+        """The next observation of every stream. Returns the mean evidence of each."""
         if len(self.reference) < REFERENCE:
-            self.reference.append(units)
-            return np.zeros(len(units))
+            self.reference.append(observations)
+            return np.zeros(len(observations))
         self.monitored += 1
-        self._bet(*self._rank(self._values(units), u))
+        self._bet(*self._rank(self._values(observations), u))
         return self.evidence.mean(axis=1)
 
     def keep(self, going: Flags) -> None:
         for name in ("kept", "seen", "weights", "evidence"):
             setattr(self, name, getattr(self, name)[going])
-        self.reference = [units[going] for units in self.reference]
+        self.reference = [observations[going] for observations in self.reference]
 
-    def _values(self, units: Ints) -> NDArray[np.float32]:
-        values = self.pool.values[units]
+    def _values(self, observations: Ints) -> NDArray[np.float32]:
+        values = self.pool.values[observations]
         if self.pool.distances is not None:
-            near = self.pool.distances[units[:, None], np.stack(self.reference, axis=1)]
+            near = self.pool.distances[observations[:, None], np.stack(self.reference, axis=1)]
             near = np.where(np.isnan(near), np.inf, near)
             path = np.sort(near, axis=1)[:, :NEAREST].sum(axis=1) / NEAREST
             values[:, 0] = np.where(np.isfinite(path), path, np.nan)
@@ -101,34 +101,34 @@ class Streams:
 def units_to_alarm(
     pool: Pool, c: float, streams: int, *, seed: int, draw: Draw | None = None, most: int = 10**9
 ) -> Ints:
-    """How many units each of so many streams takes to its first alarm, blind ones included, in the order of the alarms.
+    """How many observations each of so many streams takes to its first alarm, blind ones included, in the order of the alarms.
 
-    Every stream is followed to its end (or to `most` units), so that long ones are not cut off.
+    Every stream is followed to its end (or to `most` observations), so that long ones are not cut off.
     """
     rng = np.random.default_rng(seed)
     running, names, signals = Streams(pool, streams), np.arange(streams), pool.values.shape[1]
     drawn = at_random(len(pool.values)) if draw is None else draw
     lengths: list[int] = []
-    for unit in itertools.count(1):
-        alarmed = running.step(drawn(rng, unit, names), rng.random((len(names), signals))) >= c
-        lengths.extend([unit] * int(alarmed.sum()))
+    for observation in itertools.count(1):
+        alarmed = running.step(drawn(rng, observation, names), rng.random((len(names), signals))) >= c
+        lengths.extend([observation] * int(alarmed.sum()))
         running.keep(~alarmed)
         names = names[~alarmed]
-        if not len(names) or unit == most:
+        if not len(names) or observation == most:
             return np.array(lengths + [most] * len(names))
     raise AssertionError("the count ends")
 
 
 def at_random(rows: int) -> Draw:
-    """Any unit of the pool, each time: the same mix in random order."""
+    """Any observation of the pool, each time: the same mix in random order."""
     return lambda rng, _, names: rng.integers(rows, size=len(names))
 
 
 def in_blocks(groups: Sequence[Ints], length: int) -> Draw:
     """Observations of one task for so long, then of another: a benchmark that repeats each task before the next."""
 
-    def draw(rng: np.random.Generator, unit: int, names: Ints) -> Ints:
-        at: list[int] = (((unit - 1) // length * 7919 + names * 104_729) % len(groups)).tolist()
+    def draw(rng: np.random.Generator, observation: int, names: Ints) -> Ints:
+        at: list[int] = (((observation - 1) // length * 7919 + names * 104_729) % len(groups)).tolist()
         return np.array([int(rng.choice(groups[one])) for one in at])
 
     return draw
@@ -137,28 +137,28 @@ def in_blocks(groups: Sequence[Ints], length: int) -> Draw:
 def swinging(groups: Sequence[Ints], period: int) -> Draw:
     """A mix that swings between two halves of the work, as day and night do."""
 
-    def draw(rng: np.random.Generator, unit: int, names: Ints) -> Ints:
-        second = rng.random(len(names)) < 0.5 + 0.5 * np.sin(2 * np.pi * unit / period)
+    def draw(rng: np.random.Generator, observation: int, names: Ints) -> Ints:
+        second = rng.random(len(names)) < 0.5 + 0.5 * np.sin(2 * np.pi * observation / period)
         return np.where(second, rng.choice(groups[0], len(names)), rng.choice(groups[1], len(names)))
 
     return draw
 
 
 def delays(pool: Pool, before: Ints, after: Ints, *, c: float, streams: int, seed: int) -> Floats:
-    """200 units drawn from `before`, then 100 from `after`: per stream the number of units after the change at which it
-    is noticed, infinite where it is not. Streams with an alarm before the change are left out.
+    """200 observations drawn from `before`, then 100 from `after`: per stream the number of them after the change at which it is
+    noticed, infinite where it is not. Streams with an alarm before the change are left out.
     """
     rng = np.random.default_rng(seed)
     running, signals = Streams(pool, streams), pool.values.shape[1]
     found: list[float] = []
-    for unit in range(1, 301):
+    for observation in range(1, 301):
         n = len(running.evidence)
         if not n:
             break
-        units = rng.choice(before if unit <= 200 else after, size=n)
-        alarmed = running.step(units, rng.random((n, signals))) >= c
-        if unit > 200:
-            found.extend([unit - 200] * int(alarmed.sum()))
+        observations = rng.choice(before if observation <= 200 else after, size=n)
+        alarmed = running.step(observations, rng.random((n, signals))) >= c
+        if observation > 200:
+            found.extend([observation - 200] * int(alarmed.sum()))
         running.keep(~alarmed)
     return np.array(found + [np.inf] * len(running.evidence))
 

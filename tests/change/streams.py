@@ -15,10 +15,10 @@ from tests.change.simulate import Floats, Pool
 SIZE: Final = 5_000
 
 
-def recorded(units: Sequence[Observation]) -> Pool:
-    values = [[SIGNALS[signal].read(unit) for signal in SIGNALS] for unit in units]
-    between = distances([unit.path or () for unit in units])
-    unknown = np.array([unit.path is None for unit in units])
+def recorded(observations: Sequence[Observation]) -> Pool:
+    values = [[SIGNALS[signal].read(observation) for signal in SIGNALS] for observation in observations]
+    between = distances([observation.path or () for observation in observations])
+    unknown = np.array([observation.path is None for observation in observations])
     between[unknown, :] = between[:, unknown] = np.nan
     return Pool(np.array(values, dtype=np.float64), between)
 

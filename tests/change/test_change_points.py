@@ -117,7 +117,7 @@ def test_alarm_names_the_model_that_changed(swapped: Sequence[Run]) -> None:
         ("model", ("gpt-4.1",), ("gpt-5-mini",), 121)
     ]
     assert found.alarms[0].points == found.points
-    assert "what else changed: model gpt-4.1 → gpt-5-mini at unit 121" in of_recording(found)
+    assert "what else changed: model gpt-4.1 → gpt-5-mini at observation 121" in of_recording(found)
 
 
 def test_fingerprints_are_hashes_and_versions_never_content(swapped: Sequence[Run]) -> None:
@@ -143,7 +143,7 @@ def test_log_event_and_info_series_follow_the_change_point() -> None:
     (record,) = (one.log_record for one in kept.emitted)
     assert (record.event_name, record.severity_text) == ("agent_reliability.change_point", "INFO")
     assert record.attributes["agent.reliability.change.kind"] == "model"
-    assert record.body["message"] == "model gpt-4.1 → gpt-5-mini at unit 41"
+    assert record.body["message"] == "model gpt-4.1 → gpt-5-mini at observation 41"
 
 
 def test_info_of_many_agents_stays_within_the_limit_of_the_sdk() -> None:

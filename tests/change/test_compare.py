@@ -7,14 +7,14 @@ from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts
 from otel_reliability.change.compare import MAX_OBSERVATIONS, compare, distances
 from otel_reliability.change.result import Result
 from otel_reliability.change.signals import SIGNALS
-from tests.change.build import random_units, unit
+from tests.change.build import observation, random_observations
 from tests.metrics.reference import similarity
 
 NAMES = tuple(SIGNALS)
 
 
 def test_like_units_do_not_differ() -> None:
-    comparison = compare(random_units(60), random_units(50, seed=1), NAMES)
+    comparison = compare(random_observations(60), random_observations(50, seed=1), NAMES)
     assert comparison.result is Result.NO_CHANGE
     assert {test.signal for test in comparison.tests} == set(NAMES)
     assert not any(test.differs for test in comparison.tests)
@@ -22,7 +22,7 @@ def test_like_units_do_not_differ() -> None:
 
 
 def test_a_difference_is_told_by_its_signals() -> None:
-    comparison = compare(random_units(60), random_units(50, seed=1, longer=3), NAMES)
+    comparison = compare(random_observations(60), random_observations(50, seed=1, longer=3), NAMES)
     assert comparison.result is Result.CHANGED
     assert {test.signal for test in comparison.tests if test.differs} == {"path", "calls"}
     calls = next(test for test in comparison.tests if test.signal == "calls")
@@ -33,37 +33,37 @@ def test_a_difference_is_told_by_its_signals() -> None:
 
 
 def test_other_tools_of_like_number_differ_by_path() -> None:
-    after = [unit(n, ("search", "cancel")) for n in range(30)]
-    comparison = compare([unit(n) for n in range(30)], after, NAMES)
+    after = [observation(n, ("search", "cancel")) for n in range(30)]
+    comparison = compare([observation(n) for n in range(30)], after, NAMES)
     assert [test.signal for test in comparison.tests if test.differs] == ["path"]
     assert [shift.tool for shift in comparison.tools] == ["book", "cancel"]
 
 
 @pytest.mark.parametrize(("n", "m"), [(19, 60), (60, 19), (0, 0)])
 def test_too_few_units_give_no_verdict(n: int, m: int) -> None:
-    comparison = compare(random_units(n), random_units(m), NAMES)
+    comparison = compare(random_observations(n), random_observations(m), NAMES)
     assert comparison.result is Result.NO_RESULT
     assert f"{n} before and {m} after" in comparison.why
 
 
 def test_signals_without_evidence_are_not_tested() -> None:
-    bare = [unit(n, None, output_tokens=None, largest_input=None, failures=None, replies=0) for n in range(30)]
+    bare = [observation(n, None, output_tokens=None, largest_input=None, failures=None, replies=0) for n in range(30)]
     bare = [one._replace(failed_calls=None) for one in bare]
-    assert compare(bare, random_units(30), NAMES).result is Result.NO_RESULT
+    assert compare(bare, random_observations(30), NAMES).result is Result.NO_RESULT
     known = [one._replace(calls=2) for one in bare]
-    assert [test.signal for test in compare(known, random_units(40), NAMES).tests] == ["calls"]
+    assert [test.signal for test in compare(known, random_observations(40), NAMES).tests] == ["calls"]
 
 
 def test_only_the_latest_units_are_compared() -> None:
-    long = [unit(n, ("mail",) * 9) for n in range(500)] + [unit(n) for n in range(MAX_OBSERVATIONS)]
-    assert compare(long, [unit(n) for n in range(30)], ("calls", "path")).result is Result.NO_CHANGE
+    long = [observation(n, ("mail",) * 9) for n in range(500)] + [observation(n) for n in range(MAX_OBSERVATIONS)]
+    assert compare(long, [observation(n) for n in range(30)], ("calls", "path")).result is Result.NO_CHANGE
 
 
 def test_how_far_the_tasks_are_the_same_is_told() -> None:
-    one = [unit(n, task="ab"[n % 2]) for n in range(20)]
-    two = [unit(n, task="bc"[n % 2]) for n in range(20)]
+    one = [observation(n, task="ab"[n % 2]) for n in range(20)]
+    two = [observation(n, task="bc"[n % 2]) for n in range(20)]
     assert compare(one, two, ("calls",)).shared_tasks == 0.5
-    assert compare(one, [unit(n) for n in range(20)], ("calls",)).shared_tasks is None
+    assert compare(one, [observation(n) for n in range(20)], ("calls",)).shared_tasks is None
 
 
 def test_distances_are_those_of_all_pairs() -> None:

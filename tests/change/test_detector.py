@@ -15,28 +15,28 @@ from otel_reliability.change.signals import SIGNALS
 from otel_reliability.config import ChangeSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.observation import Observation
-from tests.change.build import random_units, u_of, unit
+from tests.change.build import observation, random_observations, u_of
 from tests.change.simulate import Pool, Streams
 from tests.metrics.reference import similarity
 
 SETTINGS = ChangeSettings(runs_per_false_alarm=200)
 
 
-def passed(detector: Detector, units: list[Observation]) -> list[Alarm]:
-    return [alarm for one in units if (alarm := detector.add(one)) is not None]
+def passed(detector: Detector, observations: list[Observation]) -> list[Alarm]:
+    return [alarm for one in observations if (alarm := detector.add(one)) is not None]
 
 
 def shifted(n: int = 100, after: int = 60) -> list[Observation]:
     """Observations whose paths become three calls longer after the n-th."""
-    return random_units(n) + random_units(after, seed=1, first=n + 1, longer=3)
+    return random_observations(n) + random_observations(after, seed=1, first=n + 1, longer=3)
 
 
 def test_it_is_the_formula() -> None:
-    """Unit by unit, the evidence of every signal is what the array form of the definition gives, absent signals included."""
-    units = random_units(700)
+    """At every observation the evidence of each signal is what the array form of the definition gives, absent ones included."""
+    observations = random_observations(700)
     detector, signals = Detector(ChangeSettings(runs_per_false_alarm=1e300)), tuple(SIGNALS)
-    streams = Streams(pool_of(units), 1)
-    for n, one in enumerate(units, 1):
+    streams = Streams(pool_of(observations), 1)
+    for n, one in enumerate(observations, 1):
         detector.add(one)
         u = np.array([[u_of(one.id, signal, n) for signal in signals]])
         mean = streams.step(np.array([n - 1]), u)
@@ -46,9 +46,9 @@ def test_it_is_the_formula() -> None:
         assert got.log10 == (pytest.approx(math.log10(mean[0]), abs=1e-9) if mean[0] else None)
 
 
-def pool_of(units: list[Observation]) -> Pool:
-    values = [[SIGNALS[signal].read(one) for signal in SIGNALS] for one in units]
-    paths = [one.path for one in units]
+def pool_of(observations: list[Observation]) -> Pool:
+    values = [[SIGNALS[signal].read(one) for signal in SIGNALS] for one in observations]
+    paths = [one.path for one in observations]
     distances = [[math.nan if p is None or q is None else 1 - similarity(p, q) for q in paths] for p in paths]
     return Pool(np.array(values, dtype=np.float64), np.array(distances))
 
@@ -68,8 +68,8 @@ def test_a_change_is_told_with_what_changed() -> None:
 
 
 def test_tools_that_came_and_went_are_told() -> None:
-    after = [unit(n, ("search", "cancel")) for n in range(90, 140)]
-    (alarm, *_) = passed(Detector(SETTINGS), [unit(n, ("search", "book")) for n in range(90)] + after)
+    after = [observation(n, ("search", "cancel")) for n in range(90, 140)]
+    (alarm, *_) = passed(Detector(SETTINGS), [observation(n, ("search", "book")) for n in range(90)] + after)
     assert [shift.tool for shift in alarm.tools] == ["book", "cancel"]
     assert [shift.before for shift in alarm.tools] == [1, 0]
     assert alarm.tools[0].after == pytest.approx(0.1, abs=0.2)
@@ -87,13 +87,13 @@ def test_it_is_blind_while_it_learns() -> None:
     assert blinds[-1] == BLIND
     assert detector.evidence().status is Status.LEARNING
     assert detector.evidence()[3:5] == (None, {})
-    late = [detector.add(unit(n, ("mail",) * 9)) for n in range(1_000, 1_000 + BLIND)]
+    late = [detector.add(observation(n, ("mail",) * 9)) for n in range(1_000, 1_000 + BLIND)]
     assert late == [None] * BLIND
 
 
 def test_after_an_alarm_it_learns_anew() -> None:
     detector = Detector(SETTINGS)
-    alarms = passed(detector, shifted(100, 120) + random_units(60, seed=5, first=221))
+    alarms = passed(detector, shifted(100, 120) + random_observations(60, seed=5, first=221))
     assert [100 < alarms[0].observation < 130, 220 < alarms[1].observation < 260] == [True, True]
     assert len(detector.alarms) == 2
     assert detector.alarms == tuple(alarms)
@@ -105,12 +105,12 @@ def test_reset_learns_anew_and_keeps_the_record() -> None:
     detector.reset()
     reading = detector.evidence()
     assert (reading.blind, len(detector.alarms), reading.observations) == (BLIND, 1, 160)
-    assert not passed(detector, random_units(100, seed=1, first=200, longer=3))
+    assert not passed(detector, random_observations(100, seed=1, first=200, longer=3))
 
 
 def test_a_constant_agent_never_alarms() -> None:
     detector = Detector(ChangeSettings(runs_per_false_alarm=2))
-    assert not passed(detector, [unit(n) for n in range(2_000)])
+    assert not passed(detector, [observation(n) for n in range(2_000)])
     assert (detector.evidence().status, detector.evidence().log10) == (Status.WATCHING, None)
 
 
@@ -124,10 +124,10 @@ def test_an_agent_without_evidence_is_silent() -> None:
 
 def test_no_verdict_where_tasks_stand_in_blocks() -> None:
     """Numbers that change with the task are no change of the agent: nothing is told, and the reading says why."""
-    units = [unit(n, ("search",) * (1 + n // 40 % 3), task=f"t{n // 40}") for n in range(400)]
+    observations = [observation(n, ("search",) * (1 + n // 40 % 3), task=f"t{n // 40}") for n in range(400)]
     detector = Detector(SETTINGS)
-    assert not passed(detector, units)
-    assert passed(Detector(SETTINGS), [one._replace(task=None) for one in units])
+    assert not passed(detector, observations)
+    assert passed(Detector(SETTINGS), [one._replace(task=None) for one in observations])
     reading = detector.evidence()
     assert reading.status is Status.BLOCKS
     assert reading[3:5] == (None, {})
@@ -135,13 +135,13 @@ def test_no_verdict_where_tasks_stand_in_blocks() -> None:
 
 @given(st.integers(0, 170), st.integers(0, 3))
 def test_a_restart_changes_nothing(cut: int, seed: int) -> None:
-    units = random_units(100, seed) + random_units(70, seed + 10, 101, longer=3)
+    observations = random_observations(100, seed) + random_observations(70, seed + 10, 101, longer=3)
     whole, first = Detector(SETTINGS), Detector(SETTINGS)
-    expected = passed(whole, units)
-    before = passed(first, units[:cut])
+    expected = passed(whole, observations)
+    before = passed(first, observations[:cut])
     second = restarted(first)
     assert second.evidence() == first.evidence()
-    assert before + passed(second, units[cut:]) == expected
+    assert before + passed(second, observations[cut:]) == expected
     assert second.evidence() == whole.evidence()
     assert plain(second) == plain(whole)
 
@@ -168,20 +168,20 @@ def test_the_state_is_bounded() -> None:
     detector = Detector(ChangeSettings())
     sizes = list[int]()
     for n in range(3_000):
-        detector.add(unit(n, (f"tool-{n % 977}",) * 12, task=str(n)))
+        detector.add(observation(n, (f"tool-{n % 977}",) * 12, task=str(n)))
         if n % 100 == 99:
             sizes.append(len(json.dumps(detector.to_data())))
     assert max(sizes) < 60_000
     assert max(sizes[15:]) < 1.2 * max(sizes[:15])
 
 
-PINNED = tuple(random_units(120, seed=7))
+PINNED = tuple(random_observations(120, seed=7))
 
 
 def test_with_a_pinned_recording_it_is_never_blind() -> None:
     detector = Detector(SETTINGS, PINNED)
     assert detector.evidence()[:3] == (Status.WATCHING, 0, 0)
-    (alarm, *_) = passed(detector, random_units(40, seed=1, first=1, longer=3))
+    (alarm, *_) = passed(detector, random_observations(40, seed=1, first=1, longer=3))
     assert alarm.observation < 30
     assert 1 <= alarm.since_observation <= alarm.observation
 
@@ -192,7 +192,7 @@ def test_a_pinned_recording_itself_raises_no_evidence() -> None:
 
 
 def test_an_alarm_leads_back_to_the_pinned_recording() -> None:
-    alarms = passed(Detector(SETTINGS, PINNED), random_units(200, seed=1, longer=3))
+    alarms = passed(Detector(SETTINGS, PINNED), random_observations(200, seed=1, longer=3))
     assert len(alarms) >= 3
 
 
@@ -204,7 +204,7 @@ def test_a_short_pinned_recording_is_no_evidence() -> None:
 
 def test_a_restart_keeps_to_the_pinned_recording() -> None:
     detector = Detector(SETTINGS, PINNED)
-    passed(detector, random_units(10))
+    passed(detector, random_observations(10))
     assert restarted(detector, pinned=PINNED).evidence() == detector.evidence()
     assert restarted(detector).evidence().blind == BLIND
 

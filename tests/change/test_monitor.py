@@ -40,7 +40,7 @@ def fed(monitor: Monitor, events: Iterable[RunEvent], start: float = 0.0) -> lis
     return monitor.take_changes()
 
 
-def units(monitor: Monitor, key: AgentKey = KEY) -> int:
+def observations(monitor: Monitor, key: AgentKey = KEY) -> int:
     detector = monitor.detector(key)
     return 0 if detector is None else detector.evidence().observations
 
@@ -57,7 +57,7 @@ def test_agents_do_not_mix() -> None:
     monitor, other = Monitor(SETTINGS), AgentKey("", "", "", "other")
     events = [closed(one._replace(key=key)) for n in range(200) for one, key in ((short(n), KEY), (long(n), other))]
     assert not fed(monitor, events)
-    assert (units(monitor), units(monitor, other)) == (200, 200)
+    assert (observations(monitor), observations(monitor, other)) == (200, 200)
 
 
 def test_a_unit_enters_once_as_it_first_closed() -> None:
@@ -78,11 +78,11 @@ def states(monitor: Monitor) -> object:
 def test_a_run_that_late_spans_complete_or_cut_from_its_session_enters_once(before: Run) -> None:
     engine, monitor = engine_and_monitor(FakeClock())
     engine.receive_events([closed(before)])
-    assert units(monitor) == 0
+    assert observations(monitor) == 0
     engine.receive_events(
         [RunEvent(RunChange.REVISED, short(1), before), RunEvent(RunChange.REVISED, short(2), short(1))]
     )
-    assert units(monitor) == 1
+    assert observations(monitor) == 1
 
 
 def test_a_run_that_leaves_a_session_after_it_has_entered_enters_once() -> None:
@@ -94,10 +94,10 @@ def test_a_run_that_leaves_a_session_after_it_has_entered_enters_once() -> None:
     clock.advance(IDLE)
     engine.tick()
     engine.receive_events([RunEvent(RunChange.REVISED, alone, joined)])
-    assert units(monitor) == 1
+    assert observations(monitor) == 1
 
     engine.receive_events([RunEvent(RunChange.REVISED, joined, alone), RunEvent(RunChange.REVISED, alone, joined)])
-    assert units(monitor) == 1
+    assert observations(monitor) == 1
 
 
 def engine_and_monitor(clock: FakeClock) -> tuple[Engine, Monitor]:
@@ -113,13 +113,13 @@ def test_a_session_is_a_unit_when_it_closes_but_not_at_shutdown() -> None:
     engine.receive_events(map(closed, runs[:2]))
     clock.advance(IDLE - 1)
     engine.tick()
-    assert units(engine.monitor) == 0
+    assert observations(engine.monitor) == 0
     engine.receive_events(map(closed, runs[2:]))
     clock.advance(1)
     engine.tick()
-    assert units(engine.monitor) == 1
+    assert observations(engine.monitor) == 1
     engine.flush(CloseReason.SHUTDOWN)
-    assert (units(engine.monitor), engine.sessions.open) == (1, 0)
+    assert (observations(engine.monitor), engine.sessions.open) == (1, 0)
 
 
 def test_agents_have_a_limit() -> None:
@@ -138,7 +138,7 @@ def test_an_idle_agent_is_remembered_for_90_days() -> None:
     monitor = Monitor(SETTINGS)
     monitor.apply(closed(short(1)), 0)
     monitor.advance(FORGET_AFTER - 1)
-    assert units(monitor) == 1
+    assert observations(monitor) == 1
     monitor.advance(FORGET_AFTER)
     assert (len(monitor), monitor.accounts) == (0, {("agents", "idle"): 1})
 

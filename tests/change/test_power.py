@@ -1,4 +1,4 @@
-"""What is found: streams of recorded runs in which the model changes after 200 units."""
+"""What is found: streams of recorded runs in which the model changes after 200 observations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.change.corpora import (
     SFT_AIRLINE,
     SFT_TELECOM,
     change,
-    recorded_units,
+    recorded_observations,
 )
 from tests.change.simulate import delays
 
@@ -38,7 +38,7 @@ SETTINGS = ChangeSettings()
     ],
 )
 def test_a_new_model_is_found(before: str, after: str, power: float, median: float) -> None:
-    """Within 50 units, at one false alarm in 10 000; a fine-tuned twin of the model takes longest."""
+    """Within 50 observations, at one false alarm in 10 000; a fine-tuned twin of the model takes longest."""
     pool, earlier, later = change(before, after)
     found = delays(pool, earlier, later, c=SETTINGS.runs_per_false_alarm, streams=200, seed=4)
     assert len(found) >= 195
@@ -47,15 +47,17 @@ def test_a_new_model_is_found(before: str, after: str, power: float, median: flo
 
 
 def resampled(corpus: str, n: int, seed: int, first: int = 1) -> list[Observation]:
-    """So many units drawn from a recording, under new ids and in the order of new times."""
+    """So many observations drawn from a recording, under new ids and in the order of new times."""
     dice = random.Random(seed)
-    drawn = dice.choices(recorded_units(corpus), k=n)
-    return [unit._replace(id=f"unit-{i}", start_ns=i, end_ns=i) for i, unit in enumerate(drawn, first)]
+    drawn = dice.choices(recorded_observations(corpus), k=n)
+    return [
+        observation._replace(id=f"observation-{i}", start_ns=i, end_ns=i) for i, observation in enumerate(drawn, first)
+    ]
 
 
 def test_the_sentence_has_what_it_needs() -> None:
-    units = resampled(GPT_TELECOM, 200, seed=1) + resampled(SFT_TELECOM, 100, seed=2, first=201)
-    judgement = evaluate(units, SETTINGS)
+    observations = resampled(GPT_TELECOM, 200, seed=1) + resampled(SFT_TELECOM, 100, seed=2, first=201)
+    judgement = evaluate(observations, SETTINGS)
     alarm = judgement.alarms[0]
     assert (judgement.result, judgement.observations) == (Result.CHANGED, 300)
     assert 200 < alarm.observation <= 240
@@ -79,30 +81,36 @@ def test_no_change_is_no_change(corpus: str) -> None:
 def test_a_pinned_recording_tells_a_new_model_from_its_first_units() -> None:
     pinned = resampled(GPT_AIRLINE, 100, seed=5)
     detector = Detector(SETTINGS, pinned)
-    alarms = [alarm.observation for unit in resampled(CLAUDE_AIRLINE, 60, seed=6) if (alarm := detector.add(unit))]
+    alarms = [
+        alarm.observation
+        for observation in resampled(CLAUDE_AIRLINE, 60, seed=6)
+        if (alarm := detector.add(observation))
+    ]
     assert alarms[0] <= 40
     unchanged = Detector(SETTINGS, pinned)
-    assert not any(unchanged.add(unit) for unit in resampled(GPT_AIRLINE, 200, seed=7))
+    assert not any(unchanged.add(observation) for observation in resampled(GPT_AIRLINE, 200, seed=7))
 
 
 def test_two_recordings_of_two_models_differ() -> None:
-    comparison = compare(recorded_units(GPT_AIRLINE), recorded_units(CLAUDE_AIRLINE), SETTINGS.signals)
+    comparison = compare(recorded_observations(GPT_AIRLINE), recorded_observations(CLAUDE_AIRLINE), SETTINGS.signals)
     assert comparison.result is Result.CHANGED
     assert comparison.tests[0].differs
 
 
 def test_the_halves_of_one_recording_do_not() -> None:
-    units, dice = recorded_units(CLAUDE_AIRLINE), random.Random(8)
+    observations, dice = recorded_observations(CLAUDE_AIRLINE), random.Random(8)
     verdicts: list[Result] = []
     for seed in range(12):
-        shuffled = dice.sample(units, len(units))
+        shuffled = dice.sample(observations, len(observations))
         verdicts.append(compare(shuffled[:25], shuffled[25:], SETTINGS.signals, seed).result)
     assert set(verdicts) == {Result.NO_CHANGE}
 
 
 def test_a_benchmark_in_blocks_gives_no_verdict() -> None:
-    """Attempts at one task in a row are no stream of like units: the reason is said."""
-    units = sorted(resampled(GPT_AIRLINE, 200, seed=9), key=lambda unit: (unit.task, unit.id))
-    judgement = evaluate(units, SETTINGS)
+    """Attempts at one task in a row are no stream of like observations: the reason is said."""
+    observations = sorted(
+        resampled(GPT_AIRLINE, 200, seed=9), key=lambda observation: (observation.task, observation.id)
+    )
+    judgement = evaluate(observations, SETTINGS)
     assert judgement.result is Result.NO_RESULT
     assert "blocks" in judgement.why

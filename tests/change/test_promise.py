@@ -1,11 +1,11 @@
-"""The promise: while units are exchangeable, a false alarm comes no sooner than in c units on average."""
+"""The promise: while observations are exchangeable, a false alarm comes no sooner than in c observations on average."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from tests.change.corpora import CORPORA, recorded_units
+from tests.change.corpora import CORPORA, recorded_observations
 from tests.change.simulate import Draw, Pool, at_random, in_blocks, lower_bound, swinging, units_to_alarm
 from tests.change.streams import SYNTHETIC, recorded, synthetic
 
@@ -15,7 +15,7 @@ SLOW = {"fifty signals", "constants"}
 
 @pytest.mark.parametrize("kind", SYNTHETIC)
 def test_false_alarms_are_as_rare_as_promised(kind: str) -> None:
-    """The lower 99 % bound of the mean number of units to an alarm is at or above .9 c, whatever the numbers look like."""
+    """The lower 99 % bound of the mean number of observations to an alarm is at or above .9 c, whatever the numbers look like."""
     keeps_the_promise(synthetic(kind), 200)
 
 
@@ -28,7 +28,7 @@ def test_false_alarms_are_as_rare_as_promised_at_1000(kind: str) -> None:
 @pytest.mark.parametrize("corpus", CORPORA)
 @pytest.mark.parametrize("c", [200, pytest.param(1_000, marks=pytest.mark.soak)])
 def test_recorded_agents_keep_the_promise(corpus: str, c: int) -> None:
-    keeps_the_promise(recorded(recorded_units(corpus)), c)
+    keeps_the_promise(recorded(recorded_observations(corpus)), c)
 
 
 def keeps_the_promise(pool: Pool, c: int, streams: int = 250) -> None:
@@ -38,18 +38,18 @@ def keeps_the_promise(pool: Pool, c: int, streams: int = 250) -> None:
 
 
 def mean_units(draw: Draw) -> float:
-    """The mean number of units to a false alarm at c = 200, for streams of an agent that stays the same."""
+    """The mean number of observations to a false alarm at c = 200, for streams of an agent that stays the same."""
     return float(units_to_alarm(CORRELATED, 200, 100, seed=1, draw=draw, most=2_000).mean())
 
 
 CORRELATED = Pool(np.sort(np.random.default_rng(4).normal(size=(1_000, 5)), axis=0))
-"""Units in the order of how much work they are, as the tasks of a benchmark are."""
+"""Observations in the order of how much work they are, as the tasks of a benchmark are."""
 
 TASKS = np.split(np.arange(1_000), 20)
 
 
 def test_what_breaks_the_promise_is_known() -> None:
-    """Tasks in blocks, turns of one session taken as units, and a mix that swings alarm much too often: no wonder, as the
+    """Tasks in blocks, turns of one session taken as observations, and a mix that swings alarm much too often: no wonder, as the
     numbers do change. Blocks are recognised (no verdict), sessions are joined, of a swinging mix the docs warn.
     """
     assert mean_units(at_random(1_000)) > 200

@@ -10,7 +10,7 @@ from otel_reliability.change.result import Result
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
 from otel_reliability.testing import run
-from tests.change.build import random_units
+from tests.change.build import random_observations
 
 SETTINGS = ChangeSettings(runs_per_false_alarm=500)
 
@@ -25,34 +25,40 @@ def test_units_are_ordered_and_sessions_joined() -> None:
         run(["f"], 5, condition="fault"),
     ]
     for order in itertools.permutations(runs):
-        (units,) = Observations(order).values()
-        assert [(unit.id, unit.path) for unit in units] == [("run-2", ("c",)), ("s", ("b", "a"))]
+        (observations,) = Observations(order).values()
+        assert [(observation.id, observation.path) for observation in observations] == [
+            ("run-2", ("c",)),
+            ("s", ("b", "a")),
+        ]
 
 
 def test_agents_are_judged_apart() -> None:
     other = AgentKey("", "other", "", "agent")
     found = Observations([run(["a"], 1, session_id="s"), run(["b"], 2, session_id="s", key=other)])
-    assert [[unit.path for unit in units] for units in found.values()] == [[("a",)], [("b",)]]
+    assert [[observation.path for observation in observations] for observations in found.values()] == [
+        [("a",)],
+        [("b",)],
+    ]
 
 
 def test_a_run_is_not_taken_for_the_session_of_its_name() -> None:
     """A session may be called like a run of no session."""
-    (units,) = Observations([run(["a"], 1), run(["b"], 2, session_id="run-1")]).values()
-    assert len(units) == 2
+    (observations,) = Observations([run(["a"], 1), run(["b"], 2, session_id="run-1")]).values()
+    assert len(observations) == 2
 
 
 def test_a_change_near_the_end_is_told_though_it_learns_anew_there() -> None:
-    judgement = evaluate(random_units(100) + random_units(25, 1, 101, longer=4), SETTINGS)
+    judgement = evaluate(random_observations(100) + random_observations(25, 1, 101, longer=4), SETTINGS)
     assert judgement.result is Result.CHANGED
     assert len(judgement.alarms) == 1
 
 
 def test_a_run_may_come_at_any_time() -> None:
     runs = [run([tool], at, session_id=session) for tool, at, session in (("a", 4, "s"), ("b", 1, "s"), ("c", 2, None))]
-    units = Observations()
+    observations = Observations()
     for one in reversed(runs):
-        units.add([one])
-    assert units == Observations(runs)
+        observations.add([one])
+    assert observations == Observations(runs)
 
 
 def test_of_an_endless_recording_the_latest_units_stay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,39 +5,43 @@ from otel_reliability.change.compare import compare
 from otel_reliability.change.detector import Detector
 from otel_reliability.change.recording import evaluate
 from otel_reliability.config import ChangeSettings
-from tests.change.build import random_units, unit
+from tests.change.build import observation, random_observations
 
 SETTINGS = ChangeSettings(runs_per_false_alarm=500)
 
 
 def test_a_change_is_told_with_when_and_what() -> None:
-    units = random_units(120) + [unit(n, ("refund",) * 9) for n in range(121, 150)]
-    text = sentences.of_recording(evaluate(units, SETTINGS))
-    assert text.startswith("changed about unit 12")
+    observations = random_observations(120) + [observation(n, ("refund",) * 9) for n in range(121, 150)]
+    text = sentences.of_recording(evaluate(observations, SETTINGS))
+    assert text.startswith("changed about observation 12")
     assert "1970-01-01 00:02 UTC" in text
     assert "tool calls" in text
     assert "refund is used in 0 %" in text
 
 
 def test_two_recordings_are_told() -> None:
-    one = [unit(n, ("search",), task="a") for n in range(30)]
-    two = [unit(n, ("search", "refund", "mail"), task="ab"[n % 2]) for n in range(30)]
+    one = [observation(n, ("search",), task="a") for n in range(30)]
+    two = [observation(n, ("search", "refund", "mail"), task="ab"[n % 2]) for n in range(30)]
     text = sentences.of_comparison(compare(one, two, SETTINGS.signals))
     assert "tool calls 1 → 3 (p = " in text
     assert "8 signals compared" in text
-    assert "only 75 % of the units are at tasks that both have" in text
+    assert "only 75 % of the observations are at tasks that both have" in text
     assert sentences.of_comparison(compare(one, one, SETTINGS.signals)).startswith("no change: 8 signals")
     assert sentences.of_comparison(compare(one[:5], two, SETTINGS.signals)).startswith("no result: either side needs")
 
 
 def test_a_detector_says_what_it_waits_for() -> None:
     detector = Detector(SETTINGS)
-    assert sentences.of_evidence(detector.evidence(), 100) == "collecting a baseline: 60 more units"
-    for one in random_units(90):
+    assert sentences.of_evidence(detector.evidence(), 100) == "collecting a baseline: 60 more observations"
+    for one in random_observations(90):
         detector.add(one)
-    assert sentences.of_evidence(detector.evidence(), 100).startswith("no change in 90 units: the evidence for one is ")
-    short = Detector(SETTINGS, random_units(20))
-    assert sentences.of_evidence(short.evidence(), 100) == "no result: the pinned reference has fewer than 60 units"
+    assert sentences.of_evidence(detector.evidence(), 100).startswith(
+        "no change in 90 observations: the evidence for one is "
+    )
+    short = Detector(SETTINGS, random_observations(20))
+    assert (
+        sentences.of_evidence(short.evidence(), 100) == "no result: the pinned reference has fewer than 60 observations"
+    )
 
 
 def test_numbers_that_are_not_known_are_called_so() -> None:
@@ -45,8 +49,10 @@ def test_numbers_that_are_not_known_are_called_so() -> None:
 
 
 def test_of_many_alarms_the_first_are_told() -> None:
-    judgement = evaluate(random_units(200, 1, longer=4), SETTINGS, random_units(100))
+    judgement = evaluate(random_observations(200, 1, longer=4), SETTINGS, random_observations(100))
     text = sentences.of_recording(judgement)
     last = judgement.alarms[-1].observation
-    assert text.count("changed about unit") == sentences.MAX_ALARMS_SHOWN
-    assert text.endswith(f"and {len(judgement.alarms) - sentences.MAX_ALARMS_SHOWN} more times, at last at unit {last}")
+    assert text.count("changed about observation") == sentences.MAX_ALARMS_SHOWN
+    assert text.endswith(
+        f"and {len(judgement.alarms) - sentences.MAX_ALARMS_SHOWN} more times, at last at observation {last}"
+    )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.change.signal_state import EVEN, WINDOW, Ranks, SignalState, bet
-from tests.change.build import u_of, unit
+from tests.change.build import observation, u_of
 
 
 def single(value: float) -> float:
@@ -75,7 +75,7 @@ def together(values: Sequence[float], *, first: int = 1, cut: int = -1) -> Signa
     for ordinal, value in enumerate(values, first):
         if ordinal - first == cut:
             state = SignalState.from_data("calls", json.loads(json.dumps(state.to_data())))
-        one, count = unit(ordinal), ordinal % 11 > 3
+        one, count = observation(ordinal), ordinal % 11 > 3
         state.add(value, one, ordinal, count=count)
         plain.add(value, one.id, ordinal, one.start_ns, count=count)
         assert told(state) == plain.told()
@@ -159,7 +159,7 @@ def test_the_money_never_overflows_or_runs_out() -> None:
 
 
 def test_ties_are_broken_evenly_and_by_nothing_but_names() -> None:
-    """Over units, signals and ordinals alike the tie breaker is spread over [0, 1)."""
+    """Over observations, signals and ordinals alike the tie breaker is spread over [0, 1)."""
     tenths = [0] * 10
     for n in range(4_000):
         tenths[int(10 * u_of(f"run-{n % 100}", "calls", n))] += 1

@@ -39,9 +39,9 @@ def test_a_change_is_a_sentence(capsys: pytest.CaptureFixture[str], changed: Pat
 
     assert done.code == 0
     assert "● support" in words
-    assert "changed about unit 10" in words
+    assert "changed about observation 10" in words
     assert "tool calls 3" in words
-    assert "escalate is used in 0 % → 100 % of the units" in words
+    assert "escalate is used in 0 % → 100 % of the observations" in words
     assert "1 agent: 1 changed" in words
 
 
@@ -53,14 +53,14 @@ def test_two_files_are_compared(capsys: pytest.CaptureFixture[str], same: Path, 
     }
     assert {path: agent["verdict"] for path, agent in found.items()} == {changed: "changed", like: "no change"}
     assert any(test["differs"] for test in found[changed]["tests"])
-    assert found[like]["note"] == "100 units before, 40 after"
+    assert found[like]["note"] == "100 observations before, 40 after"
 
 
 def test_a_reference_recording_is_read(capsys: pytest.CaptureFixture[str], same: Path, tmp_path: Path) -> None:
     short = write_otlp(tmp_path / "short.jsonl", runs(40, also="escalate wait"))
     assert "no result" in call(capsys, "change", short).out
     done = call(capsys, "change", short, "--set", f"change.reference={same}", "--set", SOON)
-    assert "changed about unit" in done.out
+    assert "changed about observation" in done.out
     assert "measured against the reference recording" in done.out
     done = call(capsys, "change", short, "--set", "change.reference=absent.jsonl")
     assert done.code == 2
@@ -69,7 +69,7 @@ def test_a_reference_recording_is_read(capsys: pytest.CaptureFixture[str], same:
 
 def test_the_gate_fails_on_a_change(capsys: pytest.CaptureFixture[str], changed: Path, same: Path) -> None:
     done = call(capsys, "gate", changed, "--no-change", "--set", SOON)
-    assert (done.code, "✗ support: changed about unit" in done.out) == (1, True)
+    assert (done.code, "✗ support: changed about observation" in done.out) == (1, True)
     assert "1 failed" in done.out
     assert call(capsys, "gate", changed, "--no-change", "--baseline", same).code == 1
     assert call(capsys, "gate", same, "--no-change", "--baseline", same).code == 0

@@ -167,7 +167,7 @@ def test_every_format_tells_the_same_sentence_of_changes(tmp_path: Path, capsys:
     text = call(capsys, "report", path, "--format", "markdown", "--no-intervals").out.replace("\\", "")
 
     assert told["verdict"] == "changed"
-    assert told["sentence"].startswith("changed about unit ")
+    assert told["sentence"].startswith("changed about observation ")
     assert list(faults(document)) == []
     assert {name: document["agents"][0]["change"][name] for name in ("verdict", "sentence", "alarms")} == {
         name: told[name] for name in ("verdict", "sentence", "alarms")
@@ -178,4 +178,4 @@ def test_every_format_tells_the_same_sentence_of_changes(tmp_path: Path, capsys:
 
 
 def test_where_nothing_can_be_said_of_changes_it_is_said_why(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "? Behaviour: no result: 3 of the 60 units that a baseline takes" in call(capsys, "report", path).out
+    assert "? Behaviour: no result: 3 of the 60 observations that a baseline takes" in call(capsys, "report", path).out

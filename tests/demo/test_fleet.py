@@ -89,6 +89,6 @@ def test_the_change_half_way_is_told_in_a_sentence(
 
     assert done.code == 0
     assert verdicts == {agent.name: "no result" for agent in FLEET} | {"triage": "changed"}
-    assert abs(alarm["signals"][0]["since_unit"] - CHANGE) <= 3
-    assert alarm["unit"] < CHANGE + 40
-    assert "search_kb is used in 0 % → 100 % of the units" in agents["triage"]["sentence"]
+    assert abs(alarm["signals"][0]["since_observation"] - CHANGE) <= 3
+    assert alarm["observation"] < CHANGE + 40
+    assert "search_kb is used in 0 % → 100 % of the observations" in agents["triage"]["sentence"]

@@ -13,7 +13,7 @@ from otel_reliability.config import ChangeSettings
 from otel_reliability.model.observation import MAX_STEPS, counts_for_change, in_order, joined, observation_of
 from otel_reliability.model.run import ModelCall, Outcome
 from otel_reliability.testing import at, call, run
-from tests.change.build import SECOND, random_units, unit
+from tests.change.build import SECOND, observation, random_observations
 
 MODEL_CALLS = (
     ModelCall("model", 1_000, 50, False, "agent", 0, 1),
@@ -51,8 +51,8 @@ def test_only_whole_undisturbed_runs_count(facts: dict[str, Any]) -> None:
 
 
 def test_a_session_sums_its_runs() -> None:
-    later = unit(2, ("mail",), largest_input=9_000, failures=1, task="t")
-    earlier = unit(1, ("search", "read"), failures=None, task="t", failed_calls=2)
+    later = observation(2, ("mail",), largest_input=9_000, failures=1, task="t")
+    earlier = observation(1, ("search", "read"), failures=None, task="t", failed_calls=2)
     whole = joined("session", [later, earlier])
     assert whole == (
         *("session", SECOND, 2 * SECOND, ("search", "read", "mail"), 3, 2, 600, 9_000, 1),
@@ -62,17 +62,17 @@ def test_a_session_sums_its_runs() -> None:
 
 def test_a_session_lacks_what_one_of_its_runs_lacks() -> None:
     """A sum of some of the turns would look like a change: it is absent. Outcomes are summed over those known."""
-    whole = joined("session", [unit(1), unit(2, None, calls=None, output_tokens=None, failures=None)])
+    whole = joined("session", [observation(1), observation(2, None, calls=None, output_tokens=None, failures=None)])
     assert (whole.path, whole.calls, whole.output_tokens, whole.failures) == (None, None, None, 0)
 
 
 def test_a_session_of_several_tasks_has_none() -> None:
-    assert joined("session", [unit(1, task="a"), unit(2, task="b")]).task is None
+    assert joined("session", [observation(1, task="a"), observation(2, task="b")]).task is None
 
 
 @given(st.randoms(use_true_random=False))
 def test_a_session_of_one_run_is_that_run(dice: random.Random) -> None:
-    (only,) = random_units(1, seed=dice.randrange(10**6))
+    (only,) = random_observations(1, seed=dice.randrange(10**6))
     assert joined("session", [only]) == only._replace(id="session")
 
 
@@ -85,7 +85,7 @@ def test_paths_are_bounded() -> None:
 
 @given(st.randoms(use_true_random=False))
 def test_the_order_in_which_runs_arrived_does_not_matter(dice: random.Random) -> None:
-    units = random_units(8)
-    shuffled = dice.sample(units, len(units))
-    assert joined("session", shuffled) == joined("session", units)
-    assert in_order(shuffled) == units
+    observations = random_observations(8)
+    shuffled = dice.sample(observations, len(observations))
+    assert joined("session", shuffled) == joined("session", observations)
+    assert in_order(shuffled) == observations

@@ -23,15 +23,15 @@ from otel_reliability.report.changes import (
     pairs,
 )
 from otel_reliability.report.text import place
-from tests.change.build import random_units
+from tests.change.build import random_observations
 
 SETTINGS = ChangeSettings(runs_per_false_alarm=500)
 SUPPORT = AgentKey("acme", "shop", "prod", "support")
 REFUNDS = AgentKey("acme", "shop", "prod", "refunds")
 STAGED = AgentKey("acme", "shop", "staging", "support")
 
-CHANGED = random_units(100) + random_units(40, 1, 101, longer=4)
-"""Units of an agent that changes at the 101st."""
+CHANGED = random_observations(100) + random_observations(40, 1, 101, longer=4)
+"""Observations of an agent that changes at the 101st."""
 
 
 def page(findings: Sequence[Finding], width: int = 300) -> str:
@@ -42,37 +42,41 @@ def page(findings: Sequence[Finding], width: int = 300) -> str:
 
 
 def test_each_agent_has_a_verdict_of_its_own() -> None:
-    units = {SUPPORT: CHANGED, REFUNDS: random_units(140, 2), STAGED: random_units(30)}
-    findings = detected(units, SETTINGS, {})
+    observations = {SUPPORT: CHANGED, REFUNDS: random_observations(140, 2), STAGED: random_observations(30)}
+    findings = detected(observations, SETTINGS, {})
     assert [(one.key, one.change.verdict) for one in findings] == [
         (REFUNDS, Result.NO_CHANGE),
         (SUPPORT, Result.CHANGED),
         (STAGED, Result.NO_RESULT),
     ]
-    assert findings[1].change.sentence.startswith("changed about unit 10")
-    assert [one.key for one in detected(units, SETTINGS, {}, ["refund*"])] == [REFUNDS]
+    assert findings[1].change.sentence.startswith("changed about observation 10")
+    assert [one.key for one in detected(observations, SETTINGS, {}, ["refund*"])] == [REFUNDS]
     with pytest.raises(ConfigurationError):
-        detected(units, SETTINGS, {}, ["nobody"])
+        detected(observations, SETTINGS, {}, ["nobody"])
 
 
 def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
-    units = {SUPPORT: random_units(40, 5, longer=4), REFUNDS: random_units(140, 2)}
+    observations = {SUPPORT: random_observations(40, 5, longer=4), REFUNDS: random_observations(140, 2)}
     support, refunds = sorted(
-        detected(units, SETTINGS, {SUPPORT: random_units(100)}), key=lambda one: one.change.verdict.value
+        detected(observations, SETTINGS, {SUPPORT: random_observations(100)}), key=lambda one: one.change.verdict.value
     )
     assert (support.change.verdict, support.change.note) == (Result.CHANGED, PINNED)
     assert (refunds.change.verdict, refunds.change.note) == (Result.NO_CHANGE, NOT_PINNED)
-    assert {one.change.note for one in detected(units, SETTINGS, {})} == {""}
+    assert {one.change.note for one in detected(observations, SETTINGS, {})} == {""}
 
 
 def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> None:
     """It is said which agent that is; where several have the name nobody guesses, and that is said, too."""
-    elsewhere, units = SUPPORT._replace(environment="lab"), {SUPPORT: random_units(40, 5, longer=4)}
-    (by_name,) = detected(units, SETTINGS, ReferenceByName({elsewhere: random_units(100)}))
-    (exact,) = detected(units, SETTINGS, ReferenceByName({elsewhere: random_units(100), SUPPORT: random_units(100)}))
-    several = ReferenceByName({elsewhere: random_units(100), STAGED: random_units(100)})
-    (unsure,) = detected(units, SETTINGS, several)
-    (absent,) = detected(units, SETTINGS, ReferenceByName({REFUNDS: random_units(100)}))
+    elsewhere, observations = SUPPORT._replace(environment="lab"), {SUPPORT: random_observations(40, 5, longer=4)}
+    (by_name,) = detected(observations, SETTINGS, ReferenceByName({elsewhere: random_observations(100)}))
+    (exact,) = detected(
+        observations,
+        SETTINGS,
+        ReferenceByName({elsewhere: random_observations(100), SUPPORT: random_observations(100)}),
+    )
+    several = ReferenceByName({elsewhere: random_observations(100), STAGED: random_observations(100)})
+    (unsure,) = detected(observations, SETTINGS, several)
+    (absent,) = detected(observations, SETTINGS, ReferenceByName({REFUNDS: random_observations(100)}))
 
     assert (by_name.change.verdict, by_name.change.note) == (Result.CHANGED, f"{BY_NAME} ({place(elsewhere)})")
     assert (exact.change.verdict, exact.change.note) == (Result.CHANGED, PINNED)
@@ -81,9 +85,9 @@ def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> Non
 
 
 def test_two_recordings_are_compared_agent_by_agent() -> None:
-    before = {SUPPORT: random_units(60), REFUNDS: random_units(60, 1)}
+    before = {SUPPORT: random_observations(60), REFUNDS: random_observations(60, 1)}
     late = AgentKey("", "other", "", "late")
-    after = {SUPPORT: random_units(60, 2, longer=4), late: random_units(60, 3)}
+    after = {SUPPORT: random_observations(60, 2, longer=4), late: random_observations(60, 3)}
     findings = compared(before, after, SETTINGS)
     assert {one.key.agent: one.change.verdict for one in findings if one.key is not None} == {
         "support": Result.CHANGED,
@@ -111,31 +115,35 @@ def test_without_any_agent_there_is_no_verdict() -> None:
 
 
 def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
-    shown = page(detected({SUPPORT: CHANGED, REFUNDS: random_units(140, 2)}, SETTINGS, {}))
+    shown = page(detected({SUPPORT: CHANGED, REFUNDS: random_observations(140, 2)}, SETTINGS, {}))
     lines = shown.splitlines()
     assert lines[0] == "● support  acme / shop · prod"
-    assert lines[1].startswith("  changed about unit 10")
+    assert lines[1].startswith("  changed about observation 10")
     assert "report --agent support --since " in lines[2]
-    assert lines[3:5] == ["✓ refunds  acme / shop · prod", "  no change in 140 units"]
+    assert lines[3:5] == ["✓ refunds  acme / shop · prod", "  no change in 140 observations"]
     assert "2 agents: 1 changed, 1 unchanged" in lines
-    assert "once in 500 units or less often" in shown
-    assert "The first 60 units, and 60 after each alarm, are the baseline" in shown
+    assert "once in 500 observations or less often" in shown
+    assert "The first 60 observations, and 60 after each alarm, are the baseline" in shown
 
 
 def test_the_page_on_two_recordings_says_who_was_compared() -> None:
-    shown = page(compared({REFUNDS: random_units(60)}, {SUPPORT: random_units(50, 1)}, SETTINGS))
+    shown = page(compared({REFUNDS: random_observations(60)}, {SUPPORT: random_observations(50, 1)}, SETTINGS))
     assert "✓ support (before: refunds)" in shown
-    assert "60 units before, 50 after" in shown
+    assert "60 observations before, 50 after" in shown
     assert "in at most 1 % of cases" in shown
-    moved = page(compared({STAGED: random_units(60)}, {SUPPORT: random_units(50, 1)}, SETTINGS))
+    moved = page(compared({STAGED: random_observations(60)}, {SUPPORT: random_observations(50, 1)}, SETTINGS))
     assert "support (before: acme / shop · staging)" in moved
 
 
 def test_a_name_cannot_command_the_terminal() -> None:
     evil = "\x1b[2Jevil"
-    units = [unit._replace(path=(evil,)) for unit in random_units(60, 3)]
+    observations = [observation._replace(path=(evil,)) for observation in random_observations(60, 3)]
     shown = page(
-        compared({SUPPORT: random_units(60)}, {SUPPORT._replace(agent=evil): units}, ChangeSettings(signals=("path",)))
+        compared(
+            {SUPPORT: random_observations(60)},
+            {SUPPORT._replace(agent=evil): observations},
+            ChangeSettings(signals=("path",)),
+        )
     )
     assert "evil is used in" in shown
     assert "\x1b" not in shown
@@ -146,11 +154,11 @@ def test_json_has_the_numbers_behind_the_sentence() -> None:
     (agent,) = document["agents"]
     signal = agent["alarms"][0]["signals"][0]
     assert (agent["service_namespace"], agent["service"], agent["environment"], agent["agent"]) == SUPPORT[:4]
-    assert (agent["verdict"], agent["units"], document["summary"]) == ("changed", 140, "1 changed")
-    assert signal["before"]["units"] > signal["after"]["units"] > 0
+    assert (agent["verdict"], agent["observations"], document["summary"]) == ("changed", 140, "1 changed")
+    assert signal["before"]["observations"] > signal["after"]["observations"] > 0
     assert signal["since"].endswith("Z")
-    (agent,) = changes.document(compared({REFUNDS: CHANGED}, {SUPPORT: random_units(50, 1)}, SETTINGS), SETTINGS)[
-        "agents"
-    ]
+    (agent,) = changes.document(
+        compared({REFUNDS: CHANGED}, {SUPPORT: random_observations(50, 1)}, SETTINGS), SETTINGS
+    )["agents"]
     assert agent["earlier_agent"] == "refunds"
     assert {test["signal"] for test in agent["tests"]} == set(SETTINGS.signals)

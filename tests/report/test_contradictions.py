@@ -25,7 +25,7 @@ def test_no_page_calls_an_agent_predictable_above_its_change(
     for form in ("terminal", "markdown", "html"):
         page = call(capsys, "report", path, "--no-intervals", "--format", form).out
 
-        assert "changed about unit 8" in page
+        assert "changed about observation 8" in page
         assert "consistent and predictable" not in page
 
 

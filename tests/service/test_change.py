@@ -22,7 +22,7 @@ def test_a_change_is_counted_and_told_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     (record,) = (one.log_record for one in kept.emitted)
     assert record.attributes["gen_ai.agent.name"] == "support"
-    assert 81 < record.attributes["agent.reliability.change.unit"] < 120
+    assert 81 < record.attributes["agent.reliability.change.observation"] < 120
 
 
 def test_a_reference_recording_is_read_at_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -31,9 +31,9 @@ def test_a_reference_recording_is_read_at_the_start(monkeypatch: pytest.MonkeyPa
     with serving({"change": {"runs_per_false_alarm": 100, "reference": str(reference)}}) as running:
         running.send(runs_of(40, OTHER))
 
-    units = [one.log_record.attributes["agent.reliability.change.unit"] for one in kept.emitted]
-    assert units[0] < 20
-    assert len(units) > 1, "an alarm leads back to the reference, from which the agent still differs"
+    observations = [one.log_record.attributes["agent.reliability.change.observation"] for one in kept.emitted]
+    assert observations[0] < 20
+    assert len(observations) > 1, "an alarm leads back to the reference, from which the agent still differs"
 
 
 def test_a_reference_that_is_not_there_keeps_the_service_from_starting() -> None:
@@ -50,7 +50,7 @@ def test_the_reference_is_checked_without_starting(capsys: pytest.CaptureFixture
 
     assert done.code == 0
     assert f"measured against {reference}: 2 agents" in done.out
-    assert "1 of them have fewer than 60 units there" in done.out
+    assert "1 of them have fewer than 60 observations there" in done.out
 
     reference.unlink()
     assert "change.reference: " in call(capsys, "serve", "--check", "--config", config).err

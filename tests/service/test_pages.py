@@ -78,7 +78,7 @@ def test_one_agent_tells_readings_runs_and_where_paths_part(running: Running) ->
     assert support["findings"]["divergences"][0]["shared"] == ["search"]
     assert support["change"] == {
         "state": "learning",
-        "sentence": "Collecting a baseline: 52 more units.",
+        "sentence": "Collecting a baseline: 52 more observations.",
         "changes": [],
     }
 

@@ -45,19 +45,26 @@ def test_a_change_is_told_by_names_and_numbers() -> None:
         "service.version": "2",
         "signal": "calls",
         "agent.reliability.change.signals": ("calls", "path"),
-        "agent.reliability.change.unit": 218,
-        "agent.reliability.change.since_unit": 201,
+        "agent.reliability.change.observation": 218,
+        "agent.reliability.change.since_observation": 201,
     }
-    assert record.body["message"].startswith("changed about unit 201 (2023-11-14 22:13 UTC), noticed at unit 218: ")
+    assert record.body["message"].startswith(
+        "changed about observation 201 (2023-11-14 22:13 UTC), noticed at observation 218: "
+    )
     assert record.body["signals"] == [
         {
             "signal": "calls",
             "evidence": 2e4,
-            "since_unit": 201,
-            "before": {"units": 160, "mean": 5.2, "median": 5.0},
-            "after": {"units": 18, "mean": 12.1, "median": 11.0},
+            "since_observation": 201,
+            "before": {"observations": 160, "mean": 5.2, "median": 5.0},
+            "after": {"observations": 18, "mean": 12.1, "median": 11.0},
         },
-        {"signal": "path", "evidence": 1e4, "since_unit": 203, "after": {"units": 16, "mean": 0.4, "median": 0.5}},
+        {
+            "signal": "path",
+            "evidence": 1e4,
+            "since_observation": 203,
+            "after": {"observations": 16, "mean": 0.4, "median": 0.5},
+        },
     ]
     assert record.body["tools"] == [{"tool": "refund", "before": 0.0, "after": 0.64}]
     assert "run-218" not in json.dumps(record.body) + repr(record.attributes)
@@ -117,8 +124,8 @@ def test_in_process_a_change_is_told_once(monkeypatch: pytest.MonkeyPatch) -> No
     (record,) = (one.log_record for one in kept.emitted)
     assert meters.look().value("changes", gen_ai__agent__name="support") == 1
     assert record.attributes["gen_ai.agent.name"] == "support"
-    assert abs(record.attributes["agent.reliability.change.since_unit"] - 81) <= 3
-    assert 81 < record.attributes["agent.reliability.change.unit"] < 120
+    assert abs(record.attributes["agent.reliability.change.since_observation"] - 81) <= 3
+    assert 81 < record.attributes["agent.reliability.change.observation"] < 120
     calls = next(one for one in record.body["signals"] if one["signal"] == "calls")
     assert calls["before"]["mean"] == pytest.approx(2, abs=0.2)
     assert calls["after"]["mean"] == pytest.approx(4, abs=0.2)

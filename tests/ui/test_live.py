@@ -80,12 +80,12 @@ def test_change_detection_collects_a_baseline_then_watches_then_alarms() -> None
     watching = change_of(engine_of(*(next(calls) for _ in range(BLIND + 5))), KEY)
     changed = change_of(engine_of(*(next(calls) for _ in range(100)), *["a b c d e f g"] * 30), KEY)
 
-    assert (baseline.state, baseline.sentence) == ("learning", f"Collecting a baseline: {BLIND - 10} more units")
+    assert (baseline.state, baseline.sentence) == ("learning", f"Collecting a baseline: {BLIND - 10} more observations")
     assert watching.state == "watching"
-    assert watching.sentence.startswith(f"No change in {BLIND + 5} units: the evidence for one is ")
+    assert watching.sentence.startswith(f"No change in {BLIND + 5} observations: the evidence for one is ")
     assert watching.sentence.endswith("an alarm needs 100")
     assert changed.state == "changed"
-    assert changed.sentence.startswith("changed about unit ")
+    assert changed.sentence.startswith("changed about observation ")
     assert "Collecting a new baseline: " in changed.sentence
     assert len(changed.marks) == 1
 

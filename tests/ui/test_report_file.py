@@ -107,7 +107,7 @@ def test_the_command_line_writes_it(tmp_path: Path, capsys: pytest.CaptureFixtur
     beside = call(capsys, "report", new, "--format", "html", "--no-intervals", "--baseline", old).out
 
     assert out.startswith("<!doctype html>")
-    assert re.search(r"<b>Changed about unit \d+ .*?</b> .*c is used in 0 % → 100 %", out)
+    assert re.search(r"<b>Changed about observation \d+ .*?</b> .*c is used in 0 % → 100 %", out)
     assert "&#34;marks&#34;: [[" in out
     assert "Since the earlier recording" not in out
     assert "Since the earlier recording" in beside

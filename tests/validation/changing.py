@@ -10,7 +10,7 @@ import numpy as np
 
 from otel_reliability.config import ChangeSettings
 from tests.change.baseline import mix_found
-from tests.change.corpora import CORPORA, change, recorded_units
+from tests.change.corpora import CORPORA, change, recorded_observations
 from tests.change.simulate import (
     Draw,
     Floats,
@@ -44,7 +44,7 @@ def promise(lengths: Sequence[int] = LENGTHS) -> Iterator[str]:
 def pools() -> Iterator[tuple[str, Pool]]:
     """The kinds of streams: drawn from recorded agents, and made."""
     for corpus in CORPORA:
-        yield corpus.partition("/")[2].replace("_", ", "), recorded(recorded_units(corpus))
+        yield corpus.partition("/")[2].replace("_", ", "), recorded(recorded_observations(corpus))
     for kind in SYNTHETIC:
         yield kind, synthetic(kind)
 
@@ -91,13 +91,13 @@ def found() -> tuple[list[str], dict[str, list[tuple[float, float]]]]:
     for before, after in pairs():
         pool, earlier, later = change(before, after)
         late = delays(pool, earlier, later, c=c, streams=STREAMS, seed=4)
-        units = [*recorded_units(before), *recorded_units(after)]
-        too_early, mixed = mix_found(units, earlier, later, streams=STREAMS, seed=4)
+        observations = [*recorded_observations(before), *recorded_observations(after)]
+        too_early, mixed = mix_found(observations, earlier, later, streams=STREAMS, seed=4)
         name = f"{_short(before)} → {_short(after)}"
         shares = f"{(late <= 50).mean():.2f} | {np.isfinite(late).mean():.2f}"
         early = 1 - len(late) / STREAMS
         lines.append(f"| {name} | {shares} | {_median(late)} | {early:.3f} | {mixed:.2f} | {too_early:.2f} |")
-        curves[name] = [(float(unit), float((late <= unit).mean())) for unit in range(101)]
+        curves[name] = [(float(observation), float((late <= observation).mean())) for observation in range(101)]
     return lines, curves
 
 

@@ -109,7 +109,7 @@ def main() -> None:
         "\n".join(changing.broken()),
         FOUND,
         "\n".join(lines),
-        "\n![The share of streams in which the change is found, by units after it](validation-changes.svg)\n",
+        "\n![The share of streams in which the change is found, by observations after it](validation-changes.svg)\n",
     ]
     (DOCS / "validation.md").write_text("".join(part if part.endswith("\n") else part + "\n" for part in parts))
     share = Axis("share of streams in which it is found", 0, 1)
@@ -117,7 +117,9 @@ def main() -> None:
     apart, failing = Axis("mean effect distance of its attempts", 0, 1), Axis("share of its attempts that fail", 0, 1)
     (DOCS / "validation-tasks.svg").write_text(picture(tasks, apart, failing, circles))
     few = {name: found[name] for name in list(found)[:5]}
-    (DOCS / "validation-changes.svg").write_text(picture(few, Axis("units after the change", 0, 100), share, curve))
+    (DOCS / "validation-changes.svg").write_text(
+        picture(few, Axis("observations after the change", 0, 100), share, curve)
+    )
 
 
 if __name__ == "__main__":
