@@ -33,10 +33,8 @@ def settings(path: object, **options: Any) -> Settings:
 def test_the_units_of_the_recording_by_agent(reference: Path) -> None:
     (key, observations), *others = pinned_by(settings(reference)).items()
     assert (key.agent, len(observations), others) == ("support", 70, [])
-    assert [observation.end_ns for observation in observations] == sorted(
-        observation.end_ns for observation in observations
-    )
-    assert {observation.path for observation in observations} == {("search", "reply")}
+    assert [one.end_ns for one in observations] == sorted(one.end_ns for one in observations)
+    assert {one.path for one in observations} == {("search", "reply")}
 
 
 def test_nothing_is_read_where_nothing_is_asked() -> None:

@@ -27,7 +27,7 @@ def u_of(unit_id: str, signal: str, ordinal: int) -> float:
     return tie_breaker(f"{ordinal}\0{signal}\0{unit_id}".encode("utf-8", "surrogatepass"))
 
 
-def random_observations(n: int, seed: int = 0, first: int = 1, longer: int = 0) -> list[Observation]:
+def exchangeable(n: int, seed: int = 0, first: int = 1, longer: int = 0) -> list[Observation]:
     """Exchangeable observations with ties, heavy tails and absent numbers; `longer` adds tool calls to every path."""
     dice = random.Random(seed)
     return [_random_unit(number, dice, longer) for number in range(first, first + n)]

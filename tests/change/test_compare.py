@@ -7,14 +7,14 @@ from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts
 from otel_reliability.change.compare import MAX_OBSERVATIONS, compare, distances
 from otel_reliability.change.result import Result
 from otel_reliability.change.signals import SIGNALS
-from tests.change.build import observation, random_observations
+from tests.change.build import exchangeable, observation
 from tests.metrics.reference import similarity
 
 NAMES = tuple(SIGNALS)
 
 
 def test_like_units_do_not_differ() -> None:
-    comparison = compare(random_observations(60), random_observations(50, seed=1), NAMES)
+    comparison = compare(exchangeable(60), exchangeable(50, seed=1), NAMES)
     assert comparison.result is Result.NO_CHANGE
     assert {test.signal for test in comparison.tests} == set(NAMES)
     assert not any(test.differs for test in comparison.tests)
@@ -22,7 +22,7 @@ def test_like_units_do_not_differ() -> None:
 
 
 def test_a_difference_is_told_by_its_signals() -> None:
-    comparison = compare(random_observations(60), random_observations(50, seed=1, longer=3), NAMES)
+    comparison = compare(exchangeable(60), exchangeable(50, seed=1, longer=3), NAMES)
     assert comparison.result is Result.CHANGED
     assert {test.signal for test in comparison.tests if test.differs} == {"path", "calls"}
     calls = next(test for test in comparison.tests if test.signal == "calls")
@@ -41,7 +41,7 @@ def test_other_tools_of_like_number_differ_by_path() -> None:
 
 @pytest.mark.parametrize(("n", "m"), [(19, 60), (60, 19), (0, 0)])
 def test_too_few_units_give_no_verdict(n: int, m: int) -> None:
-    comparison = compare(random_observations(n), random_observations(m), NAMES)
+    comparison = compare(exchangeable(n), exchangeable(m), NAMES)
     assert comparison.result is Result.NO_RESULT
     assert f"{n} before and {m} after" in comparison.why
 
@@ -49,9 +49,9 @@ def test_too_few_units_give_no_verdict(n: int, m: int) -> None:
 def test_signals_without_evidence_are_not_tested() -> None:
     bare = [observation(n, None, output_tokens=None, largest_input=None, failures=None, replies=0) for n in range(30)]
     bare = [one._replace(failed_calls=None) for one in bare]
-    assert compare(bare, random_observations(30), NAMES).result is Result.NO_RESULT
+    assert compare(bare, exchangeable(30), NAMES).result is Result.NO_RESULT
     known = [one._replace(calls=2) for one in bare]
-    assert [test.signal for test in compare(known, random_observations(40), NAMES).tests] == ["calls"]
+    assert [test.signal for test in compare(known, exchangeable(40), NAMES).tests] == ["calls"]
 
 
 def test_only_the_latest_units_are_compared() -> None:

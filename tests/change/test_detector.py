@@ -15,7 +15,7 @@ from otel_reliability.change.signals import SIGNALS
 from otel_reliability.config import ChangeSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.observation import Observation
-from tests.change.build import observation, random_observations, u_of
+from tests.change.build import exchangeable, observation, u_of
 from tests.change.simulate import Pool, Streams
 from tests.metrics.reference import similarity
 
@@ -28,12 +28,12 @@ def passed(detector: Detector, observations: list[Observation]) -> list[Alarm]:
 
 def shifted(n: int = 100, after: int = 60) -> list[Observation]:
     """Observations whose paths become three calls longer after the n-th."""
-    return random_observations(n) + random_observations(after, seed=1, first=n + 1, longer=3)
+    return exchangeable(n) + exchangeable(after, seed=1, first=n + 1, longer=3)
 
 
 def test_it_is_the_formula() -> None:
     """At every observation the evidence of each signal is what the array form of the definition gives, absent ones included."""
-    observations = random_observations(700)
+    observations = exchangeable(700)
     detector, signals = Detector(ChangeSettings(runs_per_false_alarm=1e300)), tuple(SIGNALS)
     streams = Streams(pool_of(observations), 1)
     for n, one in enumerate(observations, 1):
@@ -93,7 +93,7 @@ def test_it_is_blind_while_it_learns() -> None:
 
 def test_after_an_alarm_it_learns_anew() -> None:
     detector = Detector(SETTINGS)
-    alarms = passed(detector, shifted(100, 120) + random_observations(60, seed=5, first=221))
+    alarms = passed(detector, shifted(100, 120) + exchangeable(60, seed=5, first=221))
     assert [100 < alarms[0].observation < 130, 220 < alarms[1].observation < 260] == [True, True]
     assert len(detector.alarms) == 2
     assert detector.alarms == tuple(alarms)
@@ -105,7 +105,7 @@ def test_reset_learns_anew_and_keeps_the_record() -> None:
     detector.reset()
     reading = detector.evidence()
     assert (reading.blind, len(detector.alarms), reading.observations) == (BLIND, 1, 160)
-    assert not passed(detector, random_observations(100, seed=1, first=200, longer=3))
+    assert not passed(detector, exchangeable(100, seed=1, first=200, longer=3))
 
 
 def test_a_constant_agent_never_alarms() -> None:
@@ -135,7 +135,7 @@ def test_no_verdict_where_tasks_stand_in_blocks() -> None:
 
 @given(st.integers(0, 170), st.integers(0, 3))
 def test_a_restart_changes_nothing(cut: int, seed: int) -> None:
-    observations = random_observations(100, seed) + random_observations(70, seed + 10, 101, longer=3)
+    observations = exchangeable(100, seed) + exchangeable(70, seed + 10, 101, longer=3)
     whole, first = Detector(SETTINGS), Detector(SETTINGS)
     expected = passed(whole, observations)
     before = passed(first, observations[:cut])
@@ -175,13 +175,13 @@ def test_the_state_is_bounded() -> None:
     assert max(sizes[15:]) < 1.2 * max(sizes[:15])
 
 
-PINNED = tuple(random_observations(120, seed=7))
+PINNED = tuple(exchangeable(120, seed=7))
 
 
 def test_with_a_pinned_recording_it_is_never_blind() -> None:
     detector = Detector(SETTINGS, PINNED)
     assert detector.evidence()[:3] == (Status.WATCHING, 0, 0)
-    (alarm, *_) = passed(detector, random_observations(40, seed=1, first=1, longer=3))
+    (alarm, *_) = passed(detector, exchangeable(40, seed=1, first=1, longer=3))
     assert alarm.observation < 30
     assert 1 <= alarm.since_observation <= alarm.observation
 
@@ -192,7 +192,7 @@ def test_a_pinned_recording_itself_raises_no_evidence() -> None:
 
 
 def test_an_alarm_leads_back_to_the_pinned_recording() -> None:
-    alarms = passed(Detector(SETTINGS, PINNED), random_observations(200, seed=1, longer=3))
+    alarms = passed(Detector(SETTINGS, PINNED), exchangeable(200, seed=1, longer=3))
     assert len(alarms) >= 3
 
 
@@ -204,7 +204,7 @@ def test_a_short_pinned_recording_is_no_evidence() -> None:
 
 def test_a_restart_keeps_to_the_pinned_recording() -> None:
     detector = Detector(SETTINGS, PINNED)
-    passed(detector, random_observations(10))
+    passed(detector, exchangeable(10))
     assert restarted(detector, pinned=PINNED).evidence() == detector.evidence()
     assert restarted(detector).evidence().blind == BLIND
 

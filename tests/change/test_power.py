@@ -50,9 +50,7 @@ def resampled(corpus: str, n: int, seed: int, first: int = 1) -> list[Observatio
     """So many observations drawn from a recording, under new ids and in the order of new times."""
     dice = random.Random(seed)
     drawn = dice.choices(recorded_observations(corpus), k=n)
-    return [
-        observation._replace(id=f"observation-{i}", start_ns=i, end_ns=i) for i, observation in enumerate(drawn, first)
-    ]
+    return [one._replace(id=f"observation-{i}", start_ns=i, end_ns=i) for i, one in enumerate(drawn, first)]
 
 
 def test_the_sentence_has_what_it_needs() -> None:
@@ -81,11 +79,7 @@ def test_no_change_is_no_change(corpus: str) -> None:
 def test_a_pinned_recording_tells_a_new_model_from_its_first_units() -> None:
     pinned = resampled(GPT_AIRLINE, 100, seed=5)
     detector = Detector(SETTINGS, pinned)
-    alarms = [
-        alarm.observation
-        for observation in resampled(CLAUDE_AIRLINE, 60, seed=6)
-        if (alarm := detector.add(observation))
-    ]
+    alarms = [alarm.observation for one in resampled(CLAUDE_AIRLINE, 60, seed=6) if (alarm := detector.add(one))]
     assert alarms[0] <= 40
     unchanged = Detector(SETTINGS, pinned)
     assert not any(unchanged.add(observation) for observation in resampled(GPT_AIRLINE, 200, seed=7))
@@ -108,9 +102,7 @@ def test_the_halves_of_one_recording_do_not() -> None:
 
 def test_a_benchmark_in_blocks_gives_no_verdict() -> None:
     """Attempts at one task in a row are no stream of like observations: the reason is said."""
-    observations = sorted(
-        resampled(GPT_AIRLINE, 200, seed=9), key=lambda observation: (observation.task, observation.id)
-    )
+    observations = sorted(resampled(GPT_AIRLINE, 200, seed=9), key=lambda one: (one.task, one.id))
     judgement = evaluate(observations, SETTINGS)
     assert judgement.result is Result.NO_RESULT
     assert "blocks" in judgement.why

@@ -10,7 +10,7 @@ from otel_reliability.change.result import Result
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
 from otel_reliability.testing import run
-from tests.change.build import random_observations
+from tests.change.build import exchangeable
 
 SETTINGS = ChangeSettings(runs_per_false_alarm=500)
 
@@ -26,19 +26,13 @@ def test_units_are_ordered_and_sessions_joined() -> None:
     ]
     for order in itertools.permutations(runs):
         (observations,) = Observations(order).values()
-        assert [(observation.id, observation.path) for observation in observations] == [
-            ("run-2", ("c",)),
-            ("s", ("b", "a")),
-        ]
+        assert [(one.id, one.path) for one in observations] == [("run-2", ("c",)), ("s", ("b", "a"))]
 
 
 def test_agents_are_judged_apart() -> None:
     other = AgentKey("", "other", "", "agent")
     found = Observations([run(["a"], 1, session_id="s"), run(["b"], 2, session_id="s", key=other)])
-    assert [[observation.path for observation in observations] for observations in found.values()] == [
-        [("a",)],
-        [("b",)],
-    ]
+    assert [[one.path for one in observations] for observations in found.values()] == [[("a",)], [("b",)]]
 
 
 def test_a_run_is_not_taken_for_the_session_of_its_name() -> None:
@@ -48,7 +42,7 @@ def test_a_run_is_not_taken_for_the_session_of_its_name() -> None:
 
 
 def test_a_change_near_the_end_is_told_though_it_learns_anew_there() -> None:
-    judgement = evaluate(random_observations(100) + random_observations(25, 1, 101, longer=4), SETTINGS)
+    judgement = evaluate(exchangeable(100) + exchangeable(25, 1, 101, longer=4), SETTINGS)
     assert judgement.result is Result.CHANGED
     assert len(judgement.alarms) == 1
 

@@ -5,13 +5,13 @@ from otel_reliability.change.compare import compare
 from otel_reliability.change.detector import Detector
 from otel_reliability.change.recording import evaluate
 from otel_reliability.config import ChangeSettings
-from tests.change.build import observation, random_observations
+from tests.change.build import exchangeable, observation
 
 SETTINGS = ChangeSettings(runs_per_false_alarm=500)
 
 
 def test_a_change_is_told_with_when_and_what() -> None:
-    observations = random_observations(120) + [observation(n, ("refund",) * 9) for n in range(121, 150)]
+    observations = exchangeable(120) + [observation(n, ("refund",) * 9) for n in range(121, 150)]
     text = sentences.of_recording(evaluate(observations, SETTINGS))
     assert text.startswith("changed about observation 12")
     assert "1970-01-01 00:02 UTC" in text
@@ -33,26 +33,17 @@ def test_two_recordings_are_told() -> None:
 def test_a_detector_says_what_it_waits_for() -> None:
     detector = Detector(SETTINGS)
     assert sentences.of_evidence(detector.evidence(), 100) == "collecting a baseline: 60 more observations"
-    for one in random_observations(90):
+    for one in exchangeable(90):
         detector.add(one)
-    assert sentences.of_evidence(detector.evidence(), 100).startswith(
-        "no change in 90 observations: the evidence for one is "
-    )
-    short = Detector(SETTINGS, random_observations(20))
-    assert (
-        sentences.of_evidence(short.evidence(), 100) == "no result: the pinned reference has fewer than 60 observations"
-    )
-
-
-def test_numbers_that_are_not_known_are_called_so() -> None:
-    assert sentences._shift("calls", None, sentences.Summary(3, 12_345.6, 1.0)) == "unknown → 12,346"
+    watching = sentences.of_evidence(detector.evidence(), 100)
+    assert watching.startswith("no change in 90 observations: the evidence for one is ")
+    short = sentences.of_evidence(Detector(SETTINGS, exchangeable(20)).evidence(), 100)
+    assert short == "no result: the pinned reference has fewer than 60 observations"
 
 
 def test_of_many_alarms_the_first_are_told() -> None:
-    judgement = evaluate(random_observations(200, 1, longer=4), SETTINGS, random_observations(100))
+    judgement = evaluate(exchangeable(200, 1, longer=4), SETTINGS, exchangeable(100))
     text = sentences.of_recording(judgement)
-    last = judgement.alarms[-1].observation
+    more, last = len(judgement.alarms) - sentences.MAX_ALARMS_SHOWN, judgement.alarms[-1].observation
     assert text.count("changed about observation") == sentences.MAX_ALARMS_SHOWN
-    assert text.endswith(
-        f"and {len(judgement.alarms) - sentences.MAX_ALARMS_SHOWN} more times, at last at observation {last}"
-    )
+    assert text.endswith(f"and {more} more times, at last at observation {last}")

@@ -13,7 +13,7 @@ from otel_reliability.config import ChangeSettings
 from otel_reliability.model.observation import MAX_STEPS, counts_for_change, in_order, joined, observation_of
 from otel_reliability.model.run import ModelCall, Outcome
 from otel_reliability.testing import at, call, run
-from tests.change.build import SECOND, observation, random_observations
+from tests.change.build import SECOND, exchangeable, observation
 
 MODEL_CALLS = (
     ModelCall("model", 1_000, 50, False, "agent", 0, 1),
@@ -72,7 +72,7 @@ def test_a_session_of_several_tasks_has_none() -> None:
 
 @given(st.randoms(use_true_random=False))
 def test_a_session_of_one_run_is_that_run(dice: random.Random) -> None:
-    (only,) = random_observations(1, seed=dice.randrange(10**6))
+    (only,) = exchangeable(1, seed=dice.randrange(10**6))
     assert joined("session", [only]) == only._replace(id="session")
 
 
@@ -85,7 +85,7 @@ def test_paths_are_bounded() -> None:
 
 @given(st.randoms(use_true_random=False))
 def test_the_order_in_which_runs_arrived_does_not_matter(dice: random.Random) -> None:
-    observations = random_observations(8)
+    observations = exchangeable(8)
     shuffled = dice.sample(observations, len(observations))
     assert joined("session", shuffled) == joined("session", observations)
     assert in_order(shuffled) == observations

@@ -23,14 +23,14 @@ from otel_reliability.report.changes import (
     pairs,
 )
 from otel_reliability.report.text import place
-from tests.change.build import random_observations
+from tests.change.build import exchangeable
 
 SETTINGS = ChangeSettings(runs_per_false_alarm=500)
 SUPPORT = AgentKey("acme", "shop", "prod", "support")
 REFUNDS = AgentKey("acme", "shop", "prod", "refunds")
 STAGED = AgentKey("acme", "shop", "staging", "support")
 
-CHANGED = random_observations(100) + random_observations(40, 1, 101, longer=4)
+CHANGED = exchangeable(100) + exchangeable(40, 1, 101, longer=4)
 """Observations of an agent that changes at the 101st."""
 
 
@@ -42,7 +42,7 @@ def page(findings: Sequence[Finding], width: int = 300) -> str:
 
 
 def test_each_agent_has_a_verdict_of_its_own() -> None:
-    observations = {SUPPORT: CHANGED, REFUNDS: random_observations(140, 2), STAGED: random_observations(30)}
+    observations = {SUPPORT: CHANGED, REFUNDS: exchangeable(140, 2), STAGED: exchangeable(30)}
     findings = detected(observations, SETTINGS, {})
     assert [(one.key, one.change.verdict) for one in findings] == [
         (REFUNDS, Result.NO_CHANGE),
@@ -56,9 +56,9 @@ def test_each_agent_has_a_verdict_of_its_own() -> None:
 
 
 def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
-    observations = {SUPPORT: random_observations(40, 5, longer=4), REFUNDS: random_observations(140, 2)}
+    observations = {SUPPORT: exchangeable(40, 5, longer=4), REFUNDS: exchangeable(140, 2)}
     support, refunds = sorted(
-        detected(observations, SETTINGS, {SUPPORT: random_observations(100)}), key=lambda one: one.change.verdict.value
+        detected(observations, SETTINGS, {SUPPORT: exchangeable(100)}), key=lambda one: one.change.verdict.value
     )
     assert (support.change.verdict, support.change.note) == (Result.CHANGED, PINNED)
     assert (refunds.change.verdict, refunds.change.note) == (Result.NO_CHANGE, NOT_PINNED)
@@ -67,16 +67,13 @@ def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
 
 def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> None:
     """It is said which agent that is; where several have the name nobody guesses, and that is said, too."""
-    elsewhere, observations = SUPPORT._replace(environment="lab"), {SUPPORT: random_observations(40, 5, longer=4)}
-    (by_name,) = detected(observations, SETTINGS, ReferenceByName({elsewhere: random_observations(100)}))
-    (exact,) = detected(
-        observations,
-        SETTINGS,
-        ReferenceByName({elsewhere: random_observations(100), SUPPORT: random_observations(100)}),
-    )
-    several = ReferenceByName({elsewhere: random_observations(100), STAGED: random_observations(100)})
+    elsewhere, observations = SUPPORT._replace(environment="lab"), {SUPPORT: exchangeable(40, 5, longer=4)}
+    (by_name,) = detected(observations, SETTINGS, ReferenceByName({elsewhere: exchangeable(100)}))
+    both = ReferenceByName({elsewhere: exchangeable(100), SUPPORT: exchangeable(100)})
+    (exact,) = detected(observations, SETTINGS, both)
+    several = ReferenceByName({elsewhere: exchangeable(100), STAGED: exchangeable(100)})
     (unsure,) = detected(observations, SETTINGS, several)
-    (absent,) = detected(observations, SETTINGS, ReferenceByName({REFUNDS: random_observations(100)}))
+    (absent,) = detected(observations, SETTINGS, ReferenceByName({REFUNDS: exchangeable(100)}))
 
     assert (by_name.change.verdict, by_name.change.note) == (Result.CHANGED, f"{BY_NAME} ({place(elsewhere)})")
     assert (exact.change.verdict, exact.change.note) == (Result.CHANGED, PINNED)
@@ -85,9 +82,9 @@ def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> Non
 
 
 def test_two_recordings_are_compared_agent_by_agent() -> None:
-    before = {SUPPORT: random_observations(60), REFUNDS: random_observations(60, 1)}
+    before = {SUPPORT: exchangeable(60), REFUNDS: exchangeable(60, 1)}
     late = AgentKey("", "other", "", "late")
-    after = {SUPPORT: random_observations(60, 2, longer=4), late: random_observations(60, 3)}
+    after = {SUPPORT: exchangeable(60, 2, longer=4), late: exchangeable(60, 3)}
     findings = compared(before, after, SETTINGS)
     assert {one.key.agent: one.change.verdict for one in findings if one.key is not None} == {
         "support": Result.CHANGED,
@@ -115,7 +112,7 @@ def test_without_any_agent_there_is_no_verdict() -> None:
 
 
 def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
-    shown = page(detected({SUPPORT: CHANGED, REFUNDS: random_observations(140, 2)}, SETTINGS, {}))
+    shown = page(detected({SUPPORT: CHANGED, REFUNDS: exchangeable(140, 2)}, SETTINGS, {}))
     lines = shown.splitlines()
     assert lines[0] == "● support  acme / shop · prod"
     assert lines[1].startswith("  changed about observation 10")
@@ -127,24 +124,19 @@ def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
 
 
 def test_the_page_on_two_recordings_says_who_was_compared() -> None:
-    shown = page(compared({REFUNDS: random_observations(60)}, {SUPPORT: random_observations(50, 1)}, SETTINGS))
+    shown = page(compared({REFUNDS: exchangeable(60)}, {SUPPORT: exchangeable(50, 1)}, SETTINGS))
     assert "✓ support (before: refunds)" in shown
     assert "60 observations before, 50 after" in shown
     assert "in at most 1 % of cases" in shown
-    moved = page(compared({STAGED: random_observations(60)}, {SUPPORT: random_observations(50, 1)}, SETTINGS))
+    moved = page(compared({STAGED: exchangeable(60)}, {SUPPORT: exchangeable(50, 1)}, SETTINGS))
     assert "support (before: acme / shop · staging)" in moved
 
 
 def test_a_name_cannot_command_the_terminal() -> None:
     evil = "\x1b[2Jevil"
-    observations = [observation._replace(path=(evil,)) for observation in random_observations(60, 3)]
-    shown = page(
-        compared(
-            {SUPPORT: random_observations(60)},
-            {SUPPORT._replace(agent=evil): observations},
-            ChangeSettings(signals=("path",)),
-        )
-    )
+    observations = [one._replace(path=(evil,)) for one in exchangeable(60, 3)]
+    before, after = {SUPPORT: exchangeable(60)}, {SUPPORT._replace(agent=evil): observations}
+    shown = page(compared(before, after, ChangeSettings(signals=("path",))))
     assert "evil is used in" in shown
     assert "\x1b" not in shown
 
@@ -157,8 +149,8 @@ def test_json_has_the_numbers_behind_the_sentence() -> None:
     assert (agent["verdict"], agent["observations"], document["summary"]) == ("changed", 140, "1 changed")
     assert signal["before"]["observations"] > signal["after"]["observations"] > 0
     assert signal["since"].endswith("Z")
-    (agent,) = changes.document(
-        compared({REFUNDS: CHANGED}, {SUPPORT: random_observations(50, 1)}, SETTINGS), SETTINGS
-    )["agents"]
+    (agent,) = changes.document(compared({REFUNDS: CHANGED}, {SUPPORT: exchangeable(50, 1)}, SETTINGS), SETTINGS)[
+        "agents"
+    ]
     assert agent["earlier_agent"] == "refunds"
     assert {test["signal"] for test in agent["tests"]} == set(SETTINGS.signals)

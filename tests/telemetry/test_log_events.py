@@ -48,23 +48,15 @@ def test_a_change_is_told_by_names_and_numbers() -> None:
         "agent.reliability.change.observation": 218,
         "agent.reliability.change.since_observation": 201,
     }
-    assert record.body["message"].startswith(
-        "changed about observation 201 (2023-11-14 22:13 UTC), noticed at observation 218: "
-    )
+    since = "about observation 201 (2023-11-14 22:13 UTC), noticed at observation 218"
+    assert record.body["message"].startswith(f"changed {since}: ")
+    before, after = [
+        {"observations": n, "mean": mean, "median": median} for n, mean, median in ((160, 5.2, 5.0), (18, 12.1, 11.0))
+    ]
+    distances = {"observations": 16, "mean": 0.4, "median": 0.5}
     assert record.body["signals"] == [
-        {
-            "signal": "calls",
-            "evidence": 2e4,
-            "since_observation": 201,
-            "before": {"observations": 160, "mean": 5.2, "median": 5.0},
-            "after": {"observations": 18, "mean": 12.1, "median": 11.0},
-        },
-        {
-            "signal": "path",
-            "evidence": 1e4,
-            "since_observation": 203,
-            "after": {"observations": 16, "mean": 0.4, "median": 0.5},
-        },
+        {"signal": "calls", "evidence": 2e4, "since_observation": 201, "before": before, "after": after},
+        {"signal": "path", "evidence": 1e4, "since_observation": 203, "after": distances},
     ]
     assert record.body["tools"] == [{"tool": "refund", "before": 0.0, "after": 0.64}]
     assert "run-218" not in json.dumps(record.body) + repr(record.attributes)
