@@ -477,7 +477,7 @@ class Reader:
         found, is_shared = self.ask(scope, plan, span)
         derived = [one for one in asked[4:] if type(one) is not bool]
         size = sum(map(_size, (asked[0], asked[2], *derived))) if is_shared else 0
-        if is_shared and size <= MAX_ASKED_SIZE:
+        if is_shared and size <= MAX_ASKED_SIZE and asked not in plan.templates:
             self.remember(TEMPLATE_SIZE + size)
             plan.templates[asked] = found
         return found
