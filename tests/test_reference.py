@@ -30,7 +30,7 @@ def settings(path: object, **options: Any) -> Settings:
     return Settings(change=ChangeSettings(reference=str(path), **options))
 
 
-def test_the_units_of_the_recording_by_agent(reference: Path) -> None:
+def test_the_observations_of_the_recording_by_agent(reference: Path) -> None:
     (key, observations), *others = pinned_by(settings(reference)).items()
     assert (key.agent, len(observations), others) == ("support", 70, [])
     assert [one.end_ns for one in observations] == sorted(one.end_ns for one in observations)
@@ -56,7 +56,7 @@ def test_a_reference_that_cannot_be_is_refused(tmp_path: Path, content: str | No
     assert (error.value.field, error.value.value) == ("change.reference", str(path))
 
 
-def test_an_engine_measures_against_it_from_the_first_unit_on(reference: Path) -> None:
+def test_an_engine_measures_against_it_from_the_first_observation_on(reference: Path) -> None:
     wanted = settings(reference)
     engine = Engine(wanted, clock=lambda: 0.0, wall=None, pinned=pinned_by(wanted))
     for _ in range(2):

@@ -81,7 +81,7 @@ class ClosedTraces:
     """Records of traces, the oldest first. `ids` counts span ids in records and in closed parts of traces of which spans still
     arrive, `spans` the spans kept in records.
 
-    A record is kept as bytes: of what stays for minutes, few small objects lie between those of spans, which come and go.
+    A record is kept as bytes, which take less memory than objects: there are hundreds of thousands.
     """
 
     def __init__(self) -> None:

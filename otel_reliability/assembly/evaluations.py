@@ -112,7 +112,7 @@ class FinalRuns:
     """The latest final runs, by trace. An evaluation makes a new version of its run, whose outcome follows it unless the user
     reports the outcome; spans no longer do.
 
-    A run is kept as bytes, for the reason that `ClosedTraces` gives, after one that says whether it is nested.
+    A run is kept as bytes, which take less memory than its objects; the first byte says whether it is nested.
     """
 
     def __init__(self, settings: OutcomeSettings) -> None:

@@ -15,10 +15,8 @@ THRESHOLD: Final = 0.1
 
 
 def tool_counts(observations: Sequence[Observation]) -> Floats:
-    tools = sorted({tool for observation in observations for tool in observation.path or ()})
-    return np.array(
-        [[(observation.path or ()).count(tool) for tool in tools] for observation in observations], dtype=np.float64
-    )
+    tools = sorted({tool for one in observations for tool in one.path or ()})
+    return np.array([[(one.path or ()).count(tool) for tool in tools] for one in observations], dtype=np.float64)
 
 
 def divergence(one: Floats, other: Floats) -> Floats:

@@ -13,7 +13,7 @@ from tests.metrics.reference import similarity
 NAMES = tuple(SIGNALS)
 
 
-def test_like_units_do_not_differ() -> None:
+def test_like_observations_do_not_differ() -> None:
     comparison = compare(exchangeable(60), exchangeable(50, seed=1), NAMES)
     assert comparison.result is Result.NO_CHANGE
     assert {test.signal for test in comparison.tests} == set(NAMES)
@@ -40,7 +40,7 @@ def test_other_tools_of_like_number_differ_by_path() -> None:
 
 
 @pytest.mark.parametrize(("n", "m"), [(19, 60), (60, 19), (0, 0)])
-def test_too_few_units_give_no_verdict(n: int, m: int) -> None:
+def test_too_few_observations_give_no_verdict(n: int, m: int) -> None:
     comparison = compare(exchangeable(n), exchangeable(m), NAMES)
     assert comparison.result is Result.NO_RESULT
     assert f"{n} before and {m} after" in comparison.why
@@ -54,7 +54,7 @@ def test_signals_without_evidence_are_not_tested() -> None:
     assert [test.signal for test in compare(known, exchangeable(40), NAMES).tests] == ["calls"]
 
 
-def test_only_the_latest_units_are_compared() -> None:
+def test_only_the_latest_observations_are_compared() -> None:
     long = [observation(n, ("mail",) * 9) for n in range(500)] + [observation(n) for n in range(MAX_OBSERVATIONS)]
     assert compare(long, [observation(n) for n in range(30)], ("calls", "path")).result is Result.NO_CHANGE
 
@@ -82,7 +82,7 @@ def test_only_clear_shifts_are_told_and_at_most_three() -> None:
     assert tool_shifts(before, after) == (ToolShift("d", 0, 1), ToolShift("b", 0.5, 0), ToolShift("c", 0.25, 0))
 
 
-def test_units_that_use_no_tool_any_more_are_a_shift() -> None:
+def test_observations_that_use_no_tool_any_more_are_a_shift() -> None:
     assert tool_shifts([("a",)], [()]) == (ToolShift("a", 1, 0),)
     assert tool_shifts([("a",)], [None]) == ()
     assert tool_shifts([()], [()]) == ()

@@ -60,7 +60,7 @@ def test_agents_do_not_mix() -> None:
     assert (observations(monitor), observations(monitor, other)) == (200, 200)
 
 
-def test_a_unit_enters_once_as_it_first_closed() -> None:
+def test_an_observation_enters_once_as_it_first_closed() -> None:
     plain, revised = Monitor(SETTINGS), Monitor(SETTINGS)
     fed(plain, (closed(short(n)) for n in range(100)))
     for n in range(100):
@@ -106,7 +106,7 @@ def engine_and_monitor(clock: FakeClock) -> tuple[Engine, Monitor]:
     return engine, engine.monitor
 
 
-def test_a_session_is_a_unit_when_it_closes_but_not_at_shutdown() -> None:
+def test_a_session_is_an_observation_when_it_closes_but_not_at_shutdown() -> None:
     clock = FakeClock()
     engine, runs = Engine(SETTINGS, clock=clock), [short(n, session_id=str(n // 2)) for n in range(4)]
     assert engine.monitor is not None

@@ -76,7 +76,7 @@ def test_no_change_is_no_change(corpus: str) -> None:
     assert evaluate(resampled(corpus, 400, seed=3), SETTINGS).result is Result.NO_CHANGE
 
 
-def test_a_pinned_recording_tells_a_new_model_from_its_first_units() -> None:
+def test_a_pinned_recording_tells_a_new_model_from_its_first_observations() -> None:
     pinned = resampled(GPT_AIRLINE, 100, seed=5)
     detector = Detector(SETTINGS, pinned)
     alarms = [alarm.observation for one in resampled(CLAUDE_AIRLINE, 60, seed=6) if (alarm := detector.add(one))]

@@ -15,7 +15,7 @@ from tests.change.build import exchangeable
 SETTINGS = ChangeSettings(runs_per_false_alarm=500)
 
 
-def test_units_are_ordered_and_sessions_joined() -> None:
+def test_observations_are_ordered_and_sessions_joined() -> None:
     runs = [
         run(["a"], 4, session_id="s"),
         run(["b"], 1, session_id="s"),
@@ -55,7 +55,7 @@ def test_a_run_may_come_at_any_time() -> None:
     assert observations == Observations(runs)
 
 
-def test_of_an_endless_recording_the_latest_units_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_an_endless_recording_the_latest_observations_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [run(["a"], at) for at in range(100)]
     every = dict(Observations(runs))
     monkeypatch.setattr(recording, "MAX_OBSERVATIONS", 10)

@@ -236,3 +236,20 @@ def test_answer_by_kind_or_by_what_is_found_in_value_is_remembered(by_kind: bool
 
     assert [reader.read(one).kind for one in spans] == [Kind.MODEL, Kind.OTHER] * 5
     assert convention.times < 5
+
+
+class AsksEvents(Convention):
+    """A convention that asks some spans for their events."""
+
+    name, keys = "asks_events", ("text",)
+
+    def read(self, span: SpanView) -> Answer:
+        return Answer(Kind.MODEL) if span.get("text") == "deep" and span.events else NOTHING
+
+
+def test_answer_that_is_asked_for_again_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otel_reliability.conventions.reader.MAX_MEMORY", 20_000)
+    reader = Reader(Settings(), [AsksEvents()])
+    for text in ("deep", *["plain"] * 100):
+        reader.read(span(attributes={"text": text}, events=(("note", {}),)))
+    assert reader.generation == 0

@@ -117,9 +117,8 @@ def main() -> None:
     apart, failing = Axis("mean effect distance of its attempts", 0, 1), Axis("share of its attempts that fail", 0, 1)
     (DOCS / "validation-tasks.svg").write_text(picture(tasks, apart, failing, circles))
     few = {name: found[name] for name in list(found)[:5]}
-    (DOCS / "validation-changes.svg").write_text(
-        picture(few, Axis("observations after the change", 0, 100), share, curve)
-    )
+    after = Axis("observations after the change", 0, 100)
+    (DOCS / "validation-changes.svg").write_text(picture(few, after, share, curve))
 
 
 if __name__ == "__main__":
