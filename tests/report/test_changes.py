@@ -12,16 +12,7 @@ from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ReferenceByName
 from otel_reliability.report import changes
-from otel_reliability.report.changes import (
-    BY_NAME,
-    NOT_PINNED,
-    PINNED,
-    SEVERAL,
-    Finding,
-    compared,
-    detected,
-    pairs,
-)
+from otel_reliability.report.changes import BY_NAME, NOT_PINNED, PINNED, SEVERAL, Finding, compared, detected, pairs
 from otel_reliability.report.text import place
 from tests.change.build import exchangeable
 

@@ -438,13 +438,7 @@ BOTH = ("loop_detection", "tool_correctness")
         ),
         (None, [], {}, (), ()),
     ],
-    ids=[
-        "judged",
-        "other names and labels",
-        "refused, then derived",
-        "judged, not derived",
-        "tools not observable",
-    ],
+    ids=["judged", "other names and labels", "refused, then derived", "judged, not derived", "tools not observable"],
 )
 def test_signals_are_those_of_evaluations_else_derived_from_calls(
     path: list[str] | None,
