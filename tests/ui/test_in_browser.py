@@ -224,6 +224,15 @@ def test_every_page_is_for_everybody_at_every_width(
             assert width not in {320, 1440} or faults(page) == []
 
 
+def test_a_chart_that_does_not_follow_a_new_width_yet_does_not_widen_the_page(
+    kept: tuple[Running, list[str]], browser: Browser
+) -> None:
+    running, paths = kept
+    with browser.open(running.url("ui", paths[2])) as page:
+        page.locator(".uplot").first.evaluate("(chart) => { chart.style.width = '2000px'; }")
+        assert not is_too_wide(page)
+
+
 def test_the_list_of_runs_is_filtered_in_place(kept: tuple[Running, list[str]], browser: Browser) -> None:
     running, paths = kept
     with browser.open(running.url("ui", paths[3])) as page:
