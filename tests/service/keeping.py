@@ -40,12 +40,7 @@ class Kept:
     """State in a directory, its journal restored. `die` is a `kill -9`: whatever SQLite has, nothing is said to it."""
 
     def __init__(
-        self,
-        path: Path,
-        fake: FakeClock | None = None,
-        settings: Settings = SETTINGS,
-        *,
-        limit: int | None = None,
+        self, path: Path, fake: FakeClock | None = None, settings: Settings = SETTINGS, *, limit: int | None = None
     ) -> None:
         self.fake = FakeClock() if fake is None else fake
         self.path = path

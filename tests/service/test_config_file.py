@@ -54,10 +54,7 @@ def test_without_a_word_everything_is_local_and_large() -> None:
 @pytest.mark.parametrize("ending", [".yaml", ".yml", ".toml", ".json"])
 def test_a_file_is_read_by_its_ending(tmp_path: Path, ending: str) -> None:
     content = {"service": {"drain": "10s"}, "metrics": {"min_runs": 3}}
-    texts = {
-        ".toml": '[service]\ndrain = "10s"\n[metrics]\nmin_runs = 3\n',
-        ".json": json.dumps(content),
-    }
+    texts = {".toml": '[service]\ndrain = "10s"\n[metrics]\nmin_runs = 3\n', ".json": json.dumps(content)}
     file = tmp_path / f"settings{ending}"
     file.write_text(texts.get(ending) or yaml.safe_dump(content))
     found = load_config(file)

@@ -71,11 +71,7 @@ def exemplar_traces(ask: PromQL, job: str) -> set[str]:
 
 
 def test_every_way_gives_what_a_report_computes(
-    collector: Collectors,
-    prometheus: Prometheuses,
-    serve: Services,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    collector: Collectors, prometheus: Prometheuses, serve: Services, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Scraped from us; pushed, and scraped from a Collector; by remote write; by OTLP: each gauge of each agent is the report's.
 

@@ -28,10 +28,7 @@ pytestmark = pytest.mark.real
 
 MEGABYTE = 1024 * 1024
 SOON = {"initial_interval": "100ms", "max_interval": "1s", "max_elapsed_time": "0s"}
-SMALL: Mapping[str, Any] = {
-    "windows": [{"last": 5}],
-    "limits": {"memory": "64MiB"},
-}
+SMALL: Mapping[str, Any] = {"windows": [{"last": 5}], "limits": {"memory": "64MiB"}}
 """All that is remembered is full after a moment: then nothing has a reason to grow."""
 
 

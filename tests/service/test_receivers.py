@@ -19,17 +19,7 @@ from otel_reliability.model.span import Evaluation, RawSpan
 from otel_reliability.sources.otlp_write import logs_json, traces_json
 from otel_reliability.testing import at, span, trace_id
 from tests.service.logs import logs_protobuf
-from tests.service.running import (
-    EXPORT_LOGS,
-    EXPORT_TRACES,
-    JSON,
-    PROTOBUF,
-    Running,
-    body_of,
-    run_of,
-    runs_of,
-    serving,
-)
+from tests.service.running import EXPORT_LOGS, EXPORT_TRACES, JSON, PROTOBUF, Running, body_of, run_of, runs_of, serving
 
 METHODS: Final = {
     "traces": EXPORT_TRACES,

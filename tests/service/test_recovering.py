@@ -47,10 +47,7 @@ def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal
     recovering.clock.advance(10_000.0)
     ready, health = recovering.get("ui", "/readyz"), recovering.get("ui", "/healthz")
     assert (ready.status, health.status) == (503, 200)
-    assert json.loads(ready.body) == {
-        "ready": False,
-        "reasons": {"recovering": "state is being loaded; retry later"},
-    }
+    assert json.loads(ready.body) == {"ready": False, "reasons": {"recovering": "state is being loaded; retry later"}}
 
     done(recovering, journal)
     assert json.loads(recovering.get("ui", "/readyz").body) == {"ready": True, "reasons": {}}

@@ -43,10 +43,7 @@ def test_the_table_leads_to_every_agent(running: Running) -> None:
 
 
 def test_an_agent_is_found_by_service_and_name(running: Running) -> None:
-    by_name, by_wrong_id = (
-        running.get("ui", "/agents/bank/clerk"),
-        running.get("ui", "/agents/shop/support?id=zz"),
-    )
+    by_name, by_wrong_id = (running.get("ui", "/agents/bank/clerk"), running.get("ui", "/agents/shop/support?id=zz"))
 
     assert by_name.status == by_wrong_id.status == 200
     assert "bank · prod" in by_name.text
