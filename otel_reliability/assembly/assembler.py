@@ -505,7 +505,7 @@ class Assembler:
         for trace_id in traces:
             kept = [span for span in connecting if span[0] == trace_id] if connecting else ()
             if trace_id in closed or kept:
-                self._buffers.closed.put(trace_id, (closed.get(trace_id) or ClosedIds()).record(now, kept))
+                self._buffers.closed.put(trace_id, ((closed.get(trace_id) or ClosedIds()).packed(now), kept))
         self.evaluate(evaluations, now)
 
     def _emit_final(self, run: Run) -> None:
@@ -583,7 +583,7 @@ class Assembler:
         if buffer is None:
             return self._buffers.closed.get(trace_id)
         closed = buffer.closed.get(trace_id)
-        return None if closed is None else closed.record(now)
+        return None if closed is None else (closed.packed(now), ())
 
     def restore_closed(self, records: Iterable[tuple[TraceId, Record]]) -> None:
         """Remember what `closed_record` returned, before any span of these traces is added again."""

@@ -162,10 +162,11 @@ class Buffers:
         buffer = self._by_trace[trace_id] = TraceBuffer(trace_id, now, self._span_limit)
         record = self.closed.take(trace_id) if trace_id in self.closed.packed else None
         if record is not None:
-            *_, connecting = record
-            if record[1] or record[2]:
-                buffer.closed[trace_id] = ClosedIds.of(record)
-                self.closed.ids += len(buffer.closed[trace_id])
+            packed, connecting = record
+            known = ClosedIds.unpacked(packed)
+            if len(known):
+                buffer.closed[trace_id] = known
+                self.closed.ids += len(known)
             if connecting:
                 buffer.spans.extend(connecting)
                 buffer.others = len(connecting)

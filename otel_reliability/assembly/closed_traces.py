@@ -33,10 +33,12 @@ _MAX_NAMES: Final = 2
 _AGENT: Final = Kind.AGENT
 _TRACE: Final[Callable[[AgentSpan], TraceId]] = itemgetter(0)
 _ID: Final[Callable[[AgentSpan], SpanId]] = itemgetter(1)
-Record: TypeAlias = tuple[float, bytes, bytes, bytes, Sequence[str], bool, Sequence[AgentSpan]]
-"""A trace without open runs: since when (seconds), `ids`, `anchors` and `sealed` of `ClosedIds` joined, names of agents,
-whether it had an invocation, and its spans that belong to no run and connect others.
-"""
+Record: TypeAlias = tuple[bytes, Sequence[AgentSpan]]
+"""A trace without open runs: what `ClosedIds.packed` returned, and its spans that belong to no run and connect others."""
+_HEAD: Final = Struct("<dI")
+"""What packed ids begin with: since when (seconds), and their number. A record is forgotten by these alone."""
+_encode: Final = Encoder().encode
+_decode: Final = Decoder(tuple[bytes, bytes, bytes, tuple[bytes, ...], bool]).decode
 
 
 class ClosedIds(msgspec.Struct, eq=False):
@@ -56,32 +58,32 @@ class ClosedIds(msgspec.Struct, eq=False):
     def __len__(self) -> int:
         return len(self.ids) + len(self.anchors)
 
-    def record(self, since: float, connecting: Iterable[AgentSpan] = ()) -> Record:
+    def packed(self, since: float) -> bytes:
+        """Return all of it as bytes, which take less memory than objects: there are hundreds of thousands."""
         ids, anchors, sealed = b"".join(self.ids), b"".join(self.anchors), b"".join(self.sealed)
-        return (since, ids, anchors, sealed, tuple(sorted(self.agents)), self.had_invocation, tuple(connecting))
+        names = sorted([name.encode(*_UTF8) for name in self.agents])
+        return _HEAD.pack(since, len(self)) + _encode((ids, anchors, sealed, names, self.had_invocation))
 
     @classmethod
-    def of(cls, record: Record) -> ClosedIds:
-        """Return what a record was made of, without its spans."""
-        _, ids, anchors, sealed, agents, had_invocation, _ = record
-        return cls(_split(ids), _split(anchors), _split(sealed), frozenset(agents), had_invocation)
+    def unpacked(cls, packed: bytes) -> ClosedIds:
+        """Return what `packed` made these bytes of."""
+        ids, anchors, sealed, names, had_invocation = _decode(memoryview(packed)[_HEAD.size :])
+        agents = frozenset([name.decode(*_UTF8) for name in names])
+        return cls(_split(ids), _split(anchors), _split(sealed), agents, had_invocation)
 
 
 def _split(joined: bytes) -> set[SpanId]:
     return {joined[at : at + ID_BYTES] for at in range(0, len(joined), ID_BYTES)}
 
 
-_HEAD: Final = Struct("<dI")
-"""What a packed record begins with: since when, and its number of ids. A record is forgotten by these alone."""
-_encode: Final = Encoder().encode
-_decode: Final = Decoder(tuple[bytes, bytes, bytes, tuple[bytes, ...], bool]).decode
+def since_of(record: Record) -> float:
+    """Return since when a trace is without open runs, in seconds."""
+    return _HEAD.unpack_from(record[0])[0]
 
 
 class ClosedTraces:
     """Records of traces, the oldest first. `ids` counts span ids in records and in closed parts of traces of which spans still
     arrive, `spans` the spans kept in records.
-
-    A record is kept as bytes, which take less memory than objects: there are hundreds of thousands.
     """
 
     def __init__(self) -> None:
@@ -91,24 +93,15 @@ class ClosedTraces:
 
     def get(self, trace_id: TraceId) -> Record | None:
         packed = self.packed.get(trace_id)
-        if packed is None:
-            return None
-        ids, anchors, sealed, names, had_invocation = _decode(memoryview(packed)[_HEAD.size :])
-        agents = [name.decode(*_UTF8) for name in names]
-        connecting = self._connecting.get(trace_id, ())
-        return _HEAD.unpack_from(packed)[0], ids, anchors, sealed, agents, had_invocation, connecting
+        return None if packed is None else (packed, self._connecting.get(trace_id, ()))
 
     def has_ids(self, trace_id: TraceId) -> bool:
-        record = self.get(trace_id)
-        return record is not None and bool(record[1])
+        return trace_id in self.packed and bool(ClosedIds.unpacked(self.packed[trace_id]).ids)
 
     def put(self, trace_id: TraceId, record: Record) -> None:
         """Add a record; the trace has none."""
-        since, ids, anchors, sealed, agents, had_invocation, connecting = record
-        number = (len(ids) + len(anchors)) // ID_BYTES
-        names = [name.encode(*_UTF8) for name in agents]
-        self.packed[trace_id] = _HEAD.pack(since, number) + _encode((ids, anchors, sealed, names, had_invocation))
-        self.ids += number
+        self.packed[trace_id], connecting = record
+        self.ids += _HEAD.unpack_from(record[0])[1]
         if connecting:
             self._connecting[trace_id] = connecting
             self.spans += len(connecting)

@@ -127,7 +127,7 @@ class Traces:
                 closed.append((key, body))
             else:
                 now, self._revision, self._row = body
-        self._closed.restore(sorted(closed, key=lambda one: one[1][0]))
+        self._closed.restore(closed)
         for row, (at, trace_id, body, judged) in sorted(spans, key=lambda one: one[0]):
             deque(self._events(self._assembler.tick(at)), maxlen=0)
             self.now, self._row = at, max(self._row, row)

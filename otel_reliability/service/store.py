@@ -23,7 +23,7 @@ _logger = logging.getLogger("otel_reliability.service")
 Sync: TypeAlias = Literal["normal", "full"]
 Statement: TypeAlias = tuple[str, Iterable[tuple[object, ...]]]
 
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 """Layout of the database; raised when a reader of the layout before could no longer read it."""
 APPLICATION: Final = 0x6F746C73
 """Number in the head of the file that marks it as a database of this program."""

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 from msgspec import Struct
 
 from otel_reliability.assembly.assembler import Assembler
-from otel_reliability.assembly.closed_traces import Record
+from otel_reliability.assembly.closed_traces import since_of
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.record import pack_spans, unpack_spans
@@ -74,7 +74,8 @@ class ClosedTraceRecords:
             if record is not None:
                 self._since.pop(trace_id, None)
                 self._since[trace_id] = now
-                yield trace_id, [*record[:-1], pack_spans(record[-1]) if record[-1] else b""]
+                ids, connecting = record
+                yield trace_id, [ids, pack_spans(connecting) if connecting else b""]
         while self._since:
             trace_id, since = next(iter(self._since.items()))
             if since >= now - self._remember:
@@ -83,14 +84,10 @@ class ClosedTraceRecords:
             yield trace_id, None
 
     def restore(self, data: Iterable[Item]) -> None:
-        records = sorted(map(self._record, data), key=lambda one: one[1][0])  # the oldest is forgotten first
-        self._since = {trace_id: record[0] for trace_id, record in records}
-        self._assembler.restore_closed(records)
-
-    def _record(self, item: Item) -> tuple[TraceId, Record]:
-        trace_id, (since, ids, anchors, sealed, agents, had_invocation, spans) = item
-        kept = tuple(unpack_spans(spans)) if spans else ()
-        return trace_id, (since, ids, anchors, sealed, tuple(agents), had_invocation, kept)
+        found = [(trace_id, (ids, unpack_spans(spans) if spans else ())) for trace_id, (ids, spans) in data]
+        found.sort(key=lambda one: since_of(one[1]))  # the oldest is forgotten first
+        self._since = {trace_id: since_of(record) for trace_id, record in found}
+        self._assembler.restore_closed(found)
 
 
 class Totals:

@@ -237,6 +237,10 @@ class SessionTraces:
         session.observed = {run.id: run for run in convert(observed, list[Observation])} if observed else {}
         return session
 
+    def plain(self) -> list[Any]:
+        """Return an open session as plain data."""
+        return [self.touched, list(self.traces.values()), list(self.observed.values())]
+
     def packed(self) -> bytes:
         """Return a closed session as bytes."""
         return pack((self.touched, list(self.traces.values())))
@@ -383,29 +387,29 @@ class Sessions:
     # --- Restarts -----------------------------------------------------------------------------------------------------
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield what changed since the last call: agent and id of a session, and its plain data (None: it is forgotten).
+        """Yield what changed since the last call: agent and id of a session, and its data (None: it is forgotten).
 
-        The data are whether it has closed, when it was touched last, its traces, and while it is open its observations.
+        The data of a closed one are the bytes that it is kept as; those of an open one when it was touched last, its traces, and
+        its observations.
         """
         for key in self._touched.take():
-            session, body = self._find(key), None
-            if session is not None:
-                traces = [list(one) for one in session.traces.values()]
-                body = [key in self._closed, session.touched, traces, list(session.observed.values())]
-            yield [list(key[0]), key[1]], body
+            session = self._open.get(key)
+            plain = None if session is None else session.plain()
+            yield [list(key[0]), key[1]], self._closed.get(key, plain)
 
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Replace all sessions by those that `changes` returned, the one that changed last at the end."""
         for kept in (self._open, self._closed, self._late, self._early, self._recent, self._touched):
             kept.clear()
         self.traces = 0
-        for (plain, session_id), (closed, touched, traces, observed) in data:
-            key, session = agent_key(plain), SessionTraces.of(touched, traces, observed)
+        for (plain, session_id), body in data:
+            is_closed, key = isinstance(body, bytes), agent_key(plain)
+            session = SessionTraces.of(*(unpack(body) if is_closed else body))
             self.traces += len(session.traces)
-            if not closed:
+            if not is_closed:
                 self._open[key, session_id] = session
             else:
-                self._closed[key, session_id] = session.packed()
+                self._closed[key, session_id] = body
                 found = closed_session(session_id, session.sorted(), self._weights)
                 self._recent.setdefault(key, RecentSessions()).add(found)
         for key, _ in sorted(self._open.items(), key=lambda item: item[1].touched):
