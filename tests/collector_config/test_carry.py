@@ -14,13 +14,13 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 
 from otel_reliability.model.span import Evaluation
 from tests.collector_config.shipped import shipped
+from tests.otlp import logs_protobuf
 from tests.real import otlp
 from tests.real.collector.handle import Collector, Collectors, Config
 from tests.real.pipelines import pipeline, spans_of, to_file
 from tests.real.waiting import until
 from tests.real.web import ask
 from tests.service.fleet import AGENTS, perform, sending
-from tests.service.logs import logs_protobuf
 from tests.service.served import Served, Services
 
 pytestmark = pytest.mark.real

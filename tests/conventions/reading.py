@@ -24,7 +24,7 @@ from otel_reliability.model.span import (
 )
 from otel_reliability.sources.native_decoder import MODULE, NativeDecoder, load
 from otel_reliability.sources.otlp_protobuf import read_traces
-from otel_reliability.sources.otlp_write import traces_protobuf
+from tests.otlp import traces_protobuf
 
 KEY: Final = b"the key of the tests"
 HASHER: Final = Hasher(KEY)

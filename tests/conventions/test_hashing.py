@@ -14,9 +14,9 @@ from otel_reliability.conventions.hashing import DIGEST_SIZE, REDACTED, Hasher, 
 from otel_reliability.model.span import Call, ToolFacts
 from otel_reliability.model.tools import READS_ONLY
 from otel_reliability.sources.otlp_protobuf import read_traces
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.testing import span
 from tests.conventions.reading import HASHER, hashed, reader
+from tests.otlp import traces_protobuf
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=8)
 VALUES = st.recursive(

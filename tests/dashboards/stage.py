@@ -13,10 +13,11 @@ from typing import Final
 from unittest.mock import patch
 
 from otel_reliability.model.span import Evaluation, RawSpan, Resource
-from otel_reliability.sources.otlp_write import logs_json, traces_protobuf
+from otel_reliability.sources.otlp_write import logs_json
 from otel_reliability.testing import EPOCH_NS, SECOND, FakeClock
 from tests.demo.bookshop import ROUND, Bookshop
 from tests.demo.fleet import RESOURCE, ROUNDS
+from tests.otlp import traces_protobuf
 from tests.real.prometheus.handle import Prometheus, Prometheuses, Promtool
 from tests.service.running import JSON, Running, run_of, serving
 from tests.telemetry.receivers import over_http

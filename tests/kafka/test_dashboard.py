@@ -13,10 +13,10 @@ from otel_reliability.kafka.stage import Message
 from otel_reliability.kafka.worker import Account
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.settings import KafkaSettings
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.telemetry.prometheus import Prometheus
 from tests.dashboards.asking import questions
 from tests.kafka.streams import BEGIN, MemoryValues
+from tests.otlp import traces_protobuf
 from tests.service.running import run_of
 
 ASKED = re.compile(r"otel_reliability_kafka_\w+")

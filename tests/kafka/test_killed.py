@@ -11,11 +11,11 @@ from itertools import pairwise
 import pytest
 
 from otel_reliability.model.span import RawSpan
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.testing import trace_id
 from tests.kafka.expected import Expected, become
 from tests.kafka.streams import final, plain
 from tests.kafka.workers import RUNS, Reader, Sender, Worker, Workers, by_trace, topics_of
+from tests.otlp import traces_protobuf
 from tests.real.kafka.handle import Kafka, Kafkas
 from tests.real.waiting import until
 from tests.service.running import run_of, sum_of

@@ -8,16 +8,15 @@ import pytest
 from prometheus_client.openmetrics import parser
 
 from otel_reliability.model.span import Evaluation
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.testing import span_id, trace_id
 from tests.collector_config.shipped import at_port, shipped
 from tests.kafka.workers import DEAD, RUNS, Reader, Workers, topics_of
+from tests.otlp import logs_protobuf, traces_protobuf
 from tests.real.collector.handle import Collectors
 from tests.real.kafka.handle import Kafkas
 from tests.real.ports import HOST, free_port
 from tests.real.waiting import until
 from tests.real.web import ask
-from tests.service.logs import logs_protobuf
 from tests.service.running import PROTOBUF, runs_of
 
 pytestmark = pytest.mark.real

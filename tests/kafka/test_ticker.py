@@ -11,9 +11,9 @@ from otel_reliability.kafka.stage import TICK, Message
 from otel_reliability.kafka.worker import Ticker
 from otel_reliability.model.record import read
 from otel_reliability.service.settings import KafkaSettings
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.testing import span
 from tests.kafka.streams import MemoryValues
+from tests.otlp import traces_protobuf
 
 
 class Producer:

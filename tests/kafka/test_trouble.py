@@ -13,11 +13,11 @@ import pytest
 
 from otel_reliability.model.record import BadRecord, RunRecord, pack, read
 from otel_reliability.model.run import Run, RunChange
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.testing import span, trace_id
 from tests.kafka.expected import Expected
 from tests.kafka.streams import final, plain
 from tests.kafka.workers import DEAD, LOGS, RUNS, SPANS, Reader, Worker, Workers, by_trace, send, topics_of
+from tests.otlp import traces_protobuf
 from tests.real.kafka.handle import Kafka, Kafkas
 from tests.real.ports import HOST, free_port
 from tests.real.waiting import until

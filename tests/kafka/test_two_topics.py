@@ -9,10 +9,10 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from otel_reliability.kafka.stage import TICK
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.testing import span_id, trace_id
 from tests.kafka.streams import final
 from tests.kafka.workers import DEAD, LOGS, RUNS, SPANS, Reader, Workers, send, topics_of
+from tests.otlp import traces_protobuf
 from tests.real.kafka.handle import Kafkas
 from tests.real.otlp import attributes
 from tests.service.running import run_of

@@ -15,7 +15,7 @@ import pytest
 
 from otel_reliability.model.record import RunRecord, read
 from otel_reliability.model.span import RawSpan, TraceId
-from otel_reliability.sources.otlp_write import traces_protobuf
+from tests.otlp import traces_protobuf
 from tests.real.kafka.handle import Kafka
 from tests.real.ports import HOST, free_port
 from tests.real.process import Process, Programs

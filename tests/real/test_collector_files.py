@@ -9,8 +9,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from otel_reliability.model.span import RawSpan
 from otel_reliability.sources.otlp_json import read_file
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.testing import span
+from tests.otlp import traces_protobuf
 from tests.real import otlp
 from tests.real.collector.handle import Collectors
 from tests.real.pipelines import pipeline, to_file

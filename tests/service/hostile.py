@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.model.span import Evaluation
 from otel_reliability.service.answers import Encoding, OtlpSignal
-from otel_reliability.sources.otlp_write import logs_json, traces_json, traces_protobuf
+from otel_reliability.sources.otlp_write import logs_json, traces_json
 from otel_reliability.testing import at, span, trace_id
-from tests.service.logs import logs_protobuf
+from tests.otlp import logs_protobuf, traces_protobuf
 from tests.service.running import run_of, runs_of
 from tests.sources.strategies import wire
 

@@ -22,8 +22,8 @@ from otel_reliability.service.service import Service
 from otel_reliability.service.settings import ServiceSettings
 from otel_reliability.service.state import State
 from otel_reliability.service.store import Unavailable
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.testing import FakeClock, span
+from tests.otlp import traces_protobuf
 from tests.real.waiting import until
 from tests.real.web import Answer, ask
 

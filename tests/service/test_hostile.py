@@ -14,9 +14,9 @@ import pytest
 
 from otel_reliability.service.answers import Problem, Refused
 from otel_reliability.service.health import resident
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import span
+from tests.otlp import traces_protobuf
 from tests.real.waiting import until
 from tests.service.hostile import Case, cases
 from tests.service.running import JSON, PROTOBUF, Running, body_of, run_of, serving

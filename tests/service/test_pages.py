@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from otel_reliability.sources.otlp_write import traces_protobuf
+from tests.otlp import traces_protobuf
 from tests.real.ports import HOST, free_port
 from tests.real.waiting import until
 from tests.service.running import Running, lone_agent, runs_of, serving

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from otel_reliability.service.answers import RETRY
-from otel_reliability.sources.otlp_write import traces_protobuf
+from tests.otlp import traces_protobuf
 from tests.real.collector.handle import Collectors
 from tests.real.prometheus.handle import Promtool
 from tests.real.waiting import until

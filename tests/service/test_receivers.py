@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from otel_reliability.model.span import Evaluation, RawSpan
 from otel_reliability.sources.otlp_write import logs_json, traces_json
 from otel_reliability.testing import at, span, trace_id
-from tests.service.logs import logs_protobuf
+from tests.otlp import logs_protobuf
 from tests.service.running import EXPORT_LOGS, EXPORT_TRACES, JSON, PROTOBUF, Running, body_of, run_of, runs_of, serving
 
 METHODS: Final = {

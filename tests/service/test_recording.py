@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import CounterSeries
+from tests.otlp import traces_protobuf
 from tests.real.waiting import until
 from tests.service.running import Running, run_of, runs_of, serving
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.sources.otlp_write import traces_protobuf
+from tests.otlp import traces_protobuf
 from tests.real.ports import HOST, free_port
 from tests.real.process import Died
 from tests.real.waiting import until

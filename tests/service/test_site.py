@@ -10,9 +10,9 @@ from typing import Any, Final
 import pytest
 
 from otel_reliability.service.health import RECOVERING
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.ui.agent_list import id_of
 from otel_reliability.windows.agents import AgentRegistry
+from tests.otlp import traces_protobuf
 from tests.service.running import Running, lone_agent, runs_of, serving
 
 TOKEN: Final = "a-token-of-32-characters-or-more"

@@ -26,8 +26,8 @@ from otel_reliability.sources.batch import Malformed
 from otel_reliability.sources.native_decoder import MODULE, NativeDecoder, load
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.sources.otlp_protobuf import read_traces
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.testing import span
+from tests.otlp import traces_protobuf
 from tests.service.running import run_of
 from tests.shared import each_file
 from tests.sources import full_schema

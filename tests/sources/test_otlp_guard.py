@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.sources.otlp_protobuf import LARGE, LEAST_SPAN, check, decode_logs
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.testing import span
-from tests.sources.python_decoder import decode_traces
+from tests.otlp import decode_traces, traces_protobuf
 from tests.sources.strategies import plain, wire
 
 MB = 1024 * 1024

@@ -180,8 +180,10 @@ def test_half_characters_are_replaced() -> None:
     """JSON may hold half of a surrogate pair, which no text can; whole pairs stay what they are."""
     line = LINE.replace(b'"name": "span"', b'"name": "\\ud83d\\ude00 \\ud83d", "\\ud800": ["\\udc00"]')
     name = decode_request(parse(line)).spans[0].name
+    written = json.dumps(traces_json([span(attributes={"half": "\ud800", "large": 2**70})])).encode()
 
     assert name == "\U0001f600 \ufffd"
+    assert decode_request(parse(written)).spans[0].attributes == {"half": "\ufffd", "large": None}
 
 
 @given(st.binary(max_size=60))

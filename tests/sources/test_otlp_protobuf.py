@@ -17,10 +17,9 @@ from otel_reliability.model.span import RawSpan
 from otel_reliability.sources.batch import MAX_DEPTH, Reason
 from otel_reliability.sources.otlp_protobuf import decode_logs, decoded
 from otel_reliability.sources.otlp_protobuf import plain as plain_value
-from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.testing import span
+from tests.otlp import decode_traces, traces_protobuf
 from tests.sources import full_schema
-from tests.sources.python_decoder import decode_traces
 from tests.sources.strategies import plain, raw_spans, requests, wire
 
 

@@ -31,7 +31,7 @@ from otel_reliability.sources import sdk
 from otel_reliability.sources.batch import LATEST_NS
 from otel_reliability.sources.sdk import read
 from otel_reliability.testing import at, span_id, trace_id
-from tests.sources.python_decoder import decode_traces
+from tests.otlp import decode_traces
 from tests.sources.strategies import plain
 
 CONTEXT = SpanContext(1, 2, is_remote=False, trace_flags=TraceFlags(1), trace_state=TraceState([("ot", "th:8")]))

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from otel_reliability.model.span import RawSpan
-from otel_reliability.sources.otlp_write import traces_protobuf
+from tests.otlp import traces_protobuf
 from tests.report.build import chat, run_spans
 from tests.service.running import Running, runs_of, serving
 from tests.ui.browser import Browser, Scheme, faults, is_too_wide
