@@ -10,7 +10,7 @@ from typing import Final
 
 from otel_reliability.assembly.outcome import NO_NOTES, latest, reported
 from otel_reliability.config import OutcomeSettings
-from otel_reliability.model.record import pack_run, unpack_run
+from otel_reliability.model.record import pack, unpack_run
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Evaluation, ModelFacts, SpanId, SpanRef, TraceId
 
@@ -124,7 +124,7 @@ class FinalRuns:
         known = self._by_trace.setdefault(run.trace_id, {})
         key = run.root_span_id or run.run_id
         self._count += key not in known
-        known[key] = (_NESTED if run.nested else _TOP_LEVEL) + pack_run(run)
+        known[key] = (_NESTED if run.nested else _TOP_LEVEL) + pack(run)
         while self._count > MAX_RUNS:
             self._count -= len(self._by_trace.popitem(last=False)[1])
 

@@ -16,7 +16,7 @@ from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
 from otel_reliability.model.observation import Observation
-from otel_reliability.model.record import Damaged, RunRecord, agent_key, pack, pack_run, read, unpack_run
+from otel_reliability.model.record import Damaged, RunRecord, agent_key, pack, read, unpack_run
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.stored_parts import Retention, parts_of
@@ -163,7 +163,7 @@ class Readings:
         known = self._open.get(run_id)
         if known is None:
             return None
-        return [known.revision, None if known.run is None else pack_run(known.run), known.since]
+        return [known.revision, None if known.run is None else pack(known.run), known.since]
 
     def _store(self, run: Run) -> None:
         """Store a final run, and delete those of its agent that nothing needs any longer."""
@@ -172,7 +172,7 @@ class Readings:
             runs = self._agents[run.key] = _Runs(_number_of(run.key), {})
         self._row += 1
         self._values.put(_AGENT, run.key, self.engine.agents.seen(run.key) or self.now)
-        self._values.put(_RUN, [runs.number, self._row], [run.end_ns, pack_run(run)])
+        self._values.put(_RUN, [runs.number, self._row], [run.end_ns, pack(run)])
         runs.ends[self._row] = run.end_ns
         if len(runs.ends) > self._retention.last * 5 // 4:
             newest = sorted(runs.ends.values(), reverse=True)

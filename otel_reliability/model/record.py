@@ -91,7 +91,7 @@ def without_hashes(run: Run) -> Run:
 
 
 def pack(value: Any) -> bytes:
-    """Return plain values (None, booleans, numbers, texts, bytes, lists, tuples, dictionaries) as bytes with a checksum.
+    """Return plain values (None, booleans, numbers, texts, bytes, lists, tuples, dictionaries) or a run as bytes with a checksum.
 
     Text with lone surrogates and integers beyond 64 bits, which no encoder sends, are made valid.
 
@@ -115,18 +115,8 @@ def agent_key(plain: Iterable[Any]) -> AgentKey:
     return msgspec.convert(plain, AgentKey)
 
 
-def pack_run(run: Run) -> bytes:
-    """Return a run as bytes. `unpack_run` returns an equal run.
-
-    >>> from otel_reliability.testing import run
-    >>> unpack_run(pack_run(run(["search"]))).path
-    ('search',)
-    """
-    return pack(run)
-
-
 def unpack_run(data: bytes) -> Run:
-    """Return the run that `pack_run` was given. Raise `Damaged`."""
+    """Return the run that `pack` was given. Raise `Damaged`."""
     return _decoded(Run, _checked(data))
 
 

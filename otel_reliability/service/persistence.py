@@ -24,16 +24,7 @@ from typing import Any, Final, TypeVar
 from otel_reliability.assembly.evaluations import MAX_RUNS, WAIT
 from otel_reliability.engine import MAX_UNREAD
 from otel_reliability.model.limit import Limit
-from otel_reliability.model.record import (
-    Damaged,
-    agent_key,
-    pack,
-    pack_run,
-    pack_spans,
-    unpack,
-    unpack_run,
-    unpack_spans,
-)
+from otel_reliability.model.record import Damaged, agent_key, pack, pack_spans, unpack, unpack_run, unpack_spans
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 from otel_reliability.service.clock import Clock, Moment
@@ -295,11 +286,11 @@ class Persistent(Volatile):
             for kind in (RunChange.FINAL, RunChange.REVISED, RunChange.WITHDRAWN)
         )
         yield from self._write_agents({run.key for run in (*final, *revised)})
-        rows = ((run.run_id, self._agents[run.key], run.end_ns, pack_run(run)) for run in final)
+        rows = ((run.run_id, self._agents[run.key], run.end_ns, pack(run)) for run in final)
         yield "INSERT OR REPLACE INTO run (run_id, agent, end_ns, body) VALUES (?, ?, ?, ?)", list(rows)
         yield (
             "UPDATE run SET agent = ?, end_ns = ?, body = ? WHERE run_id = ?",
-            [(self._agents[run.key], run.end_ns, pack_run(run), run.run_id) for run in revised],
+            [(self._agents[run.key], run.end_ns, pack(run), run.run_id) for run in revised],
         )
         yield "DELETE FROM run WHERE run_id = ?", [(run.run_id,) for run in withdrawn]
         surplus = self._surplus(dict.fromkeys(self._agents[run.key] for run in final))

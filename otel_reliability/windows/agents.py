@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.model.record import pack_run, unpack_run
+from otel_reliability.model.record import pack, unpack_run
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
 from otel_reliability.windows.rows import PathTable, end_in, index_in, order_of, row_of, run_id_in
@@ -76,7 +76,7 @@ class RecentRuns:
         calls = run.tool_calls
         if calls is not None:
             calls = tuple([ToolCall._make((*call[:HASHES], None, None, None, call.has_effect)) for call in calls])
-        plain = pack_run(run._replace(run_id="", end_ns=0, tool_calls=calls))
+        plain = pack(run._replace(run_id="", end_ns=0, tool_calls=calls))
         self._dictionary = self._dictionary or plain
         press = zlib.compressobj(wbits=_RAW, zdict=self._dictionary)
         return press.compress(plain) + press.flush()

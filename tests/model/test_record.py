@@ -10,7 +10,6 @@ from otel_reliability.model.record import (
     Damaged,
     RunRecord,
     pack,
-    pack_run,
     pack_spans,
     read,
     unpack_run,
@@ -87,12 +86,12 @@ def test_a_record_survives_kafka(one: Run, change: RunChange, when: int) -> None
 
 @given(runs())
 def test_a_run_survives_the_state(one: Run) -> None:
-    assert unpack_run(pack_run(one)) == one
+    assert unpack_run(pack(one)) == one
 
 
 @given(st.binary(max_size=40), st.integers(0, 400))
 def test_changed_bytes_are_noticed(noise: bytes, at: int) -> None:
-    sound = pack_run(run(["search"]))
+    sound = pack(run(["search"]))
     changed = sound[: at % len(sound)] + noise + sound[at % len(sound) + len(noise) :]
 
     if changed != sound:
@@ -138,7 +137,7 @@ def span_of(number: int, parent: int, kind: Kind, facts: HandoffFacts | Compress
 
 def test_text_and_numbers_that_no_encoder_sends_are_stored_all_the_same() -> None:
     odd = run(["\ud800"], trial=2**70)
-    found = unpack_run(pack_run(odd))
+    found = unpack_run(pack(odd))
 
     assert (found.path, found.trial) == (("?",), 2**63 - 1)
     assert read(write(RunRecord(RunChange.CLOSED, odd, 1))).run.path == ("?",)
