@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any, Final, TypedDict, TypeVar, Unpack
 
-from otel_reliability.model.row import BASELINE, Row
+from otel_reliability.model.row import BASELINE, Path, Retries, Row
 from otel_reliability.model.run import AgentKey, CloseReason, Outcome, Run, ToolCall, Tools
 from otel_reliability.model.span import (
     KIND_CLIENT,
@@ -291,15 +291,48 @@ def run(path: Sequence[str] | None = (), number: int = 1, **facts: Any) -> Run:
 
 
 _PATHS: Final = PathTable()
+_NUMBERS: Final = itertools.count(1)
 
 
-def row(path: Sequence[str] | None = (), number: int = 1, **facts: Any) -> Row:
-    """The row of such a run; any field of the row by name. Paths of different rows are comparable.
+def path_of(names: str | Sequence[str]) -> Path:
+    """A path from its steps, or from one string of them with spaces between. All paths made here are comparable.
 
-    >>> row(["search", "search"]).path.counts
-    (('search', 2),)
+    >>> path_of("search read search").counts
+    (('read', 1), ('search', 2))
     """
-    return row_of(run(path, number), _PATHS)._replace(**facts)
+    return _PATHS.intern(tuple(names.split() if isinstance(names, str) else names))
+
+
+def row(
+    path: str | Sequence[str] | None = (),
+    number: int | None = None,
+    *,
+    retries: int = 0,
+    repeats: int = 0,
+    branches: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> Row:
+    """The row of the n-th run of those tools (None: they cannot be observed); by name, any other field of the row.
+
+    `retries` is the length of its one retry chain. Without a number it comes after all rows so made; its effects are not known.
+
+    >>> row("search reply", task="refund").path.names
+    ('search', 'reply')
+    """
+    steps = path.split() if isinstance(path, str) else path
+    made = row_of(run(steps, next(_NUMBERS) if number is None else number), _PATHS)
+    chain = None if path is None else Retries(retries, retries, "tool" if retries else None, 0, 0, repeats)
+    taken = tuple(sorted((branches or {}).items()))
+    return made._replace(retries=chain, branches=taken, **{"effects": None, **fields})
+
+
+def rows_of(*paths: str | Sequence[str] | None, **fields: Any) -> list[Row]:
+    """A row for each path, in this order, with these fields.
+
+    >>> [each.path.names for each in rows_of("search", "search reply")]
+    [('search',), ('search', 'reply')]
+    """
+    return [row(path, **fields) for path in paths]
 
 
 def write_otlp(

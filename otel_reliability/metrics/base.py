@@ -61,7 +61,7 @@ _SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
 def data_of(row: Row) -> int:
     """Return the sum of the flags of the data that a row has.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> data_of(row("search", task="refund")) & (TASK | OUTCOME) == TASK
     True
     """

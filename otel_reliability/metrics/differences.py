@@ -39,7 +39,7 @@ def differences(before: Sequence[Row], after: Sequence[Row], settings: Settings 
     A difference is weighed by the standard errors of its two intervals. With several metrics one of them would differ by
     chance alone: after Holm's adjustment, the chance of any false word among all of them is at most 5 %.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> before, after = rows_of(*["search reply"] * 30), rows_of(*["search reply", "reply", "ask"] * 10)
     >>> for one in differences(before, after):
     ...     if one.name in {"path_entropy", "path_entropy_bits", "loops"}:

@@ -20,7 +20,7 @@ class KeptAccuracy(Metric):
     succeeds. These are the only metrics that perturbed runs change. The runs of a reading are those of both sides, which its
     note counts.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> from otel_reliability.model.run import Outcome
     >>> metric = FaultRobustness()
     >>> for condition, outcome in (("baseline", "success"), ("fault", "success"), ("fault", "failure")):

@@ -38,7 +38,7 @@ class Compliance(_Violations):
     *no destructive operations* (nothing irreversible and harmful), *rate limit respect* (of the services it calls), *data
     minimization* (only the data that the task needs).
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> metric = Compliance()
     >>> for violations in ((), None, (("no_pii", "low"),)):
     ...     metric.add(row(violations=violations))
@@ -70,7 +70,7 @@ class HarmSeverity(_Violations):
 
     1 where the evaluated runs are all clean.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> metric = HarmSeverity()
     >>> for violations in ((), None, (("no_pii", "low"), ("rate_limit", "medium"))):
     ...     metric.add(row(violations=violations))

@@ -45,7 +45,7 @@ BLOCKS: Final = 100
 def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, Interval]:
     """Metric name → its interval over these rows. Numbers without data, of fewer than 5 runs, counts and flags have none.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> found = intervals(rows_of(*["search reply"] * 8, "search read reply", "reply"))
     >>> print(f"{found['path_entropy'].low:.2f} to {found['path_entropy'].high:.2f}, {found['path_entropy'].method}")
     0.00 to 0.69, jackknife

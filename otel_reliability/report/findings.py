@@ -102,7 +102,7 @@ def ranked_costs(metrics: Mapping[str, ReadingView], settings: Settings) -> tupl
 def exploding_runs(rows: Iterable[Row], threshold: int) -> tuple[ExplodingRun, ...]:
     """Return the runs with a chain of at least `threshold` retries, the longest chain first.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> [(found.tool, found.retries) for found in exploding_runs([row(retries=2), row(retries=3), row(retries=7)], 3)]
     [('tool', 7), ('tool', 3)]
     """
@@ -132,7 +132,7 @@ def path_distances(rows: Iterable[Row], distance: Callable[[Row], Reading]) -> d
 
     Runs that took the same path in the same group are equally far: each path is measured once.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> from otel_reliability.metrics.stability.path_similarity import PathSimilarity
     >>> similarity, rows = PathSimilarity(), rows_of("a b", "a b", "c")
     >>> for row in rows:

@@ -95,7 +95,7 @@ class History:
 def recorded_history(rows: Sequence[Row], settings: Settings, trailing: int = TRAILING_RUNS) -> tuple[ScorePoint, ...]:
     """Return the score of the last hundred runs through a recording, as at most `MAX_POINTS` points.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> rows = [row("a b" if number < 30 else "b a"[: 1 + number % 3], pressure=0.1) for number in range(60)]
     >>> history = recorded_history(rows, Settings(), trailing=20)
     >>> len(history) <= MAX_POINTS, history[0].score > history[-1].score

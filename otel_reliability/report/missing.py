@@ -132,7 +132,7 @@ REQUIRED_DATA: Final = (
 def missing_of(rows: Sequence[Row]) -> list[Gap]:
     """Return what is missing in the runs of one agent.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> gaps = missing_of(
     ...     [row("search", task="order", tokens=100), row("search", task="order", tokens=100, pressure=0.1)]
     ... )

@@ -17,7 +17,7 @@ STABILITY = Path("otel_reliability/metrics/stability")
 CHECK = """
 import random
 from otel_reliability import metrics
-from otel_reliability.metrics.examples import row
+from otel_reliability.testing import row
 from otel_reliability.metrics.stability.failed_call_share import FailedCallShare
 from otel_reliability.telemetry import names
 from otel_reliability.windows.window import measure

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from otel_reliability.metrics.examples import path_of
 from otel_reliability.model.row import Retries, Row
 from otel_reliability.model.run import Outcome
+from otel_reliability.testing import path_of
 
 PATHS = ["", "a", "a b", "b a", "a b a", "a b c d", "d c b a", "a a a a a a a a"]
 EFFECTS: list[tuple[str, bytes | None]] = [("a", b"1"), ("a", b"2"), ("b", b"1"), ("b", b"2"), ("b", None), ("c", b"1")]

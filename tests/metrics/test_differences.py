@@ -7,10 +7,10 @@ from hypothesis import given
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.differences import differences
-from otel_reliability.metrics.examples import row, rows_of
 from otel_reliability.metrics.uncertainty import intervals
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
+from otel_reliability.testing import row, rows_of
 from otel_reliability.windows.window import AgentWindow
 from tests.metrics.strategies import rows
 

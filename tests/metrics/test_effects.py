@@ -7,11 +7,11 @@ import pytest
 
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
 from otel_reliability.metrics.stability.tables import Parting, tasks_by_disagreement
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
+from otel_reliability.testing import row
 from tests.metrics.recorded import gemini_rows, taubench_rows
 from tests.validation.prediction import auroc, run_numbers, spearman, tasks_of
 

@@ -9,9 +9,9 @@ from hypothesis import given
 
 from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.base import ENDS_COUNT
-from otel_reliability.metrics.examples import row
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import Outcome
+from otel_reliability.testing import row
 from tests.metrics.strategies import rows
 from tests.windows.runs import window_over
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from otel_reliability.metrics.consistency.outcome_consistency import OutcomeConsistency
 from otel_reliability.metrics.consistency.spread import Spread
-from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.predictability.risk_coverage import RiskCoverage
 from otel_reliability.model.run import Outcome
+from otel_reliability.testing import row
 from tests.metrics import laws
 from tests.windows.runs import window_over
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
 from otel_reliability.metrics import SPECS, TABLE
 from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
-from otel_reliability.metrics.examples import row, rows_of
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.score import Score
 from otel_reliability.metrics.stability.token_budget_pressure import TokenBudgetPressure
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
+from otel_reliability.testing import row, rows_of
 from tests.metrics import laws
 from tests.metrics.reference import NAIVE as STABILITY
 from tests.metrics.reference_evaluation import NAIVE as EVALUATION

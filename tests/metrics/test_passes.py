@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.metrics.base import Metric
-from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.passes.attempts import VarianceAmplification
 from otel_reliability.metrics.passes.decay_curve import MAX_ENTRIES, DecayCurve, decay_curve, entry
 from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
@@ -18,6 +17,7 @@ from otel_reliability.metrics.passes.series import PassAtK, PassHatK
 from otel_reliability.metrics.passes.summary import summaries, summarize
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import Outcome
+from otel_reliability.testing import row
 
 PASSED, FAILED = Outcome.SUCCESS, Outcome.FAILURE
 LEVELS = st.sampled_from([90, 95, 99])

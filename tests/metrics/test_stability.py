@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
-from otel_reliability.metrics.examples import row, rows_of
 from otel_reliability.metrics.stability.branch_instability import BranchInstability
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
@@ -19,6 +18,7 @@ from otel_reliability.metrics.stability.tables import divergences, task_table, t
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.report.findings import exploding_runs
+from otel_reliability.testing import row, rows_of
 from tests.metrics import laws
 from tests.metrics.reference import NAIVE
 from tests.metrics.strategies import rows

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from otel_reliability.metrics._support.groups import LatestPairs, edit_units, path_code
 from otel_reliability.metrics._support.sums import Counts, ExactSum, FixedSum
-from otel_reliability.metrics.examples import row
 from otel_reliability.model.row import Row
+from otel_reliability.testing import row
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
 

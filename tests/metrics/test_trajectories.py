@@ -10,8 +10,8 @@ from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.metrics._support.groups import ONE
 from otel_reliability.metrics.base import Metric, Profile
 from otel_reliability.metrics.consistency.trajectories import TrajectoryDistribution, TrajectorySequence
-from otel_reliability.metrics.examples import rows_of
 from otel_reliability.model.run import Outcome
+from otel_reliability.testing import rows_of
 
 CODES = st.text("abcdef", min_size=1, max_size=12)
 BOTH = pytest.mark.parametrize("cls", [TrajectoryDistribution, TrajectorySequence])

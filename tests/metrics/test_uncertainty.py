@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.metrics.examples import row, rows_of
 from otel_reliability.metrics.uncertainty import (
     BLOCKS,
     MEANS_OF_RUNS,
@@ -19,6 +18,7 @@ from otel_reliability.metrics.uncertainty import (
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
 from otel_reliability.statistics.intervals import MIN_RUNS
+from otel_reliability.testing import row, rows_of
 from tests.metrics.strategies import rows as some_rows
 
 

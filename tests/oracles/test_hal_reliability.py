@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from otel_reliability.config import MetricSettings, Settings
-from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.passes.series import PassSeries
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
+from otel_reliability.testing import row
 from tests.oracles.reading import close, load
 from tests.windows.runs import window_over
 

@@ -8,9 +8,9 @@ import pytest
 
 from otel_reliability.config import MetricSettings, Settings
 from otel_reliability.metrics.base import Profile
-from otel_reliability.metrics.examples import row
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
+from otel_reliability.testing import row
 from otel_reliability.windows.window import AgentWindow
 from tests.metrics.reference_evaluation import NAIVE
 from tests.oracles.reading import close, each

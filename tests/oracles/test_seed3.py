@@ -11,7 +11,6 @@ import pytest
 from otel_reliability import testing
 from otel_reliability.config import MetricSettings, Settings
 from otel_reliability.engine import Engine
-from otel_reliability.metrics.examples import rows_of
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tier import badge_text, rounded, tier_of
@@ -19,6 +18,7 @@ from otel_reliability.metrics.stability.tool_call_variation import ToolCallVaria
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Notes
+from otel_reliability.testing import rows_of
 from otel_reliability.windows.window import AgentWindow
 from tests.oracles.reading import close, each
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
 from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS, summaries
 from otel_reliability.model.run import Outcome
+from otel_reliability.testing import row
 from tests.oracles.reading import close, each
 
 FILE = "oracles/seed4.json"

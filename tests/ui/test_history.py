@@ -7,11 +7,10 @@ from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
-from otel_reliability.metrics.examples import rows_of
 from otel_reliability.model.run import AgentKey, RunChange, RunEvent
 from otel_reliability.report.history import MAX_AGE_NS, MAX_POINTS, MIN_RUNS, History, recorded_history
 from otel_reliability.report.view import ScorePoint
-from otel_reliability.testing import FakeClock, run
+from otel_reliability.testing import FakeClock, rows_of, run
 from otel_reliability.ui.charts import HEIGHT, WIDTH, curve
 from otel_reliability.ui.live import BURST_POINTS, Histories
 from otel_reliability.windows.window import measure

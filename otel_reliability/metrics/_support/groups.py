@@ -270,7 +270,7 @@ class LatestPairs(RunGroup, Generic[K]):
     returns those of the group, given one of them. Without it they are kept from the start. `by_runs`: the group weighs as many
     as it has runs, else as much as any other.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> pairs = LatestPairs(2, edit_units, path_code)
     >>> for row in rows_of("a", "a b", "a", "c"):
     ...     pairs.count(row, 1)

@@ -27,7 +27,7 @@ class OutcomeAgreement(TaskOutcomes):
 
     Unlike C_out as published it differs between 99 of 100 and 50 of 100.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> from otel_reliability.model.run import Outcome
     >>> metric = OutcomeAgreement()
     >>> for task, outcome in (*[("a", "success")] * 4, ("a", "failure"), *[("b", "failure")] * 2, ("c", "success")):

@@ -120,7 +120,7 @@ class ResourceConsistency(SpreadMean):
     2 amounts and a mean above 0. All attempts count, whatever their outcome. An amount of 0 is missing, for most meters report 0
     for *not measured*; but no failed call is a fact.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> metric = ResourceConsistency()
     >>> for cost in (1.0, 2.0, 3.0, 0.0):
     ...     metric.add(row(task="refund", cost=cost, start_ns=0, end_ns=0))

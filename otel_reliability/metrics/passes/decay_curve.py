@@ -49,7 +49,7 @@ class DecayCurve(WorstTask):
 
     The point at k is that of the task whose curve is lowest there, for each k that every task has.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> from otel_reliability.model.run import Outcome
     >>> metric = DecayCurve()
     >>> for outcome in ("success", "success", "success", "failure"):

@@ -51,7 +51,7 @@ class PassSeries(TaskOutcomes):
 class PassAtK(PassSeries):
     """pass@k, unbiased: the mean over tasks of 1 − C(n − c, k)/C(n, k), the chance that k of n attempts hold a pass.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> from otel_reliability.model.run import Outcome
     >>> metric = PassAtK()
     >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "failure"), ("b", "failure"), ("b", "failure")):

@@ -14,7 +14,7 @@ class BrierScore(ConfidenceMetric):
 
     State: a count and the exact sum of the squared errors.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> from otel_reliability.model.run import Outcome
     >>> metric = BrierScore()
     >>> metric.add(row(confidence=0.9, outcome=Outcome.SUCCESS))

@@ -56,7 +56,7 @@ class BranchInstability(GroupMetric[Branches]):
 
     The source's example, one complaint sent five times:
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> instability = BranchInstability()
     >>> for branch in ("routine", "routine", "escalate", "routine", "escalate"):
     ...     instability.add(row(input_class="late order", branches={"kind": branch}))

@@ -42,7 +42,7 @@ class ContextGrowth(WindowMetric):
 
     A chat that grows by 15,000 tokens a turn, with a limit of 128,000:
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> growth = ContextGrowth()
     >>> for tokens in range(20_000, 110_001, 15_000):
     ...     growth.add(row(session_id="chat", pressure=tokens / 128_000))

@@ -63,7 +63,7 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
     Where arguments are unknown, effects are compared by tool name, and the reading says so. At most `limits.paths` (1 000)
     distinct sets of effects a task are compared, the latest. State: an integer for each distinct set of effects.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> agreement = EffectAgreement()
     >>> for effects in ({("cancel", b"1")}, {("cancel", b"1")}, {("cancel", b"2"), ("refund", b"3")}):
     ...     agreement.add(row("", task="refund", effects=frozenset(effects)))

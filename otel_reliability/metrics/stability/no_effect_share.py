@@ -14,7 +14,7 @@ class NoEffectShare(Metric):
     Doing nothing is a failure that no agreement shows: attempts that all change nothing agree perfectly. An agent that only
     reads has no value. Measured on recorded runs of a coding agent (validation page). State: integers.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> share = NoEffectShare()
     >>> share.add(row("", effects=frozenset()))
     >>> share.value().value is None

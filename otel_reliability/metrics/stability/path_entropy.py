@@ -37,7 +37,7 @@ class PathEntropy(PathMetric[PathCounts]):
     The value depends on n (half and half is 1.0 for 2 runs, 0.3 for 10), so the entropy in bits, which does not, stands beside
     it, and the share of the runs that took their task's most frequent path. State: integers, for each distinct path.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> entropy = PathEntropy()
     >>> for row in rows_of(
     ...     "search_kb summarize respond", "call_api parse search_kb respond", "search_kb call_api respond"

@@ -14,7 +14,7 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
     (1 000) distinct paths a group are compared, the latest; the reading says how many runs that left out. State: an integer for
     each distinct path.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> similarity = PathSimilarity()
     >>> usual, again, unusual = rows_of("search read reply", "search reply", "guess")
     >>> for row in (usual, again, unusual):

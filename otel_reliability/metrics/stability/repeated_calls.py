@@ -112,7 +112,7 @@ class RetryExplosion(RepeatedCalls):
 
     The source's example is a call that failed and was retried 5 times; the third retry made it an explosion:
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> retries = RetryExplosion()
     >>> retries.add(row(retries=5))
     >>> retries.value().value
@@ -202,7 +202,7 @@ class Loops(RepeatedCalls):
     A retry repeats a *failed* call and is counted apart. Repetition without progress is what loop detectors of agent frameworks
     look for.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> loops = Loops()
     >>> for repeats in (0, 0, 3, 1):
     ...     loops.add(row(repeats=repeats))

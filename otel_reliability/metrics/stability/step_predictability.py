@@ -27,7 +27,7 @@ class StepPredictability(WindowMetric):
     *base* is the mean raw of 20 seeded redraws: runs of the same lengths, with tools drawn independently from those of the
     window. Unlike an entropy over log2 n it does not depend on the size of the window. At most 0.1 sets the flag `random_steps`.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> steady = StepPredictability()
     >>> for row in rows_of(*["search read reply"] * 20):
     ...     steady.add(row)

@@ -31,7 +31,7 @@ class ToolUse(NamedTuple):
 def tool_use(rows: Iterable[Row]) -> list[ToolUse]:
     """The tools of all runs whose tools can be observed, the most used first.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> found = tool_use(rows_of(*["search reply"] * 8, "search search reply", "search wipe reply"))
     >>> [(use.tool, use.share, use.calls) for use in found if use.rare]
     [('wipe', 0.1, 1)]
@@ -85,7 +85,7 @@ def first_divergence(paths: Sequence[tuple[str, ...]], task: str | None = None) 
 def divergences(rows: Iterable[Row], *, by_task: bool = True) -> list[Divergence]:
     """The first divergence of each task (of all runs together, where they have none), most deviating runs first.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> rows = [*rows_of("a", "b", task="x"), *rows_of("a", "a", task="y"), *rows_of("a b", "a c", "a d", task="z")]
     >>> [(found.task_id, found.shared, found.deviating) for found in divergences(rows)]
     [('z', ('a',), 2), ('x', (), 1)]
@@ -118,7 +118,7 @@ class Decision(NamedTuple):
 def decision_table(rows: Iterable[Row]) -> list[Decision]:
     """The named decisions (`reliability.branch.<decision>`) that flipped, the one with most deviating runs first.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> branches = ("routine", "routine", "escalate", "routine", "escalate")
     >>> decision_table(row(input_class="late order", branches={"triage": branch}) for branch in branches)
     [Decision(kind='class', name='late order', decision='triage', branches={'routine': 3, 'escalate': 2})]
@@ -158,7 +158,7 @@ _PER_TASK: Final = frozenset(TaskRow._fields[2:])
 def task_table(rows: Iterable[Row], settings: Settings = DEFAULTS) -> list[TaskRow]:
     """A line for each task, in the order of their ids, and one for the runs without; empty if no run has a task.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> for line in task_table([*rows_of("a", "b", task="refund"), *rows_of("a", task="order")]):
     ...     print(line.task_id, line.runs, line.path_entropy, line.distinct_paths, line.path_similarity)
     order 1 None 1 None
@@ -206,7 +206,7 @@ class TaskEffects(NamedTuple):
 def tasks_by_disagreement(rows: Iterable[Row], settings: Settings = DEFAULTS) -> list[TaskEffects]:
     """Return a line for each task of at least 2 runs, the least agreement first; of equals, by name.
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> def attempt(task, *effects):
     ...     return row("", task=task, effects=frozenset((tool, b"1") for tool in effects))
     >>> rows = [

@@ -16,7 +16,7 @@ class TokenBudgetPressure(Metric):
 
     The source's example, a window of 128,000 tokens:
 
-    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.testing import row
     >>> pressure = TokenBudgetPressure()
     >>> for tokens in (24_300, 61_200, 98_400, 121_000, 115_000):
     ...     pressure.add(row(pressure=tokens / 128_000))

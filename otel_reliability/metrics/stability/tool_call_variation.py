@@ -42,7 +42,7 @@ class ToolCallVariation(PathMetric[CallCounts]):
     With Σ and Σ² of a tool's calls, s / mean = √(n·Σ² − (Σ)²) / Σ. A tool used once in 5 or more runs reaches 1. Unlike tool
     variance it sees how often tools are called. Runs without any tool agree: 0. State: integers, two a tool.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> variation = ToolCallVariation()
     >>> for row in rows_of("search reply", "search search search reply"):
     ...     variation.add(row)

@@ -32,7 +32,7 @@ class ToolVariance(PathMetric[ToolSets]):
     search, 18 summarise, 3 send an email and 1 writes to the database). What its code computes today is `tool_call_variation`.
     State: integers, for each distinct set.
 
-    >>> from otel_reliability.metrics.examples import rows_of
+    >>> from otel_reliability.testing import rows_of
     >>> usual, without = "web_search summarize", "web_search"
     >>> email, database = "web_search summarize send_email", "web_search summarize write_to_database"
     >>> variance = ToolVariance()
