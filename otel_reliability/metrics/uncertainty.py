@@ -50,7 +50,8 @@ def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, I
     >>> print(f"{found['path_entropy'].low:.2f} to {found['path_entropy'].high:.2f}, {found['path_entropy'].method}")
     0.00 to 0.69, jackknife
     """
-    whole = _whole(rows, settings)
+    whole = Sample(settings, one_sided=None)
+    whole.add(rows)
     readings = whole.readings()
     valued = {name for name, reading in readings.items() if reading.value is not None}
     found = _shares(readings)
@@ -58,17 +59,6 @@ def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, I
     found |= _means((MEANS_OF_RUNS & valued) - found.keys(), [[row] for row in rows], "runs", settings)
     known = {name: readings[name] for name in (COMPARISONS | MEANS_OF_TASKS) - found.keys()}
     return found | _jackknifed(known, rows, settings, one_sided=whole.one_sided)
-
-
-def readings_of(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, Reading]:
-    """Return all readings about these rows, those that a window of them has."""
-    return _whole(rows, settings).readings()
-
-
-def _whole(rows: Iterable[Row], settings: Settings) -> Sample:
-    found = Sample(settings, one_sided=None)
-    found.add(rows)
-    return found
 
 
 class Sample(Numbers):

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.base import one_sided
-from otel_reliability.metrics.differences import LEVEL, differences
 from otel_reliability.metrics.passes.attempts import attempts_of
 from otel_reliability.metrics.passes.series import PassAtK, PassHatK
 from otel_reliability.metrics.passes.summary import summaries
@@ -46,6 +45,8 @@ from otel_reliability.report.view import (
     TaskAttempts,
 )
 from otel_reliability.report.words import caveats_of
+from otel_reliability.statistics.intervals import Interval
+from otel_reliability.statistics.significance import LEVEL, Estimate, p_values_of
 from otel_reliability.windows.sessions import LAST, RecentSessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
@@ -77,10 +78,6 @@ class AgentSource(NamedTuple):
     exceeding: Sequence[str] = ()
 
 
-Side: TypeAlias = tuple[AgentSource, AgentView]
-"""One side of a comparison: an agent's data with the view of them."""
-
-
 # --- A report on a recording ------------------------------------------------------------------------------------------
 
 
@@ -102,19 +99,19 @@ def report_of(
     terminals and pages draw: the score over time and the last whole runs.
     """
     engine, settings = recording.engine, recording.settings
-    sides: list[Side] = []
+    views: list[AgentView] = []
     for source in _recorded(recording, chosen(recording.agents(), agents), since_ns, for_people=for_people):
         watched = source._replace(change=changes.get(source.key))
-        sides.append((source, agent_view(watched, settings, max_runs_for_intervals)))
+        views.append(agent_view(watched, settings, max_runs_for_intervals))
     baseline = None
     if earlier is not None:
         olds = _recorded(earlier, earlier.agents(), 0, for_people=False)
-        baseline = _baseline(olds, sides, settings, max_runs_for_intervals)
+        baseline = _baseline(olds, views, settings, max_runs_for_intervals)
     elif split:
-        baseline = _groups_compared(sides, settings)
+        baseline = _groups_compared(views)
     return ReportView(
         version=VERSION,
-        agents=[view for _, view in sides],
+        agents=views,
         spans={name: recording.spans[name] for name in DISPOSITIONS},
         span_reasons=_by_reason(engine.accounts),
         problems=dict(recording.problems),
@@ -275,39 +272,33 @@ def _task_outcomes(baseline: Iterable[Row]) -> dict[str | None, tuple[int, int]]
 # --- Two recordings ---------------------------------------------------------------------------------------------------
 
 
-def _baseline(olds: Iterable[AgentSource], news: Sequence[Side], settings: Settings, max_runs: int) -> Baseline:
+def _baseline(olds: Iterable[AgentSource], news: Sequence[AgentView], settings: Settings, max_runs: int) -> Baseline:
     """Compare agents by their keys: service, environment and name."""
-    before, after = {source.key: source for source in olds}, {view.key: (source, view) for source, view in news}
+    before, after = {source.key: source for source in olds}, {view.key: view for view in news}
     return Baseline(
         agents=[
-            compared((before[key], agent_view(before[key], settings, max_runs)), side, settings)
-            for key, side in after.items()
-            if key in before
+            compared(agent_view(before[key], settings, max_runs), view) for key, view in after.items() if key in before
         ],
         only_before=[key for key in before if key not in after],
         only_after=[key for key in after if key not in before],
     )
 
 
-def _groups_compared(sides: Sequence[Side], settings: Settings) -> Baseline | None:
+def _groups_compared(views: Sequence[AgentView]) -> Baseline | None:
     """Compare the groups of each agent with the one that has its first run; None where every agent has one group."""
-    groups: dict[AgentKey, list[Side]] = {}
-    for source, view in sides:
-        groups.setdefault(view.key._replace(extra=view.key.extra[:-1]), []).append((source, view))
+    groups: dict[AgentKey, list[AgentView]] = {}
+    for view in views:
+        groups.setdefault(view.key._replace(extra=view.key.extra[:-1]), []).append(view)
     found: list[AgentComparison] = []
     for every in groups.values():
-        first, *later = sorted(every, key=lambda side: (side[1].start, side[1].key))
-        found += [compared(first, side, settings) for side in later]
+        first, *later = sorted(every, key=lambda view: (view.start, view.key))
+        found += [compared(first, view) for view in later]
     return Baseline(found, [], []) if found else None
 
 
-def compared(before: Side, after: Side, settings: Settings) -> AgentComparison:
+def compared(old: AgentView, new: AgentView) -> AgentComparison:
     """Compare two groups of runs of one agent."""
-    (earlier, old), (later, new) = before, after
-    clear: dict[str, bool | None] = {}
-    if all(any(reading.method for reading in view.metrics.values()) for view in (old, new)):
-        tested = differences(earlier.rows, later.rows, settings)
-        clear = {one.name: one.clear for one in tested if one.p is not None}
+    clear = {name: p <= LEVEL for name, p in p_values_of(_estimates(old), _estimates(new)).items()}
     metrics = {
         name: _change(spec, old.metrics[name], new.metrics[name], clear.get(name))
         for name, spec in ALL_SPECS.items()
@@ -317,6 +308,15 @@ def compared(before: Side, after: Side, settings: Settings) -> AgentComparison:
     return AgentComparison(
         key=new.key, metrics=metrics, chance=Chance(LEVEL, CORRECTION, tested_numbers), old=old, new=new
     )
+
+
+def _estimates(view: AgentView) -> dict[str, Estimate]:
+    """Return the numbers that have an interval."""
+    return {
+        name: (one.value, Interval(one.low, one.high, one.method))
+        for name, one in view.metrics.items()
+        if one.value is not None and one.low is not None and one.high is not None
+    }
 
 
 def _change(spec: MetricSpec, before: ReadingView, after: ReadingView, clear: bool | None) -> Compared:

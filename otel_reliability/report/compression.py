@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from otel_reliability.metrics.differences import LEVEL
 from otel_reliability.model.row import CallTotals, Row
 from otel_reliability.report.text import count, percent
 from otel_reliability.report.view import CompressionEffect, CompressionView, ScoreReason
 from otel_reliability.statistics.intervals import MIN_RUNS
 from otel_reliability.statistics.permutation import paired_p
-from otel_reliability.statistics.significance import holm
+from otel_reliability.statistics.significance import LEVEL, holm
 
 COMPRESSION: Final = "Context compression"
 MEASURES: Final = {"failed": "failed", "retries": "were retries", "repeats": "repeated one that had succeeded"}

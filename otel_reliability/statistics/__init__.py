@@ -3,7 +3,7 @@
 - `intervals`: Wilson's interval, the jackknife, Student's quantile.
 - `resampling`: the bootstrap.
 - `permutation`: permutation tests of two samples.
-- `significance`: p-values of several tests at once.
+- `significance`: p-values of several tests at once, and of the numbers of two groups of runs.
 - `edits`: edit distances.
 
 Only `resampling` and `permutation` need numpy, so import them where a report is made, not where spans are received.

@@ -16,7 +16,7 @@ from otel_reliability.loading import nearest
 from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.report.build import AgentSource, Side, agent_view, compared
+from otel_reliability.report.build import AgentSource, agent_view, compared
 from otel_reliability.report.changes import marks
 from otel_reliability.report.history import MIN_RUNS, History
 from otel_reliability.report.recording import window_of
@@ -180,14 +180,13 @@ def versions_compared(
 
 def comparison(key: AgentKey, before: Sequence[Run], after: Sequence[Run], settings: Settings) -> AgentComparison:
     """Compare two groups of runs of one agent, each of at least one."""
-    paths, sides = PathTable(), list[Side]()
+    paths, views = PathTable(), list[AgentView]()
     for runs in (before, after):
         ordered = sorted(runs, key=lambda run: (run.end_ns, run.run_id))
         window = window_of([row_of(run, paths) for run in ordered], settings)
         source = AgentSource(key, window, window.rows(), window.readings(), 0, ())
-        sides.append((source, agent_view(source, settings, MAX_RUNS_FOR_INTERVALS)))
-    old, new = sides
-    return compared(old, new, settings)
+        views.append(agent_view(source, settings, MAX_RUNS_FOR_INTERVALS))
+    return compared(*views)
 
 
 def change_of(engine: Engine, key: AgentKey) -> ChangeView:
