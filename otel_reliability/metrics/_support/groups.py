@@ -226,49 +226,14 @@ def edit_units(code: str, others: list[str]) -> list[int]:
     ]
 
 
-class PairSums(Generic[K]):
-    """Sum of the distances over all pairs of runs, where a run is known by the code of what it did.
-
-    A run that enters or leaves costs one distance to each different code. State: an integer for each different code.
-    """
-
-    __slots__ = ("_distances", "_runs", "total")
-
-    def __init__(self, distances: Distances[K]) -> None:
-        self._distances = distances
-        self._runs = Counts[K]()
-        self.total = 0
-        """The sum over all pairs, in units of 2^-52."""
-
-    def __len__(self) -> int:
-        return self._runs.total
-
-    def __contains__(self, code: K) -> bool:
-        """Return whether a run has this code."""
-        return code in self._runs
-
-    @property
-    def distinct(self) -> int:
-        """Number of different codes."""
-        return len(self._runs)
-
-    def count(self, code: K, sign: int) -> None:
-        """Count a run that enters (1) or leaves (-1)."""
-        self.total += sign * self.distance(code)
-        self._runs.count(code, sign)
-
-    def distance(self, code: K) -> int:
-        """Return the sum of the distances of a code to all runs, in units of 2^-52."""
-        return sum(map(mul, self._distances(code, list(self._runs)), self._runs.values()))
-
-
 class LatestPairs(RunGroup, Generic[K]):
     """Pairs of the latest runs of a group, in the order of their ends, that have at most `limit` different codes.
 
-    The limit bounds the cost of one run. Below it all runs count; above it the latest, as many as the limit admits. Which
-    they are depends on the runs alone, not on their order of arrival. Rows are kept only while the limit is reached: `rows`
-    returns those of the group, given one of them. Without it they are kept from the start. `by_runs`: the group weighs as many
-    as it has runs, else as much as any other.
+    A run is known by the code of what it did; one that enters or leaves costs one distance to each different code. The limit
+    bounds that. Below it all runs count; above it the latest, as many as the limit admits. Which they are depends on the runs
+    alone, not on their order of arrival. Rows are kept only while the limit is reached: `rows` returns those of the group,
+    given one of them. Without it they are kept from the start. `by_runs`: the group weighs as many as it has runs, else as much
+    as any other.
 
     >>> from otel_reliability.testing import rows_of
     >>> pairs = LatestPairs(2, edit_units, path_code)
@@ -278,7 +243,7 @@ class LatestPairs(RunGroup, Generic[K]):
     (2, 2, 1.0)
     """
 
-    __slots__ = ("_by_runs", "_code", "_limit", "_read_rows", "_rows", "_sums", "left_out")
+    __slots__ = ("_by_runs", "_code", "_codes", "_distances", "_limit", "_read_rows", "_rows", "_total", "left_out")
 
     def __init__(
         self,
@@ -295,18 +260,21 @@ class LatestPairs(RunGroup, Generic[K]):
         self._code = code
         self._read_rows = rows
         self._rows: list[Row] | None = [] if rows is None else None
-        self._sums = PairSums(distances)
+        self._distances = distances
+        self._codes = Counts[K]()
+        self._total = 0
+        """Sum of the distances over all pairs, in units of 2^-52."""
         self.left_out = 0
         """The number of runs, the earliest ones, that the limit excludes."""
 
     def __len__(self) -> int:
-        return len(self._sums)
+        return self._codes.total
 
     def count(self, row: Row, sign: int) -> None:
-        rows, sums = self._rows, self._sums
+        rows = self._rows
         if rows is None:
-            sums.count(self._code(row), sign)
-            if sums.distinct <= self._limit or self._read_rows is None:
+            self._count_code(self._code(row), sign)
+            if len(self._codes) <= self._limit or self._read_rows is None:
                 return
             rows = self._rows = self._read_rows(row)
         else:
@@ -318,15 +286,15 @@ class LatestPairs(RunGroup, Generic[K]):
             if at < self.left_out or (sign > 0 and at == self.left_out > 0):
                 self.left_out += sign
             else:
-                sums.count(self._code(row), sign)
+                self._count_code(self._code(row), sign)
         self._fit(rows)
-        if self._read_rows and not self.left_out and sums.distinct <= self._limit // 2:
+        if self._read_rows and not self.left_out and len(self._codes) <= self._limit // 2:
             self._rows = None
 
     def mean(self) -> float | None:
         """Return the mean distance over all pairs; None for fewer than 2 runs."""
         runs = len(self)
-        return self._sums.total / (ONE * (runs * (runs - 1) // 2)) if runs >= 2 else None
+        return self._total / (ONE * (runs * (runs - 1) // 2)) if runs >= 2 else None
 
     def share(self) -> Share | None:
         """Return 1 − the mean distance."""
@@ -340,17 +308,25 @@ class LatestPairs(RunGroup, Generic[K]):
         """
         counts = self._rows is None or bisect_left(self._rows, order(row), key=order) >= self.left_out
         others = len(self) - (inside and counts)
-        return Reading(self._sums.distance(self._code(row)) / (ONE * others), others) if others else NO_DATA
+        return Reading(self._distance_to_all(self._code(row)) / (ONE * others), others) if others else NO_DATA
+
+    def _count_code(self, code: K, sign: int) -> None:
+        self._total += sign * self._distance_to_all(code)
+        self._codes.count(code, sign)
+
+    def _distance_to_all(self, code: K) -> int:
+        """Return the sum of the distances of a code to all runs, in units of 2^-52."""
+        return sum(map(mul, self._distances(code, list(self._codes)), self._codes.values()))
 
     def _fit(self, rows: list[Row]) -> None:
         """Exclude the earliest runs while there are too many codes, and admit earlier ones while there are not."""
-        sums = self._sums
-        while sums.distinct > self._limit:
-            sums.count(self._code(rows[self.left_out]), -1)
+        codes = self._codes
+        while len(codes) > self._limit:
+            self._count_code(self._code(rows[self.left_out]), -1)
             self.left_out += 1
-        while self.left_out and (sums.distinct < self._limit or self._code(rows[self.left_out - 1]) in sums):
+        while self.left_out and (len(codes) < self._limit or self._code(rows[self.left_out - 1]) in codes):
             self.left_out -= 1
-            sums.count(self._code(rows[self.left_out]), 1)
+            self._count_code(self._code(rows[self.left_out]), 1)
 
 
 # --- Outcomes of attempts, per task ---------------------------------------------------------------------------------------
