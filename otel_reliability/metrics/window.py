@@ -36,13 +36,9 @@ class WindowRuns(Metric):
         improve="Send more runs, or widen the window, until each metric rests on enough of them.",
     )
     companions = (
-        MetricSpec(
+        spec._replace(
             name="window.effective_runs",
             title="Effective runs",
-            family="window",
-            unit="{run}",
-            high=None,
-            direction="neutral",
             description="How many equally sampled runs the window is worth; less than its runs where sampling rates were mixed.",
             formula="(Σ w)² / Σ w²",
             required_data="1 run",

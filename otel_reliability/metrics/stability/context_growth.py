@@ -70,32 +70,25 @@ class ContextGrowth(WindowMetric):
         emitted=False,
     )
     companions = (
-        MetricSpec(
+        spec._replace(
             name="context_turns_left",
             title="Turns until the context is full",
-            family="stability",
             unit="{turn}",
+            low=0.0,
             high=None,
             direction="higher",
             description="After how many more turns the first session's context window is full, at its present rate.",
             formula="min over growing sessions of ⌈turn at which the line reaches 1⌉ − turns so far",
             required_data="a session of 3 runs whose pressure grows",
-            source="this project",
             improve="As for context growth per turn.",
-            emitted=False,
         ),
-        MetricSpec(
+        spec._replace(
             name="context_growth_per_step",
             title="Context growth per model call",
-            family="stability",
-            low=-1.0,
-            direction="lower",
             description="How much more of the context window each model call of a run fills than the call before.",
             formula="mean over runs of the least-squares slope of pressure over model calls",
             required_data="a run of 3 model calls with tokens and a known context limit",
-            source="this project",
             improve="Shorten tool results before they go to the model.",
-            emitted=False,
         ),
     )
 

@@ -65,31 +65,24 @@ class PathEntropy(PathMetric[PathCounts]):
         interval="comparison",
     )
     companions = (
-        MetricSpec(
+        spec._replace(
             name="path_entropy_bits",
             title="Path entropy in bits",
-            family="stability",
             unit="{bit}",
             high=None,
-            direction="lower",
             description="The entropy of the paths before it is divided by its maximum: it does not fall as the window grows.",
             formula="H(paths) = −Σ p log2 p",
-            required_data="2 runs of a task with observable tools",
             source="Shannon (1948)",
             improve="As for path entropy.",
-            interval="comparison",
         ),
-        MetricSpec(
+        spec._replace(
             name="modal_path_share",
             title="Share of the usual path",
-            family="stability",
             direction="higher",
             description="The share of runs that took the most frequent path of their task.",
             formula="Σ modal / Σ n over tasks of ≥ 2 runs",
-            required_data="2 runs of a task with observable tools",
             source="this project",
             improve="As for path entropy.",
-            interval="comparison",
         ),
     )
     values = 3

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import Counts, ExactSum
 from otel_reliability.metrics.base import CALLS, DEFAULTS, UNDISTURBED, Metric
@@ -59,24 +57,9 @@ class RepeatedCalls(Metric):
         return Reading(value, self._runs, note=note if self._unknown else "")
 
 
-PER_RUN: Final = MetricSpec(
-    name="",
-    title="",
-    family="stability",
-    direction="lower",
-    description="",
-    formula="",
-    required_data="1 run with observable tools",
-    source="this project",
-    improve="",
-    interval="runs",
-)
-"""What the specs of companions have in common."""
-
-
-def _costs(improve: str, prefix: str, spent_on: str, calls: str) -> tuple[MetricSpec, ...]:
-    """Return the specs of `RepeatedCalls.cost_per_run`."""
-    cost = PER_RUN._replace(improve=improve, high=None)
+def _costs(per_run: MetricSpec, prefix: str, spent_on: str, calls: str) -> tuple[MetricSpec, ...]:
+    """Return the specs of `RepeatedCalls.cost_per_run`, from what all companions of a metric have in common."""
+    cost = per_run._replace(high=None)
     return (
         cost._replace(
             name=f"{prefix}_tokens_per_run",
@@ -142,36 +125,33 @@ class RetryExplosion(RepeatedCalls):
         source="AgentCop, Reliability Layer",
         improve="Bound retries in code, and make errors say whether a further attempt can succeed.",
     )
-    _improve = "As for retry explosion."
+    _per_run = spec._replace(source="this project", improve="As for retry explosion.", interval="runs")
     companions = (
-        PER_RUN._replace(
+        _per_run._replace(
             name="retry_explosion_share",
             title="Share of exploding runs",
             description="The share of runs that retried one failing call at least three times.",
             formula="runs with a chain of ≥ 3 retries / n",
-            improve=_improve,
             interval="share",
         ),
-        PER_RUN._replace(
+        _per_run._replace(
             name="longest_retry_chain",
             title="Longest retry chain",
             unit="{retry}",
             high=None,
             description="The most retries of one call in any run.",
             formula="max over runs of the longest chain",
-            improve=_improve,
             interval="none",
         ),
-        PER_RUN._replace(
+        _per_run._replace(
             name="retries_per_run",
             title="Retries per run",
             unit="{retry}",
             high=None,
             description="How many calls per run were retries.",
             formula="Σ retries / n",
-            improve=_improve,
         ),
-        *_costs(_improve, "retry", "retries", "retries"),
+        *_costs(_per_run, "retry", "retries", "retries"),
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
@@ -226,17 +206,18 @@ class Loops(RepeatedCalls):
         improve="Give the agent its earlier results back (they may have left its context), and limit its turns.",
         interval="runs",
     )
-    _improve = "As for repeated calls per run."
+    _per_run = spec._replace(improve="As for repeated calls per run.")
     companions = (
-        PER_RUN._replace(
+        _per_run._replace(
             name="loop_share",
             title="Share of looping runs",
+            unit="{ratio}",
+            high=1.0,
             description="The share of runs that repeat a call that already succeeded.",
             formula="runs with a repeat / n",
-            improve=_improve,
             interval="share",
         ),
-        *_costs(_improve, "loop", "loops", "repeats"),
+        *_costs(_per_run, "loop", "loops", "repeats"),
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
