@@ -71,12 +71,6 @@ class Monitor:
         self._changes.clear()
         return found
 
-    def reset(self, key: AgentKey | None = None) -> None:
-        """Learn an agent again, or all of them, after an intended change. Alarms stay on record."""
-        for agent, detector in self._detectors.items():
-            if key is None or agent == key:
-                detector.reset()
-
     def apply(self, event: RunEvent, now: float, *, waited: bool = False) -> None:
         """Add a run without a session when it closes, or when late spans complete it or cut it from one that is open.
 

@@ -143,16 +143,6 @@ def test_an_idle_agent_is_remembered_for_90_days() -> None:
     assert (len(monitor), monitor.accounts) == (0, {("agents", "idle"): 1})
 
 
-def test_a_wanted_change_is_learnt() -> None:
-    monitor, other = Monitor(SETTINGS), AgentKey("", "", "", "other")
-    fed(monitor, [closed(short(n, key=key)) for n in range(100) for key in (KEY, other)])
-    monitor.reset(KEY)
-    assert blind(monitor) == [60, 0]
-    monitor.reset()
-    assert blind(monitor) == [60, 60]
-    assert not fed(monitor, (closed(long(n)) for n in range(100, 130)))
-
-
 def blind(monitor: Monitor) -> list[int]:
     return [d.evidence().blind for d in map(monitor.detector, (KEY, AgentKey("", "", "", "other"))) if d is not None]
 
