@@ -277,7 +277,7 @@ def test_sessions_restored_after_a_restart_score_as_before(
         sessions.apply(closed(run), 10.0**6 + second)
     sessions.tick(10.0**6 + 6)
     found = [change for change in sessions.changes() if change[1] is not None]
-    restored.restore(sorted(found, key=lambda kept: kept[1][1]))
+    restored.restore(found)
     assert state(restored) == state(sessions)
     for run in runs[6:]:
         sessions.apply(closed(run), 10.0**6 + 60)
