@@ -323,6 +323,14 @@ RELIABILITY_BANDS: Final = (
     "Highly reliable — no elevated risk in any trace",
 )
 
+CONSISTENCY_BANDS: Final = (
+    "Unstable — multiple signals compounding across traces",
+    "High instability — frequent or severe deviations",
+    "Moderate instability — some traces deviate noticeably",
+    "Generally consistent — minor fluctuations",
+    "Highly consistent — smooth operation across all traces",
+)
+
 
 def reliability_band(score: float) -> str:
     """Return the band of an agent_reliability score: from 0.9, 0.7, 0.5, 0.3 and below, without gaps between.
@@ -331,3 +339,12 @@ def reliability_band(score: float) -> str:
     'Moderate risk — some traces show concerning behavior'
     """
     return RELIABILITY_BANDS[bisect_right(CUTS, score)]
+
+
+def consistency_band(score: float) -> str:
+    """Return the band of an agent_consistency score, by the same cuts.
+
+    >>> consistency_band(0.9)
+    'Highly consistent — smooth operation across all traces'
+    """
+    return CONSISTENCY_BANDS[bisect_right(CUTS, score)]

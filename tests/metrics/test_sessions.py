@@ -12,6 +12,7 @@ from otel_reliability.metrics.sessions import (
     agent_reliability,
     bare_consistency,
     bare_reliability,
+    consistency_band,
     reliability_band,
     weights_of,
 )
@@ -72,6 +73,7 @@ def test_scores_can_be_changed_without_changing_others() -> None:
 )
 def test_bands_leave_no_gaps(score: float, band: int) -> None:
     words = [reliability_band(cut) for cut in (0.0, 0.3, 0.5, 0.7, 0.9)]
+    others = [consistency_band(cut) for cut in (0.0, 0.3, 0.5, 0.7, 0.9)]
 
-    assert reliability_band(score) == words[band]
-    assert len(set(words)) == 5
+    assert (reliability_band(score), consistency_band(score)) == (words[band], others[band])
+    assert len({*words, *others}) == 10
