@@ -36,7 +36,8 @@ def test_a_span_enters_few_modules_on_its_way_to_a_gauge() -> None:
     settings = Settings.load({"assembly": {"linger": 1.0, "reopen": 1.0}, "change": {"enabled": False}})
     engine = Engine(settings, clock=lambda: now, wall=None)
     decode = Decoder(engine.reader, native=False)
-    prometheus = Prometheus(Exposition(engine, Registry(time.time_ns), lambda: ()), {})
+    sources = [(engine, Registry(time.time_ns))]
+    prometheus = Prometheus(Exposition(lambda: sources, tuple), {})
     with entered_modules() as entered:
         for _ in range(2):
             body = request(next(runs)).SerializeToString()

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
+from otel_reliability.kafka.stage import Message, Outgoing
 from otel_reliability.model.observation import Observation
 from otel_reliability.model.record import Damaged, RunRecord, agent_key, pack, read, unpack_run
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
@@ -65,19 +66,16 @@ class Readings:
         self._restore()
         self.engine.observers.append(self._observe)
 
-    @property
-    def unloaded(self) -> int:
-        """Agents that nothing has asked for since the partition was taken over."""
-        return self.engine.agents.unloaded
-
     def wall(self) -> int:
         return round(self.now * 1e9)
 
-    def take(self, value: bytes, now: float) -> None:
-        """Receive a record. Raise `BadRecord`, with nothing received."""
-        record = read(value)
+    def take(self, message: Message, now: float) -> Iterable[Outgoing]:
+        """Receive a record, or a message that holds its time only. Raise `BadRecord`, with nothing received."""
+        record = read(message.value) if message.value else None
         self.tick(now)
-        self.engine.receive_events(list(self._events(record)))
+        if record is not None:
+            self.engine.receive_events(list(self._events(record)))
+        return ()
 
     def tick(self, now: float) -> None:
         """Meet what is due. A run of which no more records come is final in the end."""
@@ -86,10 +84,6 @@ class Readings:
             run_id, known = self._open.popitem(last=False)
             self.engine.receive_events(self._end(run_id, known.run))
         self.engine.tick()
-
-    def load(self, seconds: float) -> None:
-        """Load agents that nothing has asked for, for about so many seconds, and one at least."""
-        self.engine.load_agents(seconds)
 
     def save(self) -> None:
         """Store everything that changed. Called before messages and state are committed.

@@ -18,12 +18,13 @@ from otel_reliability.kafka.aggregate_stage import AggregateStage
 from otel_reliability.kafka.assemble_stage import AssembleStage
 from otel_reliability.kafka.brokers import NotYet, check_topics, explain
 from otel_reliability.kafka.endpoints import WorkerEndpoints
-from otel_reliability.kafka.self_telemetry import Expositions, points
+from otel_reliability.kafka.self_telemetry import points
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account, Worker
 from otel_reliability.service.checks import check_workers
 from otel_reliability.service.health import RECOVERING, Readiness, collect_seldom
 from otel_reliability.service.settings import Config
+from otel_reliability.telemetry.exposition import Exposition
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
@@ -84,7 +85,7 @@ class Runner:
         self._stage, self._config, self._state = stage, config, state
         self._account = Account()
         self._ready = Ready(self._account)
-        exposition = Expositions(stage.readings, partial(points, stage, self._account, self._ready, state))
+        exposition = Exposition(stage.sources, partial(points, stage, self._account, self._ready, state))
         self.endpoints = WorkerEndpoints(config.service, exposition, self._ready, self._healthy)
         self._stopping = threading.Event()
         self._trouble = Trouble()

@@ -1,19 +1,16 @@
-"""Metrics of a worker: the readings of all its partitions, and its self-telemetry."""
+"""Self-telemetry of a worker."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account
 from otel_reliability.service.health import Readiness
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.exposition import AgentGauges, Exposition, Labels, Series, Written, agent_slices
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.instruments import Point, counted
-from otel_reliability.telemetry.names import Instrument
 
 
 def points(stage: Stage, account: Account, readiness: Readiness, state: Path) -> Iterator[Point]:
@@ -40,22 +37,3 @@ def size_of(folder: Path) -> int:
         except OSError:
             continue
     return total
-
-
-class Expositions(Exposition):
-    """Everything that is shown of several partitions."""
-
-    def __init__(self, partitions: Callable[[], Iterable[Readings]], own: Callable[[], Iterable[Point]]) -> None:
-        self._partitions, self.own = partitions, own
-
-    def gauges(self) -> Iterator[list[AgentGauges]]:
-        return (some for one in self._partitions() for some in agent_slices(one.engine))
-
-    def series(
-        self, write: Callable[[Instrument, Labels, Series], Written]
-    ) -> Iterator[tuple[Instrument, list[Written]]]:
-        found: dict[str, tuple[Instrument, list[Written]]] = {}
-        for one in self._partitions():
-            for spec, some in one.recording.book.slices(write):
-                found.setdefault(spec.name, (spec, []))[1].extend(some)
-        yield from found.values()

@@ -10,11 +10,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from otel_reliability.engine import Engine
 from otel_reliability.kafka.partition_values import KeyValues
-from otel_reliability.kafka.readings import Readings
 from otel_reliability.model import record
 from otel_reliability.model.record import RunRecord
 from otel_reliability.model.run import AgentKey
+from otel_reliability.telemetry.exposition import Registry
 from otel_reliability.telemetry.instruments import Point
 
 TICK: Final = b""
@@ -69,7 +70,7 @@ class Partition(Protocol):
 
 
 class Stage(Protocol):
-    """One stage. It is called from the worker's thread, but for `readings` and `numbers`.
+    """One stage. It is called from the worker's thread, but for `sources` and `numbers`.
 
     `name` is its word in commands, group and messages; `inputs` are the topics it reads, all with as many partitions, and those
     of one number go to one worker; `output` is the topic that its records go to, `others` are further topics it writes. `open`
@@ -98,6 +99,6 @@ class Stage(Protocol):
         """
         return None
 
-    def readings(self) -> Iterable[Readings]:
-        """Return the partitions whose agents this worker shows. From any thread."""
+    def sources(self) -> Iterable[tuple[Engine, Registry]]:
+        """Return the engine and the registry of each partition whose agents this worker shows. From any thread."""
         return ()

@@ -121,7 +121,7 @@ class Service:
         """The export of metrics, once state is loaded."""
         self._env = env
         own = partial(points, self.state, self.intake, self.readiness, self.persistence, memory, lambda: self.push)
-        self.exposition = Exposition(self.engine, self.book, own)
+        self.exposition = Exposition(lambda: [(self.engine, self.book)], own)
         self._tokens = tokens = AccessTokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "ui")

@@ -211,6 +211,7 @@ def _exemplar(data: Sequence[Any] | None) -> Exemplar | None:
 
 
 Series: TypeAlias = CounterSeries | HistogramSeries
+WriteSeries: TypeAlias = Callable[[Instrument, Labels, Series], Written]
 
 
 class Registry:
@@ -218,8 +219,8 @@ class Registry:
 
     >>> registry = Registry(lambda: 7)
     >>> registry.add(names.RUNS, 2, {names.OUTCOME: "success"})
-    >>> [(spec.name, series) for spec, series in registry.slices(lambda _, labels, series: (labels, series.value))]
-    [('agent.reliability.runs', [((('outcome', 'success'),), 2)])]
+    >>> list(registry.slices(names.RUNS, lambda _, labels, series: (labels, series.value)))
+    [[((('outcome', 'success'),), 2)]]
     """
 
     def __init__(self, wall: Callable[[], int]) -> None:
@@ -255,19 +256,16 @@ class Registry:
         series.lowest, series.highest = min(series.lowest, amount), max(series.highest, amount)
         series.exemplars[bucket] = self._exemplar_of(amount, run) or series.exemplars[bucket]
 
-    def slices(
-        self, write: Callable[[Instrument, Labels, Series], Written]
-    ) -> Iterator[tuple[Instrument, list[Written]]]:
-        """Yield `write` of every series, up to `SERIES_PER_SLICE` of one instrument at a time."""
-        for name, all_series in self._series.items():
-            spec = SPECS[name]
+    def slices(self, spec: Instrument, write: WriteSeries[Written]) -> Iterator[list[Written]]:
+        """Yield `write` of every series of an instrument, up to `SERIES_PER_SLICE` at a time."""
+        all_series = self._series[spec.name]
+        with self.lock:
+            labels = list(all_series)
+        for start in range(0, len(labels), SERIES_PER_SLICE):
             with self.lock:
-                labels = list(all_series)
-            for start in range(0, len(labels), SERIES_PER_SLICE):
-                with self.lock:
-                    some = [(one, all_series.get(one)) for one in labels[start : start + SERIES_PER_SLICE]]
-                    written = [write(spec, one, series) for one, series in some if series is not None]
-                yield spec, written
+                some = [(one, all_series.get(one)) for one in labels[start : start + SERIES_PER_SLICE]]
+                written = [write(spec, one, series) for one, series in some if series is not None]
+            yield written
 
     def keep(self, owners: Collection[Labels]) -> None:
         """End the series of all agents but these, given by their attributes."""
@@ -321,17 +319,22 @@ def owner_of(spec: Instrument, labels: Labels) -> Labels:
 
 
 class Exposition:
-    """The numbers of one engine and its registry. `own` yields self-telemetry."""
+    """The numbers of engines, each with its registry: one, or one for each partition of a worker. `own` yields self-telemetry."""
 
-    def __init__(self, engine: Engine, registry: Registry, own: Callable[[], Iterable[Point]]) -> None:
-        self._engine, self._registry, self.own = engine, registry, own
+    def __init__(
+        self, sources: Callable[[], Iterable[tuple[Engine, Registry]]], own: Callable[[], Iterable[Point]]
+    ) -> None:
+        self._sources, self.own = sources, own
 
     def gauges(self) -> Iterator[list[AgentGauges]]:
         """Yield the gauges of agents, some agents at a time."""
-        return agent_slices(self._engine)
+        for engine, _ in self._sources():
+            yield from agent_slices(engine)
 
-    def series(
-        self, write: Callable[[Instrument, Labels, Series], Written]
-    ) -> Iterator[tuple[Instrument, list[Written]]]:
-        """Yield `write` of the counters and histograms, some series at a time."""
-        return self._registry.slices(write)
+    def series(self, write: WriteSeries[Written]) -> Iterator[tuple[Instrument, list[Written]]]:
+        """Yield `write` of the counters and histograms, some series of an instrument at a time."""
+        registries = [registry for _, registry in self._sources()]
+        for spec in SPECS.values():
+            for registry in registries:
+                for written in registry.slices(spec, write):
+                    yield spec, written

@@ -50,7 +50,7 @@ class Expected:
         engine.flush(CloseReason.END_OF_INPUT if "sessions" in own else CloseReason.FLUSH)
         record.record()
         self.runs = {run.run_id: plain(run) for run in runs}
-        self.numbers = numbers_of("".join(Prometheus(Exposition(engine, book, tuple), {}).text()))
+        self.numbers = numbers_of("".join(Prometheus(Exposition(lambda: [(engine, book)], tuple), {}).text()))
 
 
 def numbers_of(text: str) -> dict[str, float]:

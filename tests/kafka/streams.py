@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.kafka.readings import Readings
-from otel_reliability.kafka.stage import Outgoing
+from otel_reliability.kafka.stage import Message, Outgoing
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.record import RunRecord, read, write
@@ -98,7 +98,7 @@ class Aggregating:
         """Run records, each under its key."""
         for one in told:
             worker = self.workers[zlib.crc32(one.key) % self.partitions]
-            worker.take(one.value, self.now)
+            worker.take(Message("runs", one.key, one.value, 0), self.now)
             worker.save()
 
     def tick(self, seconds: float = 1.0) -> None:
@@ -115,7 +115,7 @@ class Aggregating:
     def readings(self) -> dict[tuple[AgentKey, str], Mapping[str, Reading]]:
         """Every reading of every window, all agents loaded."""
         for worker in self.workers:
-            worker.load(math.inf)
+            worker.engine.load_agents(math.inf)
         fleets = [worker.engine.agents for worker in self.workers]
         states = [agents.agent(key) for agents in fleets for key in agents.keys()]  # noqa: SIM118  a agents is no mapping
         return {

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.kafka import partition_values
 from otel_reliability.kafka.readings import Readings
-from otel_reliability.kafka.self_telemetry import Expositions
-from otel_reliability.kafka.stage import Outgoing, write
+from otel_reliability.kafka.stage import Message, Outgoing, write
 from otel_reliability.model.record import BadRecord, RunRecord
 from otel_reliability.model.run import AgentKey, RunChange
+from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.testing import run
 from tests.kafka.expected import numbers_of
@@ -27,14 +27,15 @@ def told(number: int, change: RunChange, agent: str = "support") -> Outgoing:
 
 def take(readings: Readings, *some: Outgoing, now: float = BEGIN) -> None:
     for one in some:
-        readings.take(one.value, now)
+        readings.take(Message("runs", one.key, one.value, 0), now)
     readings.save()
 
 
 def numbers(readings: Readings) -> dict[str, float]:
     """Return everything that is shown, once all agents are loaded."""
-    readings.load(math.inf)
-    return numbers_of("".join(Prometheus(Expositions(lambda: [readings], tuple), {}).text()))
+    readings.engine.load_agents(math.inf)
+    sources = [(readings.engine, readings.recording.book)]
+    return numbers_of("".join(Prometheus(Exposition(lambda: sources, tuple), {}).text()))
 
 
 @pytest.mark.parametrize("seconds", [2.0, 0.25])
@@ -62,12 +63,12 @@ def test_agents_are_loaded_when_they_are_needed() -> None:
         for readings in (undisturbed, before):
             take(readings, *some, now=BEGIN + number)
     after = Readings(SETTINGS, store, {})
-    unloaded = [after.unloaded]
+    unloaded = [after.engine.agents.unloaded]
     for readings in (undisturbed, after):
         take(readings, told(41, RunChange.CLOSED, names[1]), now=BEGIN + 50)
-    unloaded.append(after.unloaded)
-    after.load(0.0)
-    unloaded.append(after.unloaded)
+    unloaded.append(after.engine.agents.unloaded)
+    after.engine.load_agents(0.0)
+    unloaded.append(after.engine.agents.unloaded)
 
     assert unloaded == [5, 5, 4]
     assert numbers(after) == pytest.approx(numbers(undisturbed))
@@ -123,9 +124,9 @@ def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     store.kept[place] = store.kept[place][:-3] + b"xyz"
     after = Readings(SETTINGS, store, {})
     with pytest.raises(BadRecord):
-        after.take(b"{}", BEGIN)
+        after.take(Message("runs", None, b"{}", 0), BEGIN)
 
-    after.load(math.inf)
+    after.engine.load_agents(math.inf)
     (key,) = after.engine.agents.keys()
     agent = after.engine.agents.agent(key)
     assert agent is not None

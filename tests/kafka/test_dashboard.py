@@ -8,11 +8,12 @@ from pathlib import Path
 from dashboards.alerts import ALERTS
 from otel_reliability.config import Settings
 from otel_reliability.kafka.assemble_stage import AssembleStage
-from otel_reliability.kafka.self_telemetry import Expositions, points
+from otel_reliability.kafka.self_telemetry import points
 from otel_reliability.kafka.stage import Message
 from otel_reliability.kafka.worker import Account
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.settings import KafkaSettings
+from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
 from tests.dashboards.asking import questions
 from tests.kafka.streams import BEGIN, MemoryValues
@@ -33,7 +34,7 @@ def told(folder: Path) -> dict[str, set[str]]:
     account.messages["otlp_spans", "records"] = account.dead["undecodable"] = account.starts["start"] = 1
     account.lags = {("otlp_spans", "0"): 7}
     own = points(stage, account, Readiness(), folder)
-    text = "".join(Prometheus(Expositions(tuple, lambda: own), {}).text())
+    text = "".join(Prometheus(Exposition(tuple, lambda: own), {}).text())
     return {name: set(re.findall(r'(\w+)="', labels)) for name, labels in TOLD.findall(text)}
 
 

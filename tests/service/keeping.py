@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.store import Unavailable
-from otel_reliability.telemetry.exposition import SPECS, Labels, Registry
+from otel_reliability.telemetry.exposition import SPECS, CounterSeries, Labels, Registry, Series
+from otel_reliability.telemetry.names import Instrument
 from otel_reliability.testing import FakeClock, agent, model, tool
 from otel_reliability.ui.live import Histories
 
@@ -114,13 +116,15 @@ class Kept:
 
     def series(self) -> dict[str, dict[Labels, tuple[Any, ...]]]:
         """Value or counts, then total and start, of every series by instrument."""
-        found: dict[str, dict[Labels, tuple[Any, ...]]] = {name: {} for name in SPECS}
-        for spec, some in self.book.slices(lambda _, labels, series: (labels, series.data())):
-            found[spec.name].update({labels: (data[1], data[2:3] * (len(data) > 3), data[0]) for labels, data in some})
-        return found
+        return {name: dict(chain.from_iterable(self.book.slices(spec, _series))) for name, spec in SPECS.items()}
 
     def run_ids(self) -> list[str]:
         return [run_id for windows in self.look().windows.values() for ids, *_ in windows.values() for run_id in ids]
+
+
+def _series(_: Instrument, labels: Labels, series: Series) -> tuple[Labels, tuple[Any, ...]]:
+    numbers = (series.value, 0) if isinstance(series, CounterSeries) else (list(series.counts), series.total)
+    return labels, (*numbers, series.start_ns)
 
 
 def request(trace: int, tools: Iterable[str] = ("search", "book"), *, agents: int = 3) -> Decoded:

@@ -83,8 +83,8 @@ def test_what_becomes_final_within_a_second_is_recorded_together() -> None:
         told = [counted(1, 100, 0.3), counted(2, 0.3, 0.3), counted(3, 1.0), counted(4, 0.3, 0.3)]
 
     assert told == [["1"], ["1"], ["2"], ["2"]]
-    series = running.service.book.slices(lambda _, __, cell: cell.value if isinstance(cell, CounterSeries) else 0)
-    assert next(values for spec, values in series if spec.name == names.RUNS.name) == [4]
+    series = next(running.service.book.slices(names.RUNS, lambda _, __, series: series))
+    assert [one.value for one in series if isinstance(one, CounterSeries)] == [4]
 
 
 @pytest.mark.parametrize("has_state", [False, True])

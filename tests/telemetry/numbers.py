@@ -68,7 +68,7 @@ def recorded(*agents: str, runs: int = 12, settings: Settings | None = None, own
     engine.flush(CloseReason.SHUTDOWN)
     registry, points = Registry(clock.wall), list(own)
     recorder = Recorder(registry, engine.settings, ToolLedger(engine.settings, 1_000))
-    exposition = Exposition(engine, registry, lambda: points)
+    exposition = Exposition(lambda: [(engine, registry)], lambda: points)
     found = Recorded(engine, registry, exposition, clock, engine.take_final(), recorder)
     found.record(found.runs)
     recorder.score(engine.take_scored())

@@ -16,7 +16,6 @@ from otel_reliability.telemetry.exposition import (
     SERIES_PER_SLICE,
     Exemplar,
     HistogramSeries,
-    Labels,
     Registry,
     Series,
     agent_points,
@@ -74,9 +73,8 @@ SUPPORT = {"service.name": "shop", "gen_ai.agent.name": "support"}
 FIRST, SECOND = run(number=1), run(number=2)
 
 
-def series_of(registry: Registry) -> dict[tuple[str, Labels], Series]:
-    slices = registry.slices(lambda spec, labels, series: ((spec.name, labels), series))
-    return {key: series for _, some in slices for key, series in some}
+def scores(registry: Registry) -> list[Series]:
+    return [series for some in registry.slices(names.RUN_SCORE, lambda _, __, series: series) for series in some]
 
 
 def exemplar(value: float, of: int, time_ns: int) -> Exemplar:
@@ -89,7 +87,7 @@ def test_histogram_counts_each_measurement_in_its_bucket(values: list[float]) ->
     registry = Registry(lambda: 1)
     for value in values:
         registry.record(names.RUN_SCORE, value, SUPPORT)
-    (series,) = series_of(registry).values()
+    (series,) = scores(registry)
     assert isinstance(series, HistogramSeries)
     bounds = names.RUN_SCORE.boundaries
     below = [sum(value <= bound for value in values) for bound in bounds]
@@ -103,7 +101,7 @@ def test_bucket_keeps_its_last_exemplar() -> None:
     registry = Registry(lambda: 7)
     for value, one in ((3, FIRST), (4, SECOND), (5, run(root_span_id=None)), (50, FIRST)):
         registry.record(names.RUN_SCORE, value, SUPPORT, one)
-    (series,) = series_of(registry).values()
+    (series,) = scores(registry)
 
     assert isinstance(series, HistogramSeries)
     assert [one for one in series.exemplars if one] == [exemplar(4, 2, 7), exemplar(50, 1, 7)]
@@ -113,6 +111,6 @@ def test_slices_hold_every_series_once() -> None:
     registry, number = Registry(lambda: 1), 2 * SERIES_PER_SLICE + 10
     for at in range(number):
         registry.add(names.RUNS, 1, {**SUPPORT, "gen_ai.agent.name": f"agent-{at}"})
-    slices = [len(some) for _, some in registry.slices(lambda spec, labels, series: None)]
+    slices = [len(some) for some in registry.slices(names.RUNS, lambda spec, labels, series: None)]
 
     assert (sum(slices), len(slices)) == (number, 3)
