@@ -11,6 +11,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from msgspec import Struct, convert
+from msgspec.structs import astuple
+
 from otel_reliability import metrics
 from otel_reliability.engine import Engine
 from otel_reliability.model.changed import ChangedKeys
@@ -160,54 +163,29 @@ class Exemplar(NamedTuple):
     span_id: bytes
 
 
-class CounterSeries:
-    """The total of one series. `text` caches its Prometheus labels. It is made again of the plain values of `data`."""
+class CounterSeries(Struct, array_like=True):
+    """The total of one series. `text` caches its Prometheus labels; all fields before it are stored."""
 
-    __slots__ = ("exemplar", "start_ns", "text", "value")
-
-    def __init__(self, start_ns: int, value: int = 0, exemplar: Sequence[Any] | None = None) -> None:
-        self.text = ""
-        self.start_ns, self.value = start_ns, value
-        self.exemplar = _exemplar(exemplar)
-
-    def data(self) -> list[Any]:
-        return [self.start_ns, self.value, self.exemplar]
+    start_ns: int
+    value: int = 0
+    exemplar: Exemplar | None = None
+    text: str = ""
 
 
-class HistogramSeries:
+class HistogramSeries(Struct, array_like=True):
     """The buckets of one series, the last above all boundaries, with the last exemplar of each. Else as `CounterSeries`."""
 
-    __slots__ = ("counts", "exemplars", "highest", "lowest", "start_ns", "text", "total")
-
-    def __init__(
-        self,
-        start_ns: int,
-        counts: Sequence[int],
-        total: float,
-        lowest: float,
-        highest: float,
-        exemplars: Sequence[Any],
-    ) -> None:
-        self.text = ""
-        self.start_ns, self.counts, self.total, self.lowest, self.highest = (
-            start_ns,
-            list(counts),
-            total,
-            lowest,
-            highest,
-        )
-        self.exemplars = list(map(_exemplar, exemplars))
+    start_ns: int
+    counts: list[int]
+    total: float
+    lowest: float
+    highest: float
+    exemplars: list[Exemplar | None]
+    text: str = ""
 
     @property
     def count(self) -> int:
         return sum(self.counts)
-
-    def data(self) -> list[Any]:
-        return [self.start_ns, list(self.counts), self.total, self.lowest, self.highest, list(self.exemplars)]
-
-
-def _exemplar(data: Sequence[Any] | None) -> Exemplar | None:
-    return None if data is None else Exemplar(*data)
 
 
 Series: TypeAlias = CounterSeries | HistogramSeries
@@ -285,7 +263,7 @@ class Registry:
         """
         for name, labels in self._touched.take():
             series: Series | None = self._series[name].get(labels)
-            yield name, labels, None if series is None else series.data()
+            yield name, labels, None if series is None else astuple(series)[:-1]
 
     def restore(self, state: Iterable[tuple[str, Labels, Any]]) -> None:
         """Replace all series by those that `take_touched` returned, of the instruments that there are now."""
@@ -296,9 +274,9 @@ class Registry:
             for name, labels, data in state:
                 spec = SPECS.get(name)
                 if spec is not None and spec.kind == "counter":
-                    self._series[name][labels] = CounterSeries(*data)
+                    self._series[name][labels] = convert(data, CounterSeries)
                 elif spec is not None and len(data[1]) == len(spec.boundaries) + 1:
-                    self._series[name][labels] = HistogramSeries(*data)
+                    self._series[name][labels] = convert(data, HistogramSeries)
 
     def _exemplar_of(self, value: float, run: Run | None) -> Exemplar | None:
         if run is None or run.root_span_id is None:
