@@ -32,6 +32,6 @@ def points(
     yield from self_telemetry.of_limits((*intake.limits(), *memory.limits(), *persistence.limits()))
     sender, sink = push(), "metrics"
     if sender is not None:
-        outcomes = dict(sender.outcomes)
+        outcomes = dict(sender.exporter.outcomes)
         yield from counted(names.EXPORTS, {(sink, outcome): number for outcome, number in outcomes.items()})
-        yield from counted(names.EXPORT_DURATION, {sink: sender.duration})
+        yield from counted(names.EXPORT_DURATION, {sink: sender.exporter.duration})

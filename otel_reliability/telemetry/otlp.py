@@ -1,4 +1,4 @@
-"""OTLP push: the service's numbers as the SDK's `MetricsData`, and the SDK's own reader and exporter that send them.
+"""OTLP push: the service's numbers as the SDK's `MetricsData`, and the SDK's own reader and exporters that send them.
 
 Endpoints, headers, TLS, compression, temporality, interval and retries follow OpenTelemetry's environment variables.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -118,28 +118,26 @@ class AgentMetrics:
         ]
 
 
-def metrics_data(metrics: Sequence[sdk.Metric], resource: Resource) -> MetricsData:
-    """Return metrics of one resource, under our scope."""
+def batches(metrics: Iterable[sdk.Metric], resource: Resource, max_points: int = MAX_POINTS) -> Iterator[MetricsData]:
+    """Yield metrics of one resource, under our scope, in parts of up to `max_points` data points."""
+    part: list[sdk.Metric] = []
+    size = 0
+    for metric in metrics:
+        points: Sequence[Any] = metric.data.data_points
+        at = 0
+        while at < len(points):
+            some = points[at : at + max_points - size]
+            part.append(replace(metric, data=replace(metric.data, data_points=some)))
+            at, size = at + len(some), size + len(some)
+            if size >= max_points:
+                yield _metrics_data(part, resource)
+                part, size = [], 0
+    if part:
+        yield _metrics_data(part, resource)
+
+
+def _metrics_data(metrics: Sequence[sdk.Metric], resource: Resource) -> MetricsData:
     return MetricsData([sdk.ResourceMetrics(resource, [sdk.ScopeMetrics(_SCOPE, metrics, "")], "")])
-
-
-def batches(data: MetricsData, max_points: int = MAX_POINTS) -> Iterator[MetricsData]:
-    """Split metrics into parts of up to `max_points` data points."""
-    for resource in data.resource_metrics:
-        part: list[sdk.Metric] = []
-        size = 0
-        for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
-            points: Sequence[Any] = metric.data.data_points
-            at = 0
-            while at < len(points):
-                some = points[at : at + max_points - size]
-                part.append(replace(metric, data=replace(metric.data, data_points=some)))
-                at, size = at + len(some), size + len(some)
-                if size >= max_points:
-                    yield metrics_data(part, resource.resource)
-                    part, size = [], 0
-        if part:
-            yield metrics_data(part, resource.resource)
 
 
 def requests(
@@ -148,23 +146,31 @@ def requests(
     """Yield metrics as OTLP requests of up to `max_points` data points."""
     from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics  # noqa: PLC0415  large
 
-    for batch in batches(metrics_data(metrics, Resource(dict(resource))), max_points):
+    for batch in batches(metrics, Resource(dict(resource)), max_points):
         yield encode_metrics(batch).SerializeToString()
 
 
-class _Batches(MetricExporter):
-    """Exports in batches, and counts them by result. `outcomes` and `duration` (s) are self-telemetry."""
+class _Exporter(MetricExporter):
+    """Adds the metrics of agents to those that the SDK collected, and exports all in batches.
 
-    def __init__(self, exporter: Any) -> None:
+    `outcomes`, the number of requests by result (`accepted`, `failed`), and `duration`, the seconds that the last export took,
+    are self-telemetry.
+    """
+
+    def __init__(self, exporter: Any, exposition: Exposition) -> None:
         # What its readers ask an exporter for: the SDK keeps it under private names.
         super().__init__(exporter._preferred_temporality, exporter._preferred_aggregation)
         self.outcomes: Tally[str] = Tally()
         self.duration = 0.0
         self._exporter = exporter
+        self._agents = AgentMetrics(exposition, exporter._preferred_temporality)
 
     def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> MetricExportResult:
+        (collected,) = metrics_data.resource_metrics
+        own = (metric for scope in collected.scope_metrics for metric in scope.metrics)
+        agents = self._agents.collect(time.time_ns())
         began, result = time.monotonic(), MetricExportResult.SUCCESS
-        for batch in batches(metrics_data):
+        for batch in batches([*own, *agents], collected.resource):
             if self._exporter.export(batch, timeout_millis=timeout_millis, **kwargs) is MetricExportResult.SUCCESS:
                 self.outcomes["accepted"] += 1
             else:
@@ -181,24 +187,6 @@ class _Batches(MetricExporter):
         self._exporter.shutdown(timeout_millis=timeout_millis)
 
 
-class _Reader(sdk.PeriodicExportingMetricReader):
-    """The SDK's reader, which adds the metrics of agents to those that the SDK collects."""
-
-    def __init__(self, exporter: MetricExporter, agents: AgentMetrics) -> None:
-        self._agents = agents
-        super().__init__(exporter)
-
-    def _receive_metrics(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> None:
-        (resource,) = metrics_data.resource_metrics
-        own = [metric for scope in resource.scope_metrics for metric in scope.metrics]
-        joined = replace(
-            resource, scope_metrics=[sdk.ScopeMetrics(_SCOPE, [*own, *self._agents.collect(time.time_ns())], "")]
-        )
-        super()._receive_metrics(  # pyright: ignore[reportUnknownMemberType]
-            MetricsData([joined]), timeout_millis, **kwargs
-        )
-
-
 class OtlpPush:
     """Exports an exposition periodically, on a thread of the SDK's, and once more at the end.
 
@@ -213,30 +201,18 @@ class OtlpPush:
         endpoint: str | None = None,
         protocol: Protocol = "grpc",
     ) -> None:
-        self._exporter = _Batches(_exporter(endpoint, protocol))
-        agents = AgentMetrics(exposition, self._exporter._preferred_temporality)
-        self._provider = MeterProvider(
-            [_Reader(self._exporter, agents)], Resource(dict(resource)), shutdown_on_exit=False
-        )
+        self.exporter = _Exporter(_sdk_exporter(endpoint, protocol), exposition)
+        reader = sdk.PeriodicExportingMetricReader(self.exporter)
+        self._provider = MeterProvider([reader], Resource(dict(resource)), shutdown_on_exit=False)
         meter: api.Meter = self._provider.get_meter(names.SCOPE)
         self._observed = Observed(meter, tuple(OWN.values()), lambda: snapshot(exposition.own()))
-
-    @property
-    def outcomes(self) -> Tally[str]:
-        """Number of requests by result: `accepted`, `failed`."""
-        return self._exporter.outcomes
-
-    @property
-    def duration(self) -> float:
-        """Seconds that the last export took."""
-        return self._exporter.duration
 
     def stop(self, timeout: float) -> None:
         """Export once more and end, within so many seconds."""
         self._provider.shutdown(timeout * 1e3)
 
 
-def _exporter(endpoint: str | None, protocol: Protocol) -> MetricExporter:
+def _sdk_exporter(endpoint: str | None, protocol: Protocol) -> MetricExporter:
     """Return the SDK's exporter, imported only here: gRPC and requests are large."""
     if protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter  # noqa: PLC0415

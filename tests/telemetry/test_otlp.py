@@ -11,7 +11,7 @@ from opentelemetry.sdk.metrics.export import AggregationTemporality, MetricsData
 
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Point
-from otel_reliability.telemetry.otlp import AgentMetrics, OtlpPush, batches, metrics_data, requests, resource_attributes
+from otel_reliability.telemetry.otlp import AgentMetrics, OtlpPush, batches, requests, resource_attributes
 from otel_reliability.telemetry.otlp import Resource as SdkResource
 from otel_reliability.testing import KEY, call, run
 from tests.service.certificates import Authority
@@ -88,8 +88,8 @@ def test_series_that_ended_and_returned_starts_again() -> None:
 @pytest.mark.parametrize("most", [1, 7, 2_000])
 def test_batches_hold_every_point_once(most: int) -> None:
     metrics = AgentMetrics(recorded("support", "refunds").exposition).collect(1)
-    whole = metrics_data(metrics, SdkResource(RESOURCE))
-    parts = list(batches(whole, most))
+    (whole,) = batches(metrics, SdkResource(RESOURCE), 10**9)
+    parts = list(batches(metrics, SdkResource(RESOURCE), most))
 
     assert max(map(size, parts)) <= most
     assert sum(map(size, parts)) == size(whole)
@@ -118,7 +118,7 @@ def test_push_exports_agents_and_self_telemetry(protocol: Any, monkeypatch: pyte
     runs, open_runs = ({m.name: m for m in first}[name] for name in (RUNS, names.OPEN_RUNS.name))
     assert (sum(values(runs)), values(open_runs)) == (12, [3])
     assert [sum(values(metric)) for metric in last if metric.name == RUNS] == [1]
-    assert push.outcomes == {"accepted": 2}
+    assert push.exporter.outcomes == {"accepted": 2}
 
 
 def test_failed_export_is_counted_and_the_next_one_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_failed_export_is_counted_and_the_next_one_has_everything(monkeypatch: p
         push._provider.force_flush()
         push.stop(10)
 
-    assert push.outcomes == {"failed": 1, "accepted": 1}
+    assert push.exporter.outcomes == {"failed": 1, "accepted": 1}
     assert otlp_numbers([receiver.came[0].body]) == otlp_numbers([receiver.came[1].body])
 
 
@@ -150,7 +150,7 @@ def test_push_over_tls_verifies_the_receiver(trusted: bool, tmp_path: Path, monk
         push = OtlpPush(recorded("support", own=OWN).exposition, RESOURCE, endpoint=receiver.url)
         push.stop(10)
 
-    assert push.outcomes == ({"accepted": 1} if trusted else {"failed": 1})
+    assert push.exporter.outcomes == ({"accepted": 1} if trusted else {"failed": 1})
 
 
 def test_resource_attributes_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
