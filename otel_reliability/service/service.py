@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,6 @@ from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake, RequestBudget
 from otel_reliability.service.persistence import Persistent, Volatile
-from otel_reliability.service.self_telemetry import points
 from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.settings import Config
 from otel_reliability.service.site import Site
@@ -40,7 +39,10 @@ from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.web import Endpoint, Web, api, metrics, probes
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
 from otel_reliability.sources.native_decoder import MODULE, load
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.exposition import Exposition, Registry
+from otel_reliability.telemetry.instruments import Point, counted
 from otel_reliability.telemetry.otlp import OtlpPush, is_push_configured, protocol_of, resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.ui.live import Histories
@@ -115,13 +117,12 @@ class Service:
             limit=settings.max_request,
             patience=settings.commit_timeout,
         )
-        memory = Memory(settings.memory, self.readiness)
-        self.state.watchers.append(memory)
+        self._memory = Memory(settings.memory, self.readiness)
+        self.state.watchers.append(self._memory)
         self.push: OtlpPush | None = None
         """The export of metrics, once state is loaded."""
         self._env = env
-        own = partial(points, self.state, self.intake, self.readiness, self.persistence, memory, lambda: self.push)
-        self.exposition = Exposition(lambda: [(self.engine, self.book)], own)
+        self.exposition = Exposition(lambda: [(self.engine, self.book)], self._self_telemetry)
         self._tokens = tokens = AccessTokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "ui")
@@ -176,6 +177,21 @@ class Service:
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
             self.progress.check()
+
+    def _self_telemetry(self) -> Iterator[Point]:
+        """Yield the current values of all instruments of the service itself."""
+        engine, ledger, intake = self.engine, self.state.recording.ledger, self.intake
+        yield from engine.read(lambda _: list(self_telemetry.points(engine, ledger))) or ()
+        yield from counted(names.REQUESTS, intake.requests)
+        yield names.REQUESTS_WAITING.name, intake.budget.held, {}
+        yield names.READY.name, 0 if self.readiness.reasons else 1, {}
+        yield from counted(names.LOG_RECORDS, self.state.logs)
+        yield from self_telemetry.of_limits((*intake.limits(), *self._memory.limits(), *self.persistence.limits()))
+        if self.push is not None:
+            exporter, sink = self.push.exporter, "metrics"
+            outcomes = dict(exporter.outcomes)
+            yield from counted(names.EXPORTS, {(sink, outcome): number for outcome, number in outcomes.items()})
+            yield from counted(names.EXPORT_DURATION, {sink: exporter.duration})
 
     def _endpoints(self) -> Iterable[Endpoint]:
         checks = probes(self.readiness, self.healthy)
