@@ -9,15 +9,7 @@ import pytest
 from msgspec import Struct
 
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.loading import (
-    Count,
-    HexKey,
-    Seconds,
-    Text,
-    fields,
-    load,
-    load_environment,
-)
+from otel_reliability.loading import Count, HexKey, Seconds, Text, fields, load, load_environment
 
 
 class Part(Struct, frozen=True):

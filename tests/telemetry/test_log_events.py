@@ -32,11 +32,7 @@ def test_a_change_is_told_by_names_and_numbers() -> None:
     emit([CHANGE], loggers(kept))
 
     (record,) = (one.log_record for one in kept.emitted)
-    assert (record.event_name, record.timestamp, record.severity_text) == (
-        EVENT_NAME,
-        ALARM.noticed_ns,
-        "WARN",
-    )
+    assert (record.event_name, record.timestamp, record.severity_text) == (EVENT_NAME, ALARM.noticed_ns, "WARN")
     assert dict(record.attributes) == {
         "service.namespace": "acme",
         "service.name": "shop",

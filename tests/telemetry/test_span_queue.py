@@ -353,11 +353,7 @@ def test_spans_that_a_convention_may_know_are_not_learnt(scope: str, name: str) 
 def test_names_that_conventions_know_are_never_those_of_non_agent_spans() -> None:
     nameless = [one for one in conventions.TABLE if one.names]
     assert {one.name for one in nameless} == {"OpenLLMetry", "span name"}
-    names = {
-        "crewai.workflow",
-        "text_completion m",
-        "generate_content m",
-    }
+    names = {"crewai.workflow", "text_completion m", "generate_content m"}
     names |= {f"{operation} x" for operation in ("execute_tool", "invoke_agent", "invoke_workflow", "chat")}
     read = {
         name
