@@ -22,7 +22,6 @@ from otel_reliability.loading import (
     Count,
     HexKey,
     Internal,
-    InternalNames,
     InternalSeconds,
     Points,
     Seconds,
@@ -37,17 +36,6 @@ from otel_reliability.loading import (
 PREFIX: Final = "OTEL_RELIABILITY_"
 NOT_SETTINGS: Final = frozenset({"OTEL_RELIABILITY_LOUD"})
 """Environment variables of ours that are no settings of an engine."""
-SIGNALS: Final = (
-    "path",
-    "calls",
-    "failed_calls",
-    "output_tokens",
-    "model_calls",
-    "reply_tokens",
-    "largest_input",
-    "outcome",
-)
-"""The signals of change detection."""
 SERVICE_PREFIX: Final = PREFIX + "SERVICE_"
 """Prefix of the service's own variables."""
 KAFKA_PREFIX: Final = PREFIX + "KAFKA_"
@@ -296,8 +284,6 @@ class ChangeSettings(Struct, frozen=True):
 
     enabled: bool = True
     """Whether behaviour is monitored for changes."""
-    signals: InternalNames = SIGNALS
-    """Signals to monitor."""
     runs_per_false_alarm: Annotated[float, Meta(ge=1)] = 10_000.0
     """Runs, on average, from one false alarm to the next."""
     reference: Text | None = None

@@ -74,7 +74,6 @@ Url: TypeAlias = Annotated[
 Internal: TypeAlias = Annotated[int, Meta(ge=0, extra={"internal": True})]
 """A number that code may set and users cannot: it has no place in files, variables or docs."""
 InternalSeconds: TypeAlias = Annotated[float, Meta(ge=0, extra={"internal": True})]
-InternalNames: TypeAlias = Annotated[tuple[str, ...], Meta(extra={"internal": True})]
 
 
 class Field(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 
 from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts
 from otel_reliability.change.result import Result
-from otel_reliability.change.signals import PATH, SIGNALS, checked
+from otel_reliability.change.signals import PATH, SIGNALS
 from otel_reliability.model.observation import Observation, Steps
 from otel_reliability.statistics.edits import coded, edit_shares
 from otel_reliability.statistics.permutation import Floats, distance_p, scalar_p
@@ -58,9 +58,7 @@ class Comparison(NamedTuple):
     why: str = ""
 
 
-def compare(
-    before: Sequence[Observation], after: Sequence[Observation], signals: Sequence[str], seed: int = 0
-) -> Comparison:
+def compare(before: Sequence[Observation], after: Sequence[Observation], seed: int = 0) -> Comparison:
     """Return whether the observations of two recordings differ, with at most 1 % probability of a false CHANGED.
 
     Numbers are compared by the difference of their mean ranks, paths by the mean distance between the sides less those
@@ -70,7 +68,7 @@ def compare(
     if min(len(one), len(two)) < MIN_OBSERVATIONS:
         why = f"either side needs {MIN_OBSERVATIONS} observations; there are {len(one)} before and {len(two)} after"
         return Comparison(Result.NO_RESULT, why=why)
-    raw = [test for signal in checked(signals) if (test := _test(signal, one, two, seed)) is not None]
+    raw = [test for signal in SIGNALS if (test := _test(signal, one, two, seed)) is not None]
     if not raw:
         return Comparison(Result.NO_RESULT, why=f"no signal is known of {MIN_OBSERVATIONS} observations on either side")
     tests = [test._replace(p=p) for test, p in zip(raw, holm([test.p for test in raw]), strict=True)]

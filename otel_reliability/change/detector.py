@@ -16,7 +16,7 @@ from otel_reliability.change.alarm import Alarm, tool_shifts
 from otel_reliability.change.points import ChangePoints
 from otel_reliability.change.reference import SIZE, Reference
 from otel_reliability.change.signal_state import WINDOW, SignalState
-from otel_reliability.change.signals import PATH, SIGNALS, checked
+from otel_reliability.change.signals import PATH, SIGNALS
 from otel_reliability.change.task_order import in_blocks
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.blake2 import blake2b
@@ -58,7 +58,7 @@ class Evidence(NamedTuple):
 class Detector:
     """Learns 40 observations as the reference, then monitors the signals of each further one; an alarm clears everything.
 
-    The evidence is the sum of the signals' statistics over the number of configured signals, so that an absent signal adds
+    The evidence is the sum of the signals' statistics over the number of signals, so that an absent signal adds
     nothing; the alarm comes when it reaches `change.runs_per_false_alarm`. While the observations are exchangeable, a false
     alarm comes on average no sooner than once in that many observations.
 
@@ -66,17 +66,16 @@ class Detector:
     ranks; an alarm leads back to it.
 
     >>> from otel_reliability.model.observation import Observation
-    >>> detector = Detector(ChangeSettings(signals=("calls",), runs_per_false_alarm=100))
+    >>> detector = Detector(ChangeSettings(runs_per_false_alarm=100))
     >>> def observation(n: int, calls: int) -> Observation:
     ...     return Observation(f"run-{n}", n, n, None, calls, None, None, None, None)
     >>> before = [detector.add(observation(n, 3 + n % 2)) for n in range(100)]
     >>> after = [detector.add(observation(n, 7)) for n in range(100, 120)]
     >>> [(alarm.observation, alarm.signal, alarm.since_observation) for alarm in before + after if alarm]
-    [(104, 'calls', 101)]
+    [(107, 'calls', 101)]
     """
 
     def __init__(self, settings: ChangeSettings, pinned: Sequence[Observation] = ()) -> None:
-        self._signals = checked(settings.signals)
         self._threshold = settings.runs_per_false_alarm
         self._pinned = tuple(pinned)
         self.observations = 0
@@ -132,7 +131,7 @@ class Detector:
         """Forget what was learnt: the next observations are the reference, unless one is pinned. The alarms stay on record."""
         self._reference = Reference()
         self._monitored = 0
-        self._states = [SignalState(signal) for signal in self._signals]
+        self._states = [SignalState(signal) for signal in SIGNALS]
         self._reading: Evidence | None = None
         self._recent: deque[Steps | None] = deque(maxlen=_RECENT)
         self._short = 0 < len(self._pinned) < BLIND
@@ -157,7 +156,7 @@ class Detector:
                 state.add(value, observation, ordinal, count=count)
 
     def _mean_evidence(self) -> float:
-        return sum([state.evidence for state in self._states]) / len(self._signals)
+        return sum([state.evidence for state in self._states]) / len(SIGNALS)
 
     def _status(self) -> Status:
         if self._short:
@@ -217,10 +216,10 @@ class Detector:
         detector._tasks.extend(data["tasks"])
         detector.points = ChangePoints.from_data(data["points"])
         same = data["version"] == _STATE_VERSION and data["pinned"] == detector._pin()
-        if same and set(data["signals"]) == set(detector._signals):
+        if same and data["signals"].keys() == SIGNALS.keys():
             detector._monitored = data["monitored"]
             detector._reference = Reference(convert(data["reference"], list[Steps | None]))
-            detector._states = [SignalState.from_data(name, data["signals"][name]) for name in detector._signals]
+            detector._states = [SignalState.from_data(name, data["signals"][name]) for name in SIGNALS]
             detector._recent.extend(convert(data["recent"], list[Steps | None]))
         return detector
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.observation import Observation
 
 PATH: Final = "path"
@@ -46,19 +45,3 @@ SIGNALS: Final[Mapping[str, Signal]] = {
     "outcome": Signal("failed runs", "{run}", attrgetter("failures")),
 }
 """Every signal by name. To add one: a field of `Observation` and a line here."""
-
-
-def checked(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the configured signals, if all of them exist and none is there twice.
-
-    >>> checked(["path", "calls"])
-    ('path', 'calls')
-    """
-    if not names or len(set(names)) < len(names) or not set(names) <= SIGNALS.keys():
-        raise ConfigurationError(
-            "change.signals",
-            tuple(names),
-            f"a list of different names out of {', '.join(SIGNALS)}",
-            "name at least one of them, each once",
-        )
-    return tuple(names)

@@ -45,4 +45,4 @@ def findings_of(choice: Choice, observations: ObservationsOf, baseline: tuple[st
         return changes.detected(latest, settings.change, pinned_by(settings), choice.agents)
     earlier = Observations()
     read(choice, baseline, final=earlier.add)
-    return changes.compared(earlier, latest, settings.change, choice.agents)
+    return changes.compared(earlier, latest, choice.agents)

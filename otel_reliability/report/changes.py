@@ -18,6 +18,7 @@ from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.recording import evaluate
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import moment, of_alarm, of_comparison, of_point, of_recording
+from otel_reliability.change.signals import SIGNALS
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import AgentKey
@@ -72,9 +73,7 @@ def detected(
     return [_detected(key, observations[key], settings, pinned) for key in keys] or [_without_result(None, NO_AGENT)]
 
 
-def compared(
-    before: ObservationsOf, after: ObservationsOf, settings: ChangeSettings, names: Iterable[str] = ()
-) -> list[Finding]:
+def compared(before: ObservationsOf, after: ObservationsOf, names: Iterable[str] = ()) -> list[Finding]:
     """Return, for two recordings, whether each agent behaves in the later as in the earlier.
 
     Agents are the same by service, environment and name; else by name, where no other has it; else where either recording has
@@ -82,9 +81,7 @@ def compared(
     """
     earlier = pairs(before, after)
     keys = chosen(sorted({*after, *(before.keys() - earlier.values())}), names)
-    return [_compared(key, earlier.get(key), before, after, settings) for key in keys] or [
-        _without_result(None, NO_AGENT)
-    ]
+    return [_compared(key, earlier.get(key), before, after) for key in keys] or [_without_result(None, NO_AGENT)]
 
 
 def since(observations: ObservationsOf, since_ns: int) -> ObservationsOf:
@@ -166,13 +163,11 @@ def _measured_against(key: AgentKey, pinned: ObservationsOf) -> str:
     return PINNED if found == key else f"{BY_NAME} ({place(found)})"
 
 
-def _compared(
-    key: AgentKey, earlier: AgentKey | None, before: ObservationsOf, after: ObservationsOf, settings: ChangeSettings
-) -> Finding:
+def _compared(key: AgentKey, earlier: AgentKey | None, before: ObservationsOf, after: ObservationsOf) -> Finding:
     if earlier is None:
         return _without_result(key, f"it has no observation in the {'earlier' if key in after else 'later'} recording")
     old, new = before[earlier], after[key]
-    found = compare(old, new, settings.signals)
+    found = compare(old, new)
     tests = [
         {"signal": test.signal, "p": test.p, "differs": test.differs, **_sides(test.before, test.after)}
         for test in found.tests
@@ -234,7 +229,7 @@ def document(findings: Sequence[Finding], settings: ChangeSettings) -> dict[str,
     """Return all results in plain values."""
     return {
         "summary": summary(findings),
-        "signals": list(settings.signals),
+        "signals": list(SIGNALS),
         "runs_per_false_alarm": settings.runs_per_false_alarm,
         "agents": [finding_object(finding) for finding in findings],
     }

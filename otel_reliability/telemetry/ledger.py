@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from otel_reliability.change.signals import SIGNALS
 from otel_reliability.config import Settings
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import AgentKey
@@ -32,7 +33,7 @@ def fitting(settings: Settings) -> Settings:
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
     (236, 236)
     """
-    signals = len(settings.change.signals) if settings.change.enabled else 0
+    signals = len(SIGNALS) if settings.change.enabled else 0
     widest = max(WIDEST * len(settings.windows), signals)
     room = max(1, BUDGET // widest - 1)  # one is for `__other__`
     return replace(settings, limits=replace(settings.limits, agents=min(settings.limits.agents, MAX_AGENTS, room)))

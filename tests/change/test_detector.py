@@ -13,7 +13,6 @@ from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import BLIND, Detector, Status
 from otel_reliability.change.signals import SIGNALS
 from otel_reliability.config import ChangeSettings
-from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.observation import Observation
 from tests.change.build import exchangeable, observation, u_of
 from tests.change.simulate import Pool, Streams
@@ -150,17 +149,17 @@ def plain(detector: Detector) -> Any:
     return json.loads(json.dumps(detector.to_data()))
 
 
-def restarted(
-    detector: Detector, settings: ChangeSettings = SETTINGS, pinned: tuple[Observation, ...] = ()
-) -> Detector:
-    return Detector.from_data(plain(detector), settings, pinned)
+def restarted(detector: Detector, pinned: tuple[Observation, ...] = ()) -> Detector:
+    return Detector.from_data(plain(detector), SETTINGS, pinned)
 
 
 def test_other_signals_learn_anew() -> None:
     """A state of other signals cannot be gone on with: the alarms stay, the rest is learnt again."""
     detector = Detector(SETTINGS)
     passed(detector, shifted())
-    other = restarted(detector, ChangeSettings(signals=("calls",)))
+    data = plain(detector)
+    del data["signals"]["calls"]
+    other = Detector.from_data(data, SETTINGS)
     assert (other.alarms, other.evidence().blind) == (detector.alarms, BLIND)
 
 
@@ -207,9 +206,3 @@ def test_a_restart_keeps_to_the_pinned_recording() -> None:
     passed(detector, exchangeable(10))
     assert restarted(detector, pinned=PINNED).evidence() == detector.evidence()
     assert restarted(detector).evidence().blind == BLIND
-
-
-@pytest.mark.parametrize("signals", [(), ("path", "path"), ("path", "colour")])
-def test_wrong_signals_are_refused(signals: tuple[str, ...]) -> None:
-    with pytest.raises(ConfigurationError, match="outcome"):
-        Detector(ChangeSettings(signals=signals))

@@ -86,7 +86,7 @@ def test_a_pinned_recording_tells_a_new_model_from_its_first_observations() -> N
 
 
 def test_two_recordings_of_two_models_differ() -> None:
-    comparison = compare(recorded_observations(GPT_AIRLINE), recorded_observations(CLAUDE_AIRLINE), SETTINGS.signals)
+    comparison = compare(recorded_observations(GPT_AIRLINE), recorded_observations(CLAUDE_AIRLINE))
     assert comparison.result is Result.CHANGED
     assert comparison.tests[0].differs
 
@@ -96,7 +96,7 @@ def test_the_halves_of_one_recording_do_not() -> None:
     verdicts: list[Result] = []
     for seed in range(12):
         shuffled = dice.sample(observations, len(observations))
-        verdicts.append(compare(shuffled[:25], shuffled[25:], SETTINGS.signals, seed).result)
+        verdicts.append(compare(shuffled[:25], shuffled[25:], seed).result)
     assert set(verdicts) == {Result.NO_CHANGE}
 
 

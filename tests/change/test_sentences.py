@@ -22,12 +22,12 @@ def test_a_change_is_told_with_when_and_what() -> None:
 def test_two_recordings_are_told() -> None:
     one = [observation(n, ("search",), task="a") for n in range(30)]
     two = [observation(n, ("search", "refund", "mail"), task="ab"[n % 2]) for n in range(30)]
-    text = sentences.of_comparison(compare(one, two, SETTINGS.signals))
+    text = sentences.of_comparison(compare(one, two))
     assert "tool calls 1 → 3 (p = " in text
     assert "8 signals compared" in text
     assert "only 75 % of the observations are at tasks that both have" in text
-    assert sentences.of_comparison(compare(one, one, SETTINGS.signals)).startswith("no change: 8 signals")
-    assert sentences.of_comparison(compare(one[:5], two, SETTINGS.signals)).startswith("no result: either side needs")
+    assert sentences.of_comparison(compare(one, one)).startswith("no change: 8 signals")
+    assert sentences.of_comparison(compare(one[:5], two)).startswith("no result: either side needs")
 
 
 def test_a_detector_says_what_it_waits_for() -> None:

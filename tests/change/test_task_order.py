@@ -45,7 +45,7 @@ def test_too_little_to_tell(tasks: list[object]) -> None:
 
 
 def test_only_the_last_500_units_count() -> None:
-    detector, dice, ordinals = Detector(ChangeSettings(signals=("calls",))), random.Random(3), count()
+    detector, dice, ordinals = Detector(ChangeSettings()), random.Random(3), count()
 
     def status_after(tasks: Iterable[int]) -> Status:
         for task in tasks:
@@ -57,4 +57,4 @@ def test_only_the_last_500_units_count() -> None:
     assert status_after(dice.choice(TASKS) for _ in range(500)) is Status.WATCHING
     data = detector.to_data()
     assert len(data["tasks"]) == 500
-    assert Detector.from_data(data, ChangeSettings(signals=("calls",))).to_data() == data
+    assert Detector.from_data(data, ChangeSettings()).to_data() == data

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability import config
 from otel_reliability.change.signals import SIGNALS
-from otel_reliability.config import ChangeSettings
 from otel_reliability.model.observation import MAX_STEPS, counts_for_change, in_order, joined, observation_of
 from otel_reliability.model.run import ModelCall, Outcome
 from otel_reliability.testing import at, call, run
@@ -38,10 +36,6 @@ def test_no_evidence_is_none() -> None:
 
 def test_a_run_without_tool_calls_has_none_of_them() -> None:
     assert observation_of(run(()))[3:6] == ((), 0, 0)
-
-
-def test_signals_are_those_of_the_settings() -> None:
-    assert tuple(SIGNALS) == config.SIGNALS == ChangeSettings().signals
 
 
 @pytest.mark.parametrize("facts", [{"nested": True}, {"incomplete": True}, {"condition": "fault"}])

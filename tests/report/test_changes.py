@@ -76,7 +76,7 @@ def test_two_recordings_are_compared_agent_by_agent() -> None:
     before = {SUPPORT: exchangeable(60), REFUNDS: exchangeable(60, 1)}
     late = AgentKey("", "other", "", "late")
     after = {SUPPORT: exchangeable(60, 2, longer=4), late: exchangeable(60, 3)}
-    findings = compared(before, after, SETTINGS)
+    findings = compared(before, after)
     assert {one.key.agent: one.change.verdict for one in findings if one.key is not None} == {
         "support": Result.CHANGED,
         "refunds": Result.NO_RESULT,
@@ -97,7 +97,7 @@ def test_agents_are_paired_by_key_then_by_name_then_alone() -> None:
 
 
 def test_without_any_agent_there_is_no_verdict() -> None:
-    for findings in (detected({}, SETTINGS, {}), compared({}, {}, SETTINGS)):
+    for findings in (detected({}, SETTINGS, {}), compared({}, {})):
         assert [(one.key, one.change.verdict) for one in findings] == [(None, Result.NO_RESULT)]
         assert "the recording" in page(findings)
 
@@ -115,11 +115,11 @@ def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
 
 
 def test_the_page_on_two_recordings_says_who_was_compared() -> None:
-    shown = page(compared({REFUNDS: exchangeable(60)}, {SUPPORT: exchangeable(50, 1)}, SETTINGS))
+    shown = page(compared({REFUNDS: exchangeable(60)}, {SUPPORT: exchangeable(50, 1)}))
     assert "✓ support (before: refunds)" in shown
     assert "60 observations before, 50 after" in shown
     assert "in at most 1 % of cases" in shown
-    moved = page(compared({STAGED: exchangeable(60)}, {SUPPORT: exchangeable(50, 1)}, SETTINGS))
+    moved = page(compared({STAGED: exchangeable(60)}, {SUPPORT: exchangeable(50, 1)}))
     assert "support (before: acme / shop · staging)" in moved
 
 
@@ -127,7 +127,7 @@ def test_a_name_cannot_command_the_terminal() -> None:
     evil = "\x1b[2Jevil"
     observations = [one._replace(path=(evil,)) for one in exchangeable(60, 3)]
     before, after = {SUPPORT: exchangeable(60)}, {SUPPORT._replace(agent=evil): observations}
-    shown = page(compared(before, after, ChangeSettings(signals=("path",))))
+    shown = page(compared(before, after))
     assert "evil is used in" in shown
     assert "\x1b" not in shown
 
@@ -140,8 +140,6 @@ def test_json_has_the_numbers_behind_the_sentence() -> None:
     assert (agent["verdict"], agent["observations"], document["summary"]) == ("changed", 140, "1 changed")
     assert signal["before"]["observations"] > signal["after"]["observations"] > 0
     assert signal["since"].endswith("Z")
-    (agent,) = changes.document(compared({REFUNDS: CHANGED}, {SUPPORT: exchangeable(50, 1)}, SETTINGS), SETTINGS)[
-        "agents"
-    ]
+    (agent,) = changes.document(compared({REFUNDS: CHANGED}, {SUPPORT: exchangeable(50, 1)}), SETTINGS)["agents"]
     assert agent["earlier_agent"] == "refunds"
-    assert {test["signal"] for test in agent["tests"]} == set(SETTINGS.signals)
+    assert {test["signal"] for test in agent["tests"]} == set(document["signals"])

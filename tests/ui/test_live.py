@@ -20,7 +20,7 @@ from otel_reliability.windows.agents import AgentRegistry
 SETTINGS = Settings(
     metrics=MetricSettings(min_runs=2),
     windows=(WindowSettings(last=1_000),),
-    change=ChangeSettings(signals=("calls",), runs_per_false_alarm=100),
+    change=ChangeSettings(runs_per_false_alarm=100),
 )
 PATHS = ("search book", "search book", "search pay", "look", "search search search book")
 
