@@ -65,10 +65,7 @@ def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
     if len(counts) > 1:
         counted = ", ".join(f"{name}: {sizes[name]}" for name in stage.inputs)
         raise ConfigurationError(
-            "kafka.logs",
-            counted,
-            "topics of as many partitions each",
-            "create both topics again with the same number",
+            "kafka.logs", counted, "topics of as many partitions each", "create both topics again with the same number"
         )
     return sizes
 

@@ -121,10 +121,7 @@ def answer(request: web.Request, refusal: Refused) -> web.Response:
     if refusal.problem is Problem.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = _CHALLENGE if "text/html" in request.headers.get("Accept", "") else "Bearer"
     return web.Response(
-        status=refusal.problem.value.http,
-        body=refused(refusal, encoding),
-        content_type=encoding.value,
-        headers=headers,
+        status=refusal.problem.value.http, body=refused(refusal, encoding), content_type=encoding.value, headers=headers
     )
 
 

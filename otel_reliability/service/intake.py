@@ -174,13 +174,7 @@ class Intake:
         return (Limit("queue_bytes", self.budget.used, self.budget.capacity, self.budget.refused),)
 
     def submit(
-        self,
-        signal: OtlpSignal,
-        encoding: Encoding,
-        body: bytes,
-        reservation: Reservation,
-        *,
-        gzip: bool,
+        self, signal: OtlpSignal, encoding: Encoding, body: bytes, reservation: Reservation, *, gzip: bool
     ) -> Future[Ack]:
         """Decompress and decode a body whose bytes `reservation` has reserved, and hand it to the writer. Raise `Refused`."""
         if gzip:

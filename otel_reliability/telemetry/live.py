@@ -291,9 +291,7 @@ _lock = threading.Lock()
 
 
 def live_of(
-    provider: MeterProvider | None,
-    settings: Settings | None,
-    make_engine: Callable[[Settings], Engine] | None = None,
+    provider: MeterProvider | None, settings: Settings | None, make_engine: Callable[[Settings], Engine] | None = None
 ) -> Live:
     """Return the engine and instruments of a provider (None: the global one), made for its first span source."""
     asked = metrics.get_meter_provider() if provider is None else provider
