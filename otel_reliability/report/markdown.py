@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from otel_reliability.report import sections, words
 from otel_reliability.report.changes import SYMBOLS
 from otel_reliability.report.sections import Cell
-from otel_reliability.report.text import agent_name, clean, place
+from otel_reliability.report.text import FILTERS
 from otel_reliability.report.view import ReportView
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|#~$])")
@@ -43,7 +43,7 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
         auto_reload=False,
     )
-    found.filters.update(agent_name=agent_name, escaped=escaped, name=clean, place=place)
+    found.filters.update(FILTERS, escaped=escaped)
     known: dict[str, Any] = found.globals
     known.update(
         comparison=partial(sections.comparison, brief=False),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.run import AgentKey
@@ -180,3 +180,10 @@ def span_of_time(start_ns: int, end_ns: int) -> str:
     start, end = (datetime.fromtimestamp(ns // SECOND, UTC) for ns in (start_ns, end_ns))
     until = f"{end:%H:%M}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M}"
     return f"{start:%Y-%m-%d %H:%M} to {until} UTC" if f"{start:%H:%M}" != until else f"{start:%Y-%m-%d %H:%M} UTC"
+
+
+FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    each.__name__: each
+    for each in (agent_name, clean, count, grouped, instant, number, percent, place, route, seconds, trace_of)
+}
+"""The functions that templates of pages and Markdown use as filters, by their own names."""

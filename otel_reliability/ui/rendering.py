@@ -30,21 +30,7 @@ from otel_reliability.report.compression import COMPRESSION
 from otel_reliability.report.findings import UNUSUAL, WASTE
 from otel_reliability.report.history import MIN_RUNS
 from otel_reliability.report.proposal import UnknownLines
-from otel_reliability.report.text import (
-    ABSENT,
-    agent_name,
-    clean,
-    count,
-    grouped,
-    instant,
-    measured,
-    number,
-    percent,
-    place,
-    route,
-    seconds,
-    trace_of,
-)
+from otel_reliability.report.text import ABSENT, FILTERS, measured
 from otel_reliability.report.view import AgentView, ScoreReason
 from otel_reliability.ui.agent_list import SORTS, AgentList, address, id_of, short
 from otel_reliability.ui.charts import HIGH, curve, pressure_chart
@@ -215,7 +201,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    found.filters.update(_FILTERS)
+    found.filters.update(FILTERS, **_FILTERS)
     known: dict[str, Any] = found.globals
     known.update(
         common_from=COMMON,
@@ -306,31 +292,20 @@ def _score(value: float | None) -> str:
 
 
 _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
-    "agent_name": agent_name,
     "breakable": _breakable,
-    "trace": trace_of,
     "traces": _traces,
     "calls": call_lines,
     "chart": _chart,
     "flow": _flow,
     "gaps": sections.gaps,
-    "grouped": grouped,
     "headed": headed,
     "id": id_of,
-    "iso": instant,
     "known": _known,
-    "many": count,
     "moment": moment,
-    "name": clean,
-    "number": number,
-    "percent": percent,
-    "place": place,
     "pressure": pressure_chart,
     "reason": _reason,
-    "route": partial(route, most=12),
     "runs": run_lines,
     "score": _score,
-    "seconds": seconds,
     "sentence": _sentence,
     "sessions": partial(sections.sessions, brief=False),
     "short": short,
