@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, TypeAlias, TypeVar, overload
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -24,15 +24,10 @@ from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.mentions import Mentions, mentions_in
 from otel_reliability.sources.otlp_json import read_file, read_lines
-from otel_reliability.windows.sessions import SessionEvent, SessionScores
+from otel_reliability.windows.sessions import Sessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
-T = TypeVar("T")
-
 WINDOW: Final = "recording"
-END: Final = 0
-SESSION_ID: Final = 1
-"""Items of a closed session: when it ended, and its id."""
 MAX_RUNS: Final = 100_000
 """Runs of an agent that a report covers; beyond, the newest."""
 MOST_LINKED: Final = 100_000
@@ -91,8 +86,8 @@ class Recording:
         self.engine = Engine(settings, clock=lambda: 0.0, wall=None, split_by=split_by)  # time stands still
         self.problems: Counter[str] = Counter()
         """Lines and spans that could not be used, by reason."""
-        self._scored: dict[AgentKey, dict[str, int | SessionEvent]] = {}
-        self._kept: deque[tuple[AgentKey, str]] = deque()
+        self._ended: dict[AgentKey, dict[str, int]] = {}
+        """When each closed session ended, by its id."""
         self._problem, self._finalized, self._batch_seen = problem, final, batches
         self._final: list[Run] = []
         self.engine.observers.append(self._observe)
@@ -159,18 +154,10 @@ class Recording:
         return window_of(rows, self.settings) if rows else None
 
     def sessions(self, key: AgentKey, since_ns: int = 0) -> Sequence[SessionScores]:
-        """Return the sessions of an agent, by when they ended."""
-        kept = self._scored.get(key, {})
-        ended = sorted((_end(kept[session_id]), session_id) for session_id in kept)
-
-        def scores(item: tuple[int, str]) -> SessionScores:
-            known = kept[item[1]]
-            found = self.engine.sessions.closed(key, item[1]) if isinstance(known, int) else known.scores
-            if found is None:
-                raise KeyError(item[1])
-            return found
-
-        return Lazy([item for item in ended if item[0] >= since_ns], scores)
+        """Return the closed sessions of an agent that the engine remembers, by when they ended."""
+        ended = self._ended.get(key, {})
+        ids = sorted((each for each in ended if ended[each] >= since_ns), key=lambda each: (ended[each], each))
+        return ScoredSessions(self.engine.sessions, key, ids)
 
     def _receive(self, batch: Batch) -> None:
         if self._batch_seen is not None:
@@ -195,21 +182,11 @@ class Recording:
         self.engine.take_final()
         self.engine.take_revised()
         for event in self.engine.take_scored():
-            self._keep(event)
+            if self.engine.sessions.remembers_closed(event.key, event.closed.session_id):
+                self._ended.setdefault(event.key, {})[event.closed.session_id] = event.closed.end_ns
         if self._final and self._finalized is not None:
             self._finalized(sorted(self._final, key=lambda run: (run.start_ns, run.run_id)))
             self._final = []
-
-    def _keep(self, event: SessionEvent) -> None:
-        """Keep when a session ended, and its scores where the engine has dropped them, within the limit of sessions."""
-        sessions, session_id = self.engine.sessions, event.closed[SESSION_ID]
-        scored = self._scored.setdefault(event.key, {})
-        if session_id not in scored:
-            self._kept.append((event.key, session_id))
-        scored[session_id] = event.closed[END] if sessions.remembers_closed(event.key, session_id) else event
-        while len(self._kept) + sessions.open > self.settings.limits.sessions and self._kept:
-            key, first = self._kept.popleft()
-            del self._scored[key][first]
 
 
 class Completion:
@@ -251,27 +228,22 @@ class Completion:
                 heapq.heappush(self._ends, (end, trace_id))
 
 
-def _end(known: int | SessionEvent) -> int:
-    return known if isinstance(known, int) else known.closed[END]
-
-
-class Lazy(Sequence[T], Generic[T]):
-    """Items made from other items, each when it is read: sessions may be tens of thousands, and what explains them is large.
-
-    >>> squares = Lazy([1, 2, 3], lambda number: number * number)
-    >>> list(squares), squares[-1], list(squares[:2])
-    ([1, 4, 9], 9, [1, 4])
+class ScoredSessions(Sequence[SessionScores]):
+    """Closed sessions of an agent by id, each scored when it is read: there may be tens of thousands, and what explains them is
+    large.
     """
 
-    def __init__(self, items: Sequence[Any], build: Callable[[Any], T]) -> None:
-        self._items, self._build = items, build
+    def __init__(self, sessions: Sessions, key: AgentKey, ids: Sequence[str]) -> None:
+        self._sessions, self._key, self._ids = sessions, key, ids
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._ids)
 
-    @overload
-    def __getitem__(self, at: int) -> T: ...
-    @overload
-    def __getitem__(self, at: slice) -> Lazy[T]: ...
-    def __getitem__(self, at: int | slice) -> T | Lazy[T]:
-        return Lazy(self._items[at], self._build) if isinstance(at, slice) else self._build(self._items[at])
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            return ScoredSessions(self._sessions, self._key, self._ids[at])
+        session_id = self._ids[at]
+        found = self._sessions.closed(self._key, session_id)
+        if found is None:
+            raise KeyError(session_id)
+        return found
