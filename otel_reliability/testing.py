@@ -22,7 +22,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
-from typing import Any, Final, TypedDict, TypeVar, Unpack
+from typing import Any, Final, TypeVar
 
 from otel_reliability.model.row import BASELINE, Path, Retries, Row
 from otel_reliability.model.run import AgentKey, CloseReason, Outcome, Run, ToolCall, Tools
@@ -38,13 +38,10 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Kind,
     ModelFacts,
-    Notes,
     RawEvent,
     RawSpan,
     Resource,
-    Session,
     SpanId,
-    SpanRef,
     Tokens,
     ToolFacts,
     TraceId,
@@ -145,52 +142,42 @@ def span(
     )
 
 
-class Place(TypedDict, total=False):
-    """The fields of every agent span next to its facts, by the names and in the units of `span`. All may be left out."""
-
-    trace: int
-    start: float
-    end: float | None
-    failed: bool
-    remote: bool | None
-    span_kind: int
-    scope: str
-    resource: Resource
-    session: Session | None
-    notes: Notes | None
-    evaluations: tuple[Evaluation, ...]
-    link: SpanRef | None
-
-
-def agent_span(kind: Kind, facts: Facts | None, number: int, parent: int | None, **place: Unpack[Place]) -> AgentSpan:
-    """A span in our vocabulary, of any kind. It lasts one second by default."""
-    start, end = place.get("start", 0.0), place.get("end")
-    return AgentSpan(
-        trace_id=trace_id(place.get("trace", 1)),
+def agent_span(
+    kind: Kind,
+    facts: Facts | None,
+    number: int,
+    parent: int | None,
+    *,
+    trace: int = 1,
+    start: float = 0.0,
+    end: float | None = None,
+    remote: bool | None = False,
+    **fields: Any,
+) -> AgentSpan:
+    """A span in our vocabulary, of any kind. It lasts one second by default; any other of its fields by name."""
+    usual = AgentSpan(
+        trace_id=trace_id(trace),
         span_id=span_id(number),
         parent_id=None if parent is None else span_id(parent),
-        parent_remote=place.get("remote", False),
+        parent_remote=remote,
         start_ns=at(start),
         end_ns=at(start + 1 if end is None else end),
-        span_kind=place.get("span_kind", KIND_INTERNAL),
+        span_kind=KIND_INTERNAL,
         kind=kind,
-        failed=place.get("failed", False),
+        failed=False,
         facts=facts,
-        scope=place.get("scope", "test"),
-        resource=place.get("resource", RESOURCE),
-        session=place.get("session"),
-        notes=place.get("notes"),
-        evaluations=place.get("evaluations", ()),
-        link=place.get("link"),
+        scope="test",
+        resource=RESOURCE,
     )
+    return usual._replace(**fields)
 
 
-def agent(number: int, parent: int | None = None, called: str | None = "agent", **place: Unpack[Place]) -> AgentSpan:
+def agent(number: int, parent: int | None = None, called: str | None = "agent", **place: Any) -> AgentSpan:
     """An agent's invocation."""
     return agent_span(Kind.AGENT, InvocationFacts(called), number, parent, **place)
 
 
-def workflow(number: int, parent: int | None = None, called: str | None = None, **place: Unpack[Place]) -> AgentSpan:
+def workflow(number: int, parent: int | None = None, called: str | None = None, **place: Any) -> AgentSpan:
     """A workflow: a container of agents."""
     return agent_span(Kind.WORKFLOW, InvocationFacts(called), number, parent, **place)
 
@@ -200,7 +187,7 @@ def model(
     parent: int | None = None,
     tokens: tuple[int | None, int | None] = (100, 10),
     called: str = "model-1",
-    **place: Unpack[Place],
+    **place: Any,
 ) -> AgentSpan:
     """A model call, with its input and output tokens."""
     place.setdefault("span_kind", KIND_CLIENT)
@@ -215,19 +202,19 @@ def tool(
     call_id: str | None = None,
     arguments: bytes | None = b"arguments",
     result: bytes | None = None,
-    **place: Unpack[Place],
+    **place: Any,
 ) -> AgentSpan:
     """A tool call. `arguments` and `result` stand for their hashes: equal bytes are equal arguments, None is unknown."""
     told = Call(called, call_id, arguments, place.get("failed", False), result)
     return agent_span(Kind.TOOL, ToolFacts((told,)), number, parent, **place)
 
 
-def handoff(number: int, parent: int | None, to: str | None, **place: Unpack[Place]) -> AgentSpan:
+def handoff(number: int, parent: int | None, to: str | None, **place: Any) -> AgentSpan:
     """A hand-off to another agent."""
     return agent_span(Kind.HANDOFF, HandoffFacts(to), number, parent, **place)
 
 
-def other(number: int, parent: int | None = None, **place: Unpack[Place]) -> AgentSpan:
+def other(number: int, parent: int | None = None, **place: Any) -> AgentSpan:
     """A span that no convention recognised: a web request, a query."""
     return agent_span(Kind.OTHER, None, number, parent, **place)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Unpack, cast
+from typing import Any, Final, cast
 
 from otel_reliability.config import AssemblySettings, SessionSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
@@ -30,7 +30,6 @@ from otel_reliability.model.span import AgentSpan, Call, Evaluation, Kind, Notes
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import (
     FakeClock,
-    Place,
     agent,
     agent_span,
     at,
@@ -151,12 +150,12 @@ def of_recording(file: Path) -> dict[str, Any]:
 # --- Generated histories ----------------------------------------------------------------------------------------------
 
 
-def chain(number: int, parent: int | None = None, **place: Unpack[Place]) -> AgentSpan:
+def chain(number: int, parent: int | None = None, **place: Any) -> AgentSpan:
     """Return an untyped container."""
     return agent_span(Kind.CHAIN, None, number, parent, **place)
 
 
-def two_calls(number: int, parent: int | None = None, **place: Unpack[Place]) -> AgentSpan:
+def two_calls(number: int, parent: int | None = None, **place: Any) -> AgentSpan:
     """Return a tool span that reports two calls, one of them failed."""
     calls = (Call("lookup_order", None, b"a"), Call("search", None, b"b", True))
     return agent_span(Kind.TOOL, ToolFacts(calls), number, parent, **place)

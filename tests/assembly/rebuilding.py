@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Any
 
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.config import AssemblySettings, LimitSettings, Settings
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, InvocationFacts, Kind, ModelFacts, Notes
-from otel_reliability.testing import FakeClock, Place, agent_span
+from otel_reliability.testing import FakeClock, agent_span
 
 Told = AgentSpan | Evaluation
 DEFAULTS = Settings()
@@ -110,17 +110,15 @@ def _steps(seconds: float) -> Iterable[float]:
 # --- Spans with facts that `testing` has no words for -----------------------------------------------------------------
 
 
-def invocation(facts: InvocationFacts, number: int, parent: int | None = None, **place: Unpack[Place]) -> AgentSpan:
+def invocation(facts: InvocationFacts, number: int, parent: int | None = None, **place: Any) -> AgentSpan:
     return agent_span(Kind.AGENT, facts, number, parent, **place)
 
 
-def chain(
-    number: int, parent: int | None = None, facts: InvocationFacts | None = None, **place: Unpack[Place]
-) -> AgentSpan:
+def chain(number: int, parent: int | None = None, facts: InvocationFacts | None = None, **place: Any) -> AgentSpan:
     return agent_span(Kind.CHAIN, facts or InvocationFacts(), number, parent, **place)
 
 
-def asking(facts: ModelFacts, number: int, parent: int | None = None, **place: Unpack[Place]) -> AgentSpan:
+def asking(facts: ModelFacts, number: int, parent: int | None = None, **place: Any) -> AgentSpan:
     return agent_span(Kind.MODEL, facts, number, parent, **place)
 
 
