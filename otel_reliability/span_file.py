@@ -54,7 +54,8 @@ def append(path: Path, spans: Iterable[RawSpan]) -> None:
     every = list(spans)
     with path.open("ab") as file:
         if every:
-            file.write(json.dumps(traces_json(every)).encode() + b"\n")
+            line = json.dumps(traces_json(every), ensure_ascii=False) + "\n"
+            file.write(line.encode("utf-8", "replace"))  # half a surrogate pair is no text
 
 
 def _readable(spans: Iterable[ReadableSpan]) -> Iterator[RawSpan]:

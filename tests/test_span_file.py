@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from google.protobuf import json_format
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace import TracerProvider
 
 import otel_reliability
@@ -43,10 +45,13 @@ def test_one_line_in_a_script_records_its_runs(tmp_path: Path) -> None:
 def test_a_provider_of_ones_own_is_recorded(tmp_path: Path) -> None:
     provider = TracerProvider()
     otel_reliability.record(tmp_path / "spans.jsonl", provider)
-    provider.get_tracer("mine").start_span("one").end()
+    provider.get_tracer("mine").start_span("one", attributes={"half": "\ud800", "large": 2**70}).end()
     provider.force_flush()
 
     assert recorded(tmp_path / "spans.jsonl").spans["received"] == 1
+    request = json_format.Parse((tmp_path / "spans.jsonl").read_text("utf-8"), ExportTraceServiceRequest())
+    half, large = request.resource_spans[0].scope_spans[0].spans[0].attributes
+    assert (half.value.string_value, large.value.WhichOneof("value")) == ("?", None)
     provider.shutdown()
 
 

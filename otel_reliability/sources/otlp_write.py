@@ -65,7 +65,7 @@ def _span(span: RawSpan) -> dict[str, Any]:
 
 
 def _pairs(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Attributes as OTLP has them. What it has no type for becomes a value that holds nothing."""
+    """Return attributes as OTLP has them. What it has no type for becomes a value that holds nothing."""
     return [{"key": key, "value": _value(value)} for key, value in attributes.items()]
 
 
@@ -75,7 +75,7 @@ def _value(value: Any) -> dict[str, Any]:
             return {"stringValue": value}
         case bool():
             return {"boolValue": value}
-        case int():
+        case int() if -(2**63) <= value < 2**63:
             return {"intValue": str(int(value))}
         case float():
             return {"doubleValue": _NOT_FINITE.get(str(value), value)}
