@@ -155,9 +155,9 @@ class Recording:
 
     def sessions(self, key: AgentKey, since_ns: int = 0) -> Sequence[SessionScores]:
         """Return the closed sessions of an agent that the engine remembers, by when they ended."""
-        ended = self._ended.get(key, {})
-        ids = sorted((each for each in ended if ended[each] >= since_ns), key=lambda each: (ended[each], each))
-        return ScoredSessions(self.engine.sessions, key, ids)
+        ended, sessions = self._ended.get(key, {}), self.engine.sessions
+        ids = [each for each in ended if ended[each] >= since_ns and sessions.remembers_closed(key, each)]
+        return ScoredSessions(sessions, key, sorted(ids, key=lambda each: (ended[each], each)))
 
     def _receive(self, batch: Batch) -> None:
         if self._batch_seen is not None:
@@ -182,8 +182,7 @@ class Recording:
         self.engine.take_final()
         self.engine.take_revised()
         for event in self.engine.take_scored():
-            if self.engine.sessions.remembers_closed(event.key, event.closed.session_id):
-                self._ended.setdefault(event.key, {})[event.closed.session_id] = event.closed.end_ns
+            self._ended.setdefault(event.key, {})[event.closed.session_id] = event.closed.end_ns
         if self._final and self._finalized is not None:
             self._finalized(sorted(self._final, key=lambda run: (run.start_ns, run.run_id)))
             self._final = []

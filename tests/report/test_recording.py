@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from otel_reliability.config import LimitSettings, Settings
+from otel_reliability.config import LimitSettings, SessionSettings, Settings
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.testing import EPOCH_NS, SECOND, write_otlp
@@ -48,6 +48,9 @@ def test_sessions_end_with_the_recording(tmp_path: Path) -> None:
 
 def test_no_more_sessions_are_kept_than_the_limit_allows(tmp_path: Path) -> None:
     spans = [each for number in range(1, 8) for each in runs("a", first=number, session=f"s{number}")]
-    recording = recorded(tmp_path, spans, for_report(Settings(limits=LimitSettings(sessions=3))))
-
-    assert len(recording.sessions(recording.agents()[0])) == 3
+    for idle in (0.0, 1_800.0):  # they close after each line, or at the end
+        settings = Settings(limits=LimitSettings(sessions=3), sessions=SessionSettings(idle=idle))
+        recording = Recording(for_report(settings))
+        recording.read(write_otlp(tmp_path / "spans.jsonl", spans, batch=1))
+        recording.close()
+        assert len(list(recording.sessions(recording.agents()[0]))) == 3
