@@ -46,7 +46,7 @@ from otel_reliability.report.view import (
 )
 from otel_reliability.report.words import caveats_of
 from otel_reliability.statistics.intervals import Interval
-from otel_reliability.statistics.significance import LEVEL, Estimate, p_values_of
+from otel_reliability.statistics.significance import SIGNIFICANCE_LEVEL, Estimate, p_values_of
 from otel_reliability.windows.sessions import LAST, RecentSessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
@@ -298,7 +298,7 @@ def _groups_compared(views: Sequence[AgentView]) -> Baseline | None:
 
 def compared(old: AgentView, new: AgentView) -> AgentComparison:
     """Compare two groups of runs of one agent."""
-    clear = {name: p <= LEVEL for name, p in p_values_of(_estimates(old), _estimates(new)).items()}
+    clear = {name: p <= SIGNIFICANCE_LEVEL for name, p in p_values_of(_estimates(old), _estimates(new)).items()}
     metrics = {
         name: _change(spec, old.metrics[name], new.metrics[name], clear.get(name))
         for name, spec in ALL_SPECS.items()
@@ -306,7 +306,7 @@ def compared(old: AgentView, new: AgentView) -> AgentComparison:
     }
     tested_numbers = sum(change.more_than_chance is not None for change in metrics.values())
     return AgentComparison(
-        key=new.key, metrics=metrics, chance=Chance(LEVEL, CORRECTION, tested_numbers), old=old, new=new
+        key=new.key, metrics=metrics, chance=Chance(SIGNIFICANCE_LEVEL, CORRECTION, tested_numbers), old=old, new=new
     )
 
 

@@ -15,7 +15,7 @@ from otel_reliability.report.text import count, percent
 from otel_reliability.report.view import CompressionEffect, CompressionView, ScoreReason
 from otel_reliability.statistics.intervals import MIN_RUNS
 from otel_reliability.statistics.permutation import paired_p
-from otel_reliability.statistics.significance import LEVEL, holm
+from otel_reliability.statistics.significance import SIGNIFICANCE_LEVEL, holm
 
 COMPRESSION: Final = "Context compression"
 MEASURES: Final = {"failed": "failed", "retries": "were retries", "repeats": "repeated one that had succeeded"}
@@ -98,7 +98,7 @@ def _effects(pairs: Sequence[tuple[CallTotals, CallTotals]]) -> tuple[Compressio
     }
     chances = holm([paired_p(before, after, SEED) for before, after in sides.values()])
     return tuple(
-        CompressionEffect(name, *_sums(before), *_sums(after), p, p <= LEVEL)
+        CompressionEffect(name, *_sums(before), *_sums(after), p, p <= SIGNIFICANCE_LEVEL)
         for (name, (before, after)), p in zip(sides.items(), chances, strict=True)
     )
 

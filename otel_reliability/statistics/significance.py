@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from otel_reliability.statistics.intervals import Interval
 
-LEVEL: Final = 0.05
+SIGNIFICANCE_LEVEL: Final = 0.05
 """The adjusted p-value up to which a difference of two groups of runs is larger than chance."""
 
 Estimate: TypeAlias = tuple[float, Interval]
