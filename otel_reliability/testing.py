@@ -154,8 +154,8 @@ def agent_span(
     remote: bool | None = False,
     **fields: Any,
 ) -> AgentSpan:
-    """A span in our vocabulary, of any kind. It lasts one second by default; any other of its fields by name."""
-    usual = AgentSpan(
+    """Return a span in our vocabulary, of any kind. It lasts one second by default; any other of its fields by name."""
+    made = AgentSpan(
         trace_id=trace_id(trace),
         span_id=span_id(number),
         parent_id=None if parent is None else span_id(parent),
@@ -169,7 +169,7 @@ def agent_span(
         scope="test",
         resource=RESOURCE,
     )
-    return usual._replace(**fields)
+    return made._replace(**fields)
 
 
 def agent(number: int, parent: int | None = None, called: str | None = "agent", **place: Any) -> AgentSpan:
@@ -282,7 +282,7 @@ _NUMBERS: Final = itertools.count(1)
 
 
 def path_of(names: str | Sequence[str]) -> Path:
-    """A path from its steps, or from one string of them with spaces between. All paths made here are comparable.
+    """Return a path of these steps, or of one string of them with spaces between. All paths made here are comparable.
 
     >>> path_of("search read search").counts
     (('read', 1), ('search', 2))
@@ -299,9 +299,10 @@ def row(
     branches: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> Row:
-    """The row of the n-th run of those tools (None: they cannot be observed); by name, any other field of the row.
+    """Return the row of the n-th run of those tools (None: they cannot be observed); by name, any other field of the row.
 
-    `retries` is the length of its one retry chain. Without a number it comes after all rows so made; its effects are not known.
+    `retries` is the length of its one retry chain. Without a number it comes after all rows so made, if none has a hundred
+    steps; its effects are not known.
 
     >>> row("search reply", task="refund").path.names
     ('search', 'reply')
@@ -309,12 +310,12 @@ def row(
     steps = path.split() if isinstance(path, str) else path
     made = row_of(run(steps, next(_NUMBERS) if number is None else number), _PATHS)
     chain = None if path is None else Retries(retries, retries, "tool" if retries else None, 0, 0, repeats)
-    taken = tuple(sorted((branches or {}).items()))
-    return made._replace(retries=chain, branches=taken, **{"effects": None, **fields})
+    pairs = tuple(sorted((branches or {}).items()))
+    return made._replace(retries=chain, branches=pairs, **{"effects": None, **fields})
 
 
 def rows_of(*paths: str | Sequence[str] | None, **fields: Any) -> list[Row]:
-    """A row for each path, in this order, with these fields.
+    """Return a row for each path, in this order, with these fields.
 
     >>> [each.path.names for each in rows_of("search", "search reply")]
     [('search',), ('search', 'reply')]

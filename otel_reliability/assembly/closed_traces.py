@@ -36,7 +36,7 @@ _ID: Final[Callable[[AgentSpan], SpanId]] = itemgetter(1)
 Record: TypeAlias = tuple[bytes, Sequence[AgentSpan]]
 """A trace without open runs: what `ClosedIds.packed` returned, and its spans that belong to no run and connect others."""
 _HEAD: Final = Struct("<dI")
-"""What packed ids begin with: since when (seconds), and their number. A record is forgotten by these alone."""
+"""Head of packed ids: since when (seconds), and their number. A record is forgotten by these alone."""
 _encode: Final = Encoder().encode
 _decode: Final = Decoder(tuple[bytes, bytes, bytes, tuple[bytes, ...], bool]).decode
 
@@ -96,7 +96,7 @@ class ClosedTraces:
         return None if packed is None else (packed, self._connecting.get(trace_id, ()))
 
     def has_ids(self, trace_id: TraceId) -> bool:
-        return trace_id in self.packed and bool(ClosedIds.unpacked(self.packed[trace_id]).ids)
+        return trace_id in self.packed and bool(_decode(memoryview(self.packed[trace_id])[_HEAD.size :])[0])
 
     def put(self, trace_id: TraceId, record: Record) -> None:
         """Add a record; the trace has none."""

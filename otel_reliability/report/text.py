@@ -186,4 +186,4 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     each.__name__: each
     for each in (agent_name, clean, count, grouped, instant, number, percent, place, route, seconds, trace_of)
 }
-"""The functions that templates of pages and Markdown use as filters, by their own names."""
+"""The functions that templates of pages and Markdown use as filters, by their own names. `count` replaces Jinja's."""

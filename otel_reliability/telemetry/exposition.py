@@ -259,7 +259,7 @@ class Registry:
     def take_touched(self) -> Iterator[tuple[str, Labels, Any]]:
         """Yield the series that changed since the last call: instrument, attributes, plain data (None: it ended).
 
-        For the thread that records.
+        For the thread that records. The data are to be packed before it records again: they hold lists of the series.
         """
         for name, labels in self._touched.take():
             series: Series | None = self._series[name].get(labels)

@@ -151,7 +151,7 @@ def requests(
 
 
 class _Exporter(MetricExporter):
-    """Adds the metrics of agents to those that the SDK collected, and exports all in batches.
+    """An exporter that adds the metrics of agents to those that the SDK collected, and exports all in batches.
 
     `outcomes`, the number of requests by result (`accepted`, `failed`), and `duration`, the seconds that the last export took,
     are self-telemetry.

@@ -15,6 +15,7 @@ from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import (
     SERIES_PER_SLICE,
     Exemplar,
+    Exposition,
     HistogramSeries,
     Registry,
     Series,
@@ -22,6 +23,7 @@ from otel_reliability.telemetry.exposition import (
     agent_slices,
 )
 from otel_reliability.telemetry.instruments import Point
+from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.testing import KEY, run
 from otel_reliability.windows.agents import AgentRegistry
 
@@ -114,3 +116,19 @@ def test_slices_hold_every_series_once() -> None:
     slices = [len(some) for some in registry.slices(names.RUNS, lambda spec, labels, series: None)]
 
     assert (sum(slices), len(slices)) == (number, 3)
+
+
+def test_several_engines_are_shown_as_one() -> None:
+    sources: list[tuple[Engine, Registry]] = []
+    for number in (1, 2):
+        engine, registry = Engine(clock=lambda: 0.0, wall=None), Registry(lambda: 1)
+        one = run(["search"], number)._replace(key=KEY._replace(agent=f"agent {number}"))
+        engine.receive_events([RunEvent(RunChange.CLOSED, one)])
+        registry.add(names.RUNS, number, {**SUPPORT, "gen_ai.agent.name": f"agent {number}"})
+        sources.append((engine, registry))
+    lines = "".join(Prometheus(Exposition(lambda: sources, tuple), {}).text()).splitlines()
+
+    for family in ("agent_reliability_runs_total", "agent_reliability_window_runs"):
+        values = [line for line in lines if line.startswith(family + "{")]
+        assert [f'"agent {number}"' in line for number, line in enumerate(values, 1)] == [True, True]
+        assert lines.index(values[1]) == lines.index(values[0]) + 1
