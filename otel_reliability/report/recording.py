@@ -88,6 +88,7 @@ class Recording:
         """Lines and spans that could not be used, by reason."""
         self._ended: dict[AgentKey, dict[str, int]] = {}
         """When each closed session ended, by its id."""
+        self._noted = 0
         self._problem, self._finalized, self._batch_seen = problem, final, batches
         self._final: list[Run] = []
         self.engine.observers.append(self._observe)
@@ -183,9 +184,19 @@ class Recording:
         self.engine.take_revised()
         for event in self.engine.take_scored():
             self._ended.setdefault(event.key, {})[event.closed.session_id] = event.closed.end_ns
+            self._noted += 1
+        if self._noted > 2 * self.settings.limits.sessions:
+            self._drop_forgotten()
         if self._final and self._finalized is not None:
             self._finalized(sorted(self._final, key=lambda run: (run.start_ns, run.run_id)))
             self._final = []
+
+    def _drop_forgotten(self) -> None:
+        """Forget when those sessions ended that the engine has forgotten."""
+        known = self.engine.sessions.remembers_closed
+        kept = {key: {one: end for one, end in ended.items() if known(key, one)} for key, ended in self._ended.items()}
+        self._ended = {key: ended for key, ended in kept.items() if ended}
+        self._noted = sum(map(len, self._ended.values()))
 
 
 class Completion:
