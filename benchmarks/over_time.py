@@ -27,10 +27,10 @@ from benchmarks.shapes import RECORDED, traffic
 RESULTS: Final = Path(__file__).parent / "over_time.json"
 SPANS_TOTAL, MINUTES = 300_000, 2.0
 YOUNG_S: Final = 40.0
-"""Seconds of traffic after which a service closes runs and sessions as fast as they arrive."""
+"""Seconds of traffic after which a service closes runs, those without a root too, and sessions as fast as they arrive."""
 BLOCK: Final = 50
 """Requests between two readings of memory."""
-SETTINGS: Final = (*QUICK, "--set", "sessions.idle=20s")
+SETTINGS: Final = (*QUICK, "--set", "assembly.idle_timeout=20s", "--set", "sessions.idle=20s")
 MAX_COST: Final = 1.10
 MAX_GROWTH: Final = 0.05
 """Limit of the growth of memory from the third quarter of the time to the last, as a share."""
