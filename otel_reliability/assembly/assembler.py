@@ -540,7 +540,7 @@ class Assembler:
         """Forget traces in time, and the oldest where too many ids are remembered; evaluations that waited too long too."""
         limits, buffers, closed, opened = self._limits, self._buffers, self._buffers.closed, self._opened
         horizon = now - self._times.remember
-        while closed.packed and (trace_id := closed.take_oldest(horizon)) is not None:
+        while (trace_id := closed.take_oldest(horizon)) is not None:
             self._final.forget(trace_id)
         if buffers.other_spans + closed.spans >= limits.other_spans:
             self._forget_oldest(lambda: buffers.other_spans + closed.spans < limits.other_spans * (1 - 1 / _SHARE))

@@ -160,7 +160,7 @@ class Buffers:
     def begin(self, trace_id: TraceId, now: float) -> TraceBuffer:
         """Return the buffer of a trace that has none. Its final runs are remembered, and spans that came to connect others."""
         buffer = self._by_trace[trace_id] = TraceBuffer(trace_id, now, self._span_limit)
-        record = self.closed.take(trace_id) if trace_id in self.closed.packed else None
+        record = self.closed.take(trace_id)
         if record is not None:
             packed, connecting = record
             known = ClosedIds.unpacked(packed)

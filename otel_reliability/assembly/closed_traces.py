@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -27,6 +27,8 @@ from otel_reliability.model.span import BY_TIME, INVOCATIONS, AgentSpan, Invocat
 RUN_KEYS: Final = b"run.key"
 """Begins the id of the trace that stands for a value of `run.key`, and with it the anchor of its run."""
 ID_BYTES: Final = 8
+PART: Final = 65_536
+"""Traces whose records lie in one table."""
 _UTF8: Final = ("utf-8", "surrogatepass")
 _MAX_NAMES: Final = 2
 """Names of agents that are remembered: more make no difference."""
@@ -84,29 +86,37 @@ def since_of(record: Record) -> float:
 class ClosedTraces:
     """Records of traces, the oldest first. `ids` counts span ids in records and in closed parts of traces of which spans still
     arrive, `spans` the spans kept in records.
+
+    Records lie in parts of so many traces, since one table of all would take twenty megabytes each time that it is copied.
     """
 
     def __init__(self) -> None:
-        self.packed: OrderedDict[TraceId, bytes] = OrderedDict()
         self.ids = self.spans = 0
+        self._parts: deque[OrderedDict[TraceId, bytes]] = deque([OrderedDict()])
         self._connecting: dict[TraceId, Sequence[AgentSpan]] = {}
 
     def get(self, trace_id: TraceId) -> Record | None:
-        packed = self.packed.get(trace_id)
-        return None if packed is None else (packed, self._connecting.get(trace_id, ()))
+        for part in self._parts:
+            if trace_id in part:
+                return part[trace_id], self._connecting.get(trace_id, ())
+        return None
 
     def has_ids(self, trace_id: TraceId) -> bool:
-        return trace_id in self.packed and bool(_decode(memoryview(self.packed[trace_id])[_HEAD.size :])[0])
+        record = self.get(trace_id)
+        return record is not None and bool(_decode(memoryview(record[0])[_HEAD.size :])[0])
 
     def put(self, trace_id: TraceId, record: Record) -> None:
         """Add a record; the trace has none."""
-        self.packed[trace_id], connecting = record
+        if len(self._parts[-1]) >= PART:
+            self._parts.append(OrderedDict())
+        self._parts[-1][trace_id], connecting = record
         self.ids += _HEAD.unpack_from(record[0])[1]
         if connecting:
             self._connecting[trace_id] = connecting
             self.spans += len(connecting)
 
     def take(self, trace_id: TraceId) -> Record | None:
+        """Remove a record and return it."""
         record = self.get(trace_id)
         if record is not None:
             self._drop(trace_id)
@@ -114,14 +124,17 @@ class ClosedTraces:
 
     def take_oldest(self, horizon: float) -> TraceId | None:
         """Remove the oldest record, unless it is newer than `horizon`, and return its trace."""
-        trace_id = next(iter(self.packed), None)
-        if trace_id is None or _HEAD.unpack_from(self.packed[trace_id])[0] > horizon:
+        while not self._parts[0] and len(self._parts) > 1:
+            self._parts.popleft()
+        trace_id = next(iter(self._parts[0]), None)
+        if trace_id is None or _HEAD.unpack_from(self._parts[0][trace_id])[0] > horizon:
             return None
         self._drop(trace_id)
         return trace_id
 
     def _drop(self, trace_id: TraceId) -> None:
-        self.ids -= _HEAD.unpack_from(self.packed.pop(trace_id))[1]
+        part = next(part for part in self._parts if trace_id in part)
+        self.ids -= _HEAD.unpack_from(part.pop(trace_id))[1]
         if self._connecting:
             self.spans -= len(self._connecting.pop(trace_id, ()))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from otel_reliability.assembly import closed_traces
 from otel_reliability.assembly.assemble import Assemble, Assembled
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.run import CloseReason, Run, RunChange
@@ -63,6 +64,23 @@ def test_a_trace_is_forgotten_in_time() -> None:
 
     assert not is_remembered(assembler, 1)
     assert not any(used(assembler.assembler).values())
+
+
+def test_traces_are_remembered_in_parts_and_forgotten_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(closed_traces, "PART", 2)
+    assembler = watched()
+    for trace in range(5):
+        assembler.add(agent(1, trace=trace))
+        assembler.wait(5)
+    assembler.wait(22)
+    for trace in (1, 4, 3):
+        assembler.add(agent(1, trace=trace))
+
+    assert assembler.accounts == {("used", ""): 5, ("duplicate", ""): 3}
+    remembered = [trace for trace in range(5) if is_remembered(assembler, trace)]
+    assembler.wait(16)
+    assert remembered == list(range(5))
+    assert [trace for trace in range(5) if is_remembered(assembler, trace)] == [1, 3, 4]
 
 
 # --- Parts of a trace -------------------------------------------------------------------------------------------------
