@@ -19,7 +19,6 @@ from otel_reliability.assembly.span_tree import (
     Account,
     Invocation,
     SpanTree,
-    is_kept,
 )
 from otel_reliability.assembly.steps import (
     ContextLimits,
@@ -366,28 +365,33 @@ class Assemble:
 def _members(tree: SpanTree) -> dict[Invocation, list[int]]:
     """The spans of each run, in order: a run has the steps of the runs nested in it too."""
     invocations = tree.invocations
-    if len(invocations) == 1:
-        node = invocations[0]
-        if len(node.steps) + 1 == len(tree.spans):
-            return {node: list(range(len(tree.spans)))}
-        return {node: sorted([node.at, *node.steps, *_annotators_of(tree, node)])}
+    if len(invocations) == 1 and len(invocations[0].steps) + 1 == len(tree.spans):
+        return {invocations[0]: list(range(len(tree.spans)))}
     found: dict[Invocation, list[int]] = {}
     for node in invocations:
         root: Invocation | None = node.root
         while root is not None:
             found.setdefault(root, []).extend((node.at, *node.steps))
             root = root.above
-    for node, members in found.items():
-        if tree.annotators and node.above is None:
-            members.extend(_annotators_of(tree, node))
+    if tree.annotators:
+        below = _first_runs_below(tree)
+        for i in tree.annotators:
+            if len(roots := below.get(i, ())) == 1:
+                found[roots[0]].append(i)
+    for members in found.values():
         members.sort()
     return found
 
 
-def _annotators_of(tree: SpanTree, root: Invocation) -> list[int]:
-    """Spans above a run that only carry notes or evaluations, if it is the only run below them."""
-    tops = [node for node in tree.invocations if node.root is node and node.over is None] if tree.annotators else []
-    return [i for i in tree.annotators if [top for top in tops if tree.is_below(top.at, i)] == [root]]
+def _first_runs_below(tree: SpanTree) -> dict[int, list[Invocation]]:
+    """The roots of the first two top-level runs below each span."""
+    found: dict[int, list[Invocation]] = {}
+    for node in tree.invocations:
+        over = NONE if node.over is not None else tree.kept_above(node.at)
+        while over != NONE and len(known := found.setdefault(over, [])) < 2:
+            known.append(node)
+            over = tree.kept_above(over)
+    return found
 
 
 def _is_run(tree: SpanTree, root: Invocation, members: Sequence[int]) -> bool:
@@ -517,19 +521,8 @@ def _session_above(
             if here is not None and here[0] < rank:
                 rank, session = here
             over = parent[over]
-    if not any(spans[i].session is not None for i in tree.others):
-        return session
-    unit = tree.units[members[0] if root is None else root.at]
-    found: set[tuple[int, str]] = set()
-    for i, own in enumerate(tree.units):
-        if own == unit and is_kept(spans[i]):
-            over = parent[i]
-            while over != NONE and not is_kept(spans[over]):
-                here = spans[over].session
-                if here is not None:
-                    found.add((here.rank, here.id))
-                over = parent[over]
-    return min(found)[1] if found and min(found)[0] < rank else session
+    found = tree.session_above(members[0] if root is None else root.at) if tree.others else None
+    return found.id if found is not None and found.rank < rank else session
 
 
 def _call_order(call: Call) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Kind,
     ModelFacts,
+    Session,
     SpanRef,
 )
 
@@ -202,8 +203,9 @@ class SpanTree:
     - `evaluations`: those that arrived apart from spans, by the index of the span they are about.
     """
 
-    __slots__ = ("_agents", "_invocation_at", "_units", "_working", "annotators", "cut", "details", "evaluations", "in_model",
-                 "in_tool", "invocations", "joined", "nodes", "orphans", "others", "parent", "spans")  # fmt: skip
+    __slots__ = ("_agents", "_invocation_at", "_kept_above", "_sessions", "_tops", "_units", "_working", "annotators",
+                 "cut", "details", "evaluations", "in_model", "in_tool", "invocations", "joined", "nodes", "orphans", "others",
+                 "parent", "spans")  # fmt: skip
 
     def __init__(
         self, spans: Sequence[AgentSpan], linked: Mapping[int, int] | None = None, *, joined: bool = False
@@ -240,6 +242,9 @@ class SpanTree:
         self._units: list[int] | None = None
         self._invocation_at: dict[int, Invocation] | None = None
         self._agents: dict[int, list[Invocation]] | None = None
+        self._kept_above: dict[int, int] = {}
+        self._tops: dict[int, int] = {}
+        self._sessions: dict[int, Session] | None = None
         self._attach()
         if self.invocations:
             _cut_leaked_contexts(self.invocations)
@@ -361,17 +366,52 @@ class SpanTree:
 
     def kept_above(self, i: int) -> int:
         """Return the nearest span above that is more than a connection, or `NONE`."""
-        over = self.parent[i]
-        while over != NONE and self.spans[over][7] is _OTHER and not is_kept(self.spans[over]):
-            over = self.parent[over]
+        spans, parent, known, passed = self.spans, self.parent, self._kept_above, list[int]()
+        over = parent[i]
+        while over != NONE and not is_kept(spans[over]):
+            if over in known:
+                over = known[over]
+                break
+            passed.append(over)
+            over = parent[over]
+        known.update(dict.fromkeys(passed, over))
         return over
 
     def top_of(self, i: int) -> int:
         """Return the topmost known span above a span, or the span itself."""
-        parent = self.parent
+        parent, known, passed = self.parent, self._tops, list[int]()
         while parent[i] != NONE:
+            if i in known:
+                i = known[i]
+                break
+            passed.append(i)
             i = parent[i]
+        known.update(dict.fromkeys(passed, i))
         return i
+
+    def session_above(self, i: int) -> Session | None:
+        """Return the first session, by rank and id, of the connecting spans right above members of a span's unit."""
+        if self._sessions is None:
+            self._sessions = self._sessions_above() if any(self.spans[j][12] is not None for j in self.others) else {}
+        return self._sessions.get(self.units[i]) if self._sessions else None
+
+    def _sessions_above(self) -> dict[int, Session]:
+        spans, parent = self.spans, self.parent
+        found: dict[int, Session] = {}
+        first: dict[int, Session | None] = {NONE: None}
+        for i, unit in enumerate(self.units):
+            if unit == NONE or not is_kept(spans[i]):
+                continue
+            over, passed = parent[i], list[int]()
+            while over not in first and not is_kept(spans[over]):
+                passed.append(over)
+                over = parent[over]
+            session = first.get(over)
+            for j in reversed(passed):
+                session = first[j] = min([one for one in (session, spans[j][12]) if one is not None], default=None)
+            if session is not None:
+                found[unit] = min(found.get(unit, session), session)
+        return found
 
     def next_agent(self, i: int) -> Invocation | None:
         """Return the first agent of a span's unit that starts with it or later."""

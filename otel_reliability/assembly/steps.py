@@ -323,11 +323,13 @@ def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
     known = {i for i, _ in items}
     inner: dict[int, list[ModelFacts]] = {}
     outer: list[ModelSpan] = []
+    outermost = dict(tree.in_model)
     for i, facts in items:
-        over = tree.in_model.get(i, NONE)
+        over = outermost.get(i, NONE)
         if over in known:
-            while tree.in_model.get(over, NONE) in known:
-                over = tree.in_model[over]
+            while outermost.get(over, NONE) in known:
+                over = outermost[over]
+            outermost[i] = over
             inner.setdefault(over, []).append(facts)
         else:
             outer.append((i, facts))

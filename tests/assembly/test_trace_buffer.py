@@ -1,15 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from otel_reliability.assembly import closed_traces
 from otel_reliability.assembly.assemble import Assemble, Assembled
-from otel_reliability.config import AssemblySettings
+from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import CloseReason, Run, RunChange
-from otel_reliability.model.span import AgentSpan, Notes
+from otel_reliability.model.span import AgentSpan, Notes, Session
 from otel_reliability.testing import agent, model, other, span_id, tool, trace_id
 from tests.assembly.rebuilding import Watched, used
 
@@ -260,3 +261,15 @@ def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
 
     assert [(change, run.trace_id) for change, run in found] == [(CLOSED, trace_id(2)), (FINAL, trace_id(2))]
     assert assembler.assembler.accounts["limit", "reopenable_bytes"] == 1
+
+
+@pytest.mark.parametrize("below", [agent, tool])
+def test_spans_below_a_long_chain_cost_no_more_than_others(below: Callable[..., AgentSpan]) -> None:
+    """Each asks what lies above it: 50 million steps if none remembers what another has found."""
+    chain = [other(n, n - 1)._replace(session=Session(0, "s")) for n in range(2, 10_000)]
+    began = time.process_time()
+    assembled = Assemble(Settings())([*chain, *[below(n, 9_999) for n in range(10_000, 15_000)]])
+    cost = time.process_time() - began
+
+    assert {run.session_id for run in assembled.runs} == {"s"}
+    assert cost < 2.5
