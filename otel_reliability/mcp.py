@@ -29,12 +29,12 @@ from otel_reliability.change.recording import Observations
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError, ReliabilityError
 from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.recording import FinalSeen, Recording
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import gate
 from otel_reliability.report.build import nearest_agent, report_of
 from otel_reliability.report.changes import detected, since
 from otel_reliability.report.json import key_object, plain
-from otel_reliability.report.recording import FinalSeen, Recording
 from otel_reliability.report.target import parse
 from otel_reliability.report.view import AgentView, ReportView
 from otel_reliability.ui.agent_list import UNNAMED

@@ -9,11 +9,10 @@ from msgspec.structs import replace
 
 from otel_reliability.change.recording import Observations
 from otel_reliability.config import Settings
-from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError, SourceError
 from otel_reliability.model.observation import Observation
-from otel_reliability.model.run import AgentKey, CloseReason
-from otel_reliability.sources.otlp_json import read_file
+from otel_reliability.model.run import AgentKey
+from otel_reliability.recording import Recording
 
 FIELD = "change.reference"
 
@@ -87,14 +86,9 @@ def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Observation]]:
 
 
 def _read(path: str, settings: Settings) -> dict[AgentKey, list[Observation]]:
-    engine = Engine(replace(settings, change=replace(settings.change, enabled=False)), clock=lambda: 0.0, wall=None)
     observations = Observations()
-    for batch in read_file(path):
-        engine.receive(batch.spans)
-        engine.receive_logs(batch.logs)
-        engine.receive_evaluations(batch.evaluations)
-        engine.tick()
-        observations.add(engine.take_final())
-    engine.flush(CloseReason.END_OF_INPUT)
-    observations.add(engine.take_final())
+    undetected = replace(settings, change=replace(settings.change, enabled=False))
+    recording = Recording(undetected, final=observations.add)
+    recording.read_all([path])
+    recording.close()
     return dict(observations)

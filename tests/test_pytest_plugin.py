@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
+from otel_reliability.recording import Recording
 from otel_reliability.report.agent_runs import AgentRuns
-from otel_reliability.report.recording import Recording
 
 pytest_plugins = ["pytester"]
 

@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import TracerProvider
 
 import otel_reliability
-from otel_reliability.report.recording import Recording
+from otel_reliability.recording import Recording
 
 SCRIPT = """
 import otel_reliability

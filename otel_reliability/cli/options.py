@@ -16,7 +16,7 @@ import click
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import load, seconds_of
-from otel_reliability.report.recording import REPORT_SETTINGS, for_report
+from otel_reliability.recording import REPORT_SETTINGS, for_report
 from otel_reliability.service.config_file import load_config, read_file
 
 R = TypeVar("R")

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from otel_reliability.cli.options import Choice
-from otel_reliability.report.recording import BatchSeen, FinalSeen, Recording
+from otel_reliability.recording import BatchSeen, FinalSeen, Recording
 from otel_reliability.report.text import clean, count
 from otel_reliability.sources.batch import Malformed
 

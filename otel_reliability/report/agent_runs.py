@@ -11,9 +11,9 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
 from otel_reliability.model.run import Run
+from otel_reliability.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report import gate
 from otel_reliability.report.build import report_of
-from otel_reliability.report.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report.target import parse
 from otel_reliability.report.view import ReportView
 from otel_reliability.sources.sdk import Collector

@@ -22,11 +22,11 @@ from otel_reliability.metrics.uncertainty import intervals
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Outcome, Run
+from otel_reliability.recording import Recording
 from otel_reliability.report.compression import compression_of
 from otel_reliability.report.findings import findings_of, path_distances
 from otel_reliability.report.history import recorded_history
 from otel_reliability.report.missing import missing_of, models_without_limit
-from otel_reliability.report.recording import Recording
 from otel_reliability.report.sections import EVALUATION_FAMILIES
 from otel_reliability.report.text import clean, count, listed
 from otel_reliability.report.view import (

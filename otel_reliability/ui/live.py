@@ -16,10 +16,10 @@ from otel_reliability.loading import nearest
 from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
+from otel_reliability.recording import window_of
 from otel_reliability.report.build import AgentSource, agent_view, compared
 from otel_reliability.report.changes import marks
 from otel_reliability.report.history import MIN_RUNS, History
-from otel_reliability.report.recording import window_of
 from otel_reliability.report.text import clean, seconds
 from otel_reliability.report.view import AgentComparison, AgentView, ChangeView, ScorePoint
 from otel_reliability.ui.runs import made_of, versions_of

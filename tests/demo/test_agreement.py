@@ -13,7 +13,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.sessions import SPECS as SESSIONS
 from otel_reliability.model.run import Run
 from otel_reliability.processor import ReliabilitySpanProcessor
-from otel_reliability.report.recording import Recording, for_report
+from otel_reliability.recording import Recording, for_report
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import FULL_NAMES, GAUGES, agent_points, of_agent
 from otel_reliability.telemetry.names import Instrument

@@ -9,8 +9,8 @@ import pytest
 
 from otel_reliability.demo.hosting import configured
 from otel_reliability.metrics.stability.tier import Tier
+from otel_reliability.recording import Recording, for_report
 from otel_reliability.report.build import report_of
-from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.report.view import ReportView
 from tests.cli.command_line import call
 from tests.demo.bookshop import Bookshop, write

@@ -12,8 +12,8 @@ import pytest
 from otel_reliability.cli.app import app
 from otel_reliability.demo.hosting import configured
 from otel_reliability.demo.replay import record
+from otel_reliability.recording import Recording, for_report
 from otel_reliability.report.build import report_of
-from otel_reliability.report.recording import Recording, for_report
 from tests.cli.command_line import call
 from tests.docs import pages
 

@@ -18,9 +18,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from otel_reliability.errors import ReliabilityError
 from otel_reliability.mcp import RunningService
 from otel_reliability.model.span import RawSpan, Resource
+from otel_reliability.recording import Recording
 from otel_reliability.report.build import report_of
 from otel_reliability.report.json import plain
-from otel_reliability.report.recording import Recording
 from otel_reliability.testing import write_otlp
 from tests.real.ports import HOST, free_port
 from tests.real.waiting import until

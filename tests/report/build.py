@@ -13,9 +13,9 @@ from rich.console import Console
 
 from otel_reliability.config import MetricSettings, Settings
 from otel_reliability.model.span import KIND_CLIENT, STATUS_ERROR, STATUS_UNSET, RawSpan
+from otel_reliability.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report import terminal
 from otel_reliability.report.build import report_of
-from otel_reliability.report.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report.view import AgentView, Baseline, ReportView
 from otel_reliability.testing import span, write_otlp
 

@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from otel_reliability.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report import json as json_report
 from otel_reliability.report import markdown
 from otel_reliability.report.build import report_of
-from otel_reliability.report.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report.view import ReportView
 from otel_reliability.testing import at
 from otel_reliability.ui import report_file

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from otel_reliability import annotate
 from otel_reliability.config import LimitSettings, WindowSettings
 from otel_reliability.model.span import RawSpan
+from otel_reliability.recording import REPORT_SETTINGS, for_report
 from otel_reliability.report.missing import REQUIRED_DATA, RequiredData
-from otel_reliability.report.recording import REPORT_SETTINGS, for_report
 from otel_reliability.report.view import Gap
 from tests.report.build import agent_of, chat, report, runs
 

@@ -12,9 +12,9 @@ from rich.console import Console
 from otel_reliability.cli.app import app
 from otel_reliability.config import Settings
 from otel_reliability.model.span import Evaluation, RawLog, RawSpan, Resource
+from otel_reliability.recording import Recording
 from otel_reliability.report import json as report_json
 from otel_reliability.report.inspection import Inspection, InspectionView, render
-from otel_reliability.report.recording import Recording
 from otel_reliability.sources.batch import Batch
 from otel_reliability.testing import span, write_otlp
 from tests.cli.command_line import call

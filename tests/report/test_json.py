@@ -7,9 +7,9 @@ import pytest
 
 from otel_reliability.metrics import SPECS
 from otel_reliability.model.span import RawSpan
+from otel_reliability.recording import Recording
 from otel_reliability.report import json
 from otel_reliability.report.build import report_of
-from otel_reliability.report.recording import Recording
 from otel_reliability.testing import write_otlp
 from tests.report.build import attempts, comparison, loaded, report, run_spans, runs, spoil
 from tests.report.schema import faults

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from otel_reliability.recording import Recording
 from otel_reliability.report import json
 from otel_reliability.report.build import report_of
-from otel_reliability.report.recording import Recording
 from tests.report.build import loaded
 from tests.report.schema import faults
 from tests.shared import shared

@@ -8,9 +8,9 @@ from rich.cells import cell_len
 
 from otel_reliability.config import MetricSettings, OutcomeSettings, Settings
 from otel_reliability.model.span import RawSpan, Resource
+from otel_reliability.recording import Recording, for_report
 from otel_reliability.report import terminal
 from otel_reliability.report.build import report_of
-from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.testing import span
 from tests.report.build import attempts, chat, printed, report, runs, with_min_runs
 from tests.report.test_json import FULL

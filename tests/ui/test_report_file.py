@@ -10,7 +10,7 @@ from msgspec import structs
 from playwright.sync_api import expect
 
 from otel_reliability.config import MetricSettings
-from otel_reliability.report.recording import REPORT_SETTINGS
+from otel_reliability.recording import REPORT_SETTINGS
 from otel_reliability.testing import write_otlp
 from otel_reliability.ui import report_file
 from tests.cli.command_line import call

@@ -16,7 +16,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.run import Run, RunChange, RunEvent
 from otel_reliability.model.span import BY_TIME, AgentSpan, trace_of
 from otel_reliability.processor import ReliabilitySpanProcessor
-from otel_reliability.report.recording import Recording
+from otel_reliability.recording import Recording
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import FakeClock, agent, model, tool, trace_id
 from otel_reliability.watch import CPU_SHARE, Excess, Watch

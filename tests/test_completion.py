@@ -19,11 +19,11 @@ from msgspec.structs import replace
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import KIND_CONSUMER, Evaluation, RawSpan
+from otel_reliability.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report import json as report_json
 from otel_reliability.report.build import report_of
 from otel_reliability.report.inspection import Inspection
 from otel_reliability.report.json import line
-from otel_reliability.report.recording import REPORT_SETTINGS, Recording
 from otel_reliability.testing import at, span, write_otlp
 from tests.laws.telemetry import cases
 from tests.report.build import chat, runs

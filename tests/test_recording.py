@@ -4,7 +4,7 @@ from pathlib import Path
 
 from otel_reliability.config import LimitSettings, SessionSettings, Settings
 from otel_reliability.model.run import CloseReason, Run
-from otel_reliability.report.recording import Recording, for_report
+from otel_reliability.recording import Recording, for_report
 from otel_reliability.testing import EPOCH_NS, SECOND, write_otlp
 from tests.report.build import recorded, runs
 
