@@ -10,7 +10,7 @@ from rich.text import Text
 
 from otel_reliability.metrics import ALL_SPECS, TABLE
 from otel_reliability.metrics.base import Derived
-from otel_reliability.metrics.sessions import FAMILY, reliability_band
+from otel_reliability.metrics.sessions import FAMILY, consistency_band, reliability_band
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.stability.tables import TaskEffects, TaskRow
 from otel_reliability.metrics.stability.tier import Tier
@@ -296,6 +296,8 @@ def sessions(agent: AgentView, *, brief: bool) -> Iterator[Section]:
         session, band = agent.sessions[at], "not enough data: no run has a signal"
         if session.reliability is not None:
             band = reliability_band(session.reliability.score)
+        if session.consistency is not None and not brief:
+            band += f"; {consistency_band(session.consistency.score).partition(' — ')[0].lower()}"
         meaning = dim(band.partition(" — ")[0] if brief else band)
         scores = (number(None if each is None else each.score) for each in (session.reliability, session.consistency))
         rows.append((clean(session.session_id, 24 if brief else 60), meaning, f"{len(session.runs):,}", *scores))
