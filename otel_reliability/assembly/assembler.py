@@ -99,6 +99,7 @@ class Assembler:
         self._buffers = Buffers(settings)
         self._evaluations = WaitingEvaluations(self._limits.evaluations, self.accounts, self._give, self.spans)
         self._events: list[RunEvent] = []
+        self._joined: dict[TraceBuffer, None] = {}  # by a run key, since the last check
 
     @property
     def growing(self) -> Collection[TraceBuffer]:
@@ -240,6 +241,11 @@ class Assembler:
         """Close what is due, hold the limits, finalize what can no longer change, forget what is too old."""
         for buffer in self._buffers.due(now):
             self._check(buffer, now)
+        while self._joined:
+            joined, self._joined = self._joined, {}
+            for buffer in joined:
+                if buffer.traces:  # otherwise another buffer has absorbed it
+                    self._check(buffer, now)
         self._hold_limits(now)
         closed, reopen = self._buffers.reopenable, self._times.reopen
         while closed and ((buffer := next(iter(closed))).closed_at or 0.0) + reopen <= now:
@@ -248,8 +254,11 @@ class Assembler:
         return self._take_events()
 
     def close_all(self, reason: CloseReason, now: float) -> list[RunEvent]:
-        while self._buffers.growing:
-            self._close_now(next(iter(self._buffers.growing)), reason, now)
+        growing = self._buffers.growing
+        while growing:
+            for buffer in list(growing):
+                if buffer in growing:
+                    self._close_now(buffer, reason, now)
         for buffer in list(self._buffers):
             self._finalize(buffer, now)
         return self._take_events()
@@ -290,6 +299,8 @@ class Assembler:
             self._finalize(buffer, now)
         else:
             built, times = self._assembled(buffer, now), self._times
+            if built is None:
+                return
             opened = self._opened.of(buffer.traces)
             is_quiet = buffer.last_seen + times.linger <= now
             is_old = bool(buffer.checks) and buffer.born + times.reopen <= now
@@ -299,10 +310,16 @@ class Assembler:
                 self._close_parts(buffer, built, divide(buffer, built, opened), now, is_quiet=is_quiet)
 
     def _close_now(self, buffer: TraceBuffer, reason: CloseReason, now: float) -> None:
-        self._close(buffer, self._assembled(buffer, now), reason, now)
+        """Close a trace, unless it has just been joined with others."""
+        built = self._assembled(buffer, now)
+        if built is not None:
+            self._close(buffer, built, reason, now)
 
-    def _assembled(self, buffer: TraceBuffer, now: float) -> Assembled:
-        """Assemble a buffer: with all work of its run keys, and without spans that turn out to belong to final runs."""
+    def _assembled(self, buffer: TraceBuffer, now: float) -> Assembled | None:
+        """Assemble a buffer, without spans that turn out to belong to final runs.
+
+        None where it has been joined with others by a run key: it is checked again once all that is due has joined.
+        """
         while True:
             if buffer.closed:
                 self._drop(buffer, accounts_below(buffer.closed, buffer.spans))
@@ -316,13 +333,16 @@ class Assembler:
                 if self._buffers.closed.has_ids(trace_id) or trace_id in buffer.closed:
                     dropped.update((built.tree.ref(i), LATE) for i in run.members)
                 elif self._buffers.get(trace_id) is not buffer:
-                    self._buffers.join_key(buffer, key, now)
+                    buffer = self._buffers.join_key(buffer, key, now)
                     is_joined = True
             if buffer.weight >= buffer.full_at:
                 self._hold_span_limit(buffer, now)
             elif not dropped and not is_joined:
                 return built
             self._drop(buffer, dropped)
+            if is_joined:
+                self._joined[buffer] = None
+                return None
 
     def _assembled_as_is(self, buffer: TraceBuffer) -> Assembled:
         return self._assemble(buffer.spans, buffer.evaluations, joined=buffer.joined, closed=buffer.closed)
@@ -407,7 +427,9 @@ class Assembler:
             ahead += [at for at in final_at.values() if at > now]
             buffers.plan(buffer, min([*ahead, *waiting]))
         else:
-            self._close(buffer, self._assembled(buffer, now) if final else built, _ROOT, now)
+            rebuilt = self._assembled(buffer, now) if final else built
+            if rebuilt is not None:
+                self._close(buffer, rebuilt, _ROOT, now)
 
     def _finalize_parts(
         self, buffer: TraceBuffer, built: Assembled, parts: Sequence[Part], *, sealed: bool = False
@@ -534,7 +556,8 @@ class Assembler:
                 return
             if buffer in growing:
                 number, size = number - 1, size - buffer.weight * SPAN_BYTES
-                self._close_now(buffer, reason, now)
+                while buffer in growing:
+                    self._close_now(buffer, reason, now)
 
     def _forget(self, now: float) -> None:
         """Forget traces in time, and the oldest where too many ids are remembered; evaluations that waited too long too."""

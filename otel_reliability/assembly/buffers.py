@@ -103,7 +103,7 @@ class TraceBuffer:
 
     def absorb(self, other: TraceBuffer) -> None:
         """Add all that another buffer holds, which is empty then."""
-        self.arrived = [*self.arrivals(), *other.arrivals()]
+        self.arrivals().extend(other.arrivals())
         self.last_seen = max(self.last_seen, other.last_seen)
         self.spans += other.spans
         self.others += other.others
@@ -191,32 +191,33 @@ class Buffers:
         buffer.joined = True
         if other is buffer:
             return buffer
-        if other.weight > buffer.weight:
-            buffer, other = other, buffer
         for one in (buffer, other):
             if one.closed_at is not None or one.last_seen != now:
                 self.touch(one, now)
-        self._absorb(buffer, other)
-        return buffer
+        return self._absorb(buffer, other)
 
-    def join_key(self, buffer: TraceBuffer, key: bytes, now: float) -> None:
-        """Join a buffer with all others that have lone work with this run key."""
+    def join_key(self, buffer: TraceBuffer, key: bytes, now: float) -> TraceBuffer:
+        """Join a buffer with all others that have lone work with this run key. Returns the buffer that holds everything."""
         trace_id = RUN_KEYS + key
         other = self._by_trace.setdefault(trace_id, buffer)
         buffer.joined = True
         if other is buffer:
             buffer.traces += (trace_id,)
-            return
+            return buffer
         if other.closed_at is not None:
             self._reopen(other, now)
-        self._absorb(buffer, other)
+        return self._absorb(buffer, other)
 
-    def _absorb(self, buffer: TraceBuffer, other: TraceBuffer) -> None:
+    def _absorb(self, buffer: TraceBuffer, other: TraceBuffer) -> TraceBuffer:
+        """Put the smaller of two buffers into the larger one, and return that."""
+        if len(other.spans) + len(other.traces) > len(buffer.spans) + len(buffer.traces):
+            buffer, other = other, buffer
         self.growing.pop(other, None)
+        self._by_trace.update(dict.fromkeys(other.traces, buffer))
         buffer.absorb(other)
         if buffer.weight:
             self.growing[buffer] = None
-        self._by_trace.update(dict.fromkeys(buffer.traces, buffer))
+        return buffer
 
     def _reopen(self, buffer: TraceBuffer, now: float) -> None:
         del self.reopenable[buffer]

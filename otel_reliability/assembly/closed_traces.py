@@ -151,11 +151,13 @@ def remember(
     sealed: bool = False,
 ) -> int:
     """Remember spans of final runs, and these runs with what stood in for their roots. Returns how many ids are new."""
-    before = sum(map(len, closed.values()))
+    new = 0
     for trace_id, group in groupby(spans, _TRACE):
         own = list(group)
         known = closed.get(trace_id) or closed.setdefault(trace_id, ClosedIds())
+        new -= len(known)
         known.ids.update(map(_ID, own))
+        new += len(known)
         if sealed:
             known.sealed.update(map(_ID, own))
         if runs and not (names := _names_of(own)) <= known.agents:
@@ -165,13 +167,16 @@ def remember(
             closed[run.trace_id].had_invocation = True
     for trace_id, anchor in anchors:
         if trace_id == RUN_KEYS:
-            closed.setdefault(RUN_KEYS + anchor, ClosedIds()).ids.add(anchor)
+            known = closed.setdefault(RUN_KEYS + anchor, ClosedIds())
+            new += anchor not in known.ids
+            known.ids.add(anchor)
         elif anchor != BY_TIME:
             known = closed.setdefault(trace_id, ClosedIds())
+            new += anchor not in known.anchors
             known.anchors.add(anchor)
             if sealed:
                 known.sealed.add(anchor)
-    return sum(map(len, closed.values())) - before
+    return new
 
 
 def _names_of(spans: Iterable[AgentSpan]) -> set[str]:
