@@ -366,26 +366,24 @@ class SpanTree:
 
     def kept_above(self, i: int) -> int:
         """Return the nearest span above that is more than a connection, or `NONE`."""
-        spans, parent, known, passed = self.spans, self.parent, self._kept_above, list[int]()
-        over = parent[i]
-        while over != NONE and not is_kept(spans[over]):
-            if over in known:
-                over = known[over]
-                break
-            passed.append(over)
-            over = parent[over]
-        known.update(dict.fromkeys(passed, over))
-        return over
+        over, spans = self.parent[i], self.spans
+        if over == NONE or is_kept(spans[over]):
+            return over
+        return self._climb(over, self._kept_above, lambda at: at == NONE or is_kept(spans[at]))
 
     def top_of(self, i: int) -> int:
         """Return the topmost known span above a span, or the span itself."""
-        parent, known, passed = self.parent, self._tops, list[int]()
-        while parent[i] != NONE:
+        return self._climb(i, self._tops, lambda at: self.parent[at] == NONE)
+
+    def _climb(self, i: int, known: dict[int, int], is_end: Callable[[int], bool]) -> int:
+        """Return the first end from a span upwards. `known` remembers it for every span passed, so none is passed twice."""
+        passed: list[int] = []
+        while not is_end(i):
             if i in known:
                 i = known[i]
                 break
             passed.append(i)
-            i = parent[i]
+            i = self.parent[i]
         known.update(dict.fromkeys(passed, i))
         return i
 
