@@ -27,7 +27,7 @@ from otel_reliability.model.span import BY_TIME, INVOCATIONS, AgentSpan, Invocat
 RUN_KEYS: Final = b"run.key"
 """Begins the id of the trace that stands for a value of `run.key`, and with it the anchor of its run."""
 ID_BYTES: Final = 8
-PART: Final = 65_536
+TABLE: Final = 65_536
 """Traces whose records lie in one table."""
 _UTF8: Final = ("utf-8", "surrogatepass")
 _MAX_NAMES: Final = 2
@@ -87,18 +87,18 @@ class ClosedTraces:
     """Records of traces, the oldest first. `ids` counts span ids in records and in closed parts of traces of which spans still
     arrive, `spans` the spans kept in records.
 
-    Records lie in parts of so many traces, since one table of all would take twenty megabytes each time that it is copied.
+    Records lie in tables of a bounded size: one of all would take twenty megabytes each time that it is copied.
     """
 
     def __init__(self) -> None:
         self.ids = self.spans = 0
-        self._parts: deque[OrderedDict[TraceId, bytes]] = deque([OrderedDict()])
+        self._tables: deque[OrderedDict[TraceId, bytes]] = deque([OrderedDict()])
         self._connecting: dict[TraceId, Sequence[AgentSpan]] = {}
 
     def get(self, trace_id: TraceId) -> Record | None:
-        for part in self._parts:
-            if trace_id in part:
-                return part[trace_id], self._connecting.get(trace_id, ())
+        for table in self._tables:
+            if trace_id in table:
+                return table[trace_id], self._connecting.get(trace_id, ())
         return None
 
     def has_ids(self, trace_id: TraceId) -> bool:
@@ -107,9 +107,9 @@ class ClosedTraces:
 
     def put(self, trace_id: TraceId, record: Record) -> None:
         """Add a record; the trace has none."""
-        if len(self._parts[-1]) >= PART:
-            self._parts.append(OrderedDict())
-        self._parts[-1][trace_id], connecting = record
+        if len(self._tables[-1]) >= TABLE:
+            self._tables.append(OrderedDict())
+        self._tables[-1][trace_id], connecting = record
         self.ids += _HEAD.unpack_from(record[0])[1]
         if connecting:
             self._connecting[trace_id] = connecting
@@ -124,17 +124,17 @@ class ClosedTraces:
 
     def take_oldest(self, horizon: float) -> TraceId | None:
         """Remove the oldest record, unless it is newer than `horizon`, and return its trace."""
-        while not self._parts[0] and len(self._parts) > 1:
-            self._parts.popleft()
-        trace_id = next(iter(self._parts[0]), None)
-        if trace_id is None or _HEAD.unpack_from(self._parts[0][trace_id])[0] > horizon:
+        while not self._tables[0] and len(self._tables) > 1:
+            self._tables.popleft()
+        trace_id = next(iter(self._tables[0]), None)
+        if trace_id is None or _HEAD.unpack_from(self._tables[0][trace_id])[0] > horizon:
             return None
         self._drop(trace_id)
         return trace_id
 
     def _drop(self, trace_id: TraceId) -> None:
-        part = next(part for part in self._parts if trace_id in part)
-        self.ids -= _HEAD.unpack_from(part.pop(trace_id))[1]
+        table = next(table for table in self._tables if trace_id in table)
+        self.ids -= _HEAD.unpack_from(table.pop(trace_id))[1]
         if self._connecting:
             self.spans -= len(self._connecting.pop(trace_id, ()))
 

@@ -67,8 +67,8 @@ def test_a_trace_is_forgotten_in_time() -> None:
     assert not any(used(assembler.assembler).values())
 
 
-def test_traces_are_remembered_in_parts_and_forgotten_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(closed_traces, "PART", 2)
+def test_traces_are_remembered_in_tables_and_forgotten_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(closed_traces, "TABLE", 2)
     assembler = watched()
     for trace in range(5):
         assembler.add(agent(1, trace=trace))
