@@ -97,7 +97,6 @@ soak: .venv/ready components
 	$(BIN)/python -m tests.kafka.soak
 	$(BIN)/python -m benchmarks.over_time 10000000 60
 	$(BIN)/python -m benchmarks.bench_report 1000
-	$(BIN)/python -m benchmarks.bench_restart 10000
 	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak -m "not soak" tests/service tests/kafka
 	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak --ignore=tests/service --ignore=tests/kafka
 
