@@ -1,7 +1,9 @@
-"""The GitHub Action: run the gate on recordings, write the job summary, comment on the pull request (docs/guides/ci.md).
+"""The GitHub Action: run the gate on recordings, write the job summary, comment on the pull request
+(docs/guides/ci.md).
 
-Its inputs are the environment variables of action.yml, and those that GitHub sets (GITHUB_STEP_SUMMARY, GITHUB_OUTPUT,
-GITHUB_EVENT_PATH, GITHUB_REPOSITORY, GITHUB_API_URL). The exit code is the gate's; a comment that cannot be written is a warning.
+Its inputs are the environment variables of action.yml, and those that GitHub sets
+(GITHUB_STEP_SUMMARY, GITHUB_OUTPUT, GITHUB_EVENT_PATH, GITHUB_REPOSITORY, GITHUB_API_URL). The exit
+code is the gate's; a comment that cannot be written is a warning.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|#~$])")
 
 def main(env: Mapping[str, str]) -> int:
     """Run the gate, publish its results, and return its exit code."""
-    recordings, baseline = _files(env["INPUT_RECORDINGS"]), _files(env.get("INPUT_BASELINE", ""))
+    recordings = _files(env["INPUT_RECORDINGS"])
+    baseline = _files(env.get("INPUT_BASELINE", ""))
     if not recordings:
         print(f"::error::no recording matches {env['INPUT_RECORDINGS'].split()}")
         return BAD_USAGE
@@ -41,9 +44,14 @@ def main(env: Mapping[str, str]) -> int:
         return gate.returncode
     results = json.loads(gate.stdout)
     changes = (
-        json.loads(_ours("report", "--format", "json", *compared, *common).stdout)["baseline"] if baseline else None
+        json.loads(_ours("report", "--format", "json", *compared, *common).stdout)["baseline"]
+        if baseline
+        else None
     )
-    text = f"## {env['INPUT_TITLE']}\n\n{_markdown(results, changes, bool(_lines(env.get('INPUT_BASELINE', ''))))}"
+    text = (
+        f"## {env['INPUT_TITLE']}\n\n"
+        f"{_markdown(results, changes, bool(_lines(env.get('INPUT_BASELINE', ''))))}"
+    )
     full = _ours("report", "--format", "markdown", *common).stdout
     details = f"\n<details><summary>Every number</summary>\n\n{full}\n</details>\n"
     _append(env.get("GITHUB_STEP_SUMMARY"), _cut(text + details, MAX_SUMMARY))
@@ -60,7 +68,11 @@ def _lines(text: str) -> list[str]:
 
 def _files(patterns: str) -> list[str]:
     """Return the files that match, each once, in the order of the patterns."""
-    found = (file for pattern in _lines(patterns) for file in sorted(glob.glob(pattern, recursive=True)))  # noqa: PTH207
+    found = (
+        file
+        for pattern in _lines(patterns)
+        for file in sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
+    )
     return list(dict.fromkeys(found))
 
 
@@ -70,8 +82,13 @@ def _options(env: Mapping[str, str]) -> list[str]:
 
 
 def _targets(env: Mapping[str, str], compared: Sequence[str]) -> list[str]:
-    required = [word for target in _lines(env.get("INPUT_REQUIRE", "")) for word in ("--require", target)]
-    return [*required, *(("--no-change", *compared) if env.get("INPUT_NO_CHANGE") == "true" else ())]
+    required = [
+        word for target in _lines(env.get("INPUT_REQUIRE", "")) for word in ("--require", target)
+    ]
+    return [
+        *required,
+        *(("--no-change", *compared) if env.get("INPUT_NO_CHANGE") == "true" else ()),
+    ]
 
 
 def _ours(*args: str) -> subprocess.CompletedProcess[str]:
@@ -86,21 +103,32 @@ def _append(file: str | None, text: str) -> None:
 
 
 def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}\n\n… cut: see the job summary, or the report.\n"
+    return (
+        text
+        if len(text) <= limit
+        else f"{text[:limit]}\n\n… cut: see the job summary, or the report.\n"
+    )
 
 
-# --- Markdown ---------------------------------------------------------------------------------------------------------
+# --- Markdown -------------------------------------------------------------------------------------
 
 
 def _markdown(results: Mapping[str, Any], changes: Mapping[str, Any] | None, wanted: bool) -> str:
-    """Return the targets with values, intervals and runs, then what changed against the base branch."""
+    """Return the targets with values, intervals and runs, then what changed against the base
+    branch.
+    """
     lines = [f"**{RESULTS.get(results['exit_code'], '❔')} {results['summary']}**", ""]
     if results["verdicts"]:
         lines += ["| target | agent | value | 95 % | runs | |", "|---|---|---:|---:|---:|---|"]
         lines += map(_target, results["verdicts"])
         lines += ["", *(f"- {_escaped(each)}" for each in dict.fromkeys(_notes(results))), ""]
     for change in results["changes"]:
-        lines += [f"- {STATES[change['state']]}: {_escaped(change['agent'] or '')}: {_escaped(change['sentence'])}"]
+        lines += [
+            (
+                f"- {STATES[change['state']]}: {_escaped(change['agent'] or '')}: "
+                f"{_escaped(change['sentence'])}"
+            )
+        ]
     if changes is not None:
         lines += ["", "### Changed against the base branch", "", *_differences(changes)]
     elif wanted:
@@ -109,7 +137,9 @@ def _markdown(results: Mapping[str, Any], changes: Mapping[str, Any] | None, wan
 
 
 def _target(result: Mapping[str, Any]) -> str:
-    agent = "/".join(_escaped(part) for part in (result["agent"], result["task"]) if part is not None)
+    agent = "/".join(
+        _escaped(part) for part in (result["agent"], result["task"]) if part is not None
+    )
     return f"| `{result['target']}` | {agent} | {_side(result)} | {STATES[result['state']]} |"
 
 
@@ -119,7 +149,9 @@ def _notes(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _differences(changes: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a table of the score of each agent and of the numbers that differ by more than chance."""
+    """Yield a table of the score of each agent and of the numbers that differ by
+    more than chance.
+    """
     yield "| agent | number | before | 95 % | runs | after | 95 % | runs | |"
     yield "|---|---|---:|---:|---:|---:|---:|---:|---|"
     for agent in changes["agents"]:
@@ -136,16 +168,20 @@ def _differences(changes: Mapping[str, Any]) -> Iterator[str]:
 
 def _side(reading: Mapping[str, Any]) -> str:
     """Return the cells of a value: the value, its interval, the runs behind it."""
-    low, high = reading.get("low"), reading.get("high")
+    low = reading.get("low")
+    high = reading.get("high")
     interval = "" if low is None or high is None else f"{low:.3g} to {high:.3g}"
-    return f"{'–' if reading['value'] is None else format(reading['value'], '.3g')} | {interval} | {reading['runs']:,}"
+    return (
+        f"{'–' if reading['value'] is None else format(reading['value'], '.3g')} | {interval} "
+        f"| {reading['runs']:,}"
+    )
 
 
 def _escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
-# --- The comment ------------------------------------------------------------------------------------------------------
+# --- The comment ----------------------------------------------------------------------------------
 
 
 def _comment(env: Mapping[str, str], text: str) -> None:
@@ -157,11 +193,19 @@ def _comment(env: Mapping[str, str], text: str) -> None:
     marker = f"<!-- otel-reliability: {env['INPUT_TITLE']} -->"
     issues = f"{env['GITHUB_API_URL']}/repos/{env['GITHUB_REPOSITORY']}/issues"
     try:
-        known = next((one for one in _comments(env, f"{issues}/{number}/comments") if marker in one["body"]), None)
-        url, method = (f"{issues}/{number}/comments", "POST") if known is None else (known["url"], "PATCH")
+        known = next(
+            (one for one in _comments(env, f"{issues}/{number}/comments") if marker in one["body"]),
+            None,
+        )
+        url, method = (
+            (f"{issues}/{number}/comments", "POST") if known is None else (known["url"], "PATCH")
+        )
         _ask(env, url, method, {"body": f"{marker}\n{text}"})
     except OSError as error:
-        print(f"::warning::The comment was not written ({error}); the job needs `permissions: pull-requests: write`.")
+        print(
+            f"::warning::The comment was not written ({error}); the job needs "
+            "`permissions: pull-requests: write`."
+        )
 
 
 def _comments(env: Mapping[str, str], url: str) -> Iterator[Mapping[str, Any]]:
@@ -171,8 +215,13 @@ def _comments(env: Mapping[str, str], url: str) -> Iterator[Mapping[str, Any]]:
         page += 1
 
 
-def _ask(env: Mapping[str, str], url: str, method: str, body: Mapping[str, Any] | None = None) -> Any:
-    headers = {"Authorization": f"Bearer {env['GITHUB_TOKEN']}", "Accept": "application/vnd.github+json"}
+def _ask(
+    env: Mapping[str, str], url: str, method: str, body: Mapping[str, Any] | None = None
+) -> Any:
+    headers = {
+        "Authorization": f"Bearer {env['GITHUB_TOKEN']}",
+        "Accept": "application/vnd.github+json",
+    }
     data = None if body is None else json.dumps(body).encode()
     with urlopen(Request(url, data, headers, method=method), timeout=TIMEOUT_S) as answer:  # noqa: S310  GitHub's own URL
         return json.load(answer)

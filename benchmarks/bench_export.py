@@ -1,4 +1,6 @@
-"""Export of many agents: a Prometheus scrape after some of them changed, and an OTLP push, as CPU time of the service."""
+"""Export of many agents: a Prometheus scrape after some of them changed, and an OTLP push, as CPU
+time of the service.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name is http.server's)
+    # the name is http.server's
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass
 
 
@@ -60,7 +63,8 @@ def rows(number: int = AGENTS, changed: int = CHANGED) -> list[Row]:
             "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/protobuf",
             "OTEL_METRIC_EXPORT_INTERVAL": f"{PUSH_S * 1000:.0f}",
         }
-        quiet, pushing = service(folder / "quiet", *QUICK), service(folder / "pushing", *QUICK, env=push)
+        quiet = service(folder / "quiet", *QUICK)
+        pushing = service(folder / "pushing", *QUICK, env=push)
         runs = (request(run).SerializeToString() for run in each_run(Shape(agents=number)))
         first = [next(runs) for _ in range(number * RUNS)]
         for server in (quiet, pushing):
@@ -73,9 +77,15 @@ def rows(number: int = AGENTS, changed: int = CHANGED) -> list[Row]:
         until(lambda: sink.requests, "the first push")
         pushes = [_pushed(pushing, quiet) for _ in range(ROUNDS)]
     return [
-        row("Prometheus scrape", scrapes, at_most=0.2, unit="s CPU", against=f"{against}, {changed} changed since the last"),
+        row(
+            "Prometheus scrape",
+            scrapes,
+            at_most=0.2,
+            unit="s CPU",
+            against=f"{against}, {changed} changed since the last",
+        ),
         row("OTLP push", pushes, at_most=1.0, unit="s CPU", against=against),
-    ]  # fmt: skip
+    ]
 
 
 def _after(server: Server, requests: list[bytes]) -> float:
@@ -94,8 +104,11 @@ def _scrape(server: Server) -> None:
 
 
 def _pushed(server: Server, idle: Server) -> float:
-    """Return the CPU seconds of one push: what the service uses over two intervals, less what an idle one uses meanwhile."""
-    before, alone = server.cpu(), idle.cpu()
+    """Return the CPU seconds of one push: what the service uses over two intervals, less what an
+    idle one uses meanwhile.
+    """
+    before = server.cpu()
+    alone = idle.cpu()
     time.sleep(2 * PUSH_S)
     return ((server.cpu() - before) - (idle.cpu() - alone)) / 2
 

@@ -1,8 +1,10 @@
-"""What our processor costs the process of an agent: SDK start and end of a span, with it and with a no-op processor.
+"""What our processor costs the process of an agent: SDK start and end of a span, with it and with a
+no-op processor.
 
-A round is some thousand spans of each host in short slices, taken in turns, so that other load hits both. Every slice ends with
-a collection of the youngest garbage in its own time: each host pays for what it leaves behind. The queue is emptied before each
-round, unmeasured: draining runs in whoever collects metrics.
+A round is some thousand spans of each host in short slices, taken in turns, so that other load hits
+both. Every slice ends with a collection of the youngest garbage in its own time: each host pays for
+what it leaves behind. The queue is emptied before each round, unmeasured: draining runs in whoever
+collects metrics.
 """
 
 from __future__ import annotations
@@ -45,36 +47,52 @@ GENAI: Final = Spans(
     "execute_tool search",
     [
         {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.agent.name": "agent", "gen_ai.tool.name": "search",
-            "gen_ai.tool.call.id": f"call-{number}", "gen_ai.tool.call.arguments": f'{{"query": "refund {number}"}}',
-            "gen_ai.request.model": "model-1", "gen_ai.usage.input_tokens": 100, "server.address": "localhost",
-            "server.port": 443, "gen_ai.response.finish_reasons": ("stop",),
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.agent.name": "agent",
+            "gen_ai.tool.name": "search",
+            "gen_ai.tool.call.id": f"call-{number}",
+            "gen_ai.tool.call.arguments": f'{{"query": "refund {number}"}}',
+            "gen_ai.request.model": "model-1",
+            "gen_ai.usage.input_tokens": 100,
+            "server.address": "localhost",
+            "server.port": 443,
+            "gen_ai.response.finish_reasons": ("stop",),
         }
         for number in range(1, RUN)
     ],
-)  # fmt: skip
+)
 ORDINARY: Final = Spans(
     "GET",
     {},
     "GET /orders/{id}",
     [
         {
-            "http.request.method": "GET", "url.scheme": "https", "url.path": f"/orders/{number}", "http.route": "/orders/{id}",
-            "server.address": "localhost", "server.port": 443, "client.address": "10.0.0.7", "network.protocol.version": "1.1",
-            "user_agent.original": "Mozilla/5.0", "http.response.status_code": 200,
+            "http.request.method": "GET",
+            "url.scheme": "https",
+            "url.path": f"/orders/{number}",
+            "http.route": "/orders/{id}",
+            "server.address": "localhost",
+            "server.port": 443,
+            "client.address": "10.0.0.7",
+            "network.protocol.version": "1.1",
+            "user_agent.original": "Mozilla/5.0",
+            "http.response.status_code": 200,
         }
         for number in range(1, RUN)
     ],
-)  # fmt: skip
+)
 
 
 class Host:
     """An SDK with one processor."""
 
     def __init__(self, processor: SpanProcessor, spans: Spans) -> None:
-        provider = TracerProvider(shutdown_on_exit=False, resource=Resource({"service.name": "shop"}))
+        provider = TracerProvider(
+            shutdown_on_exit=False, resource=Resource({"service.name": "shop"})
+        )
         provider.add_span_processor(processor)
-        self._tracer, self._spans = provider.get_tracer("agent"), spans
+        self._tracer = provider.get_tracer("agent")
+        self._spans = spans
 
     def make(self, number: int) -> None:
         """Make so many spans, run by run."""
@@ -98,18 +116,34 @@ class Host:
 
 
 def rows(rounds: int = ROUNDS) -> list[Row]:
-    """Return the cost of a GenAI span, of an ordinary span, and of a GenAI span where eight threads make them."""
-    provider = MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False, resource=Resource({}))
+    """Return the cost of a GenAI span, of an ordinary span, and of a GenAI span where eight threads
+    make them.
+    """
+    provider = MeterProvider(
+        [InMemoryMetricReader()], shutdown_on_exit=False, resource=Resource({})
+    )
     processor = ReliabilitySpanProcessor(meter_provider=provider)
 
-    def compared(name: str, spans: Spans, work: Callable[[Host], None], slices: int, at_most: float) -> Row:
+    def compared(
+        name: str, spans: Spans, work: Callable[[Host], None], slices: int, at_most: float
+    ) -> Row:
         hosts = Host(processor, spans), Host(SpanProcessor(), spans)
-        found = _in_slices([lambda host=host: work(host) for host in hosts], processor, slices, rounds)
+        found = _in_slices(
+            [lambda host=host: work(host) for host in hosts], processor, slices, rounds
+        )
         return row(name, ratios(*found), against="with a no-op processor", at_most=at_most)
 
     found = [
-        compared("SDK start + end of a GenAI span of 10 attributes", GENAI, Host.slice, SLICES, 1.15),
-        compared("SDK start + end of an ordinary span of 10 attributes", ORDINARY, Host.slice, SLICES, 1.04),
+        compared(
+            "SDK start + end of a GenAI span of 10 attributes", GENAI, Host.slice, SLICES, 1.15
+        ),
+        compared(
+            "SDK start + end of an ordinary span of 10 attributes",
+            ORDINARY,
+            Host.slice,
+            SLICES,
+            1.04,
+        ),
         compared("the same of a GenAI span, 8 threads", GENAI, Host.together, 1, 1.20),
     ]
     processor.shutdown()
@@ -117,7 +151,10 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
 
 
 def _in_slices(
-    works: Sequence[Callable[[], None]], processor: ReliabilitySpanProcessor, slices: int, rounds: int
+    works: Sequence[Callable[[], None]],
+    processor: ReliabilitySpanProcessor,
+    slices: int,
+    rounds: int,
 ) -> list[list[float]]:
     """Return the CPU seconds (of all threads) of each work in each round."""
     found: list[list[float]] = [[] for _ in works]

@@ -1,4 +1,6 @@
-"""The whole job in process, per shape of run: bytes to windows, with and without the native extension."""
+"""The whole job in process, per shape of run: bytes to windows, with and without the native
+extension.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,16 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
             costs = in_turns(workers, rounds)
         found.append(_spread(costs, reader))
         for name, each in costs.items():
-            job, parse = [cost.job for cost in each], [cost.parse for cost in each]
+            job = [cost.job for cost in each]
+            parse = [cost.parse for cost in each]
             found += [
                 row(f"whole job, {name}, {reader}", ratios(job, parse), against=PARSE),
                 row(
-                    f"whole job, {name}, {reader}, per span", job, unit="µs", scale=1e6, against="requests of 512 spans"
+                    f"whole job, {name}, {reader}, per span",
+                    job,
+                    unit="µs",
+                    scale=1e6,
+                    against="requests of 512 spans",
                 ),
             ]
     return found
@@ -43,4 +50,9 @@ def _spread(costs: dict[str, list[Cost]], reader: str) -> Row:
     jobs = {name: [cost.job for cost in costs[name]] for name in SHAPES}
     ordered = sorted(jobs, key=lambda name: statistics.median(jobs[name]))
     name = f"costliest shape ({ordered[-1]}) per span, {reader}"
-    return row(name, ratios(jobs[ordered[-1]], jobs[ordered[0]]), at_most=MAX_RATIO, against=f"cheapest ({ordered[0]})")
+    return row(
+        name,
+        ratios(jobs[ordered[-1]], jobs[ordered[0]]),
+        at_most=MAX_RATIO,
+        against=f"cheapest ({ordered[0]})",
+    )

@@ -1,4 +1,6 @@
-"""Memory and speed of `report` on a recording of recorded traffic: `python -m benchmarks.bench_report 1000` reads a gigabyte."""
+"""Memory and speed of `report` on a recording of recorded traffic: `python -m
+benchmarks.bench_report 1000` reads a gigabyte.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,22 @@ MB: Final = 1_000_000
 
 
 def rows(megabytes: int = MEGABYTES) -> list[Row]:
-    """Return the memory of a report, as a multiple of that of a smaller recording too, and its speed."""
+    """Return the memory of a report, as a multiple of that of a smaller recording too, and its
+    speed.
+    """
     with tempfile.TemporaryDirectory() as name:
         small = _report(_written(Path(name, "small.jsonl"), megabytes // GROWTH))
         large = _report(_written(Path(name, "large.jsonl"), megabytes))
-    recording, growth = f"a recording of {megabytes} MB", large.memory / small.memory
+    recording = f"a recording of {megabytes} MB"
+    growth = large.memory / small.memory
     return [
         row("report: memory", [large.memory / 2**20], at_most=256, unit="MiB", against=recording),
-        row("report: memory", [growth], at_most=1.1, against=f"a recording of {megabytes // GROWTH} MB"),
+        row(
+            "report: memory",
+            [growth],
+            at_most=1.1,
+            against=f"a recording of {megabytes // GROWTH} MB",
+        ),
         row("report: speed", [megabytes / large.seconds], unit="MB/s", against=recording),
     ]
 
@@ -40,7 +50,16 @@ def _written(path: Path, megabytes: int) -> Path:
 
 def _report(path: Path) -> Used:
     """Run `report` over windows of 100 runs: without a window it keeps every run."""
-    command = ("-m", "otel_reliability.cli", "report", "--quiet", "--window", "100", "--format", "json")
+    command = (
+        "-m",
+        "otel_reliability.cli",
+        "report",
+        "--quiet",
+        "--window",
+        "100",
+        "--format",
+        "json",
+    )
     return finished(*command, str(path))
 
 

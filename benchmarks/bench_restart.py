@@ -1,7 +1,8 @@
 """A restart: a service with state of 10,000 agents is killed and started again.
 
-The state of 500 agents is what a service made of their runs. That of the others is copied from these within the database, under
-further names: to send the runs of all would take a quarter of an hour.
+The state of 500 agents is what a service made of their runs. That of the others is copied from
+these within the database, under further names: to send the runs of all would take a quarter of an
+hour.
 """
 
 from __future__ import annotations
@@ -40,9 +41,13 @@ def rows() -> list[Row]:
             time.sleep(CLOSED_S)
             server.process.kill()
             multiply(Path(name, "kept", "state.db"), AGENTS // SENT)
-            disk = sum(file.stat().st_size for file in Path(name, "kept").rglob("*") if file.is_file()) / 1e6
+            disk = (
+                sum(file.stat().st_size for file in Path(name, "kept").rglob("*") if file.is_file())
+                / 1e6
+            )
             server.process.start()
-            ready, memory = server.cpu(), server.resident() / 1e6
+            ready = server.cpu()
+            memory = server.resident() / 1e6
         finally:
             server.process.kill()
     state = f"{AGENTS:,} agents × {RUNS} runs, {disk:,.0f} MB on disk"
@@ -53,14 +58,21 @@ def rows() -> list[Row]:
 
 
 def multiply(database: Path, times: int) -> None:
-    """Let a state database hold every agent so many times, each with its runs, series, detector and history.
+    """Let a state database hold every agent so many times, each with its runs, series, detector and
+    history.
 
-    Runs keep the name of the first in their bodies, which no start reads. Sessions are at their limit already.
+    Runs keep the name of the first in their bodies, which no start reads. Sessions are at their
+    limit already.
     """
     with closing(sqlite3.connect(database, isolation_level=None)) as db:
         agents = db.execute("SELECT id, key, seen FROM agent").fetchall()
-        parts = db.execute("SELECT name, key, position, body FROM part WHERE name IN ('series', 'history', 'change')")
-        parts = [one for one in parts.fetchall() if one[0] != "change" or len(unpack(one[1])) == 1]  # no session of it
+        parts = db.execute(
+            "SELECT name, key, position, body FROM part WHERE name IN ('series', "
+            "'history', 'change')"
+        )
+        parts = [
+            one for one in parts.fetchall() if one[0] != "change" or len(unpack(one[1])) == 1
+        ]  # no session of it
         (last,) = db.execute("SELECT max(seq) FROM run").fetchone()
         for number in range(1, times):
             first = number * len(agents)
@@ -76,17 +88,26 @@ def multiply(database: Path, times: int) -> None:
             )
             db.executemany(
                 "INSERT OR IGNORE INTO part VALUES (?, ?, ?, ?)",
-                ((name, _renamed(key, number), at, _renamed(body, number)) for name, key, at, body in parts),
+                (
+                    (name, _renamed(key, number), at, _renamed(body, number))
+                    for name, key, at, body in parts
+                ),
             )
             db.execute("COMMIT")
 
 
 def _renamed(packed: bytes, number: int) -> bytes:
-    """Return a stored value with the names of agents changed. A key without one stays what it is, and is there already."""
+    """Return a stored value with the names of agents changed. A key without one stays what it is,
+    and is there already.
+    """
 
     def renamed(plain: Any) -> Any:
         if isinstance(plain, list):
             return [renamed(one) for one in cast("list[Any]", plain)]
-        return f"copy-{number} {plain}" if isinstance(plain, str) and plain.startswith("agent ") else plain
+        return (
+            f"copy-{number} {plain}"
+            if isinstance(plain, str) and plain.startswith("agent ")
+            else plain
+        )
 
     return pack(renamed(unpack(packed)))

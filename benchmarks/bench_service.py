@@ -1,10 +1,12 @@
-"""CPU per span of a whole service next to a Collector that makes metrics of the same requests of recorded spans.
+"""CPU per span of a whole service next to a Collector that makes metrics of the same requests of
+recorded spans.
 
-Each is a process of its own and gets the same requests of 512 spans from the same client over OTLP/HTTP, one server after the
-other. Counted is the CPU time of the process and its children from the first request of its turn until it is idle and all runs
-are final: working off its queue, closing runs, collecting garbage and committing state are in it, and nothing of one turn is
-charged to the next or runs next to another server. The service runs with its default settings, but for a linger and a `reopen`
-of one second.
+Each is a process of its own and gets the same requests of 512 spans from the same client over
+OTLP/HTTP, one server after the other. Counted is the CPU time of the process and its children from
+the first request of its turn until it is idle and all runs are final: working off its queue,
+closing runs, collecting garbage and committing state are in it, and nothing of one turn is charged
+to the next or runs next to another server. The service runs with its default settings, but for a
+linger and a `reopen` of one second.
 """
 
 from __future__ import annotations
@@ -31,27 +33,44 @@ ROUNDS: Final = 11
 REQUESTS: Final = 60
 """Requests of a turn."""
 WARM: Final = 4
-"""Turns of each server before the first that counts: they fill the windows, and heaps grow to the size they keep."""
+"""Turns of each server before the first that counts: they fill the windows, and heaps grow to the
+size they keep.
+"""
 IDLE_S: Final = 0.25
 IDLE_SHARE: Final = 0.03
 """A server is idle when it used less than this share of a core for so many seconds."""
-NATIVE, PYTHON, STATE, COLLECTOR = "service, native extension", "service, Python", "service with --state", "Collector"
+NATIVE = "service, native extension"
+PYTHON = "service, Python"
+STATE = "service with --state"
+COLLECTOR = "Collector"
 LIMITS: Final = {NATIVE: 3.5, PYTHON: 4.5}
 
 
 def rows(rounds: int = ROUNDS, requests: int = REQUESTS) -> list[Row]:
-    """Return the costs of the service as multiples of the Collector's, and of state as a multiple of none."""
+    """Return the costs of the service as multiples of the Collector's, and of state as a multiple
+    of none.
+    """
     with servers() as found:
         costs = measured(found, RECORDED, rounds, requests)
     told = [
-        row(f"{name}, recorded traffic", ratios(costs[name], costs[COLLECTOR]), at_most=LIMITS[name], against=AGAINST)
+        row(
+            f"{name}, recorded traffic",
+            ratios(costs[name], costs[COLLECTOR]),
+            at_most=LIMITS[name],
+            against=AGAINST,
+        )
         for name in LIMITS
         if name in costs and COLLECTOR in costs
     ]
     plain = NATIVE if NATIVE in costs else PYTHON
-    told.append(row(f"{STATE}, recorded traffic", ratios(costs[STATE], costs[plain]), against="without"))
+    told.append(
+        row(f"{STATE}, recorded traffic", ratios(costs[STATE], costs[plain]), against="without")
+    )
     on = f"recorded traffic over OTLP/HTTP, {SPANS} spans per request"
-    return told + [row(f"{name}, per span", each, unit="µs", scale=1e6, against=on) for name, each in costs.items()]
+    return told + [
+        row(f"{name}, per span", each, unit="µs", scale=1e6, against=on)
+        for name, each in costs.items()
+    ]
 
 
 AGAINST: Final = f"Collector {components()['collector'].version} with span_metrics"
@@ -80,7 +99,8 @@ def servers() -> Generator[Mapping[str, Server]]:
 def measured(
     found: Mapping[str, Server], kind: str, rounds: int = ROUNDS, requests: int = REQUESTS
 ) -> dict[str, list[float]]:
-    """Return CPU seconds per span of each server in each round; every round begins with another server.
+    """Return CPU seconds per span of each server in each round; every round begins with another
+    server.
 
     Raises `Unavailable` where the traffic is absent.
     """
@@ -90,7 +110,8 @@ def measured(
         send(found[name].otlp, list(islice(streams[name], requests)))
 
     def cost(name: str) -> float:
-        bodies, server = list(islice(streams[name], requests)), found[name]
+        bodies = list(islice(streams[name], requests))
+        server = found[name]
         before = server.cpu()
         send(server.otlp, bodies)
         _until_idle(server)  # what was accepted is processed
@@ -105,7 +126,9 @@ def measured(
 
 
 def _until_idle(server: Server) -> None:
-    """Wait until a server has processed what it accepted: until its CPU clock stands still, but for its timers."""
+    """Wait until a server has processed what it accepted: until its CPU clock stands still, but for
+    its timers.
+    """
     used = [server.cpu()]
 
     def is_idle() -> bool:

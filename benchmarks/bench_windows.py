@@ -1,6 +1,8 @@
-"""What is kept, and what reading it costs: an agent's windows, an open run, and readings of windows of different sizes.
+"""What is kept, and what reading it costs: an agent's windows, an open run, and readings of windows
+of different sizes.
 
-Spans enter as requests and leave as readings, as in a service. Memory is what Python's allocator handed out and did not get back.
+Spans enter as requests and leave as readings, as in a service. Memory is what Python's allocator
+handed out and did not get back.
 """
 
 from __future__ import annotations
@@ -31,18 +33,38 @@ LATER_S: Final = 7_200.0
 
 
 def rows(rounds: int = ROUNDS) -> list[Row]:
-    """Return the cost of a reading at 1,000 runs against 100, and the memory per agent and per open run."""
+    """Return the cost of a reading at 1,000 runs against 100, and the memory per agent and per open
+    run.
+    """
     found: list[Row] = []
     for kind, chaotic in KINDS.items():
-        small, large = Agent(100, chaotic=chaotic), Agent(1_000, chaotic=chaotic)
+        small = Agent(100, chaotic=chaotic)
+        large = Agent(1_000, chaotic=chaotic)
         fast, slow = zip(*((small.read(), large.read()) for _ in range(rounds)), strict=True)
         name = f"reading an agent, window of 1,000 runs, {kind} paths"
         found.append(row(name, ratios(slow, fast), at_most=1.5, against="window of 100 runs"))
-        found.append(row(f"reading an agent, {kind} paths", fast, unit="µs", scale=1e6, against="window of 100 runs"))
+        found.append(
+            row(
+                f"reading an agent, {kind} paths",
+                fast,
+                unit="µs",
+                scale=1e6,
+                against="window of 100 runs",
+            )
+        )
     for (kind, chaotic), limit in zip(KINDS.items(), (32, 64), strict=True):
         name = f"memory per agent, {kind} paths"
-        found.append(_kept(name, agents(chaotic=chaotic), limit, f"{WINDOW} runs, without change detection"))
-    found.append(_kept("memory per open run of 20 spans", open_runs() * 20 / SPANS, 20, f"measured at {SPANS} spans"))
+        found.append(
+            _kept(name, agents(chaotic=chaotic), limit, f"{WINDOW} runs, without change detection")
+        )
+    found.append(
+        _kept(
+            "memory per open run of 20 spans",
+            open_runs() * 20 / SPANS,
+            20,
+            f"measured at {SPANS} spans",
+        )
+    )
     return found
 
 
@@ -51,7 +73,10 @@ class Agent:
 
     def __init__(self, size: int, *, chaotic: bool) -> None:
         windows = {"windows": [{"last": size}]}
-        self._job, self._runs = Job({**SETTINGS, **windows}), bodies(Shape(chaotic=chaotic, content=True, agents=1))
+        self._job, self._runs = (
+            Job({**SETTINGS, **windows}),
+            bodies(Shape(chaotic=chaotic, content=True, agents=1)),
+        )
         for _ in range(size):
             self._one_more()
         self._key = (self._job.engine.read(lambda agents: agents.keys()) or [])[0]
@@ -84,12 +109,14 @@ def bodies(shape: Shape, seed: int = 7) -> Iterator[bytes]:
 def agents(*, chaotic: bool) -> float:
     """Return the bytes per agent, its window full and its runs final.
 
-    That is what as many runs of one agent leave free: tables of closed ids and shared values are the same in both.
+    That is what as many runs of one agent leave free: tables of closed ids and shared values are
+    the same in both.
     """
 
     def filled(number: int) -> int:
         with _allocations() as allocated:
-            job, runs = Job({**SETTINGS, **NO_CHANGE}), bodies(Shape(chaotic=chaotic, sessions=False, agents=number))
+            job = Job({**SETTINGS, **NO_CHANGE})
+            runs = bodies(Shape(chaotic=chaotic, sessions=False, agents=number))
             for _ in range(AGENTS * (WINDOW + 10)):
                 job.receive(next(runs))
             job.wait(LATER_S)

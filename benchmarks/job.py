@@ -1,6 +1,8 @@
-"""The whole job of the service without its transport: bytes, decoding, conventions, assembly, windows, change detection.
+"""The whole job of the service without its transport: bytes, decoding, conventions, assembly,
+windows, change detection.
 
-Runs linger and can be reopened for one second of a clock that advances with the requests, so closing and finalizing are inside.
+Runs linger and can be reopened for one second of a clock that advances with the requests, so
+closing and finalizing are inside.
 """
 
 from __future__ import annotations

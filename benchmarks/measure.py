@@ -1,7 +1,8 @@
 """How everything here is measured: candidates in turns, CPU time, the median of many ratios.
 
-Load from elsewhere on the machine hits neighbouring measurements alike, so each round gives one ratio of candidates that ran
-side by side, and a row is the median of its rounds. Absolute times vary by a third from minute to minute; ratios do not.
+Load from elsewhere on the machine hits neighbouring measurements alike, so each round gives one
+ratio of candidates that ran side by side, and a row is the median of its rounds. Absolute times
+vary by a third from minute to minute; ratios do not.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def row(
     Row(name='a', value=3.0, at_most=None, unit='×', spread=(2.0, 4.0), against='b')
     """
     scaled = sorted(value * scale for value in values)
-    low, middle, high = statistics.quantiles(scaled, n=4, method="inclusive") if len(scaled) > 1 else scaled * 3
+    low, middle, high = (
+        statistics.quantiles(scaled, n=4, method="inclusive") if len(scaled) > 1 else scaled * 3
+    )
     return Row(name, middle, at_most, unit, (low, high), against)
 
 

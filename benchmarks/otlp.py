@@ -7,7 +7,12 @@ from itertools import groupby, islice
 from typing import Any, Final, NamedTuple, cast
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import (
+    AnyValue,
+    ArrayValue,
+    InstrumentationScope,
+    KeyValue,
+)
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -30,7 +35,9 @@ def requests(spans: Iterator[Sent], size: int = SPANS) -> Iterator[bytes]:
 
 
 def request(spans: Sequence[Sent]) -> ExportTraceServiceRequest:
-    """Return one request, with a new resource and scope wherever the stream changes them, as a BatchSpanProcessor writes it."""
+    """Return one request, with a new resource and scope wherever the stream changes them, as a
+    BatchSpanProcessor writes it.
+    """
     made = ExportTraceServiceRequest()
     for _, of_resource in groupby(spans, lambda sent: id(sent.resource)):
         group = list(of_resource)
@@ -48,5 +55,9 @@ def pairs(attributes: Mapping[str, Any]) -> list[KeyValue]:
 
 def _value(value: Any) -> AnyValue:
     if isinstance(value, list):
-        return AnyValue(array_value=ArrayValue(values=[_value(one) for one in cast("list[Any]", value)]))
-    return AnyValue(**{{str: "string_value", int: "int_value", float: "double_value"}[type(value)]: value})
+        return AnyValue(
+            array_value=ArrayValue(values=[_value(one) for one in cast("list[Any]", value)])
+        )
+    return AnyValue(
+        **{{str: "string_value", int: "int_value", float: "double_value"}[type(value)]: value}
+    )

@@ -1,7 +1,8 @@
 """Recorded spans of real agents as endless traffic.
 
-The captures of `../shared/corpora/captured` are repeated with fresh trace, span and session ids and later times. Spans keep the
-order in which they were exported; frameworks alternate. No two requests are alike, as a service never receives one twice.
+The captures of `../shared/corpora/captured` are repeated with fresh trace, span and session ids and
+later times. Spans keep the order in which they were exported; frameworks alternate. No two requests
+are alike, as a service never receives one twice.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ class Unavailable(Exception):
 
 
 def recorded(seed: int = 1) -> Iterator[Sent]:
-    """Return the spans of all captures, again and again. Raises `Unavailable` where there are none."""
+    """Return the spans of all captures, again and again. Raises `Unavailable` where
+    there are none.
+    """
     captures = [found for path in sorted(CAPTURED.glob("*.jsonl.gz")) if (found := _load(path))]
     if not captures:
         raise Unavailable("../shared/corpora/captured is absent")

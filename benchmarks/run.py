@@ -1,4 +1,6 @@
-"""Run the benchmarks, each in a process of its own, and write what they found: a table for people, JSON for the docs."""
+"""Run the benchmarks, each in a process of its own, and write what they found: a table for people,
+JSON for the docs.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,14 @@ from benchmarks.recorded import Unavailable
 HERE: Final = Path(__file__).parent
 RESULTS: Final = HERE / "results.json"
 PREFIX: Final = "bench_"
-PACKAGES: Final = ("opentelemetry-sdk", "protobuf", "numpy", "python-Levenshtein", "grpcio", "aiohttp")
+PACKAGES: Final = (
+    "opentelemetry-sdk",
+    "protobuf",
+    "numpy",
+    "python-Levenshtein",
+    "grpcio",
+    "aiohttp",
+)
 
 
 def names() -> list[str]:
@@ -40,13 +49,16 @@ def rows_of(name: str) -> list[Row]:
 
 
 def measured(chosen: Sequence[str], console: Console) -> tuple[list[Row], list[str]]:
-    """Return the rows of these benchmarks, and the names of those that failed. Each runs in a new process.
+    """Return the rows of these benchmarks, and the names of those that failed. Each runs in a new
+    process.
 
     Progress is printed line by line, so that it shows in a log too.
     """
     rows: list[Row] = []
     failed: list[str] = []
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as processes:
+    with ProcessPoolExecutor(
+        1, mp_context=get_context("spawn"), max_tasks_per_child=1
+    ) as processes:
         for place, name in enumerate(chosen, 1):
             console.print(f"{place} of {len(chosen)}: {name} …")
             began = time.monotonic()
@@ -73,7 +85,10 @@ def machine() -> dict[str, object]:
 
 def versions() -> dict[str, str]:
     """Return what the benchmarks run with."""
-    return {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}
+    return {
+        "python": platform.python_version(),
+        **{package: version(package) for package in PACKAGES},
+    }
 
 
 def write(rows: Sequence[Row]) -> None:
@@ -98,7 +113,9 @@ def table(rows: Sequence[Row]) -> Table:
         limit = "" if row.at_most is None else _number(row.at_most)
         style = "bold red" if row.over else "green" if row.at_most is not None else ""
         measured = f"{_number(row.value)} {row.unit}"
-        shown.add_row(row.name, measured, f"{_number(low)} – {_number(high)}", limit, row.against, style=style)
+        shown.add_row(
+            row.name, measured, f"{_number(low)} – {_number(high)}", limit, row.against, style=style
+        )
     return shown
 
 
@@ -107,9 +124,13 @@ def main(arguments: Sequence[str]) -> int:
 
     Return 1 where a row is over its limit or a benchmark failed, 2 for an unknown name.
     """
-    console, known = Console(), names()
+    console = Console()
+    known = names()
     if unknown := set(arguments) - set(known):
-        print(f"unknown benchmark {', '.join(sorted(unknown))}; name any of {', '.join(known)}", file=sys.stderr)
+        print(
+            f"unknown benchmark {', '.join(sorted(unknown))}; name any of {', '.join(known)}",
+            file=sys.stderr,
+        )
         return 2
     rows, failed = measured(arguments or known, console)
     console.print(table(rows))
@@ -117,7 +138,10 @@ def main(arguments: Sequence[str]) -> int:
         write(rows)
     over = [row for row in rows if row.over]
     for row in over:
-        console.print(f"over its limit: {row.name}: {_number(row.value)} {row.unit}, limit {_number(row.at_most or 0)}")
+        console.print(
+            f"over its limit: {row.name}: {_number(row.value)} {row.unit}, limit "
+            f"{_number(row.at_most or 0)}"
+        )
     for name in failed:
         console.print(f"failed: {name}: its rows are missing")
     return 1 if over or failed else 0

@@ -1,4 +1,6 @@
-"""Services and Collectors as processes: how they are started, what they cost, and a client that keeps its connections."""
+"""Services and Collectors as processes: how they are started, what they cost, and a client that
+keeps its connections.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,18 @@ CONNECTIONS: Final = 4
 """Concurrent connections, each with one request under way."""
 MAX_RETRIES: Final = 100
 QUICK: Final = ("--set", "assembly.linger=1s", "--set", "assembly.reopen=1s")
-"""Runs are final after two seconds, so that closing is inside the measurement; everything else is as by default."""
+"""Runs are final after two seconds, so that closing is inside the measurement; everything else is
+as by default.
+"""
 CLOSED_S: Final = 3.0
 """Seconds after which all runs are closed and final."""
 SPAN_METRICS: Final[Mapping[str, Any]] = {
     "receivers": {"otlp": {"protocols": {"grpc": {}, "http": {}}}},
-    "connectors": {"span_metrics": {"dimensions": [{"name": "gen_ai.agent.name"}, {"name": "gen_ai.tool.name"}]}},
+    "connectors": {
+        "span_metrics": {
+            "dimensions": [{"name": "gen_ai.agent.name"}, {"name": "gen_ai.tool.name"}]
+        }
+    },
     "exporters": {"nop": {}},
     "service": {
         "pipelines": {
@@ -40,9 +48,12 @@ SPAN_METRICS: Final[Mapping[str, Any]] = {
 """A Collector that makes metrics of spans, by two dimensions besides the connector's own four."""
 _TICK: Final = os.sysconf("SC_CLK_TCK")
 _SCHEDULED: Final = 2
-"""Kind of the CPU clock of another process in Linux's numbers of clocks: in nanoseconds, where /proc/PID/stat counts 10 ms."""
+"""Kind of the CPU clock of another process in Linux's numbers of clocks: in nanoseconds, where
+/proc/PID/stat counts 10 ms.
+"""
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_OK, _OVERLOADED = 200, 503
+_OK = 200
+_OVERLOADED = 503
 _RUN: Final = """
 import os, subprocess, sys
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
@@ -63,14 +74,18 @@ class Used(NamedTuple):
 
 
 class Server(NamedTuple):
-    """A process and its addresses: OTLP over HTTP, and Prometheus metrics ('' where it has none)."""
+    """A process and its addresses: OTLP over HTTP, and Prometheus metrics ('' where
+    it has none).
+    """
 
     process: Process
     otlp: str
     metrics: str = ""
 
     def cpu(self) -> float:
-        """Return the CPU seconds of the process and of all its children, those that ended among them."""
+        """Return the CPU seconds of the process and of all its children, those that ended among
+        them.
+        """
         return cpu(self.process.pid)
 
     def resident(self) -> int:
@@ -78,22 +93,30 @@ class Server(NamedTuple):
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * _PAGE
 
 
-def service(folder: Path, *options: str, native: bool = True, env: Mapping[str, str] | None = None) -> Server:
+def service(
+    folder: Path, *options: str, native: bool = True, env: Mapping[str, str] | None = None
+) -> Server:
     """Return a service with all its endpoints on free ports, not started yet."""
     module = "otel_reliability.cli" if native else "benchmarks.without_native"
     otlp, metrics, grpc, pages = (f"{HOST}:{free_port()}" for _ in range(4))
     endpoints = ("--http", otlp, "--metrics", metrics, "--grpc", grpc, "--ui", pages)
     command = [sys.executable, "-m", module, "serve", *endpoints, *options]
     process = Process(
-        "service", command, log=folder / "service.log", ready=lambda _: answers(f"http://{pages}/readyz"), env=env
+        "service",
+        command,
+        log=folder / "service.log",
+        ready=lambda _: answers(f"http://{pages}/readyz"),
+        env=env,
     )
     return Server(process, otlp, metrics)
 
 
 def finished(*arguments: str) -> Used:
-    """Run Python with these arguments to its end, without its output. Raises `RuntimeError` where it fails.
+    """Run Python with these arguments to its end, without its output. Raises `RuntimeError` where
+    it fails.
 
-    A small process starts it: Linux counts the memory of whoever starts a process as the process's own.
+    A small process starts it: Linux counts the memory of whoever starts a process as the process's
+    own.
     """
     command = (sys.executable, "-c", _RUN, sys.executable, *arguments)
     found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
@@ -120,9 +143,13 @@ def cpu(pid: int) -> float:
 
 
 def send(address: str, requests: Sequence[bytes]) -> None:
-    """Send all requests over a few connections; repeat what an overloaded server rejects. Raises `Rejected` otherwise."""
+    """Send all requests over a few connections; repeat what an overloaded server rejects. Raises
+    `Rejected` otherwise.
+    """
     with ThreadPoolExecutor(CONNECTIONS) as threads:
-        for _ in threads.map(partial(_send, address), [requests[at::CONNECTIONS] for at in range(CONNECTIONS)]):
+        for _ in threads.map(
+            partial(_send, address), [requests[at::CONNECTIONS] for at in range(CONNECTIONS)]
+        ):
             pass  # raises what the thread raised
 
 
@@ -130,7 +157,8 @@ def _send(address: str, requests: Sequence[bytes]) -> None:
     with closing(HTTPConnection(address, timeout=60)) as connection:
         for body in requests:
             status = next(
-                filter(_OVERLOADED.__ne__, (_status(connection, body) for _ in range(MAX_RETRIES))), _OVERLOADED
+                filter(_OVERLOADED.__ne__, (_status(connection, body) for _ in range(MAX_RETRIES))),
+                _OVERLOADED,
             )
             if status != _OK:
                 raise Rejected(f"the server answered {status}")

@@ -1,4 +1,6 @@
-"""Run without the native extension, as where it is not installed: `python -m benchmarks.without_native serve …`."""
+"""Run without the native extension, as where it is not installed: `python -m
+benchmarks.without_native serve …`.
+"""
 
 from __future__ import annotations
 

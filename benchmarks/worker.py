@@ -1,4 +1,6 @@
-"""Jobs in processes of their own, so that those with the native extension and those without are measured in turns."""
+"""Jobs in processes of their own, so that those with the native extension and those without are
+measured in turns.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +26,26 @@ WARM: Final = 90
 
 
 class Cost(NamedTuple):
-    """CPU seconds per span of the whole job, and of a bare `ParseFromString` of the same requests."""
+    """CPU seconds per span of the whole job, and of a bare `ParseFromString` of
+    the same requests.
+    """
 
     job: float
     parse: float
 
 
 @contextmanager
-def worker(name: str, *, native: bool, requests: int = REQUESTS, warm: int = WARM) -> Generator[Callable[[], Cost]]:
-    """Start a process with one job and this traffic, and end it. Each call measures one round of fresh requests."""
+def worker(
+    name: str, *, native: bool, requests: int = REQUESTS, warm: int = WARM
+) -> Generator[Callable[[], Cost]]:
+    """Start a process with one job and this traffic, and end it. Each call measures one round of
+    fresh requests.
+    """
     context = get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, name, native, requests, warm), daemon=True)
+    process = context.Process(
+        target=_work, args=(theirs, name, native, requests, warm), daemon=True
+    )
     process.start()
     theirs.close()
 
@@ -55,13 +65,20 @@ def _work(pipe: Connection, name: str, native: bool, requests: int, warm: int) -
         without_native.block()
     from benchmarks.job import Job  # noqa: PLC0415 (after the extension is blocked)
 
-    bodies, job, spans = traffic(name), Job(), SPANS * requests
+    bodies = traffic(name)
+    job = Job()
+    spans = SPANS * requests
     for body in islice(bodies, warm):
         job.receive(body)
     with suppress(EOFError):  # the benchmark is done
         while pipe.recv():
             fresh = list(islice(bodies, requests))
-            pipe.send((_timed(job.receive, fresh) / spans, _timed(ExportTraceServiceRequest.FromString, fresh) / spans))
+            pipe.send(
+                (
+                    _timed(job.receive, fresh) / spans,
+                    _timed(ExportTraceServiceRequest.FromString, fresh) / spans,
+                )
+            )
 
 
 def _timed(work: Callable[[bytes], object], bodies: Sequence[bytes]) -> float:

@@ -1,4 +1,6 @@
-"""What a panel says of itself: what it means, what a good value is, and what to do about another."""
+"""What a panel says of itself: what it means, what a good value is, and what to
+do about another.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class About(NamedTuple):
     @property
     def text(self) -> str:
         """As Grafana shows it, in Markdown."""
-        return f"**What it means.** {self.means}\n\n**Good.** {self.good}\n\n**What to do.** {self.do}"
+        return (
+            f"**What it means.** {self.means}\n\n**Good.** {self.good}\n\n**What to do.** {self.do}"
+        )
 
 
 _GOOD: Final = {
@@ -32,7 +36,12 @@ _GOOD: Final = {
 def of_metric(name: str, more: str = "") -> About:
     """From the table of metrics."""
     spec = metrics.ALL_SPECS[name]
-    return About(f"{spec.description}{more}", good(spec), advice(spec), f"No data: needs {spec.required_data}")
+    return About(
+        f"{spec.description}{more}",
+        good(spec),
+        advice(spec),
+        f"No data: needs {spec.required_data}",
+    )
 
 
 def of_metrics(means: str, *told: str, empty: str = "") -> About:

@@ -44,7 +44,9 @@ class Board(NamedTuple):
 
 def json_of(board: Board) -> str:
     """The file that Grafana loads."""
-    made = dashboard.Dashboard(board.title).uid(UID + board.name).description(board.about).tags([TAG])
+    made = (
+        dashboard.Dashboard(board.title).uid(UID + board.name).description(board.about).tags([TAG])
+    )
     made.editable().time(board.span, "now").refresh("30s").timezone("browser")
     made.tooltip(parts.DashboardCursorSync.CROSSHAIR)
     for variable in (source(), *board.variables):
@@ -63,7 +65,8 @@ def json_of(board: Board) -> str:
 
 def _laid_out(sections: Iterable[Section]) -> Iterator[dict[str, Any]]:
     """Every panel as JSON, where it stands, with a number of its own."""
-    at, number = 0, 0
+    at = 0
+    number = 0
     for section in sections:
         number += 1
         yield _heading(section.title, number, at)
@@ -71,19 +74,31 @@ def _laid_out(sections: Iterable[Section]) -> Iterator[dict[str, Any]]:
         for placed in section.panels:
             number += 1
             built = json.loads(JSONEncoder(sort_keys=True).encode(placed.panel.build()))
-            built["options"].pop("footer", None)  # a table's, and empty: Grafana 12 does not know it any more
+            built["options"].pop(
+                "footer", None
+            )  # a table's, and empty: Grafana 12 does not know it any more
             yield {**built, "id": number, "gridPos": _place(placed, ground)}
         at = max(ground)
 
 
 def _heading(title: str, number: int, at: int) -> dict[str, Any]:
     place = {"x": 0, "y": at, "w": COLUMNS, "h": 1}
-    return {"type": "row", "id": number, "title": title, "collapsed": False, "panels": [], "gridPos": place}
+    return {
+        "type": "row",
+        "id": number,
+        "title": title,
+        "collapsed": False,
+        "panels": [],
+        "gridPos": place,
+    }
 
 
 def _place(placed: Placed, ground: list[int]) -> dict[str, int]:
-    """The highest place with room, and of these the leftmost; `ground` tells how far down each column is taken."""
-    width, height = placed.width, placed.height
+    """The highest place with room, and of these the leftmost; `ground` tells how far down each
+    column is taken.
+    """
+    width = placed.width
+    height = placed.height
     top, left = min((max(ground[x : x + width]), x) for x in range(COLUMNS - width + 1))
     ground[left : left + width] = [top + height] * width
     return {"x": left, "y": top, "w": width, "h": height}
@@ -95,7 +110,9 @@ def source() -> dashboard.DatasourceVariable:
     return made.current(parts.VariableOption(selected=True, text="prometheus", value="prometheus"))
 
 
-def choice(name: str, label: str, query: str, about: str, *, several: bool = True) -> dashboard.QueryVariable:
+def choice(
+    name: str, label: str, query: str, about: str, *, several: bool = True
+) -> dashboard.QueryVariable:
     """A variable whose choices are the values of a label."""
     made = dashboard.QueryVariable(name).label(label).description(about).datasource(SOURCE)
     made.query(query).refresh(parts.VariableRefresh.ON_TIME_RANGE_CHANGED)
@@ -115,12 +132,26 @@ def listed(name: str, label: str, values: Sequence[str], about: str) -> dashboar
 
 def way(title: str, to: str, variables: bool = True) -> dashboard.DashboardLink:
     """A link to another of our dashboards, at the top."""
-    made = dashboard.DashboardLink(title).type(parts.DashboardLinkType.LINK).url(f"/d/{UID}{to}").icon("dashboard")
+    made = (
+        dashboard.DashboardLink(title)
+        .type(parts.DashboardLinkType.LINK)
+        .url(f"/d/{UID}{to}")
+        .icon("dashboard")
+    )
     return made.keep_time(True).include_vars(variables)
 
 
 def mark(title: str, expression: str, text: str) -> dict[str, Any]:
-    """Vertical lines where a question has an answer. The SDK does not know what Prometheus' annotations have of their own."""
-    made = dashboard.AnnotationQuery().name(title).datasource(SOURCE).enable(True).icon_color("purple").expr(expression)
+    """Vertical lines where a question has an answer. The SDK does not know what Prometheus'
+    annotations have of their own.
+    """
+    made = (
+        dashboard.AnnotationQuery()
+        .name(title)
+        .datasource(SOURCE)
+        .enable(True)
+        .icon_color("purple")
+        .expr(expression)
+    )
     built: dict[str, Any] = json.loads(JSONEncoder().encode(made.build()))
     return {**built, "titleFormat": title, "textFormat": text, "step": "60s"}

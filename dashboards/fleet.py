@@ -20,7 +20,9 @@ TIER: Final = metric("tier")
 
 
 def in_tier(expression: str) -> str:
-    """Without the agents of tiers that were not chosen; one without a score belongs to none, and stays."""
+    """Without the agents of tiers that were not chosen; one without a score belongs to none, and
+    stays.
+    """
     others = one(f'{TIER}{{{SELECTOR},tier!~"$tier"}} == 1')
     return f"({expression}) unless on ({BY}) ({others})"
 
@@ -71,7 +73,12 @@ def _now() -> Section:
             ),
             panels.number(
                 "Lowest score",
-                About("The score of the least reliable agent.", "80 and above.", SEE, "No agent has a score yet"),
+                About(
+                    "The score of the least reliable agent.",
+                    "80 and above.",
+                    SEE,
+                    "No agent has a score yet",
+                ),
                 Query(f"min({SCORE})"),
                 colours=panels.TIERS,
                 decimals=0,
@@ -114,7 +121,11 @@ def _table() -> Section:
             panels.listing(
                 "Agents, the least reliable first",
                 About(
-                    "Each agent with its tier and score, how the score changed in the last hour, its runs, the part of the score that costs it most points, and when its latest run ended.",
+                    (
+                        "Each agent with its tier and score, how the score changed in the "
+                        "last hour, its runs, the part of the score that costs it most "
+                        "points, and when its latest run ended."
+                    ),
                     "STABLE, a change near 0, and a latest run not longer ago than usual.",
                     "Click an agent's name for the reasons. Begin with its largest penalty.",
                     "No agent has any run",
@@ -143,11 +154,18 @@ def _table() -> Section:
                     Column("service_version", "Version"),
                     Column("window", "Window"),
                     Column("tier", "Tier", [*panels.words(panels.TIER_COLOURS), panels.width(110)]),
-                    Column("Value #B", "Score", [*panels.unit_of("short", 0), *panels.coloured(panels.TIERS)]),
+                    Column(
+                        "Value #B",
+                        "Score",
+                        [*panels.unit_of("short", 0), *panels.coloured(panels.TIERS)],
+                    ),
                     Column(
                         "Value #C",
                         "Change in 1 h",
-                        [*panels.unit_of("short", 1), *panels.coloured(((None, "red"), (-5, "text"), (5, "green")))],
+                        [
+                            *panels.unit_of("short", 1),
+                            *panels.coloured(((None, "red"), (-5, "text"), (5, "green"))),
+                        ],
                     ),
                     Column("Value #D", "Runs in window", panels.unit_of("short", 0)),
                     Column("Value #F", "Runs in this time", panels.unit_of("short", 0)),
@@ -155,7 +173,10 @@ def _table() -> Section:
                     Column(
                         "Value #E",
                         "Points",
-                        [*panels.unit_of("short", 1), *panels.coloured(((None, "text"), (5, "orange"), (15, "red")))],
+                        [
+                            *panels.unit_of("short", 1),
+                            *panels.coloured(((None, "text"), (5, "orange"), (15, "red"))),
+                        ],
                     ),
                     Column("Value #G", "Latest run", panels.unit_of("dateTimeFromNow")),
                 ],
@@ -174,19 +195,30 @@ def _time() -> Section:
             panels.calendar(
                 "Score of each agent",
                 About(
-                    "One row an agent, coloured by its score: red below 40, orange from 40, yellow from 60, green from 80. A gap: no score at that time.",
+                    (
+                        "One row an agent, coloured by its score: red below 40, orange from "
+                        "40, yellow from 60, green from 80. A gap: no score at that time."
+                    ),
                     "Green throughout.",
-                    "A row that turns: open that agent at that time. Rows that turn together have a common cause, like a model or a tool.",
+                    (
+                        "A row that turns: open that agent at that time. Rows that turn "
+                        "together have a common cause, like a model or a tool."
+                    ),
                     "No agent has a score yet",
                 ),
-                Query(SCORE, "{{service_name}} {{gen_ai_agent_name}} {{service_version}} {{window}}"),
+                Query(
+                    SCORE, "{{service_name}} {{gen_ai_agent_name}} {{service_version}} {{window}}"
+                ),
                 panels.TIERS,
                 size=(12, 9),
             ),
             panels.heat_map(
                 "Scores at which runs were recorded",
                 About(
-                    "How many runs were recorded at which score of their agent. The points are single runs: click one to open its trace.",
+                    (
+                        "How many runs were recorded at which score of their agent. The "
+                        "points are single runs: click one to open its trace."
+                    ),
                     "All in the upper rows.",
                     "Runs that sink to lower rows: open their traces.",
                     "No run of an agent with a score in this time",
@@ -198,7 +230,10 @@ def _time() -> Section:
             panels.over_time(
                 "What costs points, on average over the agents",
                 About(
-                    "The points that each part of the score costs, averaged over the agents chosen. Together they are what is missing to 100.",
+                    (
+                        "The points that each part of the score costs, averaged over the "
+                        "agents chosen. Together they are what is missing to 100."
+                    ),
                     "A thin stack.",
                     "Begin with the thickest layer. " + of_metric("score").do,
                     "No agent has a score yet",
@@ -209,15 +244,27 @@ def _time() -> Section:
             panels.over_time(
                 "Runs by outcome",
                 About(
-                    "Runs that became final in each interval, by outcome. *completed*: ended, but without a known outcome.",
+                    (
+                        "Runs that became final in each interval, by outcome. *completed*: "
+                        "ended, but without a known outcome."
+                    ),
                     "Mostly success; few unknown.",
-                    "Many unknown or completed: record outcomes (reliability.run.success, or an evaluation). Many failures: sort the table by score.",
+                    (
+                        "Many unknown or completed: record outcomes "
+                        "(reliability.run.success, or an evaluation). Many failures: sort "
+                        "the table by score."
+                    ),
                     "No run is final in this time",
                 ),
                 Query(f"sum by (outcome) ({increase(names.RUNS, CHOSEN)})", "{{outcome}}"),
                 stacked=True,
                 bars=True,
-                colours={"success": "green", "failure": "red", "completed": "blue", "unknown": "gray"},
+                colours={
+                    "success": "green",
+                    "failure": "red",
+                    "completed": "blue",
+                    "unknown": "gray",
+                },
             ),
         ],
     )
@@ -231,7 +278,12 @@ def board() -> Board:
         "Every agent with its reliability: which to look at first, and since when.",
         [_now(), _table(), _time(), service.row()],
         [
-            choice("service", "Service", f"label_values({RUNS}, service_name)", "Services whose agents are shown."),
+            choice(
+                "service",
+                "Service",
+                f"label_values({RUNS}, service_name)",
+                "Services whose agents are shown.",
+            ),
             choice(
                 "agent",
                 "Agent",
@@ -239,10 +291,24 @@ def board() -> Board:
                 "Agents that are shown.",
             ),
             listed(
-                "tier", "Tier", [tier.name for tier in Tier], "Tiers that are shown; agents without a score always are."
+                "tier",
+                "Tier",
+                [tier.name for tier in Tier],
+                "Tiers that are shown; agents without a score always are.",
             ),
-            choice("window", "Window", f"label_values({RUNS}, window)", "Where agents have several windows: which."),
+            choice(
+                "window",
+                "Window",
+                f"label_values({RUNS}, window)",
+                "Where agents have several windows: which.",
+            ),
         ],
-        [mark("Behaviour changed", newly(SIGNALS, CHOSEN, "5m"), "{{gen_ai_agent_name}}: {{signal}}")],
+        [
+            mark(
+                "Behaviour changed",
+                newly(SIGNALS, CHOSEN, "5m"),
+                "{{gen_ai_agent_name}}: {{signal}}",
+            )
+        ],
         [way("Agent", "agent", variables=False)],
     )

@@ -1,4 +1,6 @@
-"""Write the dashboards, the alerts and their runbook: `make docs`. A test fails when a file has fallen behind."""
+"""Write the dashboards, the alerts and their runbook: `make docs`. A test fails when a file has
+fallen behind.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,16 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def places(name: str) -> tuple[Path, ...]:
-    """Return the files to write: in the package, which ships them; YAML and the runbook also where this project uses them."""
+    """Return the files to write: in the package, which ships them; YAML and the runbook also where
+    this project uses them.
+    """
     shipped = ROOT / "otel_reliability" / "dashboards" / name
     if name.endswith(".json"):
         return (shipped,)
-    return shipped, ROOT / "docs" / "guides" / name if name == "alerts.md" else ROOT / "docker" / FILES[name]
+    return (
+        shipped,
+        ROOT / "docs" / "guides" / name if name == "alerts.md" else ROOT / "docker" / FILES[name],
+    )
 
 
 if __name__ == "__main__":

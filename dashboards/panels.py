@@ -1,4 +1,6 @@
-"""Panels in one style: every one has a description, a text for no data, and the data source that the reader chose."""
+"""Panels in one style: every one has a description, a text for no data, and the data source that
+the reader chose.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,12 @@ LOW_IS_GOOD: Final[Steps] = ((None, "green"), (0.3, "yellow"), (0.6, "red"))
 HIGH_IS_GOOD: Final[Steps] = ((None, "red"), (0.5, "orange"), (0.7, "yellow"), (0.9, "green"))
 TIERS: Final[Steps] = ((None, "red"), (39.5, "orange"), (59.5, "yellow"), (79.5, "green"))
 """A score from which on each tier begins, rounded as people see it."""
-TIER_COLOURS: Final = {"STABLE": "green", "VARIABLE": "yellow", "UNSTABLE": "orange", "CRITICAL": "red"}
+TIER_COLOURS: Final = {
+    "STABLE": "green",
+    "VARIABLE": "yellow",
+    "UNSTABLE": "orange",
+    "CRITICAL": "red",
+}
 PLAIN: Final[Steps] = ((None, "blue"),)
 
 
@@ -65,7 +72,13 @@ def _begun(panel: Builder, title: str, about: About, queries: Iterable[Query]) -
 
 
 def _target(ref: str, query: Query) -> prometheus.Dataquery:
-    made = prometheus.Dataquery().expr(query.expr).legend_format(query.legend).ref_id(ref).datasource(SOURCE)
+    made = (
+        prometheus.Dataquery()
+        .expr(query.expr)
+        .legend_format(query.legend)
+        .ref_id(ref)
+        .datasource(SOURCE)
+    )
     made.editor_mode(asked.QueryEditorMode.CODE).format(query.form)
     made = made.instant() if query.instant else made.range()
     return made.exemplar(True) if query.exemplar else made
@@ -100,9 +113,17 @@ def number(
     return Placed(panel, *size)
 
 
-def dial(title: str, about: About, query: Query, colours: Steps, size: tuple[int, int] = (4, 6)) -> Placed:
+def dial(
+    title: str, about: About, query: Query, colours: Steps, size: tuple[int, int] = (4, 6)
+) -> Placed:
     """A share from 0 to 1 as a dial."""
-    panel = _begun(gauge.Panel(), title, about, [query]).unit("percentunit").min(0).max(1).thresholds(steps(colours))
+    panel = (
+        _begun(gauge.Panel(), title, about, [query])
+        .unit("percentunit")
+        .min(0)
+        .max(1)
+        .thresholds(steps(colours))
+    )
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"])).decimals(0)
     return Placed(panel, *size)
 
@@ -117,8 +138,12 @@ def bars_across(
     size: tuple[int, int] = (8, 8),
 ) -> Placed:
     """One bar a series, the value now."""
-    panel = _begun(bargauge.Panel(), title, about, queries).unit(unit).min(0).thresholds(steps(colours))
-    panel.orientation(shapes.VizOrientation.HORIZONTAL).display_mode(shapes.BarGaugeDisplayMode.BASIC)
+    panel = (
+        _begun(bargauge.Panel(), title, about, queries).unit(unit).min(0).thresholds(steps(colours))
+    )
+    panel.orientation(shapes.VizOrientation.HORIZONTAL).display_mode(
+        shapes.BarGaugeDisplayMode.BASIC
+    )
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     if most is not None:
         panel.max(most)
@@ -137,11 +162,17 @@ def over_time(
     colours: Mapping[str, str] | None = None,
     size: tuple[int, int] = (12, 8),
 ) -> Placed:
-    """Curves over time: with dashed lines at thresholds, stacked, or as bars of what came in each interval."""
+    """Curves over time: with dashed lines at thresholds, stacked, or as bars of what came in each
+    interval.
+    """
     panel = _begun(timeseries.Panel(), title, about, queries).unit(unit)
     panel.line_width(1).show_points(shapes.VisibilityMode.NEVER).span_nulls(False)
     panel.fill_opacity(60 if stacked or bars else 8)
-    panel.tooltip(common.VizTooltipOptions().mode(shapes.TooltipDisplayMode.MULTI).sort(shapes.SortOrder.DESCENDING))
+    panel.tooltip(
+        common.VizTooltipOptions()
+        .mode(shapes.TooltipDisplayMode.MULTI)
+        .sort(shapes.SortOrder.DESCENDING)
+    )
     panel.legend(_legend())
     if stacked:
         panel.stacking(common.StackingConfig().mode(shapes.StackingMode.NORMAL).group("A"))
@@ -181,7 +212,11 @@ def heat_map(
     """How a histogram fills over time; exemplars are points that lead to their trace."""
     panel = _begun(heatmap.Panel(), title, about, [query]).calculate(False)
     panel.color(
-        heatmap.HeatmapColorOptions().mode(heat.HeatmapColorMode.SCHEME).scheme(colours).steps(64).exponent(0.5)
+        heatmap.HeatmapColorOptions()
+        .mode(heat.HeatmapColorMode.SCHEME)
+        .scheme(colours)
+        .steps(64)
+        .exponent(0.5)
     )
     panel.y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(shapes.AxisPlacement.LEFT))
     panel.rows_frame(heatmap.RowsHeatmapOptions().layout(shapes.HeatmapCellLayout.AUTO))
@@ -189,13 +224,20 @@ def heat_map(
     return Placed(panel, *size)
 
 
-def calendar(title: str, about: About, query: Query, colours: Steps, size: tuple[int, int] = (24, 8)) -> Placed:
+def calendar(
+    title: str, about: About, query: Query, colours: Steps, size: tuple[int, int] = (24, 8)
+) -> Placed:
     """One row a series, coloured by its value: a heat map that one can read a name off."""
-    panel = _begun(statushistory.Panel(), title, about, [query]).thresholds(steps(colours)).unit("short").decimals(0)
-    panel.color_scheme(dashboard.FieldColor().mode(parts.FieldColorModeId.THRESHOLDS))
-    panel.show_value(shapes.VisibilityMode.NEVER).row_height(0.85).col_width(0.95).legend(_legend()).max_data_points(
-        120
+    panel = (
+        _begun(statushistory.Panel(), title, about, [query])
+        .thresholds(steps(colours))
+        .unit("short")
+        .decimals(0)
     )
+    panel.color_scheme(dashboard.FieldColor().mode(parts.FieldColorModeId.THRESHOLDS))
+    panel.show_value(shapes.VisibilityMode.NEVER).row_height(0.85).col_width(0.95).legend(
+        _legend()
+    ).max_data_points(120)
     return Placed(panel, *size)
 
 
@@ -215,7 +257,9 @@ def listing(
     sort: tuple[str, bool],
     size: tuple[int, int] = (24, 10),
 ) -> Placed:
-    """A table: the answers joined by the labels that they share, with these columns and no others."""
+    """A table: the answers joined by the labels that they share, with these columns
+    and no others.
+    """
     asked_at_once = [q._replace(form=asked.PromQueryFormat.TABLE, instant=True) for q in queries]
     panel = _begun(table.Panel(), title, about, asked_at_once)
     fields = [column.field for column in columns]
@@ -235,7 +279,9 @@ def listing(
     for column in columns:
         if column.properties:
             panel.override_by_name(column.heading, list(column.properties))
-    panel.sort_by([common.TableSortByFieldState().display_name(sort[0]).desc(sort[1])]).filterable(True)
+    panel.sort_by([common.TableSortByFieldState().display_name(sort[0]).desc(sort[1])]).filterable(
+        True
+    )
     return Placed(panel, *size)
 
 
@@ -262,9 +308,13 @@ def coloured(given: Steps, how: str = "color-text") -> list[parts.DynamicConfigV
 
 def words(mapped: Mapping[str, str]) -> list[parts.DynamicConfigValue]:
     """A column's words, each in its colour."""
-    options = {word: {"color": colour, "index": at} for at, (word, colour) in enumerate(mapped.items())}
+    options = {
+        word: {"color": colour, "index": at} for at, (word, colour) in enumerate(mapped.items())
+    }
     return [
-        parts.DynamicConfigValue("custom.cellOptions", {"type": "color-background", "mode": "basic"}),
+        parts.DynamicConfigValue(
+            "custom.cellOptions", {"type": "color-background", "mode": "basic"}
+        ),
         parts.DynamicConfigValue("mappings", [{"type": "value", "options": options}]),
     ]
 

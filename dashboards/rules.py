@@ -19,7 +19,10 @@ BEHIND: Final = "# Made from the folder `dashboards` by `make docs`.\n"
 def prometheus_rules() -> str:
     """The file that stands under `rule_files` of Prometheus."""
     groups = [
-        {"name": f"otel-reliability-{group}", "rules": [_rule(alert) for alert in ALERTS if _group(alert) == group]}
+        {
+            "name": f"otel-reliability-{group}",
+            "rules": [_rule(alert) for alert in ALERTS if _group(alert) == group],
+        }
         for group in ("agents", "self")
     ]
     return _yaml({"groups": groups})
@@ -71,7 +74,13 @@ def _dashboard(alert: Alert) -> str:
 def grafana_alerts() -> str:
     """The file that stands in `provisioning/alerting` of Grafana."""
     rules = [_provisioned(alert) for alert in ALERTS]
-    group = {"orgId": 1, "name": "otel-reliability", "folder": FOLDER, "interval": "1m", "rules": rules}
+    group = {
+        "orgId": 1,
+        "name": "otel-reliability",
+        "folder": FOLDER,
+        "interval": "1m",
+        "rules": rules,
+    }
     return _yaml({"apiVersion": 1, "groups": [group]})
 
 
@@ -81,7 +90,9 @@ def _provisioned(alert: Alert) -> dict[str, Any]:
         "title": alert.name,
         "condition": "B",
         "data": [
-            _query("A", SOURCE_UID, {"expr": readable(alert.value), "instant": True, "range": False}),
+            _query(
+                "A", SOURCE_UID, {"expr": readable(alert.value), "instant": True, "range": False}
+            ),
             _query("B", "__expr__", _threshold(alert.above)),
         ],
         "noDataState": "OK",
@@ -139,7 +150,9 @@ _Dumper.add_representer(str, _text)
 
 
 def _yaml(content: Mapping[str, Any]) -> str:
-    return BEHIND + yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100_000)
+    return BEHIND + yaml.dump(
+        content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100_000
+    )
 
 
 ABOUT: Final = f"""# Alerts
@@ -163,10 +176,15 @@ is the number behind the last `>`.
 def runbook() -> str:
     """The page: a table of all, then a section each."""
     rows = "".join(
-        f"| [{one.name}](#{one.name.lower()}) | {one.severity} | {_plain(one.summary)} | {one.lasts} |\n"
+        (
+            f"| [{one.name}](#{one.name.lower()}) | {one.severity} | {_plain(one.summary)} | "
+            f"{one.lasts} |\n"
+        )
         for one in ALERTS
     )
-    recipes = "".join(f"\n### {one.name}\n\n{one.about}\n\n```promql\n{one.value}\n```\n" for one in RECIPES)
+    recipes = "".join(
+        f"\n### {one.name}\n\n{one.about}\n\n```promql\n{one.value}\n```\n" for one in RECIPES
+    )
     asked = "\n## Recipes\n\nQuestions for your own panels and rules.\n"
     return ABOUT + rows + "".join(map(_section, ALERTS)) + asked + recipes
 
@@ -177,7 +195,8 @@ def _section(alert: Alert) -> str:
     named = "" if alert.board == "self" else ', `gen_ai_agent_name="…"`'
     return (
         f"\n## {alert.name}\n\n{alert.means}\n\n"
-        f"Fires when this is above {alert.above:g}, for {alert.lasts}:\n\n```promql\n{readable(alert.value)}\n```\n\n"
+        f"Fires when this is above {alert.above:g}, for "
+        f"{alert.lasts}:\n\n```promql\n{readable(alert.value)}\n```\n\n"
         f"**Look first**\n\n{look}\n**Do**\n\n{do}\n"
         f'**Silence**: `alertname="{alert.name}"`{named}.\n'
     )
@@ -189,5 +208,9 @@ def _plain(template: str) -> str:
     >>> _plain("The tier of {{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }} fell")
     'The tier of an agent fell'
     """
-    named = template.replace("{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}", "an agent")
-    return named.replace("Version {{ .Labels.service_version }}", "A version").replace(": {{ .Labels.limit }}", "")
+    named = template.replace(
+        "{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}", "an agent"
+    )
+    return named.replace("Version {{ .Labels.service_version }}", "A version").replace(
+        ": {{ .Labels.limit }}", ""
+    )

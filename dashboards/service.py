@@ -27,7 +27,10 @@ def row() -> Section:
                 About(
                     "Instances that accept requests now, and those that do not.",
                     "All of them are ready.",
-                    "`/readyz` of the instance says why not: recovering, memory, state or stopping.",
+                    (
+                        "`/readyz` of the instance says why not: recovering, memory, state "
+                        "or stopping."
+                    ),
                     "No service reports metrics: is it scraped?",
                 ),
                 Query(f"count({sample_of(names.READY)} == 1) or vector(0)", "ready"),
@@ -39,7 +42,10 @@ def row() -> Section:
             panels.number(
                 "Lost spans",
                 About(
-                    "The share of the spans received in the time shown that were too late, refused or malformed.",
+                    (
+                        "The share of the spans received in the time shown that were too "
+                        "late, refused or malformed."
+                    ),
                     "0.",
                     "See the reasons below.",
                     "No span in this time",
@@ -52,13 +58,19 @@ def row() -> Section:
             panels.number(
                 "Fullest limits",
                 About(
-                    "The three limits that are used most. At 100 % something is dropped, and counted.",
+                    (
+                        "The three limits that are used most. At 100 % something is dropped, "
+                        "and counted."
+                    ),
                     "Below 80 %.",
                     "Raise that limit, or give the service more memory.",
                     "No limit is reported",
                 ),
                 Query(
-                    f"topk(3, max by (limit) ({sample_of(names.LIMIT_USED)} / ({sample_of(names.LIMIT_VALUE)} > 0)))",
+                    (
+                        f"topk(3, max by (limit) ({sample_of(names.LIMIT_USED)} / "
+                        f"({sample_of(names.LIMIT_VALUE)} > 0)))"
+                    ),
                     "{{limit}}",
                 ),
                 unit="percentunit",
@@ -71,7 +83,10 @@ def row() -> Section:
                 About(
                     "Spans that came too late, were refused or could not be read, by reason.",
                     "None.",
-                    "late: raise assembly.idle_timeout or send sooner. refused: a limit was reached. malformed: fix the sender.",
+                    (
+                        "late: raise assembly.idle_timeout or send sooner. refused: a limit "
+                        "was reached. malformed: fix the sender."
+                    ),
                     "None in this time",
                 ),
                 Query(f"sum by (disposition, reason) ({LOST})", "{{disposition}} {{reason}}"),
@@ -83,10 +98,16 @@ def row() -> Section:
                 About(
                     "Requests by outcome.",
                     "All accepted.",
-                    "unavailable: more load than one instance takes. unauthenticated: check the token. Others: fix the client.",
+                    (
+                        "unavailable: more load than one instance takes. unauthenticated: "
+                        "check the token. Others: fix the client."
+                    ),
                     "No request in this time",
                 ),
-                Query(f"sum by (signal, transport, outcome) ({REQUESTS})", "{{signal}} {{transport}} {{outcome}}"),
+                Query(
+                    f"sum by (signal, transport, outcome) ({REQUESTS})",
+                    "{{signal}} {{transport}} {{outcome}}",
+                ),
                 bars=True,
                 stacked=True,
             ),

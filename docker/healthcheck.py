@@ -1,4 +1,4 @@
-"""Whether the service in this container is alive: `/healthz` at the door of its pages. Exits 0 if it is."""  # noqa: INP001 (a script)
+"""Check that the service in this container is alive by `/healthz`; exit 0 if it is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE: Final = 4.0
 
 
 def main() -> str | None:
-    """Ask, over TLS where the service has a certificate: here it is asked for life, not for who it is."""
+    """Ask, over TLS where the service has a certificate, which is not checked here."""
     env = os.environ
     port = env.get("OTEL_RELIABILITY_SERVICE_UI", "127.0.0.1:8080").rpartition(":")[2]
     scheme = "https" if "OTEL_RELIABILITY_SERVICE_TLS_CERTIFICATE" in env else "http"
@@ -20,7 +20,9 @@ def main() -> str | None:
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trusting))
     try:
-        with urllib.request.build_opener(*handlers).open(f"{scheme}://127.0.0.1:{port}/healthz", timeout=PATIENCE):
+        with urllib.request.build_opener(*handlers).open(
+            f"{scheme}://127.0.0.1:{port}/healthz", timeout=PATIENCE
+        ):
             return None
     except OSError as error:
         return f"The service does not answer: {error}"

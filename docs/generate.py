@@ -1,4 +1,6 @@
-"""Write the pages that are made from the code: `make docs`. A test fails when a page has fallen behind."""
+"""Write the pages that are made from the code: `make docs`. A test fails when a page has fallen
+behind.
+"""
 
 from __future__ import annotations
 

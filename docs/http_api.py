@@ -1,4 +1,6 @@
-"""The HTTP API of the service as an OpenAPI document, and its page. Tests compare it with the routes and with real answers."""
+"""The HTTP API of the service as an OpenAPI document, and its page. Tests compare it with the
+routes and with real answers.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,14 @@ def _or_null(kind: str, **more: Any) -> dict[str, Any]:
     return {"type": [kind, "null"], **more}
 
 
-def _answer(about: str, schema: Mapping[str, Any] | None = None, kind: str = JSON) -> dict[str, Any]:
-    return {"description": about} if schema is None else {"description": about, "content": {kind: {"schema": schema}}}
+def _answer(
+    about: str, schema: Mapping[str, Any] | None = None, kind: str = JSON
+) -> dict[str, Any]:
+    return (
+        {"description": about}
+        if schema is None
+        else {"description": about, "content": {kind: {"schema": schema}}}
+    )
 
 
 def _query(name: str, kind: str, about: str) -> dict[str, Any]:
@@ -29,7 +37,13 @@ def _query(name: str, kind: str, about: str) -> dict[str, Any]:
 
 
 def _path(name: str, about: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "description": about, "schema": {"type": "string"}}
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "description": about,
+        "schema": {"type": "string"},
+    }
 
 
 _NAMES: Final = (
@@ -43,7 +57,10 @@ _AGENT_LINE: Final = _object(
     agent={"type": "string"},
     runs={"type": "integer", "description": "Runs in the window."},
     score=_or_null("number", description="0 to 100; null without enough data."),
-    score_note={"type": ["string", "null"], "description": "Why there is no score, or what it rests on."},
+    score_note={
+        "type": ["string", "null"],
+        "description": "Why there is no score, or what it rests on.",
+    },
     tier=_or_null("string", description="STABLE, VARIABLE, UNSTABLE or CRITICAL."),
     flags=_array({"type": "string"}),
     last_run=_or_null("string", description="When the latest run ended, RFC 3339."),
@@ -51,9 +68,15 @@ _AGENT_LINE: Final = _object(
 _HEALTHY: Final = _object(healthy={"type": "boolean"})
 _READY: Final = _object(
     ready={"type": "boolean"},
-    reasons={"type": "object", "additionalProperties": {"type": "string"}, "description": "Details by reason."},
+    reasons={
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "description": "Details by reason.",
+    },
 )
-_LATER: Final = _answer("Not now: state is being loaded, or the service is overloaded or stopping. See `Retry-After`.")
+_LATER: Final = _answer(
+    "Not now: state is being loaded, or the service is overloaded or stopping. See `Retry-After`."
+)
 
 
 def _export(signal: str, about: str) -> dict[str, Any]:
@@ -82,7 +105,13 @@ def _get(
     tag: str, about: str, answers: Mapping[str, Any], *parameters: Mapping[str, Any], **more: Any
 ) -> dict[str, Any]:
     return {
-        "get": {"summary": about, "tags": [tag], "parameters": list(parameters), "responses": dict(answers), **more}
+        "get": {
+            "summary": about,
+            "tags": [tag],
+            "parameters": list(parameters),
+            "responses": dict(answers),
+            **more,
+        }
     }
 
 
@@ -95,8 +124,13 @@ PATHS: Final[dict[str, Any]] = {
         "API",
         "List the agents with their scores.",
         {
-            "200": _answer("The agents, in the order in which they were first seen.",
-                           _object(total={"type": "integer"}, agents=_array({"$ref": "#/components/schemas/AgentLine"}))),
+            "200": _answer(
+                "The agents, in the order in which they were first seen.",
+                _object(
+                    total={"type": "integer"},
+                    agents=_array({"$ref": "#/components/schemas/AgentLine"}),
+                ),
+            ),
             "400": _answer("`limit` or `offset` is no whole number."),
             "503": _LATER,
         },
@@ -108,9 +142,12 @@ PATHS: Final[dict[str, Any]] = {
         "API",
         "Get everything about one agent.",
         {
-            "200": _answer("One entry, or one for each namespace and environment with that agent. Its fields are those "
-                           "of `agent` in report.schema.json, with `change` and `recent_runs`.",
-                           _object(agents=_array({"type": "object"}))),
+            "200": _answer(
+                "One entry, or one for each namespace and environment with that agent. "
+                "Its fields are those "
+                "of `agent` in report.schema.json, with `change` and `recent_runs`.",
+                _object(agents=_array({"type": "object"})),
+            ),
             "404": _answer("No agent of that service and name has runs here."),
             "503": _LATER,
         },
@@ -144,7 +181,10 @@ PATHS: Final[dict[str, Any]] = {
         "API",
         "Compare two versions of an agent, number by number.",
         {
-            "200": _answer("Values, runs, intervals, and whether the difference is more than chance.", {"type": "object"}),
+            "200": _answer(
+                "Values, runs, intervals, and whether the difference is more than chance.",
+                {"type": "object"},
+            ),
             "400": _answer("A version has no runs here."),
             "404": _answer("No agent of that service and name has runs here."),
             "503": _LATER,
@@ -157,14 +197,19 @@ PATHS: Final[dict[str, Any]] = {
         "API",
         "Check targets of one agent, as `otel-reliability gate` does.",
         {
-            "200": _answer("The targets with value, bound, runs and state: held, failed or no data.", {"type": "object"}),
+            "200": _answer(
+                "The targets with value, bound, runs and state: held, failed or no data.",
+                {"type": "object"},
+            ),
             "400": _answer("A target cannot be read, or is not one of an agent."),
             "404": _answer("No agent of that service and name has runs here."),
             "503": _LATER,
         },
         *_NAMES,
         _query("require", "array", "Targets like `score>=80`; repeatable."),
-        _query("min_runs", "integer", "Runs that a target needs; default: those that a score needs."),
+        _query(
+            "min_runs", "integer", "Runs that a target needs; default: those that a score needs."
+        ),
         _query("namespace", "string", "Only this `service.namespace`."),
         _query("environment", "string", "Only this `deployment.environment.name`."),
     ),
@@ -172,34 +217,67 @@ PATHS: Final[dict[str, Any]] = {
         "Metrics",
         "Get all metrics.",
         {
-            "200": _answer("Prometheus text; OpenMetrics with exemplars if the client accepts it.",
-                           {"type": "string"}, "text/plain"),
+            "200": _answer(
+                "Prometheus text; OpenMetrics with exemplars if the client accepts it.",
+                {"type": "string"},
+                "text/plain",
+            ),
             "503": _answer("State is being loaded: counters would be incomplete."),
         },
     ),
-    "/healthz": _get("Health", "Check whether the process works; restart it if not.",
-                     {"200": _answer("It works.", _HEALTHY), "503": _answer("It does not.", _HEALTHY)}, **_OPEN),
-    "/readyz": _get("Health", "Check whether requests are accepted now.",
-                    {"200": _answer("They are.", _READY), "503": _answer("They are not; `reasons` says why.", _READY)}, **_OPEN),
+    "/healthz": _get(
+        "Health",
+        "Check whether the process works; restart it if not.",
+        {"200": _answer("It works.", _HEALTHY), "503": _answer("It does not.", _HEALTHY)},
+        **_OPEN,
+    ),
+    "/readyz": _get(
+        "Health",
+        "Check whether requests are accepted now.",
+        {
+            "200": _answer("They are.", _READY),
+            "503": _answer("They are not; `reasons` says why.", _READY),
+        },
+        **_OPEN,
+    ),
     "/v1/traces": _export("Trace", "Send spans."),
     "/v1/logs": _export("Logs", "Send log events: coding agents and evaluations."),
-    "/v1/metrics": _export("Metrics", "Accepted and discarded, for agents that send all signals to one endpoint."),
+    "/v1/metrics": _export(
+        "Metrics", "Accepted and discarded, for agents that send all signals to one endpoint."
+    ),
     "/": _get("Pages", "Show all agents.", _PAGE),
-    "/agents/{service}/{agent}": _get("Pages", "Show one agent.", {**_PAGE, "404": _answer("No such agent.")}, *_NAMES),
-    "/agents/{service}/{agent}/runs": _get("Pages", "Show the last runs of an agent.", _PAGE, *_NAMES),
-    "/agents/{service}/{agent}/runs/{run}": _get("Pages", "Show one run with its steps.", _PAGE, *_NAMES,
-                                                 _path("run", "Its id.")),
-    "/agents/{service}/{agent}/compare": _get("Pages", "Compare two versions, or two times.", _PAGE, *_NAMES),
-    "/agents/{service}/{agent}/acknowledge": {"post": {
-        "summary": "Acknowledge the last change; only from a page of this service.",
-        "tags": ["Pages"],
-        "parameters": list(_NAMES),
-        "responses": {"303": _answer("Noted."), "403": _answer("From elsewhere."), "404": _answer("No such agent.")},
-    }},
+    "/agents/{service}/{agent}": _get(
+        "Pages", "Show one agent.", {**_PAGE, "404": _answer("No such agent.")}, *_NAMES
+    ),
+    "/agents/{service}/{agent}/runs": _get(
+        "Pages", "Show the last runs of an agent.", _PAGE, *_NAMES
+    ),
+    "/agents/{service}/{agent}/runs/{run}": _get(
+        "Pages", "Show one run with its steps.", _PAGE, *_NAMES, _path("run", "Its id.")
+    ),
+    "/agents/{service}/{agent}/compare": _get(
+        "Pages", "Compare two versions, or two times.", _PAGE, *_NAMES
+    ),
+    "/agents/{service}/{agent}/acknowledge": {
+        "post": {
+            "summary": "Acknowledge the last change; only from a page of this service.",
+            "tags": ["Pages"],
+            "parameters": list(_NAMES),
+            "responses": {
+                "303": _answer("Noted."),
+                "403": _answer("From elsewhere."),
+                "404": _answer("No such agent."),
+            },
+        }
+    },
     "/alerts": _get("Pages", "Show what each alert means, and what to do.", _PAGE),
-    "/static/{name}": _get("Pages", "Get a style sheet, script or picture of the pages.",
-                           {"200": _answer("The file."), "404": _answer("No such file.")}, _path("name", "Its name.")),
-}  # fmt: skip
+    "/static/{name}": _get(
+        "Pages",
+        "Get a style sheet, script or picture of the pages.",
+        {"200": _answer("The file."), "404": _answer("No such file.")},
+        _path("name", "Its name."),
+    ),
+}
 
 DOCUMENT: Final[dict[str, Any]] = {
     "openapi": "3.1.0",
@@ -210,14 +288,23 @@ DOCUMENT: Final[dict[str, Any]] = {
         "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
     },
     "servers": [
-        {"url": "http://127.0.0.1:8080", "description": "Pages, API and health checks (`service.ui`)."},
+        {
+            "url": "http://127.0.0.1:8080",
+            "description": "Pages, API and health checks (`service.ui`).",
+        },
         {"url": "http://127.0.0.1:4318", "description": "OTLP over HTTP (`service.http`)."},
         {"url": "http://127.0.0.1:9464", "description": "/metrics (`service.metrics`)."},
     ],
     "security": [{}, {"token": []}],
     "paths": PATHS,
     "components": {
-        "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "If the service has tokens."}},
+        "securitySchemes": {
+            "token": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "If the service has tokens.",
+            }
+        },
         "schemas": {"AgentLine": _AGENT_LINE},
     },
 }
@@ -250,10 +337,15 @@ def _tables() -> Iterator[str]:
     for path, methods in PATHS.items():
         for method, about in methods.items():
             codes = ", ".join(about["responses"])
-            row = f"| `{method.upper()} {path}` | {about['summary']} | {_parameters(about)} | {codes} |\n"
+            row = (
+                f"| `{method.upper()} {path}` | {about['summary']} | {_parameters(about)} | "
+                f"{codes} |\n"
+            )
             groups.setdefault(about["tags"][0], []).append(row)
     for group, rows in groups.items():
-        yield f"## {group}\n\n| request | what | query | status |\n|---|---|---|---|\n{''.join(rows)}"
+        yield (
+            f"## {group}\n\n| request | what | query | status |\n|---|---|---|---|\n{''.join(rows)}"
+        )
 
 
 def _parameters(about: Mapping[str, Any]) -> str:

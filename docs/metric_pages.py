@@ -46,7 +46,9 @@ def page() -> str:
 
 
 def _families() -> Iterator[str]:
-    for family, specs in itertools.groupby(metrics.ALL_SPECS.values(), key=lambda spec: spec.family):
+    for family, specs in itertools.groupby(
+        metrics.ALL_SPECS.values(), key=lambda spec: spec.family
+    ):
         title = _FAMILIES.get(family, family.capitalize())
         yield f"## {title}\n\n" + "\n".join(map(_metric, specs))
 
@@ -62,7 +64,10 @@ def _metric(spec: MetricSpec) -> str:
         f"- **To improve it**: {spec.improve}\n"
         f"- **Source**: {spec.source}\n"
         + (
-            f"- **OTel**: gauge `{instrument.name}`, unit `{spec.unit}`; Prometheus `{family_of(instrument)}`\n"
+            (
+                f"- **OTel**: gauge `{instrument.name}`, unit `{spec.unit}`; Prometheus "
+                f"`{family_of(instrument)}`\n"
+            )
             if spec.emitted
             else "- **OTel**: not emitted; in reports, on pages, in the API and in gates\n"
         )

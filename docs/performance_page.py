@@ -1,4 +1,6 @@
-"""The page of costs, generated from what `make bench` and `python -m benchmarks.over_time` wrote."""
+"""The page of costs, generated from what `make bench` and `python
+-m benchmarks.over_time` wrote.
+"""
 
 from __future__ import annotations
 
@@ -37,20 +39,24 @@ HOW: Final = """## Method
 NOTHING: Final = "\nNothing is measured yet: run `make bench`.\n"
 SIZES: Final = {
     "service, native extension, per span": (
-        "- **Throughput**: {value} µs per span with the native extension: {rate} spans per second and core."
+        "- **Throughput**: {value} µs per span with the native extension: {rate} spans "
+        "per second and core."
     ),
     "service, Python, per span": (
         "- **Without the native extension**: {value} µs per span: {rate} spans per second and core."
     ),
     "service with --state, recorded traffic": "- **With a state directory** (`--state`) a span costs {value} times that.",
     "memory per agent, stable paths": (
-        "- **An agent** whose runs take habitual paths needs {value} KiB with 100 runs; 10,000 agents need {many} MiB."
+        "- **An agent** whose runs take habitual paths needs {value} KiB with 100 runs; "
+        "10,000 agents need {many} MiB."
     ),
     "memory per agent, chaotic paths": (
-        "- **An agent** whose runs nearly always take a new path needs {value} KiB; 10,000 agents need {many} MiB."
+        "- **An agent** whose runs nearly always take a new path needs {value} KiB; "
+        "10,000 agents need {many} MiB."
     ),
     "memory per open run of 20 spans": (
-        "- **An open run** of 20 spans needs {value} KiB; 10,000 need {many} MiB. A run is open until `assembly.linger`\n"
+        "- **An open run** of 20 spans needs {value} KiB; 10,000 need {many} MiB. A run "
+        "is open until `assembly.linger`\n"
         "  after its root ended, and can be reopened for `assembly.reopen` longer."
     ),
     "restart: until ready": "- **A restart** with {against} takes {value} {unit}.",
@@ -93,10 +99,12 @@ def _costs(results: Found) -> str:
 
 
 def _machine(results: Found) -> str:
-    machine, versions = results["machine"], results["versions"]
+    machine = results["machine"]
+    versions = results["versions"]
     packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (
-        f"Measured on {results['date']}: {machine['cores']} cores, {machine['cpu']}, {machine['system']}; {packages}."
+        f"Measured on {results['date']}: {machine['cores']} cores, {machine['cpu']}, "
+        f"{machine['system']}; {packages}."
     )
 
 
@@ -106,23 +114,33 @@ def _over(rows: Sequence[Found]) -> str:
     if not over:
         return f"All {len(rows)} rows are within their limits.\n"
     lines = [
-        f"- {row['name']}: {_value(row)}, limit {_number(row['at_most'])} ({row['value'] / row['at_most'] - 1:+.0%})"
+        (
+            f"- {row['name']}: {_value(row)}, limit {_number(row['at_most'])} "
+            f"({row['value'] / row['at_most'] - 1:+.0%})"
+        )
         for row in over
     ]
     return f"{len(over)} of {len(rows)} rows over the limit:\n\n" + "\n".join(lines) + "\n"
 
 
 def _table(rows: Sequence[Found], *, limits: bool) -> Iterator[str]:
-    yield "| what | against, or measured on | measured | quartiles |" + (" limit |" if limits else "")
+    yield "| what | against, or measured on | measured | quartiles |" + (
+        " limit |" if limits else ""
+    )
     yield "|---|---|---|---|" + ("---|" if limits else "")
     for row in rows:
         low, high = (_number(one) for one in row["spread"])
-        line = f"| {row['name']} | {row['against']} | {_value(row)} | {low if low == high else f'{low} to {high}'} |"
+        line = (
+            f"| {row['name']} | {row['against']} | {_value(row)} | "
+            f"{low if low == high else f'{low} to {high}'} |"
+        )
         yield line + (f" {_number(row['at_most'])} |" if limits else "")
 
 
 def _over_time(found: Found) -> str:
-    cost, memory, machine = found["cost"], found["memory"], found["machine"]
+    cost = found["cost"]
+    memory = found["memory"]
+    machine = found["machine"]
     low, high = (_number(one) for one in cost["spread"])
     samples = memory["samples"]
     sizes = ", ".join(
@@ -145,7 +163,9 @@ def _sizes(results: Found) -> str:
     """Return what a deployment needs, by what was measured."""
     rows = {row["name"]: row for row in results["rows"]}
     lines = (line.format(**_quantities(rows[name])) for name, line in SIZES.items() if name in rows)
-    return "\n".join(("## Sizing\n", "A service is one process and uses about one core.\n", *lines, REST))
+    return "\n".join(
+        ("## Sizing\n", "A service is one process and uses about one core.\n", *lines, REST)
+    )
 
 
 REST: Final = """\
@@ -156,7 +176,9 @@ REST: Final = """\
 
 
 def _quantities(row: Found) -> dict[str, str]:
-    """Return what a line may name of a row: the rate of microseconds, the mebibytes of ten thousand times its kibibytes."""
+    """Return what a line may name of a row: the rate of microseconds, the mebibytes of ten thousand
+    times its kibibytes.
+    """
     value = row["value"]
     many = f"{value * 10_000 / 1024:,.0f}"
     return {

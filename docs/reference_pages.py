@@ -1,4 +1,6 @@
-"""The reference pages of the command line, the Python API and the Prometheus names, from what they describe."""
+"""The reference pages of the command line, the Python API and the Prometheus names, from what they
+describe.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ One value per agent and window.
 
 def cli() -> str:
     """Return the page of all commands, with their help."""
-    parent = click.Context(app, info_name="otel-reliability", terminal_width=WIDTH, help_option_names=["-h", "--help"])
+    parent = click.Context(
+        app, info_name="otel-reliability", terminal_width=WIDTH, help_option_names=["-h", "--help"]
+    )
     return f"{CLI}\n{_block(ABOUT)}\n" + "\n".join(_commands(app, parent, "##"))
 
 
@@ -83,7 +87,10 @@ def _commands(group: click.Group, parent: click.Context, level: str) -> Iterator
             continue
         command._help_option = None  # noqa: SLF001  click keeps the help option of the first context, which may be a test's
         context = click.Context(command, parent=parent, info_name=name, terminal_width=WIDTH)
-        yield f"{level} `{context.command_path.removeprefix('otel-reliability ')}`\n\n{_block(command.get_help(context))}"
+        yield (
+            f"{level} "
+            f"`{context.command_path.removeprefix('otel-reliability ')}`\n\n{_block(command.get_help(context))}"
+        )
         if isinstance(command, click.Group):
             yield from _commands(command, context, f"{level}#")
 
@@ -99,7 +106,10 @@ def python_api() -> str:
 
     public = (_object(name, getattr(otel_reliability, name)) for name in otel_reliability.__all__)
     require = _object("require", AgentRuns.require, "###")
-    others = "`runs` are the runs of the test, `report` is the report on them, `measure(agent)` returns all numbers.\n"
+    others = (
+        "`runs` are the runs of the test, `report` is the report on them, `measure(agent)` "
+        "returns all numbers.\n"
+    )
     return f"{PYTHON}\n" + "\n".join(public) + f"\n{PYTEST}{others}\n{require}\n{TESTING}"
 
 
@@ -113,7 +123,9 @@ Builders of spans and runs for tests, with small numbers for ids and seconds for
 def _object(name: str, found: Any, level: str = "##") -> str:
     """Return a section: the signature, then the docstring."""
     doc = inspect.getdoc(found) or ""
-    signature = "" if isinstance(found, type) and issubclass(found, Exception) else _signature(name, found)
+    signature = (
+        "" if isinstance(found, type) and issubclass(found, Exception) else _signature(name, found)
+    )
     return f"{level} `{name}`\n\n{signature}{_prose(doc)}\n"
 
 
@@ -128,7 +140,9 @@ def _signature(name: str, found: Any) -> str:
 
 
 def _prose(doc: str) -> str:
-    """Return a docstring as Markdown: arguments as a list, examples as code, indented text as code."""
+    """Return a docstring as Markdown: arguments as a list, examples as code, indented
+    text as code.
+    """
     found: list[str] = []
     arguments = example = False
     for line in doc.splitlines():
@@ -144,10 +158,14 @@ def _prose(doc: str) -> str:
         elif line.startswith(">>> "):
             found += [] if example else ["", "```text"]
             found.append(line)
-            arguments, example = False, True
+            arguments = False
+            example = True
         else:
             found.append(line.replace("        ", "  ") if arguments else line)
-    return re.sub(r"\n{3,}", "\n\n", "\n".join([*found, "", "```"] if example else found)).strip() + "\n"
+    return (
+        re.sub(r"\n{3,}", "\n\n", "\n".join([*found, "", "```"] if example else found)).strip()
+        + "\n"
+    )
 
 
 def prometheus() -> str:
@@ -168,9 +186,16 @@ def _slug(name: str, title: str) -> str:
 
 
 def _instruments() -> Iterator[str]:
-    yield _table("Other gauges of agents", (names.LAST_RUN, names.CHANGE_EVIDENCE, names.INFO, names.OPEN_RUN_USAGE))
-    yield _table("Counters and histograms of runs and sessions", (*names.COUNTERS, *names.HISTOGRAMS))
-    yield _table("Metrics of the semantic conventions, with `telemetry.standard_metrics`", names.STANDARD)
+    yield _table(
+        "Other gauges of agents",
+        (names.LAST_RUN, names.CHANGE_EVIDENCE, names.INFO, names.OPEN_RUN_USAGE),
+    )
+    yield _table(
+        "Counters and histograms of runs and sessions", (*names.COUNTERS, *names.HISTOGRAMS)
+    )
+    yield _table(
+        "Metrics of the semantic conventions, with `telemetry.standard_metrics`", names.STANDARD
+    )
     yield _table("Telemetry of otel-reliability itself", names.SELF)
     yield _table("Telemetry of the service", names.SERVICE)
     yield _table("Telemetry of workers on Kafka", names.KAFKA)
@@ -178,11 +203,15 @@ def _instruments() -> Iterator[str]:
 
 def _table(title: str, specs: tuple[Instrument, ...]) -> str:
     rows = "".join(
-        f"| `{_series(spec)}` | {spec.kind} | {', '.join(f'`{_label(name)}`' for name in spec.attributes)} "
+        f"| `{_series(spec)}` | {spec.kind} | "
+        f"{', '.join(f'`{_label(name)}`' for name in spec.attributes)} "
         f"| {spec.description} | `{spec.name}` | `{spec.unit}` |\n"
         for spec in specs
     )
-    return f"## {title}\n\n| series | type | labels | meaning | OTel name | unit |\n|---|---|---|---|---|---|\n{rows}"
+    return (
+        f"## {title}\n\n| series | type | labels | meaning | OTel name | unit "
+        f"|\n|---|---|---|---|---|---|\n{rows}"
+    )
 
 
 def _series(spec: Instrument) -> str:

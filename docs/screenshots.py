@@ -1,8 +1,9 @@
 """Pictures of the pages and of reports: `python docs/screenshots.py` writes docs/images/page-*.
 
-The demo's fleet sends to the service, whose pages a real browser photographs, light and dark; of the recording that the same
-fleet leaves, the report is photographed as a file, and drawn as a terminal shows it. The browser is that of the tests
-(`python tests/real/install.py chromium`). The runs are of the last minutes, so times differ from picture to picture.
+The demo's fleet sends to the service, whose pages a real browser photographs, light and dark; of
+the recording that the same fleet leaves, the report is photographed as a file, and drawn as a
+terminal shows it. The browser is that of the tests (`python tests/real/install.py chromium`). The
+runs are of the last minutes, so times differ from picture to picture.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ REST: Final = "Runs unlike the others"
 
 
 class Shot(NamedTuple):
-    """Which page, how it looks, and down to which part of it is seen; all of it where none is named."""
+    """Which page, how it looks, and down to which part of it is seen; all of it where none is
+    named.
+    """
 
     page: Literal["fleet", "agent", "report"]
     scheme: Literal["light", "dark"] = "light"
@@ -68,7 +71,8 @@ FONTS: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 def main() -> None:
     """Take all of them."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        spans, report = Path(folder) / "spans.jsonl", Path(folder) / "report.html"
+        spans = Path(folder) / "spans.jsonl"
+        report = Path(folder) / "report.html"
         record(spans)
         report.write_text(_report(spans, "--format", "html"), encoding="utf-8")
         (IMAGES / TERMINAL).write_text(drawn(_report(spans, "--agent", AGENT)), encoding="utf-8")
@@ -80,9 +84,18 @@ def main() -> None:
 
 
 def _report(spans: Path, *options: str) -> str:
-    command = (sys.executable, "-m", "otel_reliability.cli", "report", str(spans), "--quiet", *options)
+    command = (
+        sys.executable,
+        "-m",
+        "otel_reliability.cli",
+        "report",
+        str(spans),
+        "--quiet",
+        *options,
+    )
     env = {**os.environ, "FORCE_COLOR": "1", "COLORTERM": "truecolor", "COLUMNS": str(COLUMNS)}
-    return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout  # noqa: S603 (our own program)
+    # our own program
+    return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout  # noqa: S603
 
 
 def drawn(told: str) -> str:
@@ -95,7 +108,9 @@ def drawn(told: str) -> str:
 
 @contextmanager
 def _pages(browser: Browser) -> Generator[Mapping[str, str]]:
-    """The addresses of the pages of a service that has taken in the whole fleet and draws a curve of each agent."""
+    """The addresses of the pages of a service that has taken in the whole fleet and draws a curve
+    of each agent.
+    """
     with hosting() as service:
         fleet_of = Replay(Endpoint(f"http://{service.addresses['http']}"))
         fleet = f"http://{service.addresses['ui']}/"
@@ -115,12 +130,18 @@ def _pages(browser: Browser) -> Generator[Mapping[str, str]]:
 def _photograph(browser: Browser, pages: Mapping[str, str]) -> None:
     for name, shot in SHOTS.items():
         page = browser.new_page(
-            viewport={"width": WIDTH, "height": 800}, color_scheme=shot.scheme, reduced_motion="reduce"
+            viewport={"width": WIDTH, "height": 800},
+            color_scheme=shot.scheme,
+            reduced_motion="reduce",
         )
         page.goto(pages[shot.page])
         page.wait_for_timeout(SETTLING_MS)
         height = _bottom(page, shot.last)
-        page.screenshot(path=IMAGES / name, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height})
+        page.screenshot(
+            path=IMAGES / name,
+            full_page=True,
+            clip={"x": 0, "y": 0, "width": WIDTH, "height": height},
+        )
         page.close()
 
 

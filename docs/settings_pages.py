@@ -16,7 +16,15 @@ import msgspec
 from msgspec import Struct
 
 from otel_reliability import config
-from otel_reliability.loading import Field, allowed_by, extra_of, is_section, own_fields, variable, without_none
+from otel_reliability.loading import (
+    Field,
+    allowed_by,
+    extra_of,
+    is_section,
+    own_fields,
+    variable,
+    without_none,
+)
 from otel_reliability.service.settings import KafkaSettings, ServiceSettings
 
 CONFIGURATION: Final = f"""# Settings
@@ -80,15 +88,22 @@ def page() -> str:
 
 def _sections(prefix: str, kind: type[Struct]) -> Iterator[str]:
     """Yield a table of the struct's own settings, then those of its sections."""
-    parts, meanings = list(own_fields(kind)), descriptions(kind)
+    parts = list(own_fields(kind))
+    meanings = descriptions(kind)
     rows = "".join(
-        f"| `{prefix}{one.path}` | {_allowed(one.type)} | {_default(one)} | {meanings[one.path]} |\n"
+        (
+            f"| `{prefix}{one.path}` | {_allowed(one.type)} | {_default(one)} | "
+            f"{meanings[one.path]} |\n"
+        )
         for one in parts
         if not is_section(one.type)
     )
     about = (inspect.getdoc(kind) or "").partition("\n")[0]
     title = f"`{prefix.removesuffix('.')}`" if prefix else "Settings of the engine"
-    yield f"## {title}\n\n{about}\n\n| setting | type | default | meaning |\n|---|---|---|---|\n{rows}"
+    yield (
+        f"## {title}\n\n{about}\n\n| setting | type | default | meaning "
+        f"|\n|---|---|---|---|\n{rows}"
+    )
     for one in parts:
         inner = item_of(one.type)
         if is_section(inner):
@@ -124,11 +139,14 @@ def _default(one: Field) -> str:
     units = extra_of(one.type).get("units")
     if units is None or not isinstance(one.default, int | float):
         return f"`{str(one.default).lower() if isinstance(one.default, bool) else str(one.default).removesuffix('.0')}`"
-    unit = max((unit for unit, size in units.items() if one.default % size == 0), key=lambda unit: units[unit])
+    unit = max(
+        (unit for unit, size in units.items() if one.default % size == 0),
+        key=lambda unit: units[unit],
+    )
     return f"`{one.default / units[unit]:g}{unit}`"
 
 
-# --- The schema -----------------------------------------------------------------------------------------------------
+# --- The schema -----------------------------------------------------------------------------------
 
 
 Schema = dict[str, Any]
@@ -138,10 +156,16 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> Schema:
-    """Return the schema of a settings file: msgspec's, with the descriptions of all fields and without internal ones."""
+    """Return the schema of a settings file: msgspec's, with the descriptions of all fields and
+    without internal ones.
+    """
     kinds = (config.Settings, ServiceSettings, KafkaSettings)
     _, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
-    sections = {part.__name__: _section(part, parts[part.__name__]) for kind in kinds for part in _structs(kind)}
+    sections = {
+        part.__name__: _section(part, parts[part.__name__])
+        for kind in kinds
+        for part in _structs(kind)
+    }
     root = sections.pop(config.Settings.__name__)
     root["properties"]["service"] = {"$ref": f"#/$defs/{ServiceSettings.__name__}"}
     root["properties"]["kafka"] = {"$ref": f"#/$defs/{KafkaSettings.__name__}"}
@@ -156,7 +180,9 @@ def descriptions(kind: type[Struct]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for field, below in itertools.pairwise(body):
         match field, below:
-            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(value=ast.Constant(value=str(text))):
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(
+                value=ast.Constant(value=str(text))
+            ):
                 found[name] = inspect.cleandoc(text).replace("\n", " ")
             case _:
                 continue
@@ -181,13 +207,21 @@ def _section(kind: type[Struct], made: Schema) -> Schema:
         for field in own_fields(kind)
     }
     title = (kind.__doc__ or "").partition("\n")[0]
-    return {"type": "object", "description": title, "additionalProperties": False, "properties": properties}
+    return {
+        "type": "object",
+        "description": title,
+        "additionalProperties": False,
+        "properties": properties,
+    }
 
 
 def _property(field: Field, made: Schema, about: str) -> Schema:
     """One field: a duration or a size is a number, or text with units."""
     if "units" in extra_of(without_none(field.type)):
-        made = {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}], **_only(made, "default")}
+        made = {
+            "anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}],
+            **_only(made, "default"),
+        }
     if "$ref" in made:
         return _only(made, "$ref")
     return {**made, **({"description": about} if about else {})}

@@ -30,7 +30,9 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Point links of a page to where the files are in the site."""
     name = page.file.src_uri
-    source = ROOT / (name.removeprefix(f"{FOLDER}/") if name.startswith(f"{FOLDER}/") else f"docs/{name}")
+    source = ROOT / (
+        name.removeprefix(f"{FOLDER}/") if name.startswith(f"{FOLDER}/") else f"docs/{name}"
+    )
 
     def link(found: re.Match[str]) -> str:
         target = _resolved(source, found[2])
@@ -47,15 +49,29 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def _place(target: Path) -> str:
-    """Return where a file of the project is in the site; MkDocs leaves out names with a leading dot."""
+    """Return where a file of the project is in the site; MkDocs leaves out names with a leading
+    dot.
+    """
     path = target.relative_to(ROOT).as_posix()
-    return path.removeprefix("docs/") if path.startswith("docs/") else f"{FOLDER}/{path.removeprefix('.')}"
+    return (
+        path.removeprefix("docs/")
+        if path.startswith("docs/")
+        else f"{FOLDER}/{path.removeprefix('.')}"
+    )
 
 
 def _outside(page: Path) -> list[Path]:
-    targets = (_resolved(page, found[2]) for found in LINK.finditer(page.read_text(encoding="utf-8")))
-    named = (target / "README.md" if target.is_dir() else target for target in targets if target is not None)
-    return [target for target in named if target.is_file() and not target.is_relative_to(ROOT / "docs")]
+    targets = (
+        _resolved(page, found[2]) for found in LINK.finditer(page.read_text(encoding="utf-8"))
+    )
+    named = (
+        target / "README.md" if target.is_dir() else target
+        for target in targets
+        if target is not None
+    )
+    return [
+        target for target in named if target.is_file() and not target.is_relative_to(ROOT / "docs")
+    ]
 
 
 def _resolved(page: Path, target: str) -> Path | None:

@@ -1,6 +1,7 @@
 """Reliability of AI agents, from the telemetry they already emit.
 
-Names are imported when they are first used: an agent that only calls `annotate(...)` needs no SDK for it.
+Names are imported when they are first used: an agent that only calls `annotate(...)` needs no SDK
+for it.
 """
 
 from __future__ import annotations

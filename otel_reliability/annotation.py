@@ -28,10 +28,12 @@ def annotate(
     context_limit: int | None = None,
     span: Span | None = None,
 ) -> None:
-    """Set `reliability.*` attributes of the run that the current span (or `span`) is part of; arguments left out change nothing.
+    """Set `reliability.*` attributes of the run that the current span (or `span`) is part of;
+    arguments left out change nothing.
 
-    They are attributes of that span: they cost nothing where no span is recorded, and work in every deployment mode (in process,
-    through a Collector, from a file). Where several spans of a run set one attribute, the span that started last wins.
+    They are attributes of that span: they cost nothing where no span is recorded, and work in every
+    deployment mode (in process, through a Collector, from a file). Where several spans of a run set
+    one attribute, the span that started last wins.
 
     Args:
         task_id: what makes two runs attempts at the same work.
@@ -41,7 +43,8 @@ def annotate(
         confidence: the agent's own confidence, 0 to 1.
         cost: US dollars the run cost.
         condition: baseline, fault, structure or prompt: how the run was disturbed, if it was.
-        violations: constraints that the run broke, as `constraint:severity` (low, medium, high); empty: evaluated, and clean.
+        violations: constraints that the run broke, as `constraint:severity` (low, medium, high);
+            empty: evaluated, and clean.
         branches: decisions by name, each with the branch that was chosen.
         input_class: the class of the input.
         context_limit: the context window of the model in use, in tokens.
@@ -63,9 +66,16 @@ def annotate(
             notes.INPUT_CLASS: input_class,
             notes.CONTEXT_LIMIT: context_limit,
         }
-        attributes.update({notes.BRANCH_PREFIX + decision: branch for decision, branch in (branches or {}).items()})
+        attributes.update(
+            {
+                notes.BRANCH_PREFIX + decision: branch
+                for decision, branch in (branches or {}).items()
+            }
+        )
         target = get_current_span() if span is None else span
-        target.set_attributes({key: value for key, value in attributes.items() if value is not None})
+        target.set_attributes(
+            {key: value for key, value in attributes.items() if value is not None}
+        )
 
 
 def _strings(violations: Iterable[str] | None) -> tuple[str, ...] | None:

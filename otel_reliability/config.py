@@ -1,9 +1,10 @@
 """Settings: frozen values, from code, a mapping (a YAML file's), or the environment.
 
-Every field has its default here, its limits in its type, its meaning below it, and its environment variable by rule: the path
-of the field in upper case behind `OTEL_RELIABILITY_` (`assembly.idle_timeout` is `OTEL_RELIABILITY_ASSEMBLY_IDLE_TIMEOUT`).
-Durations are seconds as numbers here, and are written like `10m` or `1h30m` outside. `docs/reference/settings.md` and the JSON
-schema are generated from this file.
+Every field has its default here, its limits in its type, its meaning below it, and its environment
+variable by rule: the path of the field in upper case behind `OTEL_RELIABILITY_`
+(`assembly.idle_timeout` is `OTEL_RELIABILITY_ASSEMBLY_IDLE_TIMEOUT`). Durations are seconds as
+numbers here, and are written like `10m` or `1h30m` outside. `docs/reference/settings.md` and the
+JSON schema are generated from this file.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class WindowSettings(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Check that the window ends somewhere."""
         if self.last is None and not self.period:
-            raise ConfigurationError("last", None, "a window, without a period", "set last, period or both")
+            raise ConfigurationError(
+                "last", None, "a window, without a period", "set last, period or both"
+            )
 
 
 class AssemblySettings(Struct, frozen=True):
@@ -113,9 +116,12 @@ class MetricSettings(Struct, frozen=True):
     min_coverage: Points = 60.0
     """Points of the 100 whose parts must have data for a score."""
     missing: Literal["left_out", "as_zero"] = "left_out"
-    """How the score counts parts without data: it leaves them out, or counts them as 0, as though nothing varied."""
+    """How the score counts parts without data: it leaves them out, or counts them as 0, as though
+    nothing varied.
+    """
     profile: Literal["published", "hal-harness"] = "published"
-    """Form of the evaluation metrics: as published, or as their authors' code computes them today."""
+    """Form of the evaluation metrics: as published, or as their authors' code computes them today.
+    """
 
     pressure_flag: ClassVar[float] = 0.8
     """Mean token budget pressure above which the flag `token_pressure_high` is set."""
@@ -127,9 +133,13 @@ class SessionSettings(Struct, frozen=True):
     idle: Seconds = 1800.0
     """Seconds without a run after which a session closes and is scored."""
     derive: bool = True
-    """Whether loop_detection and tool_correctness are derived from the runs where no evaluation gives them."""
+    """Whether loop_detection and tool_correctness are derived from the runs where no evaluation
+    gives them.
+    """
     weights: Mapping[str, Weight] = {}
-    """Signal weights, merged over confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1."""
+    """Signal weights, merged over confidence 1, loop_detection 1, tool_correctness 0.8, coherence
+    1.
+    """
 
 
 class ToolSettings(Struct, frozen=True):
@@ -140,8 +150,10 @@ class ToolSettings(Struct, frozen=True):
     reads: tuple[Text, ...] = ()
     """Tools that only read."""
     effect_key: Mapping[str, Text] = {}
-    """Tool name pattern (before `rename`) → the argument that names what a call changes. Calls of a matching tool with the
-    same value of it are one effect, whatever else differs: `{edit: path}` makes two edits of one file the same effect."""
+    """Tool name pattern (before `rename`) → the argument that names what a call changes. Calls of a
+    matching tool with the same value of it are one effect, whatever else differs: `{edit: path}`
+    makes two edits of one file the same effect.
+    """
     helpers: tuple[Text, ...] = ("TodoWrite", "TodoRead", "ToolSearch", "Skill")
     """Tools by which an agent organises itself: they change nothing that counts."""
     ignore: tuple[Text, ...] = ()
@@ -158,14 +170,18 @@ class ToolSettings(Struct, frozen=True):
                 re.compile(pattern)
             except re.error as error:
                 remedy = f"{error}; write it as for Python's re, with \\ before a literal sign"
-                raise ConfigurationError(f"soft_errors[{index}]", pattern, "a regular expression", remedy) from None
+                raise ConfigurationError(
+                    f"soft_errors[{index}]", pattern, "a regular expression", remedy
+                ) from None
 
 
 class SpanRule(Struct, frozen=True, kw_only=True):
-    """A rule for spans of your own: the spans that it matches, what they are, and the attribute keys of their parts.
+    """A rule for spans of your own: the spans that it matches, what they are, and the attribute
+    keys of their parts.
 
-    A span must match `name`, `scope` and every pattern of `attributes`; the first rule that matches decides. A tool or an agent
-    without a key for its name is called by what the one `*` of `name` stands for.
+    A span must match `name`, `scope` and every pattern of `attributes`; the first rule that matches
+    decides. A tool or an agent without a key for its name is called by what the one `*` of `name`
+    stands for.
     """
 
     kind: Literal["agent", "workflow", "chain", "model", "tool", "handoff", "retrieval", "other"]
@@ -195,11 +211,15 @@ class SpanRule(Struct, frozen=True, kw_only=True):
     task: Text | None = None
     """Key of what makes two runs attempts at the same work."""
     outcome: Text | None = None
-    """Key of the outcome: a boolean, or a word like `success` or `failed`; of a run, or of a tool or model call."""
+    """Key of the outcome: a boolean, or a word like `success` or `failed`; of a run, or of a tool
+    or model call.
+    """
 
 
 class MappingSettings(Struct, frozen=True):
-    """Attributes of yours that hold what a convention does not: attribute keys, of which the first present is read."""
+    """Attributes of yours that hold what a convention does not: attribute keys, of which the first
+    present is read.
+    """
 
     agent: tuple[Text, ...] = ()
     """The agent's name."""
@@ -218,14 +238,23 @@ class MappingSettings(Struct, frozen=True):
 
 
 class LimitSettings(Struct, frozen=True):
-    """Memory of an engine. The limits that protect memory derive from it in proportion; each has a counter of what hit it.
+    """Memory of an engine. The limits that protect memory derive from it in proportion; each has a
+    counter of what hit it.
 
-    Of the other fields, those with default 0 are derived, and the rest are constants: they change numbers. Tests set them.
+    Of the other fields, those with default 0 are derived, and the rest are constants: they change
+    numbers. Tests set them.
     """
 
     memory: Annotated[
         int,
-        Meta(ge=1 << 20, extra={"units": SIZE, "allowed": "a size of at least 1MiB", "remedy": "write it like 512MiB"}),
+        Meta(
+            ge=1 << 20,
+            extra={
+                "units": SIZE,
+                "allowed": "a size of at least 1MiB",
+                "remedy": "write it like 512MiB",
+            },
+        ),
     ] = 1 << 30
     """Bytes that an engine may hold, estimated."""
     agents: Internal = 0
@@ -287,12 +316,15 @@ class ChangeSettings(Struct, frozen=True):
     runs_per_false_alarm: Annotated[float, Meta(ge=1)] = 10_000.0
     """Runs, on average, from one false alarm to the next."""
     reference: Text | None = None
-    """Recording of at least 60 observations that is an agent's reference; agents are matched by service, environment and name, or
-    by name alone where only one agent in it has that name."""
+    """Recording of at least 60 observations that is an agent's reference; agents are matched by
+    service, environment and name, or by name alone where only one agent in it has that name.
+    """
 
 
 class WatchSettings(Struct, frozen=True):
-    """Bounds of open runs: one that exceeds a bound is reported while it runs. Without any, only windows bound it."""
+    """Bounds of open runs: one that exceeds a bound is reported while it runs. Without any, only
+    windows bound it.
+    """
 
     tokens: Count | None = None
     """Input and output tokens."""
@@ -307,30 +339,39 @@ class WatchSettings(Struct, frozen=True):
     repeats: Count | None = None
     """Calls that repeat one that succeeded, without a change in between."""
     factor: Annotated[float, Meta(ge=0)] = 2.0
-    """Multiple of the greatest value in the agent's window, of 50 runs or more, that bounds an open run; 0: no such bound."""
+    """Multiple of the greatest value in the agent's window, of 50 runs or more, that bounds an open
+    run; 0: no such bound.
+    """
 
 
 class TelemetrySettings(Struct, frozen=True):
     """Metrics to emit."""
 
     standard_metrics: bool = False
-    """Whether the semantic conventions' own `gen_ai.invoke_agent.*` and `gen_ai.execute_tool.duration` are emitted too, for
-    instrumentations that do not."""
+    """Whether the semantic conventions' own `gen_ai.invoke_agent.*` and
+    `gen_ai.execute_tool.duration` are emitted too, for instrumentations that do not.
+    """
 
 
 class UISettings(Struct, frozen=True):
     """Addresses that pages, reports and alerts link to."""
 
     url: Url | None = None
-    """Address of the UI as people open it, such as `https://reliability.example.com`; alerts then link to it."""
+    """Address of the UI as people open it, such as `https://reliability.example.com`; alerts then
+    link to it.
+    """
     trace_url: TraceUrl | None = None
-    """Address of a trace in your trace store, with `{trace_id}` in place of its id; pages and reports then link to it."""
+    """Address of a trace in your trace store, with `{trace_id}` in place of its id; pages and
+    reports then link to it.
+    """
 
 
 class Settings(Struct, frozen=True):
     """All settings of one engine, validated as a whole.
 
-    >>> Settings.load({"assembly": {"linger": "5s"}}, {"OTEL_RELIABILITY_ASSEMBLY_LINGER": "500ms"}).assembly.linger
+    >>> Settings.load(
+    ...     {"assembly": {"linger": "5s"}}, {"OTEL_RELIABILITY_ASSEMBLY_LINGER": "500ms"}
+    ... ).assembly.linger
     0.5
     >>> Settings.load({"windows": [{"last": 50}, {"name": "day", "period": "10 min"}]})
     Traceback (most recent call last):
@@ -371,7 +412,9 @@ class Settings(Struct, frozen=True):
         name, count = Counter(window.name for window in self.windows).most_common(1)[0]
         if count > 1:
             names = [window.name for window in self.windows]
-            raise ConfigurationError("windows", names, "a list of windows with different names", f"rename one {name!r}")
+            raise ConfigurationError(
+                "windows", names, "a list of windows with different names", f"rename one {name!r}"
+            )
 
     def __repr__(self) -> str:
         """Return the settings without the key."""
@@ -379,9 +422,13 @@ class Settings(Struct, frozen=True):
 
     @classmethod
     def load(
-        cls, file: Mapping[str, object] | None = None, env: Mapping[str, str] | None = None, **code: object
+        cls,
+        file: Mapping[str, object] | None = None,
+        env: Mapping[str, str] | None = None,
+        **code: object,
     ) -> Self:
-        """Return the settings of a file's mapping, overridden by the environment, overridden by code.
+        """Return the settings of a file's mapping, overridden by the environment, overridden by
+        code.
 
         Lists and mappings replace those below. Raises `ConfigurationError`.
         """
@@ -390,5 +437,7 @@ class Settings(Struct, frozen=True):
     @classmethod
     def from_environment(cls, env: Mapping[str, str], *, base: Self | None = None) -> Self:
         """Return the settings of `OTEL_RELIABILITY_…` variables; the rest is taken from `base`."""
-        ours = {name: value for name, value in env.items() if not name.startswith(cls.foreign_prefixes)}
+        ours = {
+            name: value for name, value in env.items() if not name.startswith(cls.foreign_prefixes)
+        }
         return load_environment(cls, ours, PREFIX, base=base, others=NOT_SETTINGS)

@@ -1,8 +1,10 @@
-"""The engine joins the stages: spans → agent spans → runs → windows. It owns the one clock and the one lock.
+"""The engine joins the stages: spans → agent spans → runs → windows. It owns the one clock and the
+one lock.
 
-Receivers hand it spans; `read` gives access to the windows. Every public method holds the lock while it runs, and nothing else
-does, so the stages below need not know about threads. `tick` meets deadlines (a run's linger, its `reopen`, an agent's expiry)
-by the engine's own clock; the times of spans are those of their source.
+Receivers hand it spans; `read` gives access to the windows. Every public method holds the lock
+while it runs, and nothing else does, so the stages below need not know about threads. `tick` meets
+deadlines (a run's linger, its `reopen`, an agent's expiry) by the engine's own clock; the times of
+spans are those of their source.
 """
 
 from __future__ import annotations
@@ -23,24 +25,37 @@ from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, Evaluation, RawLog, RawSpan, SpanRef, TraceId, bounded
+from otel_reliability.model.span import (
+    AgentSpan,
+    Evaluation,
+    RawLog,
+    RawSpan,
+    SpanRef,
+    TraceId,
+    bounded,
+)
 from otel_reliability.watch import Excess, Watch
 from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.sessions import SessionEvent, Sessions
 
 T = TypeVar("T")
 
-DISPOSITIONS: Final = frozenset({"received", "used", "other", "late", "duplicate", "malformed", "refused"})
+DISPOSITIONS: Final = frozenset(
+    {"received", "used", "other", "late", "duplicate", "malformed", "refused"}
+)
 """The dispositions of spans in the accounts."""
 _LAST: Final = frozenset({CloseReason.SHUTDOWN, CloseReason.END_OF_INPUT})
 """Reasons after which nothing more arrives, so that sessions close too."""
 MAX_UNREAD: Final = 100_000
-"""Maximum number of final or revised runs that wait to be recorded; beyond, the oldest are dropped and counted."""
+"""Maximum number of final or revised runs that wait to be recorded; beyond, the oldest are dropped
+and counted.
+"""
 
 _TOTALS: Final = ("incomplete", "revised", "unread", "event_lag")
 """What is counted in plain numbers."""
 
-_CLOSED, _FINAL = RunChange.CLOSED, RunChange.FINAL
+_CLOSED = RunChange.CLOSED
+_FINAL = RunChange.FINAL
 
 SPANS_PER_TICK: Final = 4_096
 """Spans of one batch after which limits are enforced: a batch may have any size."""
@@ -56,7 +71,9 @@ class Engine:
 
     >>> from otel_reliability.testing import agent, tool
     >>> engine = Engine(clock=lambda: 0.0, wall=lambda: 0)
-    >>> engine.receive([tool(2, 1, "search"), agent(1, called="a")]) and engine.flush(CloseReason.END_OF_INPUT)
+    >>> engine.receive([tool(2, 1, "search"), agent(1, called="a")]) and engine.flush(
+    ...     CloseReason.END_OF_INPUT
+    ... )
     True
     >>> [(run.key.agent, run.path) for run in engine.take_final()]
     [('a', ('search',))]
@@ -75,30 +92,39 @@ class Engine:
     ) -> None:
         """Begin empty.
 
-        `clock` counts seconds, for deadlines. `wall` is the Unix time in nanoseconds, which bounds times of spans from the
-        future; None for recordings, whose times are used as they are. `places_return`: see `AgentRegistry`. `pinned`: the
-        observations of a recording that change is measured against, by agent (`reference.pinned_by` reads them). `split_by`: a
-        kind of fingerprint (`FINGERPRINTS`) whose values become part of the agents' keys.
+        `clock` counts seconds, for deadlines. `wall` is the Unix time in nanoseconds, which bounds
+        times of spans from the future; None for recordings, whose times are used as they are.
+        `places_return`: see `AgentRegistry`. `pinned`: the observations of a recording that change
+        is measured against, by agent (`reference.pinned_by` reads them). `split_by`: a kind of
+        fingerprint (`FINGERPRINTS`) whose values become part of the agents' keys.
         """
         self.settings = Settings() if settings is None else settings
         self.reader = Reader(self.settings, conventions.TABLE) if reader is None else reader
         self.observers: list[Observer] = []
         """Called for every change of a run, within the turn that made it."""
-        self._clock, self._wall, self._places_return = clock, wall, places_return
-        self._pinned, self._split_by = pinned, split_by
+        self._clock = clock
+        self._wall = wall
+        self._places_return = places_return
+        self._pinned = pinned
+        self._split_by = split_by
         self.restart()
 
     def restart(self) -> None:
-        """Begin again with nothing received, as a forked child does: a thread that does not exist may hold the lock."""
-        self._lock, self._owner = threading.Lock(), 0
+        """Begin again with nothing received, as a forked child does: a thread that does not exist
+        may hold the lock.
+        """
+        self._lock = threading.Lock()
+        self._owner = 0
         self.assembler = Assembler(self.settings)
-        """The open traces, and what is remembered of closed ones. These five are for callers within `read`, or alone with the
-        engine: the service's writer, reports, tests.
+        """The open traces, and what is remembered of closed ones. These five are for callers within
+        `read`, or alone with the engine: the service's writer, reports, tests.
         """
         self.agents = AgentRegistry(self.settings, places_return=self._places_return)
         """The windows."""
         self.sessions = Sessions(self.settings, self.agents.is_known)
-        self.monitor = Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
+        self.monitor = (
+            Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
+        )
         """Change detection; None where it is switched off."""
         self.watched = Watch(self.settings.watch, self.assembler, self.agents)
         """The open runs."""
@@ -115,16 +141,20 @@ class Engine:
         self.recorded: Counter[tuple[str, str, bool]] = Counter()
         """Final runs, by (source of the outcome, why closed, whether nested)."""
         self.incomplete = self.revised = self.unread = 0
-        """Closed runs whose own root never arrived; runs changed after closing; runs that were not recorded in time."""
+        """Closed runs whose own root never arrived; runs changed after closing; runs that were not
+        recorded in time.
+        """
         self.event_lag = 0.0
         """Seconds between the end of the last span received and its receipt."""
 
-    # --- In -----------------------------------------------------------------------------------------------------------
+    # --- In ---------------------------------------------------------------------------------------
 
     def receive(self, spans: Iterable[RawSpan | AgentSpan], *, wait: float = -1) -> bool:
-        """Receive spans, in any order. False: the engine was busy for `wait` seconds (-1: wait for ever), nothing was read.
+        """Receive spans, in any order. False: the engine was busy for `wait` seconds (-1: wait for
+        ever), nothing was read.
 
-        The iterable is consumed within the turn, so a queue that hands its spans out one by one keeps what was not read.
+        The iterable is consumed within the turn, so a queue that hands its spans out one by one
+        keeps what was not read.
         """
         return self._in_turn(lambda now: self._receive(spans, now), wait)
 
@@ -145,20 +175,26 @@ class Engine:
         return self._in_turn(lambda now: self.assembler.opened(spans, now), wait)
 
     def lost(self, spans: Iterable[SpanRef], *, wait: float = -1) -> bool:
-        """Note open spans that have ended and will not arrive: their runs need not wait for them. As `receive`."""
+        """Note open spans that have ended and will not arrive: their runs need not wait for them.
+        As `receive`.
+        """
         return self._in_turn(lambda _: self.assembler.ended(spans), wait)
 
     def count(self, disposition: str, reason: str, number: int = 1) -> None:
-        """Count spans that did not reach the engine: `malformed` or `refused`, and why. Never waits."""
+        """Count spans that did not reach the engine: `malformed` or `refused`, and why. Never
+        waits.
+        """
         self._noted.append((disposition, reason, number))
 
-    # --- Time ---------------------------------------------------------------------------------------------------------
+    # --- Time -------------------------------------------------------------------------------------
 
     def now(self) -> float:
         return self._clock()
 
     def tick(self, *, wait: float = -1) -> bool:
-        """Meet every deadline that has passed: close and finalize runs, expire idle agents. As `receive`."""
+        """Meet every deadline that has passed: close and finalize runs, expire idle agents. As
+        `receive`.
+        """
 
         def act(now: float) -> None:
             self._apply(self.assembler.tick(now), now)
@@ -175,10 +211,11 @@ class Engine:
         return self._in_turn(self.watched.check, wait)
 
     def flush(self, reason: CloseReason, *, sessions: int | None = None, wait: float = -1) -> bool:
-        """Close and finalize every run now: no span will arrive, or the numbers are wanted at once. As `receive`.
+        """Close and finalize every run now: no span will arrive, or the numbers are wanted at once.
+        As `receive`.
 
-        With the last runs all sessions close, or the first `sessions`: a caller that cannot hold the scores of all of them asks
-        again.
+        With the last runs all sessions close, or the first `sessions`: a caller that cannot hold
+        the scores of all of them asks again.
         """
 
         def act(now: float) -> None:
@@ -190,16 +227,19 @@ class Engine:
         return self._in_turn(act, wait)
 
     def complete(self, traces: Iterable[TraceId]) -> bool:
-        """Close and finalize the runs of these traces now, and forget the traces: no span, no evaluation and no link to them
-        will arrive. Traces that share a run with others stay open.
+        """Close and finalize the runs of these traces now, and forget the traces: no span, no
+        evaluation and no link to them will arrive. Traces that share a run with others stay open.
         """
-        complete, reason = self.assembler.complete, CloseReason.END_OF_INPUT
+        complete = self.assembler.complete
+        reason = CloseReason.END_OF_INPUT
         return self._in_turn(lambda now: self._apply(complete(traces, reason, now), now))
 
-    # --- Out ----------------------------------------------------------------------------------------------------------
+    # --- Out --------------------------------------------------------------------------------------
 
     def read(self, ask: Callable[[AgentRegistry], T], *, wait: float = -1) -> T | None:
-        """Return what `ask` returns for the windows as they are now; None when the engine is busy. `ask` must not call back."""
+        """Return what `ask` returns for the windows as they are now; None when the engine is busy.
+        `ask` must not call back.
+        """
         with self._turn(wait) as entered:
             return ask(self.agents) if entered else None
 
@@ -212,7 +252,9 @@ class Engine:
         return _taken(self._revised)
 
     def take_scored(self) -> list[SessionEvent]:
-        """Return the sessions that were scored since the last call: histograms record those that have just closed."""
+        """Return the sessions that were scored since the last call: histograms record those that
+        have just closed.
+        """
         return _taken(self._scored)
 
     def take_changes(self) -> list[Change]:
@@ -220,7 +262,9 @@ class Engine:
         return [] if self.monitor is None else self.monitor.take_changes()
 
     def take_excesses(self) -> list[Excess]:
-        """Return the open runs found since the last call to exceed a bound, once for each kind of usage."""
+        """Return the open runs found since the last call to exceed a bound, once for each kind of
+        usage.
+        """
         return _taken(self.watched.excesses)
 
     @property
@@ -233,11 +277,14 @@ class Engine:
     def accounts(self) -> Accounts:
         """Number of spans by (disposition, reason). A copy.
 
-        Every received span is used, other, late, duplicate, malformed or refused, or part of a run that is open.
+        Every received span is used, other, late, duplicate, malformed or refused, or part of a run
+        that is open.
         """
         self._fold()
         everything = self._counts + self.assembler.accounts
-        return Counter({key: number for key, number in everything.items() if key[0] in DISPOSITIONS})
+        return Counter(
+            {key: number for key, number in everything.items() if key[0] in DISPOSITIONS}
+        )
 
     @property
     def open_runs(self) -> int:
@@ -245,7 +292,9 @@ class Engine:
 
     @property
     def rising_accounts(self) -> Accounts:
-        """The accounts as counters need them: none decreases, though a span that was `other` may turn out to be used."""
+        """The accounts as counters need them: none decreases, though a span that was `other` may
+        turn out to be used.
+        """
         self._told |= self.accounts
         return self._told
 
@@ -253,24 +302,34 @@ class Engine:
     def refused_evaluations(self) -> Counter[str]:
         """Evaluations that joined no run, by reason."""
         accounts = self.assembler.accounts
-        found = {reason: number for (what, reason), number in accounts.items() if what == "evaluation_refused"}
+        found = {
+            reason: number
+            for (what, reason), number in accounts.items()
+            if what == "evaluation_refused"
+        }
         return Counter(found) + Counter({"late": accounts["evaluation_late", ""]})
 
     def limits(self) -> tuple[Limit, ...]:
-        limits, agents, sessions = self.settings.limits, self.agents.accounts, self.sessions.accounts
+        limits = self.settings.limits
+        agents = self.agents.accounts
+        sessions = self.sessions.accounts
         return (
             *self.assembler.limits,
             Limit("agents", len(self.agents), limits.agents, agents["agents", "limit"]),
             Limit("tasks", None, limits.tasks, agents["tasks", "limit"]),
-            Limit("sessions", len(self.sessions), limits.sessions, sessions["sessions", "forgotten"]),
+            Limit(
+                "sessions", len(self.sessions), limits.sessions, sessions["sessions", "forgotten"]
+            ),
             Limit("unread_runs", len(self._final) + len(self._revised), MAX_UNREAD, self.unread),
             *self.watched.limits,
         )
 
-    # --- Over a restart -----------------------------------------------------------------------------------------------
+    # --- Over a restart ---------------------------------------------------------------------------
 
     def totals(self) -> dict[str, Any]:
-        """Return everything that was counted, by name: numbers, and counters by their keys. To be read before the next turn."""
+        """Return everything that was counted, by name: numbers, and counters by their keys. To be
+        read before the next turn.
+        """
         with self._turn(-1):
             return {**{name: getattr(self, name) for name in _TOTALS}, **self._counters()}
 
@@ -284,13 +343,19 @@ class Engine:
                 counter.clear()
                 counter.update(totals.get(name, {}))
 
-    def restore_agents(self, agents: Mapping[AgentKey, tuple[float, Callable[[], Iterable[Run]]]]) -> None:
-        """Let agents be known, each with when it last had a run; its final runs are asked for when it is."""
+    def restore_agents(
+        self, agents: Mapping[AgentKey, tuple[float, Callable[[], Iterable[Run]]]]
+    ) -> None:
+        """Let agents be known, each with when it last had a run; its final runs are asked for when
+        it is.
+        """
         with self._turn(-1):
             self.agents.restore_runs(agents)
 
     def load_agents(self, seconds: float) -> None:
-        """Load restored agents for about so many seconds of real time, and one at least; those with new runs first."""
+        """Load restored agents for about so many seconds of real time, and one at least; those with
+        new runs first.
+        """
         end = time.monotonic() + seconds
         with self._turn(-1):
             while self.agents.unloaded:
@@ -312,15 +377,18 @@ class Engine:
         }
         return found if self.monitor is None else {**found, "change": self.monitor.accounts}
 
-    # --- Within a turn ------------------------------------------------------------------------------------------------
+    # --- Within a turn ----------------------------------------------------------------------------
 
     def _receive(self, spans: Iterable[RawSpan | AgentSpan], now: float) -> None:
-        read, rest, number = self.reader.read, iter(spans), 0
+        read = self.reader.read
+        rest = iter(spans)
+        number = 0
         while True:
             batch: list[AgentSpan] = []
             try:
                 batch.extend(
-                    span if isinstance(span, AgentSpan) else read(span) for span in islice(rest, _SPANS_PER_READ)
+                    span if isinstance(span, AgentSpan) else read(span)
+                    for span in islice(rest, _SPANS_PER_READ)
                 )
             finally:  # what was read before a signal handler's exception is not lost with it
                 self._assemble(batch, now)
@@ -346,12 +414,17 @@ class Engine:
 
     def _apply(self, events: list[RunEvent], now: float) -> None:
         wall = None if self._wall is None else self._wall()
-        windows, sessions, monitor, observers = self.agents.apply, self.sessions.apply, self.monitor, self.observers
+        windows = self.agents.apply
+        sessions = self.sessions.apply
+        monitor = self.monitor
+        observers = self.observers
         if self._split_by is not None:
             events = [_split(event, self._split_by) for event in events]
         for event in events:
             windows(event, now, wall)
-            waited = event[0] is not _FINAL and sessions(event, now)  # a session has a run from its closing on
+            waited = event[0] is not _FINAL and sessions(
+                event, now
+            )  # a session has a run from its closing on
             if monitor is not None:
                 monitor.apply(event, now, waited=waited)
             for observer in observers:
@@ -369,7 +442,9 @@ class Engine:
             else:
                 self.revised += 1
                 self._keep(self._revised, (run,))
-        self.recorded.update([(run.outcome_source, run.closed_by._value_, run.nested) for run in final])
+        self.recorded.update(
+            [(run.outcome_source, run.closed_by._value_, run.nested) for run in final]
+        )
         self._keep(self._final, final)
 
     def _keep(self, kept: deque[T], items: Iterable[T]) -> None:
@@ -379,7 +454,9 @@ class Engine:
             self.unread += 1
 
     def _in_turn(self, act: Callable[[float], None], wait: float = -1) -> bool:
-        """Hold the lock and act, at the engine's time. Return False, without acting, where the lock is not free in time."""
+        """Hold the lock and act, at the engine's time. Return False, without acting, where the lock
+        is not free in time.
+        """
         with self._turn(wait) as entered:
             if entered:
                 act(self._clock())
@@ -387,7 +464,9 @@ class Engine:
 
     @contextmanager
     def _turn(self, wait: float) -> Generator[bool]:
-        """Hold the lock. A thread that holds it already (a signal handler, a finalizer) gets False and never blocks."""
+        """Hold the lock. A thread that holds it already (a signal handler, a finalizer) gets False
+        and never blocks.
+        """
         entered = self._owner != threading.get_ident() and self._lock.acquire(wait != 0, wait or -1)
         try:
             if entered:

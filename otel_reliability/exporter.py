@@ -1,7 +1,9 @@
-"""The span exporter, which needs no code: `OTEL_TRACES_EXPORTER=otlp,reliability opentelemetry-instrument python agent.py`.
+"""The span exporter, which needs no code: `OTEL_TRACES_EXPORTER=otlp,reliability
+opentelemetry-instrument python agent.py`.
 
-It receives what an exporter receives: sampled spans, after they ended, in batches, on the thread of the SDK's
-`BatchSpanProcessor`. Spans that this dropped are unknown here; a run that lacks its parent because of it is marked incomplete.
+It receives what an exporter receives: sampled spans, after they ended, in batches, on the thread of
+the SDK's `BatchSpanProcessor`. Spans that this dropped are unknown here; a run that lacks its
+parent because of it is marked incomplete.
 """
 
 from __future__ import annotations
@@ -28,16 +30,23 @@ class ReliabilitySpanExporter(SpanExporter, SpanSource):
     """Hands its spans to the engine of a `MeterProvider`, and keeps none.
 
     Args:
-        settings: how to count; from the environment and `options` where absent.
-        meter_provider: where the numbers go; the global one where absent, whether it is set before or after.
-        options: settings by name, as the SDK's declarative configuration hands them over (`window: 50`).
+        settings: how to count; from the environment and `options` where absent. meter_provider:
+        where the numbers go; the global one where absent, whether it is set before or after.
+        options: settings by name, as the SDK's declarative configuration hands them over (`window:
+        50`).
 
     """
 
     def __init__(
-        self, settings: Settings | None = None, *, meter_provider: MeterProvider | None = None, **options: object
+        self,
+        settings: Settings | None = None,
+        *,
+        meter_provider: MeterProvider | None = None,
+        **options: object,
     ) -> None:
-        self._live = live_of(meter_provider, settings_from(options) if settings is None else settings)
+        self._live = live_of(
+            meter_provider, settings_from(options) if settings is None else settings
+        )
         self._stopped = False
         self._live.attach(self)
 

@@ -19,7 +19,18 @@ import functools
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 from msgspec import Meta, Struct
@@ -33,20 +44,35 @@ DURATION: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0
 SIZE: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 Seconds: TypeAlias = Annotated[
-    float, Meta(ge=0, extra={"units": DURATION, "allowed": "a duration", "remedy": "write it like 10m, 1h30m or 250ms"})
+    float,
+    Meta(
+        ge=0,
+        extra={
+            "units": DURATION,
+            "allowed": "a duration",
+            "remedy": "write it like 10m, 1h30m or 250ms",
+        },
+    ),
 ]
 Bytes: TypeAlias = Annotated[
-    int, Meta(ge=0, extra={"units": SIZE, "allowed": "a size", "remedy": "write it like 64KiB or 512MiB"})
+    int,
+    Meta(
+        ge=0, extra={"units": SIZE, "allowed": "a size", "remedy": "write it like 64KiB or 512MiB"}
+    ),
 ]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Points: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
 Weight: TypeAlias = Annotated[float, Meta(ge=0)]
 Text: TypeAlias = Annotated[
-    str, Meta(pattern=r"\S", extra={"allowed": "text", "remedy": "quote it if it looks like a number"})
+    str,
+    Meta(pattern=r"\S", extra={"allowed": "text", "remedy": "quote it if it looks like a number"}),
 ]
 Secret: TypeAlias = Annotated[
     str,
-    Meta(pattern=r"^[!-~]+$", extra={"secret": True, "allowed": "text without spaces", "remedy": "remove the spaces"}),
+    Meta(
+        pattern=r"^[!-~]+$",
+        extra={"secret": True, "allowed": "text without spaces", "remedy": "remove the spaces"},
+    ),
 ]
 HexKey: TypeAlias = Annotated[
     str,
@@ -84,14 +110,15 @@ class Field(NamedTuple):
     default: object
 
 
-# --- Loading ----------------------------------------------------------------------------------------------------------
+# --- Loading --------------------------------------------------------------------------------------
 
 
 def load(kind: type[T], raw: object, *, base: T | None = None, path: str = "") -> T:
-    """Return a struct from a mapping (or an instance, which is then checked); what is absent is taken from `base`.
+    """Return a struct from a mapping (or an instance, which is then checked); what is absent is
+    taken from `base`.
 
-    Sections are merged field by field; lists and mappings are replaced, and internal fields derived again. Raises
-    `ConfigurationError`, which names the field by its whole path below `path`.
+    Sections are merged field by field; lists and mappings are replaced, and internal fields derived
+    again. Raises `ConfigurationError`, which names the field by its whole path below `path`.
 
     >>> from otel_reliability.config import AssemblySettings
     >>> load(AssemblySettings, {"linger": "500ms"}).linger
@@ -99,7 +126,8 @@ def load(kind: type[T], raw: object, *, base: T | None = None, path: str = "") -
     >>> load(AssemblySettings, {"lingr": 1}, path="assembly")
     Traceback (most recent call last):
     ...
-    otel_reliability.errors.ConfigurationError: assembly.lingr: 'lingr' is not a setting; the nearest is linger.
+    otel_reliability.errors.ConfigurationError: assembly.lingr: 'lingr' is not a setting; the
+    nearest is linger.
     """
     types = {field.name: field.type for field in _infos(kind)}
     if isinstance(raw, kind):
@@ -109,27 +137,43 @@ def load(kind: type[T], raw: object, *, base: T | None = None, path: str = "") -
         types = {field.path: field.type for field in own_fields(kind)}
     for name in given:
         if name not in types:
-            raise ConfigurationError(_join(path, str(name)), name, "a setting", nearest(str(name), types))
+            raise ConfigurationError(
+                _join(path, str(name)), name, "a setting", nearest(str(name), types)
+            )
     if base is not None and not given:
         return base
     values: dict[str, Any] = {} if base is None else {name: getattr(base, name) for name in types}
     required = () if base is not None else (field.name for field in _infos(kind) if field.required)
     for name, value in {**dict.fromkeys(required), **given}.items():
-        of, here = types[name], _join(path, name)
-        values[name] = load(of, value, base=values.get(name), path=here) if is_section(of) else _value(of, value, here)
+        of = types[name]
+        here = _join(path, name)
+        values[name] = (
+            load(of, value, base=values.get(name), path=here)
+            if is_section(of)
+            else _value(of, value, here)
+        )
     try:
         return kind(**values)
     except ConfigurationError as error:  # fields that do not go together
-        raise ConfigurationError(_join(path, error.field), error.value, error.allowed, error.remedy) from None
+        raise ConfigurationError(
+            _join(path, error.field), error.value, error.allowed, error.remedy
+        ) from None
 
 
 def load_environment(
-    kind: type[T], env: Mapping[str, str], prefix: str, *, base: T | None = None, others: Collection[str] = ()
+    kind: type[T],
+    env: Mapping[str, str],
+    prefix: str,
+    *,
+    base: T | None = None,
+    others: Collection[str] = (),
 ) -> T:
-    """Return a struct from environment variables: the path of a field in upper case behind `prefix`.
+    """Return a struct from environment variables: the path of a field in upper case behind
+    `prefix`.
 
-    An empty variable counts as absent, as OpenTelemetry specifies. A variable with the prefix that names no setting and is
-    not among `others` raises `ConfigurationError`: it is a misspelt setting.
+    An empty variable counts as absent, as OpenTelemetry specifies. A variable with the prefix that
+    names no setting and is not among `others` raises `ConfigurationError`: it is a misspelt
+    setting.
     """
     paths = {variable(field.path, prefix): field.path for field in fields(kind)}
     for name in sorted(env):
@@ -139,7 +183,9 @@ def load_environment(
     for name, path in paths.items():
         if env.get(name, "").strip():
             *parts, last = path.split(".")
-            functools.reduce(lambda section, part: section.setdefault(part, {}), parts, given)[last] = env[name].strip()
+            functools.reduce(lambda section, part: section.setdefault(part, {}), parts, given)[
+                last
+            ] = env[name].strip()
     try:
         return load(kind, given, base=base)
     except ConfigurationError as error:
@@ -176,11 +222,15 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 def shown(settings: Struct, without: str) -> str:
     """Return the `repr` of settings without a field that holds secrets."""
-    given = (f"{name}={getattr(settings, name)!r}" for name in settings.__struct_fields__ if name != without)
+    given = (
+        f"{name}={getattr(settings, name)!r}"
+        for name in settings.__struct_fields__
+        if name != without
+    )
     return f"{type(settings).__name__}({', '.join(given)})"
 
 
-# --- Types ------------------------------------------------------------------------------------------------------------
+# --- Types ----------------------------------------------------------------------------------------
 
 
 def own_fields(kind: type[Struct]) -> Iterator[Field]:
@@ -222,13 +272,22 @@ def allowed_by(kind: Any) -> str:
     plain, meta = get_args(kind) if get_origin(kind) is Annotated else (kind, Meta())
     words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
-    bounds = [f"{sign} {getattr(meta, name):g}" for name, sign in signs.items() if getattr(meta, name) is not None]
-    return (meta.extra or {}).get("allowed") or " ".join([words.get(plain, "a list of names"), *bounds])
+    bounds = [
+        f"{sign} {getattr(meta, name):g}"
+        for name, sign in signs.items()
+        if getattr(meta, name) is not None
+    ]
+    return (meta.extra or {}).get("allowed") or " ".join(
+        [words.get(plain, "a list of names"), *bounds]
+    )
 
 
 def without_none(kind: Any) -> Any:
     """Return X of `X | None`, and any other type as it is."""
-    return next((one for one in get_args(kind) if type(None) in get_args(kind) and one is not type(None)), kind)
+    return next(
+        (one for one in get_args(kind) if type(None) in get_args(kind) and one is not type(None)),
+        kind,
+    )
 
 
 @functools.cache
@@ -236,7 +295,7 @@ def _infos(kind: type[Struct]) -> tuple[FieldInfo, ...]:
     return msgspec.structs.fields(kind)
 
 
-# --- Values -----------------------------------------------------------------------------------------------------------
+# --- Values ---------------------------------------------------------------------------------------
 
 
 def _value(kind: Any, raw: Any, path: str) -> Any:
@@ -248,9 +307,14 @@ def _value(kind: Any, raw: Any, path: str) -> Any:
         return load(inner, raw, path=path)
     match get_origin(inner), get_args(inner):
         case origin, (item, _) if origin is tuple:
-            return tuple(_value(item, one, f"{path}[{index}]") for index, one in enumerate(_items(raw, path)))
+            return tuple(
+                _value(item, one, f"{path}[{index}]") for index, one in enumerate(_items(raw, path))
+            )
         case origin, (_, item) if origin is Mapping:
-            return {str(key): _value(item, one, f"{path}[{key}]") for key, one in _pairs(raw, path).items()}
+            return {
+                str(key): _value(item, one, f"{path}[{key}]")
+                for key, one in _pairs(raw, path).items()
+            }
         case _:
             return _leaf(inner, raw, path)
 
@@ -259,17 +323,23 @@ def _leaf(kind: Any, raw: Any, path: str) -> Any:
     extra = extra_of(kind)
     try:
         value = _amount(raw, extra["units"]) if isinstance(raw, str) and "units" in extra else raw
-        return msgspec.convert(value.strip() if isinstance(value, str) else value, kind, strict=False)
+        return msgspec.convert(
+            value.strip() if isinstance(value, str) else value, kind, strict=False
+        )
     except ValueError:  # msgspec's is one
         shown = f"({len(str(raw))} characters, not shown)" if "secret" in extra else raw
         if get_origin(kind) is Literal:
             words = sorted(map(str, get_args(kind)))
-            raise ConfigurationError(path, shown, f"one of {', '.join(words)}", nearest(str(raw), words)) from None
+            raise ConfigurationError(
+                path, shown, f"one of {', '.join(words)}", nearest(str(raw), words)
+            ) from None
         allowed = allowed_by(kind)
-        raise ConfigurationError(path, shown, allowed, extra.get("remedy") or f"give {allowed}") from None
+        raise ConfigurationError(
+            path, shown, allowed, extra.get("remedy") or f"give {allowed}"
+        ) from None
 
 
-# --- Text -------------------------------------------------------------------------------------------------------------
+# --- Text -----------------------------------------------------------------------------------------
 
 
 def seconds_of(text: str) -> float:
@@ -282,7 +352,9 @@ def seconds_of(text: str) -> float:
 
 
 def _amount(text: str, units: Mapping[str, float]) -> float | str:
-    """Return a number with units, such as `1h30m`; text without a unit stays text. Raises `ValueError`."""
+    """Return a number with units, such as `1h30m`; text without a unit stays text. Raises
+    `ValueError`.
+    """
     if re.fullmatch(r"\s*[\d._]+\s*", text):
         return text
     part = rf"(\d+(?:\.\d+)?)({'|'.join(units)})"
@@ -295,12 +367,16 @@ def _amount(text: str, units: Mapping[str, float]) -> float | str:
 def _section(raw: Any, path: str) -> Mapping[str, Any]:
     found: object = _json(raw) if isinstance(raw, str) else {} if raw is None else raw
     if not isinstance(found, Mapping):
-        raise ConfigurationError(path or "settings", raw, "a mapping of settings", "write it like {name: value}")
+        raise ConfigurationError(
+            path or "settings", raw, "a mapping of settings", "write it like {name: value}"
+        )
     return cast("Mapping[str, Any]", found)
 
 
 def _items(raw: Any, path: str) -> Sequence[Any]:
-    """Return the items of a list, or of its text. A shell pattern may begin with a bracket: text that is no JSON is split."""
+    """Return the items of a list, or of its text. A shell pattern may begin with a bracket: text
+    that is no JSON is split.
+    """
     items: object = raw
     if isinstance(raw, str):
         found = _json(raw)
@@ -312,14 +388,18 @@ def _items(raw: Any, path: str) -> Sequence[Any]:
 
 
 def _pairs(raw: Any, path: str) -> Mapping[str, Any]:
-    """Return the items of a mapping, or of its text. The last `=` of a pair divides it: values hold none, patterns may."""
+    """Return the items of a mapping, or of its text. The last `=` of a pair divides it: values hold
+    none, patterns may.
+    """
     items = raw
     if isinstance(raw, str):
         items = _json(raw)
         if not isinstance(items, Mapping):
             pairs = [part.rpartition("=") for part in raw.split(",") if part.strip()]
             if not all(divider for _, divider, _ in pairs):
-                raise ConfigurationError(path, raw, "a mapping", "write it like name=value, name=value")
+                raise ConfigurationError(
+                    path, raw, "a mapping", "write it like name=value, name=value"
+                )
             items = {key.strip(): value.strip() for key, _, value in pairs}
     if not isinstance(items, Mapping):
         raise ConfigurationError(path, raw, "a mapping", "write it like {name: value}")

@@ -1,7 +1,8 @@
-"""The MCP server: tools by which an assistant asks how reliable agents are, over recordings or a running service.
+"""The MCP server: tools by which an assistant asks how reliable agents are, over recordings or a
+running service.
 
-Every tool only reads. An answer is a selection from the JSON report (`report.view`): each number with the runs behind it and its
-interval, each score with its coverage.
+Every tool only reads. An answer is a selection from the JSON report (`report.view`): each number
+with the runs behind it and its interval, each score with its coverage.
 """
 
 from __future__ import annotations
@@ -55,14 +56,18 @@ MAX_LINES: Final = 200
 NAME: Final = ("service_namespace", "service", "environment", "agent", "attributes")
 SCORE: Final = ("runs", "score", "score_coverage", "score_note", "tier", "flags")
 INSTRUCTIONS: Final = (
-    "How reliable AI agents are, measured from their OpenTelemetry spans: whether they work the same way again. Begin with "
-    "list_agents. A value of null means not enough data, neither 0 nor 1. Quote a number with its runs and its interval "
+    "How reliable AI agents are, measured from their OpenTelemetry spans: whether they "
+    "work the same way again. Begin with "
+    "list_agents. A value of null means not enough data, neither 0 nor 1. Quote a number "
+    "with its runs and its interval "
     "(low, high: 95 %), and a score with its coverage: the points of 100 that could be assessed."
 )
 
 
 class Recordings:
-    """Recordings on disk, read again when one of the files has changed. Agents are objects of the JSON report."""
+    """Recordings on disk, read again when one of the files has changed. Agents are objects of the
+    JSON report.
+    """
 
     def __init__(
         self,
@@ -73,8 +78,11 @@ class Recordings:
         since_ns: int = 0,
         baseline: Sequence[str] = (),
     ) -> None:
-        self._files, self._settings, self._agents = files, settings, agents
-        self._since_ns, self._baseline = since_ns, baseline
+        self._files = files
+        self._settings = settings
+        self._agents = agents
+        self._since_ns = since_ns
+        self._baseline = baseline
         self._lock, self._stamp = Lock(), _stamp(files)
         self._read()
 
@@ -89,13 +97,17 @@ class Recordings:
         return plain(replace(self._view(line), sessions=()))
 
     def compared(self, line: Object, before: str, after: str) -> Object:
-        """Return how two versions of an agent differ; without versions, the earlier recording and this one."""
-        key, baseline = self._view(line).key, self._current().baseline
+        """Return how two versions of an agent differ; without versions, the earlier recording and
+        this one.
+        """
+        key = self._view(line).key
+        baseline = self._current().baseline
         if before or after:
             return plain(versions_compared(key, self._runs(key), before, after, self._settings))
         if baseline is None:
             raise ReliabilityError(
-                "There is no earlier recording to compare with: name two versions, or start the server with --baseline OLD."
+                "There is no earlier recording to compare with: name two versions, or "
+                "start the server with --baseline OLD."
             )
         pairs = [plain(pair) for pair in baseline.agents if pair.new.key == key]
         if not pairs:
@@ -103,13 +115,20 @@ class Recordings:
         return pairs[0]
 
     def checked(self, line: Object, target: str, min_runs: int | None) -> Object:
-        report, least = self._current(), min_runs or self._settings.metrics.min_runs
-        return gate.document(gate.check(replace(report, agents=[self._view(line)]), [parse(target)], least))
+        report = self._current()
+        least = min_runs or self._settings.metrics.min_runs
+        return gate.document(
+            gate.check(replace(report, agents=[self._view(line)]), [parse(target)], least)
+        )
 
     def _runs(self, key: AgentKey) -> Sequence[Run]:
         """Read the last whole runs of an agent: only a comparison of versions needs them."""
         kept: deque[Run] = deque(maxlen=MAX_COMPARED)
-        _recording(self._files, self._settings, lambda runs: kept.extend(run for run in runs if run.key == key))
+        _recording(
+            self._files,
+            self._settings,
+            lambda runs: kept.extend(run for run in runs if run.key == key),
+        )
         return [run for run in kept if run.end_ns >= self._since_ns]
 
     def _view(self, line: Object) -> AgentView:
@@ -126,9 +145,12 @@ class Recordings:
             return self._report
 
     def _read(self) -> None:
-        observations, settings = Observations(), self._settings
+        observations = Observations()
+        settings = self._settings
         self._recording = _recording(self._files, settings, observations.add)
-        changes = detected(since(observations, self._since_ns), settings.change, pinned_by(settings))
+        changes = detected(
+            since(observations, self._since_ns), settings.change, pinned_by(settings)
+        )
         self._report = report_of(
             self._recording,
             self._agents,
@@ -144,14 +166,18 @@ def _stamp(files: Iterable[str]) -> tuple[tuple[int, int], ...]:
     return tuple((each.st_mtime_ns, each.st_size) for each in found)
 
 
-def _recording(files: Sequence[str], settings: Settings, final: FinalSeen | None = None) -> Recording:
+def _recording(
+    files: Sequence[str], settings: Settings, final: FinalSeen | None = None
+) -> Recording:
     recording = Recording(settings, final=final)
     recording.read_all(files)
     return recording.close()
 
 
 class RunningService:
-    """The API of a running service, asked as `Recordings` are. Raises `ReliabilityError` where it refuses or is not reached."""
+    """The API of a running service, asked as `Recordings` are. Raises `ReliabilityError` where it
+    refuses or is not reached.
+    """
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self._url = f"{url.rstrip('/')}/api/v1/agents"
@@ -170,19 +196,30 @@ class RunningService:
 
     def compared(self, line: Object, before: str, after: str) -> Object:
         if not (before and after):
-            raise ReliabilityError("Name two versions: the service has no earlier recording to compare with.")
+            raise ReliabilityError(
+                "Name two versions: the service has no earlier recording to compare with."
+            )
         return self._one(line, "/compare", before=before, after=after)
 
     def checked(self, line: Object, target: str, min_runs: int | None) -> Object:
         return self._about(line, "/gate", require=target, min_runs=min_runs or 0)
 
     def _one(self, line: Object, path: str = "", **query: object) -> Object:
-        found = (agent for agent in self._about(line, path, **query)["agents"] if _key(agent) == _key(line))
+        found = (
+            agent
+            for agent in self._about(line, path, **query)["agents"]
+            if _key(agent) == _key(line)
+        )
         return _still_there(next(found, None), line)
 
     def _about(self, line: Object, path: str, **query: object) -> Object:
-        names = "".join(f"/{quote(line[name] or UNNAMED, safe='')}" for name in ("service", "agent"))
-        place = {"namespace": line["service_namespace"] or "", "environment": line["environment"] or ""}
+        names = "".join(
+            f"/{quote(line[name] or UNNAMED, safe='')}" for name in ("service", "agent")
+        )
+        place = {
+            "namespace": line["service_namespace"] or "",
+            "environment": line["environment"] or "",
+        }
         return self._get(names + path, **place, **query)
 
     def _get(self, path: str, **query: object) -> Object:
@@ -194,13 +231,17 @@ class RunningService:
         except HTTPError as error:
             raise ReliabilityError(f"The service answers {error.code}: {_reason(error)}") from None
         except (OSError, ValueError, HTTPException) as error:
-            raise ReliabilityError(f"{self._url} does not answer as the service does: {error}") from None
+            raise ReliabilityError(
+                f"{self._url} does not answer as the service does: {error}"
+            ) from None
 
 
 def _still_there(found: T | None, line: Object) -> T:
     """Return the agent. Raise `ReliabilityError` if it disappeared since it was listed."""
     if found is None:
-        raise ReliabilityError(f"The agent {line['agent']} is gone since it was listed; list the agents again")
+        raise ReliabilityError(
+            f"The agent {line['agent']} is gone since it was listed; list the agents again"
+        )
     return found
 
 
@@ -215,13 +256,16 @@ def _reason(error: HTTPError) -> str:
 Source: TypeAlias = Recordings | RunningService
 
 
-# --- The tools --------------------------------------------------------------------------------------------------------
+# --- The tools ------------------------------------------------------------------------------------
 
 
 def server_of(source: Source) -> MCPServer:
     """Return the server with its tools."""
     server: MCPServer = MCPServer(
-        "otel-reliability", version=version("otel-reliability"), instructions=INSTRUCTIONS, log_level="WARNING"
+        "otel-reliability",
+        version=version("otel-reliability"),
+        instructions=INSTRUCTIONS,
+        log_level="WARNING",
     )
     reads_only = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     for tool in _tools(source):
@@ -236,41 +280,54 @@ def _tools(source: Source) -> Iterator[Callable[..., Object]]:
         return {"agents": [{**_key(line), **answer(line)} for line in lines]}
 
     def list_agents(name: str = "*") -> Object:
-        """List the agents, the lowest score first: runs, score, its coverage (the points of 100 that could be assessed), tier and
-        flags. `name`: an agent, service/agent, or a shell pattern like support*.
+        """List the agents, the lowest score first: runs, score, its coverage (the points of 100
+        that could be assessed), tier and flags. `name`: an agent, service/agent, or a shell pattern
+        like support*.
         """
-        found = sorted((line for line in source.lines() if _is_named(line, name)), key=_lowest_first)
+        found = sorted(
+            (line for line in source.lines() if _is_named(line, name)), key=_lowest_first
+        )
         return {"total": len(found), "agents": found[:MAX_LINES]}
 
     def explain_score(agent: str) -> Object:
-        """Explain an agent's score: what each part of it costs, with its value, interval and runs; the reasons in words; the data
-        that is missing. `agent`: its name, service/agent, or a shell pattern.
+        """Explain an agent's score: what each part of it costs, with its value, interval and runs;
+        the reasons in words; the data that is missing. `agent`: its name, service/agent, or a shell
+        pattern.
         """
         return each(agent, lambda line: _score(source.agent(line)))
 
     def unusual_runs(agent: str) -> Object:
-        """Name the runs of an agent that are unlike the others, each with its trace id: unusual paths, retries of a failing call,
-        full context windows; and the step at which the paths of a task diverge.
+        """Name the runs of an agent that are unlike the others, each with its trace id: unusual
+        paths, retries of a failing call, full context windows; and the step at which the paths of a
+        task diverge.
         """
         return each(agent, lambda line: _unusual(source.agent(line)))
 
     def what_changed(agent: str) -> Object:
-        """Return whether an agent's behaviour changed by more than chance, since when, and by which signals."""
-        return each(agent, lambda line: _picked(source.agent(line), "runs", "start", "end", "change"))
+        """Return whether an agent's behaviour changed by more than chance, since when, and by which
+        signals.
+        """
+        return each(
+            agent, lambda line: _picked(source.agent(line), "runs", "start", "end", "change")
+        )
 
     def compare_versions(agent: str, before: str = "", after: str = "") -> Object:
-        """Compare two versions of an agent number by number: value, runs and interval of each, and whether they differ by more
-        than chance. Without versions, the earlier recording and this one are compared, if there is one.
+        """Compare two versions of an agent number by number: value, runs and interval of each, and
+        whether they differ by more than chance. Without versions, the earlier recording and this
+        one are compared, if there is one.
         """
         return each(agent, lambda line: source.compared(line, before, after))
 
     def check_target(agent: str, target: str, min_runs: int | None = None) -> Object:
-        """Check a target for an agent, like score>=80, retry_explosion<=0.05 or pass_hat_k.4>=0.9: held, failed or missing (not
-        enough data), with the value, its runs, and whether so few runs can decide it.
+        """Check a target for an agent, like score>=80, retry_explosion<=0.05 or pass_hat_k.4>=0.9:
+        held, failed or missing (not enough data), with the value, its runs, and whether so few runs
+        can decide it.
         """
         return each(agent, lambda line: source.checked(line, target, min_runs))
 
-    return iter((list_agents, explain_score, unusual_runs, what_changed, compare_versions, check_target))
+    return iter(
+        (list_agents, explain_score, unusual_runs, what_changed, compare_versions, check_target)
+    )
 
 
 def _refusing(tool: Callable[P, Object]) -> Callable[P, Object]:
@@ -287,7 +344,9 @@ def _refusing(tool: Callable[P, Object]) -> Callable[P, Object]:
 
 
 def _chosen(lines: Sequence[Object], name: str) -> list[Object]:
-    """Return the lines of that name. Raises `ReliabilityError` for none, and for more than one answer holds."""
+    """Return the lines of that name. Raises `ReliabilityError` for none, and for more than one
+    answer holds.
+    """
     found = [line for line in lines if _is_named(line, name)]
     if not found:
         remedy = nearest_agent(name, (line["agent"] for line in lines))
@@ -299,7 +358,10 @@ def _chosen(lines: Sequence[Object], name: str) -> list[Object]:
 
 
 def _is_named(line: Object, name: str) -> bool:
-    return any(fnmatchcase(known, name) for known in (line["agent"], f"{line['service'] or ''}/{line['agent']}"))
+    return any(
+        fnmatchcase(known, name)
+        for known in (line["agent"], f"{line['service'] or ''}/{line['agent']}")
+    )
 
 
 def _picked(found: Object, *names: str) -> Object:
@@ -319,7 +381,8 @@ def _lowest_first(line: Object) -> tuple[bool, float]:
 
 
 def _score(found: Object) -> Object:
-    metrics, findings = found["metrics"], found["findings"]
+    metrics = found["metrics"]
+    findings = found["findings"]
     return {
         **_picked(found, *SCORE, "outcomes", "caveats"),
         "interval": metrics["score"],

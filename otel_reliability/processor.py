@@ -2,9 +2,9 @@
 
     provider.add_span_processor(ReliabilitySpanProcessor())
 
-`on_end` copies what is needed of a span and appends it to a queue. The queue is drained by the first of: a collection of metrics,
-`force_flush`, a reading, or, when it is full, the thread that ends the next root, one run at a time. No hook waits for a lock,
-and no exception leaves one.
+`on_end` copies what is needed of a span and appends it to a queue. The queue is drained by the
+first of: a collection of metrics, `force_flush`, a reading, or, when it is full, the thread that
+ends the next root, one run at a time. No hook waits for a lock, and no exception leaves one.
 """
 
 from __future__ import annotations
@@ -40,13 +40,15 @@ _SHUTDOWN: Final = Guard("ReliabilitySpanProcessor.shutdown")
 
 
 class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
-    """Reads the spans of a `TracerProvider` and reports the reliability of its agents through a `MeterProvider`.
+    """Reads the spans of a `TracerProvider` and reports the reliability of its agents through a
+    `MeterProvider`.
 
     Args:
-        settings: how to count; from the environment and `options` where absent.
-        meter_provider: where the numbers go; the global one where absent, whether it is set before or after.
-        on_excess: called when an open run exceeds a bound, on a thread of ours that this starts. Stopping the agent is up to you.
-        options: settings by name: `window=50`, `metrics={"min_runs": 10}`.
+        settings: how to count; from the environment and `options` where absent. meter_provider:
+        where the numbers go; the global one where absent, whether it is set before or after.
+        on_excess: called when an open run exceeds a bound, on a thread of ours that this starts.
+        Stopping the agent is up to you. options: settings by name: `window=50`,
+        `metrics={"min_runs": 10}`.
 
     """
 
@@ -58,7 +60,9 @@ class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
         on_excess: Callable[[Excess], object] | None = None,
         **options: object,
     ) -> None:
-        self._live = live_of(meter_provider, settings_from(options) if settings is None else settings)
+        self._live = live_of(
+            meter_provider, settings_from(options) if settings is None else settings
+        )
         self._engine = self._live.engine
         self._stopped = False
         self.restart()
@@ -69,19 +73,24 @@ class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
     def restart(self) -> None:
         """Drop everything that waits: a forked child starts empty."""
         queue = self._queue = SpanQueue(self._engine)
-        self._started, self._non_agent = queue.started, queue.non_agent
-        self._keys, self._names, self._scopes = queue.keys, queue.names, queue.scopes
+        self._started = queue.started
+        self._non_agent = queue.non_agent
+        self._keys = queue.keys
+        self._names = queue.names
+        self._scopes = queue.scopes
         self._hindered = self._stopped
         self._check_after(0)
 
-    # --- Hooks --------------------------------------------------------------------------------------------------------
-    # They are called for every span. A `try` is free there, a `with` takes a twentieth of their time, and a property of the SDK
-    # is a call: fields are read where the SDK keeps them. The condition that most spans fail comes first.
+    # --- Hooks ------------------------------------------------------------------------------------
+    # They are called for every span. A `try` is free there, a `with` takes a twentieth of their
+    # time, and a property of the SDK is a call: fields are read where the SDK keeps them. The
+    # condition that most spans fail comes first.
 
     def on_start(self, span: Any, parent_context: Context | None = None) -> None:
         """Note that a span is open: its run is not closed before the span ends."""
         try:
-            context, parent = span._context, span._parent
+            context = span._context
+            parent = span._parent
             self._started.extend((context[1], context if parent is None else parent))
         except Exception:  # noqa: BLE001  not a span of this SDK
             with _ON_START:
@@ -106,19 +115,25 @@ class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
                 waiting.append(span._context[1])
                 if len(waiting) > self._check_non_agent_at:
                     self._check(span)
-            elif (not self._hindered or self._may_put(span)) and self._queue.put(span) > self._check_at:
+            elif (not self._hindered or self._may_put(span)) and self._queue.put(
+                span
+            ) > self._check_at:
                 self._check(span)
         except Exception as error:
             if not _ON_END.stops(error):
                 raise
 
-    # --- Ends ---------------------------------------------------------------------------------------------------------
+    # --- Ends -------------------------------------------------------------------------------------
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Close every run and record it, so that the next collection includes all of them."""
         with _FLUSH:
             wait = min(WAIT_TIMEOUT_S, timeout_millis / 1e3)
-            return self.drain(wait) if self._live.exiting else self._live.flush(CloseReason.FLUSH, wait)
+            return (
+                self.drain(wait)
+                if self._live.exiting
+                else self._live.flush(CloseReason.FLUSH, wait)
+            )
         return False
 
     def shutdown(self) -> None:
@@ -129,7 +144,7 @@ class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
                 self._check_after(0)
                 self._live.detach(self)
 
-    # --- The queue ----------------------------------------------------------------------------------------------------
+    # --- The queue --------------------------------------------------------------------------------
 
     @property
     def queued(self) -> tuple[int, int]:
@@ -145,7 +160,9 @@ class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
         return lost and self._engine.opened(self._queue.opened_since(), wait=wait)
 
     def _check_after(self, stride: int) -> None:
-        """Let a hook call `_check` once `stride` more spans wait; while hindered, let every span take the general path."""
+        """Let a hook call `_check` once `stride` more spans wait; while hindered, let every span
+        take the general path.
+        """
         self._since = NEVER if self._hindered else self._queue.since
         self._check_at = len(self._queue) - len(self._non_agent) + stride
         self._check_non_agent_at = len(self._non_agent) + stride
@@ -156,11 +173,17 @@ class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
         self._check_after(STRIDE)
         self._live.begin(span.resource)
         self._queue.latest_ns = span.end_time or 0
-        if self._live.due() and self._engine.receive(self._read(MAX_HELP), wait=0) and self._report(0):
+        if (
+            self._live.due()
+            and self._engine.receive(self._read(MAX_HELP), wait=0)
+            and self._report(0)
+        ):
             self._live.tick(0)
 
     def _may_put(self, span: ReadableSpan) -> bool:
-        """Drain one run of a full queue if no other thread does. False: the span is refused and counted."""
+        """Drain one run of a full queue if no other thread does. False: the span is refused and
+        counted.
+        """
         if self._stopped:
             return self._refuse(span, "shutdown")
         if span.parent is None or span.parent.is_remote or len(self._queue) >= 2 * CAPACITY:

@@ -5,13 +5,15 @@
             support_agent.run("refund order 1234")
         reliability.require("score>=80", "retry_explosion<=0")
 
-The fixture records the spans of the global TracerProvider: of the one that is set, of one that is set during the test, and, where
-none is set, of one that the fixture brings. Add its processor to any other yourself:
-`provider.add_span_processor(reliability.processor)`. Targets are those of `otel-reliability gate`, and so are the numbers: the
-runs are rebuilt from the spans as from a file. `--otel-reliability-record FILE` writes the spans of all such tests to a file that
-`otel-reliability report` reads.
+The fixture records the spans of the global TracerProvider: of the one that is set, of one that is
+set during the test, and, where none is set, of one that the fixture brings. Add its processor to
+any other yourself: `provider.add_span_processor(reliability.processor)`. Targets are those of
+`otel-reliability gate`, and so are the numbers: the runs are rebuilt from the spans as from a file.
+`--otel-reliability-record FILE` writes the spans of all such tests to a file that `otel-reliability
+report` reads.
 
-pytest loads this in every suite where the package is installed, so it loads nothing before a test asks for the fixture.
+pytest loads this in every suite where the package is installed, so it loads nothing before a test
+asks for the fixture.
 """
 
 from __future__ import annotations
@@ -30,7 +32,11 @@ OPTION: Final = "--otel-reliability-record"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
-    parser.addoption(OPTION, metavar="FILE", help="Write the spans of tests with the fixture `reliability` to FILE.")
+    parser.addoption(
+        OPTION,
+        metavar="FILE",
+        help="Write the spans of tests with the fixture `reliability` to FILE.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,7 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def reliability(request: pytest.FixtureRequest) -> Iterator[AgentRuns]:
-    """The agent runs of this test: `require` targets of them, or use `runs`, `report` and `measure()`."""
+    """The agent runs of this test: `require` targets of them, or use `runs`, `report` and
+    `measure()`.
+    """
     from otel_reliability.report.agent_runs import AgentRuns, following_global_provider  # noqa: PLC0415  see above
 
     found = AgentRuns()

@@ -1,8 +1,9 @@
 """The recording: spans of files → runs, windows and sessions.
 
-A recording has no clock. File order and event time close nothing: a run closes at the end of the input, or at a limit. But
-files can be scanned beforehand: after the last line that names a trace nothing of it can follow, so its runs are finalized there,
-and a recording of any size needs no more memory than its overlapping runs.
+A recording has no clock. File order and event time close nothing: a run closes at the end of the
+input, or at a limit. But files can be scanned beforehand: after the last line that names a trace
+nothing of it can follow, so its runs are finalized there, and a recording of any size needs no more
+memory than its overlapping runs.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ WINDOW: Final = "recording"
 MAX_RUNS: Final = 100_000
 """Runs of an agent that a report covers; beyond, the newest."""
 MOST_LINKED: Final = 100_000
-"""Traces with links between them that are remembered; beyond, no trace counts as complete any more."""
+"""Traces with links between them that are remembered; beyond, no trace counts as complete any more.
+"""
 SESSIONS_PER_BATCH: Final = 1_000
-"""Sessions that close together at the end: the scores of all of them would take more memory than the whole reading."""
+"""Sessions that close together at the end: the scores of all of them would take more memory than
+the whole reading.
+"""
 
 Problem: TypeAlias = Callable[[Malformed], None]
 FinalSeen: TypeAlias = Callable[[list[Run]], None]
@@ -45,7 +49,11 @@ def for_report(settings: Settings, window: WindowSettings | None = None) -> Sett
 
     Change detection is off while runs arrive: it examines a recording as a whole.
     """
-    last = MAX_RUNS if window is None or (window.last is None and window.period is None) else window.last
+    last = (
+        MAX_RUNS
+        if window is None or (window.last is None and window.period is None)
+        else window.last
+    )
     period = None if window is None else window.period
     whole = WindowSettings(WINDOW, last=last, period=period)
     return replace(settings, windows=(whole,), change=replace(settings.change, enabled=False))
@@ -68,9 +76,10 @@ def window_of(rows: Sequence[Row], settings: Settings) -> AgentWindow:
 class Recording:
     """The runs of one or more files.
 
-    `problem` receives everything that cannot be used, `final` the runs that are final, each once, in batches sorted by (start,
-    run id). There are many batches where files are scanned beforehand (`read_all`), else one at the end, but for runs that a
-    limit closed before. `batches` receives the content of each line. `split_by`: see `Engine`.
+    `problem` receives everything that cannot be used, `final` the runs that are final, each once,
+    in batches sorted by (start, run id). There are many batches where files are scanned beforehand
+    (`read_all`), else one at the end, but for runs that a limit closed before. `batches` receives
+    the content of each line. `split_by`: see `Engine`.
     """
 
     def __init__(
@@ -83,20 +92,26 @@ class Recording:
         split_by: str | None = None,
     ) -> None:
         self.settings = settings
-        self.engine = Engine(settings, clock=lambda: 0.0, wall=None, split_by=split_by)  # time stands still
+        self.engine = Engine(
+            settings, clock=lambda: 0.0, wall=None, split_by=split_by
+        )  # time stands still
         self.problems: Counter[str] = Counter()
         """Lines and spans that could not be used, by reason."""
         self._ended: dict[AgentKey, dict[str, int]] = {}
         """When each closed session ended, by its id."""
         self._noted = 0
-        self._problem, self._finalized, self._batch_seen = problem, final, batches
+        self._problem = problem
+        self._finalized = final
+        self._batch_seen = batches
         self._final: list[Run] = []
         self.engine.observers.append(self._observe)
 
     def read(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
-        """Read one file of OTLP-JSON lines, `-` for standard input. Raises `SourceError` if it cannot be opened.
+        """Read one file of OTLP-JSON lines, `-` for standard input. Raises `SourceError` if it
+        cannot be opened.
 
-        Others may follow, so its runs stay open until the end: `read_all` reads those of which all are known.
+        Others may follow, so its runs stay open until the end: `read_all` reads those of which all
+        are known.
         """
         for batch in read_file(path, progress=progress):
             self._receive(batch)
@@ -106,9 +121,11 @@ class Recording:
         paths: Sequence[str | os.PathLike[str]],
         progress: Callable[[str | os.PathLike[str] | None], Progress | None] = lambda _: None,
     ) -> None:
-        """Read these files, after which none will follow. Where each can be read twice, it is scanned first.
+        """Read these files, after which none will follow. Where each can be read twice, it is
+        scanned first.
 
-        `progress` returns, for each file, what receives the number of bytes read; for None, that of the scan.
+        `progress` returns, for each file, what receives the number of bytes read; for None, that of
+        the scan.
         """
         mentions = mentions_in(paths, progress(None))
         if mentions is None:
@@ -146,7 +163,9 @@ class Recording:
         return sorted(self.engine.agents.keys())
 
     def window(self, key: AgentKey, since_ns: int = 0) -> AgentWindow | None:
-        """Return the window of an agent; with `since_ns`, of its runs that ended then or later. None: there is no such run."""
+        """Return the window of an agent; with `since_ns`, of its runs that ended then or later.
+        None: there is no such run.
+        """
         state = self.engine.agents.agent(key)
         window = None if state is None else state.windows[WINDOW]
         if window is None or not since_ns:
@@ -156,8 +175,13 @@ class Recording:
 
     def sessions(self, key: AgentKey, since_ns: int = 0) -> Sequence[SessionScores]:
         """Return the closed sessions of an agent that the engine remembers, by when they ended."""
-        ended, sessions = self._ended.get(key, {}), self.engine.sessions
-        ids = [each for each in ended if ended[each] >= since_ns and sessions.remembers_closed(key, each)]
+        ended = self._ended.get(key, {})
+        sessions = self.engine.sessions
+        ids = [
+            each
+            for each in ended
+            if ended[each] >= since_ns and sessions.remembers_closed(key, each)
+        ]
         return ScoredSessions(sessions, key, sorted(ids, key=lambda each: (ended[each], each)))
 
     def _receive(self, batch: Batch) -> None:
@@ -194,7 +218,10 @@ class Recording:
     def _drop_forgotten(self) -> None:
         """Forget when those sessions ended that the engine has forgotten."""
         known = self.engine.sessions.remembers_closed
-        kept = {key: {one: end for one, end in ended.items() if known(key, one)} for key, ended in self._ended.items()}
+        kept = {
+            key: {one: end for one, end in ended.items() if known(key, one)}
+            for key, ended in self._ended.items()
+        }
         self._ended = {key: ended for key, ended in kept.items() if ended}
         self._noted = sum(map(len, self._ended.values()))
 
@@ -230,7 +257,9 @@ class Completion:
         fresh = list({span.trace_id for span in spans} - self._begun)
         ends = self._mentions.last(fresh) if fresh else ()
         if min(ends, default=line) < line or len(self._linked) > MOST_LINKED:
-            self._is_sound = False  # the file has changed since it was scanned, or hangs together all over
+            self._is_sound = (
+                False  # the file has changed since it was scanned, or hangs together all over
+            )
             self._ends, self._begun, self._linked = [], set(), set()
         if self._is_sound:
             self._begun.update(fresh)
@@ -239,12 +268,14 @@ class Completion:
 
 
 class ScoredSessions(Sequence[SessionScores]):
-    """Closed sessions of an agent by id, each scored when it is read: there may be tens of thousands, and what explains them is
-    large.
+    """Closed sessions of an agent by id, each scored when it is read: there may be tens of
+    thousands, and what explains them is large.
     """
 
     def __init__(self, sessions: Sessions, key: AgentKey, ids: Sequence[str]) -> None:
-        self._sessions, self._key, self._ids = sessions, key, ids
+        self._sessions = sessions
+        self._key = key
+        self._ids = ids
 
     def __len__(self) -> int:
         return len(self._ids)

@@ -1,4 +1,6 @@
-"""`change.reference`: a recording → the observations of its agents, which change is measured against."""
+"""`change.reference`: a recording → the observations of its agents, which change is measured
+against.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,13 @@ FIELD = "change.reference"
 
 
 class ReferenceByName(Mapping[AgentKey, Sequence[Observation]]):
-    """The observations of a recording's agents, also for keys that are not in it: a recording of staging, say, is for production
-    too.
+    """The observations of a recording's agents, also for keys that are not in it: a recording of
+    staging, say, is for production too.
 
-    >>> staged, other = AgentKey("", "shop", "staging", "desk"), AgentKey("", "shop", "prod", "desk")
+    >>> staged, other = (
+    ...     AgentKey("", "shop", "staging", "desk"),
+    ...     AgentKey("", "shop", "prod", "desk"),
+    ... )
     >>> ReferenceByName({staged: []}).matching(other) == staged, ReferenceByName({}).matching(other)
     (True, None)
     """
@@ -35,8 +40,12 @@ class ReferenceByName(Mapping[AgentKey, Sequence[Observation]]):
         return key if key in self._observations else self._alone.get(key.agent)
 
     def is_ambiguous(self, key: AgentKey) -> bool:
-        """Return whether several agents of the recording have that name, and none of them its service and environment."""
-        return self.matching(key) is None and any(known.agent == key.agent for known in self._observations)
+        """Return whether several agents of the recording have that name, and none of them its
+        service and environment.
+        """
+        return self.matching(key) is None and any(
+            known.agent == key.agent for known in self._observations
+        )
 
     def __getitem__(self, key: AgentKey) -> Sequence[Observation]:
         found = self.matching(key)
@@ -61,11 +70,12 @@ def by_name(keys: Collection[AgentKey]) -> dict[str, AgentKey]:
 
 
 def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Observation]]:
-    """The observations of the recording that the settings name, by agent; none where they name none.
+    """The observations of the recording that the settings name, by agent; none where they name
+    none.
 
-    Agents are matched by service, environment and name; one that is not in the recording by its name alone, where only one
-    agent there has it. Any other learns a reference of its own. Raises `ConfigurationError` where the file cannot be opened,
-    or holds no run.
+    Agents are matched by service, environment and name; one that is not in the recording by its
+    name alone, where only one agent there has it. Any other learns a reference of its own. Raises
+    `ConfigurationError` where the file cannot be opened, or holds no run.
 
     >>> pinned_by(Settings())
     {}
@@ -76,11 +86,16 @@ def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Observation]]:
     try:
         found = _read(path, settings)
     except SourceError as error:
-        raise ConfigurationError(FIELD, path, f"a recording that can be read ({error})", "give its path") from error
+        raise ConfigurationError(
+            FIELD, path, f"a recording that can be read ({error})", "give its path"
+        ) from error
     if not found:
         allowed = "a recording of agent runs"
         raise ConfigurationError(
-            FIELD, path, allowed, "give OTLP-JSON lines, as the Collector's file exporter writes them"
+            FIELD,
+            path,
+            allowed,
+            "give OTLP-JSON lines, as the Collector's file exporter writes them",
         )
     return ReferenceByName(found)
 

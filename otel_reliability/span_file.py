@@ -21,9 +21,10 @@ from otel_reliability.sources.otlp_write import traces_json
 def record(path: str | os.PathLike[str], tracer_provider: TracerProvider | None = None) -> None:
     """Append every ended span to a file that `otel-reliability report` reads, from now on.
 
-    `tracer_provider` is the global one by default; where none is set, one is set. Spans are written by the SDK's batch
-    processor, so those of the last seconds follow when the provider is flushed or the process ends. A Collector's file exporter
-    writes the same lines. Raises `OSError` if the file cannot be opened.
+    `tracer_provider` is the global one by default; where none is set, one is set. Spans are written
+    by the SDK's batch processor, so those of the last seconds follow when the provider is flushed
+    or the process ends. A Collector's file exporter writes the same lines. Raises `OSError` if the
+    file cannot be opened.
     """
     exporter = SpanFileExporter(path)
     provider: Any = tracer_provider or trace.get_tracer_provider()
@@ -34,7 +35,9 @@ def record(path: str | os.PathLike[str], tracer_provider: TracerProvider | None 
 
 
 class SpanFileExporter(SpanExporter):
-    """Appends each batch of spans to a file, as one line. Raises `OSError` if the file cannot be opened."""
+    """Appends each batch of spans to a file, as one line. Raises `OSError` if the file cannot be
+    opened.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
@@ -50,7 +53,9 @@ class SpanFileExporter(SpanExporter):
 
 
 def append(path: Path, spans: Iterable[RawSpan]) -> None:
-    """Append a line of these spans with one write, so that processes may share the file; without any, only create the file."""
+    """Append a line of these spans with one write, so that processes may share the file; without
+    any, only create the file.
+    """
     every = list(spans)
     with path.open("ab") as file:
         if every:

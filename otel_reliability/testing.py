@@ -1,7 +1,8 @@
-"""Builders for tests, ours and yours: spans and runs with small numbers for ids and seconds for times, and a clock to wind.
+"""Builders for tests, ours and yours: spans and runs with small numbers for ids and seconds for
+times, and a clock to wind.
 
-Every builder has a default for all that a test does not care about, so that a test shows only what it is about. Ids are the
-numbers you give (`span(2, parent=1)`), times are seconds after `EPOCH_NS`.
+Every builder has a default for all that a test does not care about, so that a test shows only what
+it is about. Ids are the numbers you give (`span(2, parent=1)`), times are seconds after `EPOCH_NS`.
 
 >>> tree = [
 ...     agent(1),
@@ -61,7 +62,8 @@ KEY: Final = AgentKey("", "shop", "test", "agent")
 
 
 class FakeClock:
-    """A clock that stands still until it is wound: call it for seconds, ask `wall` for Unix nanoseconds.
+    """A clock that stands still until it is wound: call it for seconds, ask `wall` for Unix
+    nanoseconds.
 
     >>> clock = FakeClock()
     >>> clock.advance(2.5)
@@ -154,7 +156,9 @@ def agent_span(
     remote: bool | None = False,
     **fields: Any,
 ) -> AgentSpan:
-    """Return a span in our vocabulary, of any kind. It lasts one second by default; any other of its fields by name."""
+    """Return a span in our vocabulary, of any kind. It lasts one second by default; any other of
+    its fields by name.
+    """
     made = AgentSpan(
         trace_id=trace_id(trace),
         span_id=span_id(number),
@@ -172,12 +176,16 @@ def agent_span(
     return made._replace(**fields)
 
 
-def agent(number: int, parent: int | None = None, called: str | None = "agent", **place: Any) -> AgentSpan:
+def agent(
+    number: int, parent: int | None = None, called: str | None = "agent", **place: Any
+) -> AgentSpan:
     """An agent's invocation."""
     return agent_span(Kind.AGENT, InvocationFacts(called), number, parent, **place)
 
 
-def workflow(number: int, parent: int | None = None, called: str | None = None, **place: Any) -> AgentSpan:
+def workflow(
+    number: int, parent: int | None = None, called: str | None = None, **place: Any
+) -> AgentSpan:
     """A workflow: a container of agents."""
     return agent_span(Kind.WORKFLOW, InvocationFacts(called), number, parent, **place)
 
@@ -191,7 +199,9 @@ def model(
 ) -> AgentSpan:
     """A model call, with its input and output tokens."""
     place.setdefault("span_kind", KIND_CLIENT)
-    return agent_span(Kind.MODEL, ModelFacts(called, tokens=Tokens(*tokens)), number, parent, **place)
+    return agent_span(
+        Kind.MODEL, ModelFacts(called, tokens=Tokens(*tokens)), number, parent, **place
+    )
 
 
 def tool(
@@ -204,7 +214,9 @@ def tool(
     result: bytes | None = None,
     **place: Any,
 ) -> AgentSpan:
-    """A tool call. `arguments` and `result` stand for their hashes: equal bytes are equal arguments, None is unknown."""
+    """A tool call. `arguments` and `result` stand for their hashes: equal bytes are equal
+    arguments, None is unknown.
+    """
     told = Call(called, call_id, arguments, place.get("failed", False), result)
     return agent_span(Kind.TOOL, ToolFacts((told,)), number, parent, **place)
 
@@ -225,13 +237,20 @@ def call(name: str = "tool", second: float = 0.0, **facts: Any) -> ToolCall:
     >>> call("search", ok=False).ok
     False
     """
-    usual = ToolCall(name, True, False, False, 0, "agent", at(second), at(second + 1), b"arguments", None, None)
+    usual = ToolCall(
+        name, True, False, False, 0, "agent", at(second), at(second + 1), b"arguments", None, None
+    )
     made = usual._replace(**facts)
-    return made if "has_effect" in facts else made._replace(has_effect=made.ok and has_effect(name, made.effect))
+    return (
+        made
+        if "has_effect" in facts
+        else made._replace(has_effect=made.ok and has_effect(name, made.effect))
+    )
 
 
 def run(path: Sequence[str] | None = (), number: int = 1, **facts: Any) -> Run:
-    """A complete run of those tools, one a second; None: they cannot be observed. Any of its fields by name.
+    """A complete run of those tools, one a second; None: they cannot be observed. Any of its fields
+    by name.
 
     The n-th run begins in second 100·n, so runs built in order are in order.
 
@@ -239,7 +258,11 @@ def run(path: Sequence[str] | None = (), number: int = 1, **facts: Any) -> Run:
     ('run-2', 'unobservable')
     """
     first = 100.0 * number
-    calls = None if path is None else tuple(call(name, first + second) for second, name in enumerate(path))
+    calls = (
+        None
+        if path is None
+        else tuple(call(name, first + second) for second, name in enumerate(path))
+    )
     usual = Run(
         run_id=f"run-{number}",
         trace_id=trace_id(number),
@@ -282,7 +305,8 @@ _NUMBERS: Final = itertools.count(1)
 
 
 def path_of(names: str | Sequence[str]) -> Path:
-    """Return a path of these steps, or of one string of them with spaces between. All paths made here are comparable.
+    """Return a path of these steps, or of one string of them with spaces between. All paths made
+    here are comparable.
 
     >>> path_of("search read search").counts
     (('read', 1), ('search', 2))
@@ -299,17 +323,22 @@ def row(
     branches: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> Row:
-    """Return the row of the n-th run of those tools (None: they cannot be observed); by name, any other field of the row.
+    """Return the row of the n-th run of those tools (None: they cannot be observed); by name, any
+    other field of the row.
 
-    `retries` is the length of its one retry chain. Without a number it comes after all rows so made, if none has a hundred
-    steps; its effects are not known.
+    `retries` is the length of its one retry chain. Without a number it comes after all rows so
+    made, if none has a hundred steps; its effects are not known.
 
     >>> row("search reply", task="refund").path.names
     ('search', 'reply')
     """
     steps = path.split() if isinstance(path, str) else path
     made = row_of(run(steps, next(_NUMBERS) if number is None else number), _PATHS)
-    chain = None if path is None else Retries(retries, retries, "tool" if retries else None, 0, 0, repeats)
+    chain = (
+        None
+        if path is None
+        else Retries(retries, retries, "tool" if retries else None, 0, 0, repeats)
+    )
     pairs = tuple(sorted((branches or {}).items()))
     return made._replace(retries=chain, branches=pairs, **{"effects": None, **fields})
 
@@ -324,11 +353,19 @@ def rows_of(*paths: str | Sequence[str] | None, **fields: Any) -> list[Row]:
 
 
 def write_otlp(
-    path: str | FilePath, spans: Iterable[RawSpan] = (), evaluations: Iterable[Evaluation] = (), *, batch: int = 50
+    path: str | FilePath,
+    spans: Iterable[RawSpan] = (),
+    evaluations: Iterable[Evaluation] = (),
+    *,
+    batch: int = 50,
 ) -> FilePath:
-    """Write a file of OTLP-JSON lines, `batch` spans a line, then the evaluations; `.gz` is packed. Gives the path back."""
+    """Write a file of OTLP-JSON lines, `batch` spans a line, then the evaluations; `.gz` is packed.
+    Gives the path back.
+    """
     file = FilePath(path)
-    requests = itertools.chain(map(traces_json, _batches(spans, batch)), map(logs_json, _batches(evaluations, batch)))
+    requests = itertools.chain(
+        map(traces_json, _batches(spans, batch)), map(logs_json, _batches(evaluations, batch))
+    )
     text = "".join(json.dumps(request) + "\n" for request in requests)
     file.write_bytes(gzip.compress(text.encode()) if file.suffix == ".gz" else text.encode())
     return file

@@ -1,8 +1,10 @@
-"""Open runs: what each has used so far, against configured bounds and against the finished runs of its agent's window.
+"""Open runs: what each has used so far, against configured bounds and against the finished runs of
+its agent's window.
 
-Traces that have grown are assembled as they are, the heaviest first, within a budget of processor time. Those whose root has
-arrived are not, unless they are part of a conversation: nothing in them goes on, and they are assembled when they close. All that
-is emitted of an open run is that it exceeds a bound.
+Traces that have grown are assembled as they are, the heaviest first, within a budget of processor
+time. Those whose root has arrived are not, unless they are part of a conversation: nothing in them
+goes on, and they are assembled when they close. All that is emitted of an open run is that it
+exceeds a bound.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ CPU_SHARE: Final = 0.05
 BURST_S: Final = 0.1
 """Seconds of processor time that a check may use after a pause."""
 MIN_GROWTH: Final = 0.01
-"""Growth of a trace since its last check from which it is checked again: a long one costs more than a short one."""
+"""Growth of a trace since its last check from which it is checked again: a long one costs more than
+a short one.
+"""
 
 MIN_RUNS: Final = 50
 """Runs of a window from which its maximum is a bound."""
@@ -58,8 +62,8 @@ KINDS: Final[Mapping[str, tuple[float, str]]] = {
 class Excess(NamedTuple):
     """An open run exceeded a bound for the first time.
 
-    `of` names the bound: a `setting`, or the `window` of its agent; of its `service` while nothing names the agent. The counter
-    of `agent` includes it.
+    `of` names the bound: a `setting`, or the `window` of its agent; of its `service` while nothing
+    names the agent. The counter of `agent` includes it.
     """
 
     run: Run
@@ -77,7 +81,9 @@ class _Bounds(NamedTuple):
 
 
 class _OpenRun(NamedTuple):
-    """An open run as it was when it was checked last: the share of each bound that it has reached."""
+    """An open run as it was when it was checked last: the share of each bound that
+    it has reached.
+    """
 
     run_id: str
     agent: AgentKey
@@ -94,9 +100,15 @@ class _Window(NamedTuple):
 class Watch:
     """The open runs of one engine. `check` is called within its turn."""
 
-    def __init__(self, settings: WatchSettings, assembler: Assembler, agents: AgentRegistry) -> None:
-        self._settings, self._assembler, self._agents = settings, assembler, agents
-        self._configured = {kind: value for kind in KINDS if (value := getattr(settings, kind)) is not None}
+    def __init__(
+        self, settings: WatchSettings, assembler: Assembler, agents: AgentRegistry
+    ) -> None:
+        self._settings = settings
+        self._assembler = assembler
+        self._agents = agents
+        self._configured = {
+            kind: value for kind in KINDS if (value := getattr(settings, kind)) is not None
+        }
         self._windows: dict[AgentKey, _Window] = {}
         self._services: dict[tuple[str, ...], list[AgentKey]] = {}
         self._read_at = float("-inf")
@@ -112,8 +124,8 @@ class Watch:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """The limits: excesses that wait (a hit is one that was lost), and processor time per second of a check (a hit is a check
-        that put off traces).
+        """The limits: excesses that wait (a hit is one that was lost), and processor time per
+        second of a check (a hit is a check that put off traces).
         """
         return (
             Limit("watch_excesses", len(self.excesses), MAX_REMEMBERED, self._lost),
@@ -121,16 +133,22 @@ class Watch:
         )
 
     def check(self, now: float, spent: Callable[[], float] = time.thread_time) -> None:
-        """Check the traces that have grown, at most once a second. `spent`: processor time in seconds."""
+        """Check the traces that have grown, at most once a second. `spent`: processor time in
+        seconds.
+        """
         if now - self._checked < INTERVAL_S:
             return
         self._allowance = min(BURST_S, self._allowance + CPU_SHARE * min(now - self._checked, 1e6))
         self._checked = now
         began = spent()
         if now - self._read_at >= BOUNDS_AGE_S:
-            self._windows, self._services, self._read_at = {}, {}, now
+            self._windows = {}
+            self._services = {}
+            self._read_at = now
         growing = self._assembler.growing
-        self._traces = {buffer: known for buffer, known in self._traces.items() if buffer in growing}
+        self._traces = {
+            buffer: known for buffer, known in self._traces.items() if buffer in growing
+        }
         for buffer in sorted(filter(self._has_grown, growing), key=lambda buffer: -buffer.weight):
             if spent() - began >= self._allowance:
                 self._shortened += 1
@@ -141,13 +159,19 @@ class Watch:
         self._allowance -= spent() - began
 
     def most_extreme(self, key: AgentKey) -> Usage:
-        """Return by kind the largest share of its bound that an open run of an agent has reached."""
+        """Return by kind the largest share of its bound that an open run of an
+        agent has reached.
+        """
         return _greatest(run.shares for run in self._open_runs(key))
 
     def exceeding(self, key: AgentKey) -> list[tuple[str, Usage]]:
-        """Return the open runs of an agent that exceed a bound: id, and share of the bound by kind."""
+        """Return the open runs of an agent that exceed a bound: id, and share of the
+        bound by kind.
+        """
         own = self._open_runs(key)
-        return [(run.run_id, run.shares) for run in own if max(run.shares.values(), default=0.0) > 1]
+        return [
+            (run.run_id, run.shares) for run in own if max(run.shares.values(), default=0.0) > 1
+        ]
 
     def _open_runs(self, key: AgentKey) -> Sequence[_OpenRun]:
         if self._by_agent is None:
@@ -162,7 +186,8 @@ class Watch:
         return buffer.weight > checked * (1 + MIN_GROWTH)
 
     def _compared(self, run: Run) -> _OpenRun:
-        usage, window = usage_of(row_of(run, PathTable())), self._bounds_of(run.key)
+        usage = usage_of(row_of(run, PathTable()))
+        window = self._bounds_of(run.key)
         shares: dict[str, float] = {}
         for kind, value in usage.items():
             given = ((window.values, window.of), (self._configured, "setting"))
@@ -179,21 +204,30 @@ class Watch:
             self._raised.popitem(last=False)
         return _OpenRun(run.run_id, window.agent, shares)
 
-    # --- Bounds -------------------------------------------------------------------------------------------------------
+    # --- Bounds -----------------------------------------------------------------------------------
 
     def _bounds_of(self, key: AgentKey) -> _Bounds:
-        """Return the bounds of an agent; of its service, while it is unknown: the root of a run arrives last in OTLP."""
+        """Return the bounds of an agent; of its service, while it is unknown: the root of a run
+        arrives last in OTLP.
+        """
         if self._agents.seen(key) is not None:
             return _Bounds(key, "window", self._of_windows([key]))
         if not self._services:
             for one in self._agents.keys():  # noqa: SIM118  not a mapping
                 self._services.setdefault(one[:3], []).append(one)
         same = self._services.get(key[:3], [])
-        return _Bounds(same[0] if len(same) == 1 else OTHER_AGENT, "service", self._of_windows(same[:MAX_AGENTS]))
+        return _Bounds(
+            same[0] if len(same) == 1 else OTHER_AGENT,
+            "service",
+            self._of_windows(same[:MAX_AGENTS]),
+        )
 
     def _of_windows(self, keys: Sequence[AgentKey]) -> dict[str, float]:
-        """Return the bound of each kind over the windows of these agents: a multiple of the greatest value of a run."""
-        windows, factor = [self._window_of(key) for key in keys], self._settings.factor
+        """Return the bound of each kind over the windows of these agents: a multiple of the
+        greatest value of a run.
+        """
+        windows = [self._window_of(key) for key in keys]
+        factor = self._settings.factor
         if not factor or sum(window.runs for window in windows) < MIN_RUNS:
             return {}
         greatest = _greatest(window.greatest for window in windows)
@@ -209,8 +243,12 @@ class Watch:
 
 
 def _may_go_on(buffer: TraceBuffer) -> bool:
-    """Return whether a run of a trace may go on: its root arrives last. A conversation goes on with the next prompt."""
-    return any(map(is_conversation, buffer.traces)) or all(span.parent_id is not None for span in buffer.spans)
+    """Return whether a run of a trace may go on: its root arrives last. A conversation goes on with
+    the next prompt.
+    """
+    return any(map(is_conversation, buffer.traces)) or all(
+        span.parent_id is not None for span in buffer.spans
+    )
 
 
 def usage_of(row: Row) -> dict[str, float]:
@@ -237,6 +275,7 @@ def _greatest(usages: Iterable[Usage]) -> dict[str, float]:
 
 def sentence_of(excess: Excess) -> str:
     """Return the sentence of an excess."""
-    unit, of = KINDS[excess.kind][1], {"setting": "the configured bound", "window": "the bound by its agent's window"}
+    unit = KINDS[excess.kind][1]
+    of = {"setting": "the configured bound", "window": "the bound by its agent's window"}
     bound = of.get(excess.of, "the bound by the windows of its service")
     return f"an open run has {excess.value:,.6g} {unit}; {bound} is {excess.bound:,.6g}"

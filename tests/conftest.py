@@ -1,4 +1,6 @@
-"""What holds for every test: how many examples a law gets, which tests meet the SDK, and what may be skipped."""
+"""What holds for every test: how many examples a law gets, which tests meet the SDK, and what may
+be skipped.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ os.environ.setdefault(
     "OTEL_RELIABILITY_LOUD", "1"
 )  # errors that hooks keep from a host in production fail the test here
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell starts background commands with SIGINT ignored, and the programs that tests interrupt would inherit that.
+    # A shell starts background commands with SIGINT ignored, and the programs that tests interrupt
+    # would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.register_at_fork(
     after_in_child=functools.partial(sys.settrace, None)
@@ -34,8 +37,11 @@ SDK = re.compile(
     re.MULTILINE,
 )
 
-# Deadlines measure the machine, which is shared. A law that needs many steps to reach a state is slow on purpose.
-settings.register_profile("moderate", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Deadlines measure the machine, which is shared. A law that needs many steps to reach a state is
+# slow on purpose.
+settings.register_profile(
+    "moderate", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("ci", settings.get_profile("moderate"), derandomize=True, print_blob=True)
 settings.register_profile("soak", settings.get_profile("moderate"), max_examples=3_000)
 settings.load_profile("ci" if CI else "moderate")
@@ -55,9 +61,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """Commands that serve set up logging for their process; a test that runs one in its own leaves none of that behind."""
+    """Commands that serve set up logging for their process; a test that runs one in its own leaves
+    none of that behind.
+    """
     logger = logging.getLogger("otel_reliability")
-    handlers, level, propagates = logger.handlers[:], logger.level, logger.propagate
+    handlers = logger.handlers[:]
+    level = logger.level
+    propagates = logger.propagate
     try:
         return (yield)
     finally:
@@ -67,13 +77,17 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 
 @functools.cache
 def meets_sdk(path: Path) -> bool:
-    """Whether a file of tests, or of doctests, uses the SDK, itself or through a part of ours that does."""
+    """Whether a file of tests, or of doctests, uses the SDK, itself or through a part of ours that
+    does.
+    """
     return bool(SDK.search(path.read_text(encoding="utf-8")))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where CI is set, a test skips only for want of ../shared: of what has to be there, absence is a failure."""
+    """Where CI is set, a test skips only for want of ../shared: of what has to be there, absence is
+    a failure.
+    """
     return refuse_skip((yield))
 
 
@@ -85,7 +99,12 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 def refuse_skip(report: Report) -> Report:
     """Turn a skip into a failure that tells its reason."""
-    if CI and report.skipped and not hasattr(report, "wasxfail") and "../shared" not in str(report.longrepr):
+    if (
+        CI
+        and report.skipped
+        and not hasattr(report, "wasxfail")
+        and "../shared" not in str(report.longrepr)
+    ):
         report.outcome = "failed"
         report.longrepr = f"CI is set, and this was skipped: {report.longrepr}"
     return report

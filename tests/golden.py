@@ -3,9 +3,10 @@
     python -m tests.golden dump FOLDER [--histories 10000]    with the version that is trusted
     python -m tests.golden compare FOLDER                     with the version that is new
 
-`dump` writes, for every recording of ../shared/corpora and for generated histories, the final runs, the number of run events,
-the readings of every window and the session scores, one JSON line each. `compare` makes the same again and names what
-differs; it exits 1 if anything does. The reason a run closed (`closed_by`) is left out: it depends on when spans arrive.
+`dump` writes, for every recording of ../shared/corpora and for generated histories, the final runs,
+the number of run events, the readings of every window and the session scores, one JSON line each.
+`compare` makes the same again and names what differs; it exits 1 if anything does. The reason a run
+closed (`closed_by`) is left out: it depends on when spans arrive.
 """
 
 from __future__ import annotations
@@ -26,7 +27,16 @@ from typing import Any, Final, cast
 from otel_reliability.config import AssemblySettings, SessionSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason, Run, RunEvent
-from otel_reliability.model.span import AgentSpan, Call, Evaluation, Kind, Notes, RawSpan, Session, ToolFacts
+from otel_reliability.model.span import (
+    AgentSpan,
+    Call,
+    Evaluation,
+    Kind,
+    Notes,
+    RawSpan,
+    Session,
+    ToolFacts,
+)
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import (
     FakeClock,
@@ -55,7 +65,7 @@ AGENTS: Final = ("planner", "support", "billing", None)
 TOOLS: Final = ("search", "book", "refund", "lookup_order", "send_mail")
 
 
-# --- What is compared -------------------------------------------------------------------------------------------------
+# --- What is compared -----------------------------------------------------------------------------
 
 
 def plain(value: Any) -> Any:
@@ -79,8 +89,8 @@ def plain(value: Any) -> Any:
 
 
 def _comparable(run: Run) -> dict[str, Any]:
-    """Return a run without what depends on arrival, and without what the recorded truth does not have: `has_effect`, and
-    `compressions` where there is none.
+    """Return a run without what depends on arrival, and without what the recorded truth does not
+    have: `has_effect`, and `compressions` where there is none.
     """
     found = {**plain(run), "closed_by": None}
     if not run.compressions:
@@ -106,7 +116,14 @@ class Observed:
         engine = self.engine
         runs = {run.run_id: _comparable(run) for run in engine.take_final()}
         scored = [
-            [plain(event.key), event.closed[0], event.reliability, event.consistency, event.first, len(event.traces)]
+            [
+                plain(event.key),
+                event.closed[0],
+                event.reliability,
+                event.consistency,
+                event.first,
+                len(event.traces),
+            ]
             for event in engine.take_scored()
         ]
         readings: dict[str, Any] = {}
@@ -121,12 +138,14 @@ class Observed:
             "runs": dict(sorted(runs.items())),
             "readings": dict(sorted(readings.items())),
             "sessions": sorted(scored, key=repr),
-            "accounts": {"|".join(key): number for key, number in sorted(engine.accounts.items()) if number},
+            "accounts": {
+                "|".join(key): number for key, number in sorted(engine.accounts.items()) if number
+            },
             "events": dict(self.events),
         }
 
 
-# --- Recordings -------------------------------------------------------------------------------------------------------
+# --- Recordings -----------------------------------------------------------------------------------
 
 
 def recordings() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
@@ -147,7 +166,7 @@ def of_recording(file: Path) -> dict[str, Any]:
     return observed.result()
 
 
-# --- Generated histories ----------------------------------------------------------------------------------------------
+# --- Generated histories --------------------------------------------------------------------------
 
 
 def chain(number: int, parent: int | None = None, **place: Any) -> AgentSpan:
@@ -162,7 +181,9 @@ def two_calls(number: int, parent: int | None = None, **place: Any) -> AgentSpan
 
 
 class History:
-    """Seeded telemetry of a few traces with all that goes wrong on the way, and the order in which it arrives."""
+    """Seeded telemetry of a few traces with all that goes wrong on the way, and the order in which
+    it arrives.
+    """
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -175,7 +196,9 @@ class History:
     def chance(self, share: float) -> bool:
         return self.dice.random() < share
 
-    def _add(self, make: Callable[..., AgentSpan], parent: int | None, *args: Any, **facts: Any) -> AgentSpan:
+    def _add(
+        self, make: Callable[..., AgentSpan], parent: int | None, *args: Any, **facts: Any
+    ) -> AgentSpan:
         self.number += 1
         if self.chance(0.03):
             facts["remote"] = None
@@ -230,14 +253,21 @@ class History:
         name = self.dice.choice(AGENTS)
         make = workflow if self.chance(0.2) else agent
         at_index = len(self.spans)
-        session = Session(self.dice.choice((0, 1)), self.dice.choice(("c1", "c2"))) if self.chance(0.4) else None
+        session = (
+            Session(self.dice.choice((0, 1)), self.dice.choice(("c1", "c2")))
+            if self.chance(0.4)
+            else None
+        )
         placed = self._add(make, parent, name, start=start, notes=self._notes(), session=session)
         number = self.number
         for _ in range(self.dice.randrange(0, 5)):
             self._step(number, depth)
         self.time += self.dice.randrange(0, 5) / 10
         self.spans[at_index] = placed._replace(
-            start_ns=at(start), end_ns=at(self.time), failed=self.chance(0.15), evaluations=self._evaluation(placed)
+            start_ns=at(start),
+            end_ns=at(self.time),
+            failed=self.chance(0.15),
+            evaluations=self._evaluation(placed),
         )
         return number
 
@@ -248,12 +278,21 @@ class History:
         return (Evaluation(name, self.dice.choice((0.0, 0.4, 0.9)), None, span.start_ns),)
 
     def _step(self, parent: int, depth: int) -> None:
-        kind, dice = self.dice.random(), self.dice
+        kind = self.dice.random()
+        dice = self.dice
         start, end = self._times()
         if kind < 0.3:
             tokens = dice.choice(((100, 10), (90_000, 500), (None, None)))
-            self._add(model, parent, tokens, dice.choice(("gpt-4o", "model-1")), start=start, end=end,
-                             failed=self.chance(0.1), scope=dice.choice(("test", "other")))  # fmt: skip
+            self._add(
+                model,
+                parent,
+                tokens,
+                dice.choice(("gpt-4o", "model-1")),
+                start=start,
+                end=end,
+                failed=self.chance(0.1),
+                scope=dice.choice(("test", "other")),
+            )
             if self.chance(0.1):
                 self._add(model, self.number, (50, 5), start=start, end=end)
         elif kind < 0.75:
@@ -288,17 +327,34 @@ class History:
         for _ in range(self.dice.randrange(1, 4)):
             start, end = self._times()
             if self.chance(0.6):
-                self._add(tool, missing, self.dice.choice(TOOLS), start=start, end=end, notes=self._notes())
+                self._add(
+                    tool,
+                    missing,
+                    self.dice.choice(TOOLS),
+                    start=start,
+                    end=end,
+                    notes=self._notes(),
+                )
             else:
-                self._add(model, self.dice.choice((missing, None)), start=start, end=end, notes=self._notes())
+                self._add(
+                    model,
+                    self.dice.choice((missing, None)),
+                    start=start,
+                    end=end,
+                    notes=self._notes(),
+                )
         if self.chance(0.3):  # the parent of the orphans arrives after all
-            self.spans.append(agent(missing, None, "late", trace=self.trace, start=0, end=self.time))
+            self.spans.append(
+                agent(missing, None, "late", trace=self.trace, start=0, end=self.time)
+            )
         if self.chance(0.3) and self.trace > 1:
             link = (trace_id(1), span_id(self.dice.randrange(1, self.number)))
             self._add(agent, None, "linked", start=self.time, end=self.time + 1, link=link)
 
     def _evaluate(self) -> None:
-        target = self.dice.choice([span for span in self.spans if span.trace_id == trace_id(self.trace)])
+        target = self.dice.choice(
+            [span for span in self.spans if span.trace_id == trace_id(self.trace)]
+        )
         self.evaluations.append(
             Evaluation(
                 self.dice.choice(("success", "coherence", "relevance")),
@@ -311,7 +367,9 @@ class History:
         )
 
     def arrivals(self) -> Iterator[tuple[float, list[AgentSpan | Evaluation]]]:
-        """Yield (seconds to wait, what arrives then): mostly in the order of ends; some late, doubled or in another version."""
+        """Yield (seconds to wait, what arrives then): mostly in the order of ends; some late,
+        doubled or in another version.
+        """
         dice = self.dice
         items: list[tuple[float, AgentSpan | Evaluation]] = []
         spread = dice.choice((0.0, 1.0, 5.0, 40.0, 200.0))
@@ -328,7 +386,8 @@ class History:
         now = 0.0
         while items:
             size = dice.choice((1, 2, 5, 20))
-            batch, items = items[:size], items[size:]
+            batch = items[:size]
+            items = items[size:]
             due = max(now, batch[-1][0])
             yield due - now, [item for _, item in batch]
             now = due
@@ -341,7 +400,9 @@ def of_history(seed: int) -> dict[str, Any]:
         observed.clock.advance(seconds)
         observed.engine.tick()
         observed.engine.receive([item for item in batch if isinstance(item, AgentSpan | RawSpan)])
-        observed.engine.receive_evaluations([item for item in batch if isinstance(item, Evaluation)])
+        observed.engine.receive_evaluations(
+            [item for item in batch if isinstance(item, Evaluation)]
+        )
     for _ in range(history.dice.choice((0, 5, 30))):
         observed.clock.advance(5)
         observed.engine.tick()
@@ -349,7 +410,7 @@ def of_history(seed: int) -> dict[str, Any]:
     return observed.result()
 
 
-# --- Command ----------------------------------------------------------------------------------------------------------
+# --- Command --------------------------------------------------------------------------------------
 
 
 def results(histories: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -396,14 +457,17 @@ def _without_new_metrics(found: dict[str, Any], expected: dict[str, Any]) -> dic
     """Return a result without the metrics that the truth does not have."""
     for window, readings in found["readings"].items():
         known = expected["readings"].get(window, readings)
-        found["readings"][window] = {name: reading for name, reading in readings.items() if name in known}
+        found["readings"][window] = {
+            name: reading for name, reading in readings.items() if name in known
+        }
     return found
 
 
 def differences(old: Any, new: Any, where: str, most: int = 6) -> Iterator[str]:
     """Yield the first few places where two JSON values differ."""
     if isinstance(old, dict) and isinstance(new, dict):
-        one, two = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
+        one = cast("dict[str, Any]", old)
+        two = cast("dict[str, Any]", new)
         left = most
         for key in sorted(one.keys() | two.keys()):
             if one.get(key) != two.get(key) and left:
@@ -413,17 +477,24 @@ def differences(old: Any, new: Any, where: str, most: int = 6) -> Iterator[str]:
                     if not left:
                         return
     elif old != new:
-        before, after = str(cast("object", old))[:300], str(cast("object", new))[:300]
+        before = str(cast("object", old))[:300]
+        after = str(cast("object", new))[:300]
         yield f"{where}: {before} → {after}"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("verb", choices=("dump", "compare"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--histories", type=int, default=10_000, help="generated histories to dump (default 10000)")
+    parser.add_argument(
+        "--histories", type=int, default=10_000, help="generated histories to dump (default 10000)"
+    )
     parser.add_argument("--only", default="", help="compare results whose name contains this")
-    parser.add_argument("--most", type=int, default=10, help="differing results to print in detail (default 10)")
+    parser.add_argument(
+        "--most", type=int, default=10, help="differing results to print in detail (default 10)"
+    )
     options = parser.parse_args()
     if options.verb == "dump":
         dump(options.folder, options.histories)

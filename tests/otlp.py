@@ -1,4 +1,6 @@
-"""OTLP requests in protobuf, from what our OTLP-JSON says, and their spans as the decoder in Python returns them."""
+"""OTLP requests in protobuf, from what our OTLP-JSON says, and their spans as the decoder in Python
+returns them.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,11 @@ def said(**words: Any) -> dict[str, Any]:
     keeping = Keeping()
     with agent_run(provider(keeping).get_tracer("test")):
         annotate(**words)
-    return {key: value for key, value in (keeping.ended[0].attributes or {}).items() if key.startswith("reliability.")}
+    return {
+        key: value
+        for key, value in (keeping.ended[0].attributes or {}).items()
+        if key.startswith("reliability.")
+    }
 
 
 def test_every_word_becomes_an_attribute_of_the_current_span() -> None:
@@ -51,8 +55,16 @@ def test_annotation_of_a_step_reaches_its_run() -> None:
     tracer = provider(keeping).get_tracer("test")
     with agent_run(tracer):
         tool_call(tracer, "search")
-        with tracer.start_as_current_span("execute_tool reply", attributes={"gen_ai.operation.name": "execute_tool"}):
-            annotate(task_id=7, success=True, violations=["no_pii:high"], branches={"refund": True}, confidence=0.9)
+        with tracer.start_as_current_span(
+            "execute_tool reply", attributes={"gen_ai.operation.name": "execute_tool"}
+        ):
+            annotate(
+                task_id=7,
+                success=True,
+                violations=["no_pii:high"],
+                branches={"refund": True},
+                confidence=0.9,
+            )
     (run,) = rebuilt(map(sdk.read, keeping.ended)).runs
 
     assert (run.task_id, run.outcome, run.confidence) == ("7", Outcome.SUCCESS, 0.9)

@@ -1,5 +1,5 @@
-"""Files that are looked through beforehand, so that runs close where nothing more of them can come, against the same read to
-their end with every run open.
+"""Files that are looked through beforehand, so that runs close where nothing more of them can come,
+against the same read to their end with every run open.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def _told(
     read: Callable[[Recording], object], settings: Settings = SETTINGS
 ) -> tuple[dict[str, Any], list[tuple[str, int]]]:
     """All that commands tell of a recording; and how many runs were told of at which telling."""
-    inspection, final, tellings = Inspection(settings), list[Run](), list[tuple[str, int]]()
+    inspection = Inspection(settings)
+    final = list[Run]()
+    tellings = list[tuple[str, int]]()
 
     def take(runs: list[Run]) -> None:
         inspection.take(runs)
@@ -96,7 +98,9 @@ def _apart(path: Path) -> Iterator[bytes]:
                         yield json.dumps({signal: [one]}).encode() + b"\n"
 
 
-@pytest.mark.parametrize("capture", each_file("corpora/captured/*.jsonl.gz", "corpora/otel_real/*.jsonl.gz"))
+@pytest.mark.parametrize(
+    "capture", each_file("corpora/captured/*.jsonl.gz", "corpora/otel_real/*.jsonl.gz")
+)
 def test_captures_tell_the_same(tmp_path: Path, capture: Path) -> None:
     logs = capture.with_name(capture.name.replace(".jsonl", ".logs.jsonl"))
     files = [capture, logs] if logs.exists() else [capture]
@@ -108,7 +112,8 @@ def test_captures_tell_the_same(tmp_path: Path, capture: Path) -> None:
     dice = random.Random(capture.name)
     dice.shuffle(lines)
     again = dice.sample(lines, len(lines) // 5)
-    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl.gz"
+    one = tmp_path / "one.jsonl"
+    two = tmp_path / "two.jsonl.gz"
     one.write_bytes(b"".join(lines[::2]))
     two.write_bytes(gzip.compress(b"".join([*lines[1::2], *again])))
 
@@ -117,7 +122,10 @@ def test_captures_tell_the_same(tmp_path: Path, capture: Path) -> None:
     assert _early([two, one, one]) == _held([two, one, one])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=40)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=40,
+)
 @given(st.data())
 def test_no_telemetry_tells_anything_else(tmp_path: Path, data: st.DataObject) -> None:
     case = data.draw(cases(hostile=data.draw(st.booleans())))
@@ -134,7 +142,9 @@ def test_runs_are_told_of_when_nothing_more_of_them_can_come(tmp_path: Path) -> 
     path = write_otlp(tmp_path / "spans.jsonl", runs(*["search reply"] * 9), batch=1)
 
     assert _told_before_the_end([path]) == 8
-    assert _told_before_the_end([path, path]) == 8, "each is whole only when the second file has told it again"
+    assert _told_before_the_end([path, path]) == 8, (
+        "each is whole only when the second file has told it again"
+    )
 
 
 def test_a_pipe_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,10 +159,14 @@ def test_a_pipe_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_work_of_one_key_in_several_traces_is_one_run(tmp_path: Path) -> None:
     loose = [
-        span(n, trace=n, start=n, attributes={"gen_ai.operation.name": "chat", "job": f"job {n % 3}"})
+        span(
+            n, trace=n, start=n, attributes={"gen_ai.operation.name": "chat", "job": f"job {n % 3}"}
+        )
         for n in range(1, 10)
     ]
-    path = write_otlp(tmp_path / "spans.jsonl", [*loose, *runs("search", "reply", first=20)], batch=1)
+    path = write_otlp(
+        tmp_path / "spans.jsonl", [*loose, *runs("search", "reply", first=20)], batch=1
+    )
 
     assert _early([path], KEYED) == _held([path], KEYED)
     assert len(_early([path], KEYED)["runs"]) == 5
@@ -161,11 +175,16 @@ def test_work_of_one_key_in_several_traces_is_one_run(tmp_path: Path) -> None:
 def test_a_link_to_a_trace_that_was_whole_finds_it(tmp_path: Path) -> None:
     said = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"}
     called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "t"}
-    root, sent = span(1, trace=1, end=9, attributes=said), span(2, 1, trace=1, name="send")
+    root = span(1, trace=1, end=9, attributes=said)
+    sent = span(2, 1, trace=1, name="send")
     received = span(3, trace=2, kind=KIND_CONSUMER, links=[(1, 2)])
     tool = span(4, 3, trace=2, attributes=called)
     between = runs(*["search"] * 4, first=30)
-    for order in ([root, sent, received, tool], [tool, received, root, sent], [received, tool, sent, root]):
+    for order in (
+        [root, sent, received, tool],
+        [tool, received, root, sent],
+        [received, tool, sent, root],
+    ):
         lines = [each for pair in zip(order, between[::2], strict=True) for each in pair]
         path = write_otlp(tmp_path / "spans.jsonl", lines, batch=1)
 
@@ -176,7 +195,10 @@ def test_a_link_to_a_trace_that_was_whole_finds_it(tmp_path: Path) -> None:
 def test_a_judgement_of_a_response_finds_its_run(tmp_path: Path) -> None:
     """One that names no trace may belong to any: then no run is closed before the end."""
     spans = [*runs("search", "reply"), chat(1, gen_ai__response__id="resp-1")]
-    for judged in (Evaluation("success", 0.0, None, at(0), None, None, "resp-1"), Evaluation("ok", 1.0, None, 1)):
+    for judged in (
+        Evaluation("success", 0.0, None, at(0), None, None, "resp-1"),
+        Evaluation("ok", 1.0, None, 1),
+    ):
         path = write_otlp(tmp_path / "spans.jsonl", spans, [judged], batch=1)
 
         assert _early([path]) == _held([path])
@@ -190,6 +212,8 @@ def test_a_file_that_grows_is_read_as_it_was_found(tmp_path: Path) -> None:
         with path.open("ab") as file:
             file.write(path.read_bytes().splitlines(keepends=True)[0])
 
-    found, _ = _told(lambda recording: recording.read_all([path], lambda file: None if file is None else grow))
+    found, _ = _told(
+        lambda recording: recording.read_all([path], lambda file: None if file is None else grow)
+    )
 
     assert found == expected

@@ -24,9 +24,24 @@ from otel_reliability.loading import Field, fields, load, variable
 from otel_reliability.service.settings import ServiceSettings
 
 CANDIDATES: Final = (
-    '[{"last": 7}]', '[{"kind": "tool"}]', "13m", "http://jaeger:16686/trace/{trace_id}", "7", "0.5", "3MiB", "false", "true",
-    "as_started", "status", "none", "hal-harness", "as_zero", "outcome", "a=1", "ab" * 16,
-)  # fmt: skip
+    '[{"last": 7}]',
+    '[{"kind": "tool"}]',
+    "13m",
+    "http://jaeger:16686/trace/{trace_id}",
+    "7",
+    "0.5",
+    "3MiB",
+    "false",
+    "true",
+    "as_started",
+    "status",
+    "none",
+    "hal-harness",
+    "as_zero",
+    "outcome",
+    "a=1",
+    "ab" * 16,
+)
 """Texts of which each setting accepts at least one."""
 
 
@@ -39,12 +54,19 @@ def test_the_defaults_are_allowed() -> None:
 
 
 def test_code_overrides_environment_overrides_file() -> None:
-    file = {"assembly": {"linger": "1s", "reopen": "2m", "idle_timeout": "5m"}, "agent_key": ["service.version"]}
+    file = {
+        "assembly": {"linger": "1s", "reopen": "2m", "idle_timeout": "5m"},
+        "agent_key": ["service.version"],
+    }
     env = {"OTEL_RELIABILITY_ASSEMBLY_REOPEN": "3m", "OTEL_RELIABILITY_ASSEMBLY_IDLE_TIMEOUT": "6m"}
 
     found = Settings.load(file, env, assembly={"idle_timeout": 7})
 
-    assert (found.assembly.linger, found.assembly.reopen, found.assembly.idle_timeout) == (1.0, 180.0, 7.0)
+    assert (found.assembly.linger, found.assembly.reopen, found.assembly.idle_timeout) == (
+        1.0,
+        180.0,
+        7.0,
+    )
     assert found.agent_key == ("service.version",)
 
 
@@ -67,14 +89,23 @@ def test_every_setting_can_be_set_from_everywhere(setting: Field) -> None:
 
 
 def test_there_are_few_settings() -> None:
-    """Every setting is a promise: 50 at most, where tools, mapping, watch, windows and kafka count as one each."""
-    grouped = sum(len(list(fields(kind))) - 1 for kind in (ToolSettings, MappingSettings, WatchSettings))
+    """Every setting is a promise: 50 at most, where tools, mapping, watch, windows and kafka count
+    as one each.
+    """
+    grouped = sum(
+        len(list(fields(kind))) - 1 for kind in (ToolSettings, MappingSettings, WatchSettings)
+    )
 
-    assert len(list(fields(Settings))) - grouped + len(list(fields(ServiceSettings))) + len(["kafka"]) <= 50
+    assert (
+        len(list(fields(Settings))) - grouped + len(list(fields(ServiceSettings))) + len(["kafka"])
+        <= 50
+    )
 
 
 def test_limits_derive_from_memory() -> None:
-    """Twice the memory, twice the limits that protect it; those that change numbers are constants."""
+    """Twice the memory, twice the limits that protect it; those that change
+    numbers are constants.
+    """
     one, two = (Settings.load({"limits": {"memory": size}}).limits for size in ("1GiB", "2GiB"))
 
     assert (two.open_bytes, two.agents // one.agents) == (2 * one.open_bytes, 2)
@@ -94,17 +125,29 @@ def test_variables_are_distinct() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"windows": []}, "windows: [] is not a list of at least one window; leave it out for the last 100 runs."),
+        (
+            {"windows": []},
+            "windows: [] is not a list of at least one window; leave it out for the last 100 runs.",
+        ),
         (
             {"windows": [{"last": 5}, {"last": 9}]},
-            "windows: ['recent', 'recent'] is not a list of windows with different names; rename one 'recent'.",
+            (
+                "windows: ['recent', 'recent'] is not a list of windows with different "
+                "names; rename one 'recent'."
+            ),
         ),
         (
             {"windows": [{"last": 5}, {"name": "day"}]},
             "windows[1].last: None is not a window, without a period; set last, period or both.",
         ),
-        ({"hash_key": "abc"}, "hash_key: '(3 characters, not shown)' is not an even number of hexadecimal digits"),
-        ({"tools": {"soft_errors": ["("]}}, "tools.soft_errors[0]: '(' is not a regular expression; missing ), "),
+        (
+            {"hash_key": "abc"},
+            "hash_key: '(3 characters, not shown)' is not an even number of hexadecimal digits",
+        ),
+        (
+            {"tools": {"soft_errors": ["("]}},
+            "tools.soft_errors[0]: '(' is not a regular expression; missing ), ",
+        ),
         ({"metric": {}}, "metric: 'metric' is not a setting; the nearest is metrics."),
     ],
 )
@@ -118,7 +161,9 @@ def test_errors_name_the_field_by_its_path(given: Mapping[str, object], expected
 def test_settings_made_in_code_are_checked() -> None:
     with pytest.raises(ConfigurationError, match=r"^assembly\.linger: -1 is not a duration"):
         load(Settings, Settings(assembly=AssemblySettings(linger=-1)))
-    with pytest.raises(ConfigurationError, match=r"^windows\[0\]\.last: 0 is not a whole number >= 1"):
+    with pytest.raises(
+        ConfigurationError, match=r"^windows\[0\]\.last: 0 is not a whole number >= 1"
+    ):
         load(Settings, Settings(windows=(WindowSettings(last=0),)))
     with pytest.raises(ConfigurationError, match=r"^metrics\.min_runs: 0 is not"):
         load(Settings, replace(Settings(), metrics=replace(Settings().metrics, min_runs=0)))
@@ -130,4 +175,7 @@ def test_the_hash_key_is_not_printed() -> None:
 
 
 def test_variables_that_are_no_settings_are_left_alone() -> None:
-    assert Settings.from_environment({"OTEL_RELIABILITY_LOUD": "1", "OTEL_SERVICE_NAME": "shop"}) == Settings()
+    assert (
+        Settings.from_environment({"OTEL_RELIABILITY_LOUD": "1", "OTEL_SERVICE_NAME": "shop"})
+        == Settings()
+    )

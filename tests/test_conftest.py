@@ -37,7 +37,9 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def test_skips_are_failures_in_ci(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skips_are_failures_in_ci(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CI", "true")
 
     result = project.runpytest_subprocess()
@@ -46,7 +48,9 @@ def test_skips_are_failures_in_ci(project: pytest.Pytester, monkeypatch: pytest.
     result.stdout.fnmatch_lines(["CI is set, and this was skipped: *no broker is here*"])
 
 
-def test_a_module_cannot_skip_itself_in_ci(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_cannot_skip_itself_in_ci(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A module that skips as a whole would otherwise vanish unseen."""
     monkeypatch.setenv("CI", "true")
     project.makepyfile(test_whole="import pytest; pytest.importorskip('nothing_of_that_name')")

@@ -8,7 +8,15 @@ import pytest
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, Span
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
+from opentelemetry.trace import (
+    Link,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    TraceState,
+)
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
@@ -44,7 +52,9 @@ def by_file(spans: Iterable[RawSpan]) -> Outcome:
 
 
 def by_processor(spans: Sequence[RawSpan]) -> Outcome:
-    """As a process would: spans begin and end by their own times, the clock goes with them, a collection once a minute."""
+    """As a process would: spans begin and end by their own times, the clock goes with them, a
+    collection once a minute.
+    """
     clock, live = _live(spans)
     observed = Observed(live.engine)
     door = ReliabilitySpanProcessor(meter_provider=live._provider)
@@ -77,7 +87,9 @@ def _unseen(_: ReadableSpan) -> None:
 
 
 def stretched(spans: Sequence[RawSpan], factor: int) -> list[RawSpan]:
-    """The same spans, everything taking so many times as long: recordings have fake models, which answer at once."""
+    """The same spans, everything taking so many times as long: recordings have fake models, which
+    answer at once.
+    """
     first = min(span.start_ns for span in spans)
 
     def later(time_ns: int) -> int:
@@ -108,7 +120,8 @@ def _play(spans: Sequence[RawSpan], clock: FakeClock, live: Live, begin: Any, en
         [(span.start_ns, 0, at) for at, span in enumerate(spans)]
         + [(span.end_ns, 1, at) for at, span in enumerate(spans)]
     )
-    first, collected = moments[0][0], 0.0
+    first = moments[0][0]
+    collected = 0.0
     sdk_spans = [as_sdk(span) for span in spans]
     for moment, ends, at in moments:
         clock.advance((moment - first) / 1e9 - clock())
@@ -128,7 +141,9 @@ def as_sdk(span: RawSpan) -> ReadableSpan:
         else _context(span.trace_id, span.parent_id, remote=bool(span.parent_remote)),
         resource=Resource(dict(span.resource.attributes)),
         attributes=_attributes(span.attributes),
-        events=[Event(event.name, _attributes(event.attributes), event.time_ns) for event in span.events],
+        events=[
+            Event(event.name, _attributes(event.attributes), event.time_ns) for event in span.events
+        ],
         links=[Link(_context(*link, remote=True)) for link in span.links],
         kind=SpanKind(max(0, span.span_kind - 1)),
         status=Status(StatusCode(span.status)),
@@ -140,12 +155,15 @@ def as_sdk(span: RawSpan) -> ReadableSpan:
 
 def _context(trace_id: bytes, span_id: bytes, *, remote: bool, state: str = "") -> SpanContext:
     trace_state = TraceState.from_header([state]) if state else None
-    return SpanContext(int.from_bytes(trace_id), int.from_bytes(span_id), remote, TraceFlags(1), trace_state)
+    return SpanContext(
+        int.from_bytes(trace_id), int.from_bytes(span_id), remote, TraceFlags(1), trace_state
+    )
 
 
 def _attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value for key, value in attributes.items()
+        key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value
+        for key, value in attributes.items()
     }
 
 

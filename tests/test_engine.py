@@ -49,7 +49,9 @@ def test_a_run_closes_after_its_linger_and_becomes_final_after_its_reopen() -> N
 
 
 def test_what_was_read_before_an_exception_is_kept_and_counted() -> None:
-    """A signal handler may raise while spans are handed over one by one; those that came before are not lost."""
+    """A signal handler may raise while spans are handed over one by one; those that came before are
+    not lost.
+    """
     engine = made(FakeClock())
 
     def handed_over() -> Iterator[AgentSpan]:
@@ -81,9 +83,12 @@ def test_a_late_span_revises_a_run_in_its_window() -> None:
 
 
 def test_a_stamp_from_the_future_is_clamped_in_live_doors_only() -> None:
-    """One clock that leapt ahead does not push every other run out of a window by time; a recording is taken as it is."""
+    """One clock that leapt ahead does not push every other run out of a window by time; a recording
+    is taken as it is.
+    """
     ahead = run_of(start=10_000)
-    live, recording = made(FakeClock()), Engine(clock=FakeClock(), wall=None)
+    live = made(FakeClock())
+    recording = Engine(clock=FakeClock(), wall=None)
     ends: list[int] = []
     for engine in (live, recording):
         engine.receive(ahead)
@@ -106,7 +111,9 @@ def test_event_lag_is_the_age_of_the_span_last_received() -> None:
 
 
 def test_a_thread_that_comes_back_in_is_turned_away() -> None:
-    """A signal handler or a finaliser that calls while its own thread is at work is told False; it never hangs."""
+    """A signal handler or a finaliser that calls while its own thread is at work is told False; it
+    never hangs.
+    """
     engine = made(FakeClock())
     answers: list[object] = []
 
@@ -130,7 +137,8 @@ def test_a_thread_that_comes_back_in_is_turned_away() -> None:
 
 def test_a_busy_engine_takes_nothing_from_whoever_does_not_wait() -> None:
     engine = made(FakeClock())
-    inside, leave = threading.Event(), threading.Event()
+    inside = threading.Event()
+    leave = threading.Event()
 
     def slow() -> Iterator[AgentSpan]:
         inside.set()
@@ -162,7 +170,9 @@ def test_runs_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_adopted_span_waits_for_a_host_that_was_reopened() -> None:
-    """Work that a run adopted becomes final with that run, also when the run was reopened just before."""
+    """Work that a run adopted becomes final with that run, also when the run was reopened just
+    before.
+    """
     clock = FakeClock()
     engine = made(clock, Settings(assembly=AssemblySettings(idle_timeout=1)))
     orphan = tool(9, 8, "orphan", start=1, end=1.5)

@@ -100,7 +100,9 @@ def test_a_span_by_two_doors_counts_once(host: Host) -> None:
 
 
 def test_what_the_batch_processor_dropped_leaves_incomplete_runs() -> None:
-    """Spans that never came cannot be seen, but what hangs on them is marked: it stays out of path metrics."""
+    """Spans that never came cannot be seen, but what hangs on them is marked: it stays out of path
+    metrics.
+    """
     host = Host(max_queue_size=2, max_export_batch_size=2)
     keeping = Keeping()
     run(provider(keeping).get_tracer("test"), "search read reply")
@@ -139,7 +141,9 @@ def test_a_bug_of_ours_is_kept_from_the_sdk(host: Host, monkeypatch: pytest.Monk
 
 
 def test_settings_come_as_keyword_arguments() -> None:
-    exporter = ReliabilitySpanExporter(meter_provider=Meters().provider, window=50, metrics={"min_runs": 9})
+    exporter = ReliabilitySpanExporter(
+        meter_provider=Meters().provider, window=50, metrics={"min_runs": 9}
+    )
     settings = exporter._live.settings
 
     assert (settings.windows[0].last, settings.metrics.min_runs) == (50, 9)

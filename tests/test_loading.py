@@ -1,4 +1,6 @@
-"""Structs from mappings, text and the environment, shown on a struct that has a field of every kind."""
+"""Structs from mappings, text and the environment, shown on a struct that has a field of every
+kind.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +56,17 @@ def test_absent_fields_are_taken_from_the_base() -> None:
 def test_the_same_value_is_read_from_every_form() -> None:
     expected = Whole(parts=(Part("a", open=True),), colours=("red", "[ab]*"), heights={"x=y": 60.0})
     forms: list[Any] = [
-        {"parts": [{"name": "a", "open": True}], "colours": ["red", "[ab]*"], "heights": {"x=y": 60}},
+        {
+            "parts": [{"name": "a", "open": True}],
+            "colours": ["red", "[ab]*"],
+            "heights": {"x=y": 60},
+        },
         {"parts": '[{"name": "a", "open": "true"}]', "colours": "red, [ab]*", "heights": "x=y=1m"},
-        {"colours": '["red", "[ab]*"]', "heights": '{"x=y": "1m"}', "parts": [Part("a", open=True)]},
+        {
+            "colours": '["red", "[ab]*"]',
+            "heights": '{"x=y": "1m"}',
+            "parts": [Part("a", open=True)],
+        },
         expected,
     ]
     assert [load(Whole, form) for form in forms] == [expected] * 4
@@ -74,11 +84,14 @@ def test_the_environment_sets_every_field() -> None:
     }
     found = load_environment(Whole, env, "W_", base=Whole(rooms=4), others={"W_STATE"})
 
-    assert found == Whole(front=Part("side", locked_after=300.0), colours=("red", "blue"), rooms=4, lights="on")
+    assert found == Whole(
+        front=Part("side", locked_after=300.0), colours=("red", "blue"), rooms=4, lights="on"
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("250ms", 0.25), ("1h30m", 5400.0), ("2d", 172_800.0), ("1.5m", 90.0), ("10", 10.0)]
+    ("text", "seconds"),
+    [("250ms", 0.25), ("1h30m", 5400.0), ("2d", 172_800.0), ("1.5m", 90.0), ("10", 10.0)],
 )
 def test_durations_have_units_or_are_seconds(text: str, seconds: float) -> None:
     assert load(Part, {"locked_after": text}).locked_after == seconds
@@ -101,8 +114,14 @@ def test_durations_have_units_or_are_seconds(text: str, seconds: float) -> None:
         ({"colours": ["red", 3]}, "colours[1]: 3 is not text; quote it if it looks like a number."),
         ({"heights": ["a"]}, "heights: ['a'] is not a mapping; write it like {name: value}."),
         ({"heights": "a"}, "heights: 'a' is not a mapping; write it like name=value, name=value."),
-        ({"heights": {"a": "tall"}}, "heights[a]: 'tall' is not a duration; write it like 10m, 1h30m or 250ms."),
-        ({"parts": [{}, {"width": "1 m"}]}, "parts[1].width: '1 m' is not a number; give a number."),
+        (
+            {"heights": {"a": "tall"}},
+            "heights[a]: 'tall' is not a duration; write it like 10m, 1h30m or 250ms.",
+        ),
+        (
+            {"parts": [{}, {"width": "1 m"}]},
+            "parts[1].width: '1 m' is not a number; give a number.",
+        ),
         (
             {"parts": [{"open": True, "locked_after": 1}]},
             "parts[0].open: True is not true together with locked_after; use one.",
@@ -124,13 +143,19 @@ def test_a_secret_is_not_shown() -> None:
 def test_an_error_names_the_variable_it_came_from() -> None:
     with pytest.raises(ConfigurationError, match=r"^W_FRONT_WIDTH: 'wide' is not a number"):
         load_environment(Whole, {"W_FRONT_WIDTH": "wide"}, "W_")
-    with pytest.raises(ConfigurationError, match=r"^W_ROOM: .* is not a setting; the nearest (is|are) W_ROOMS"):
+    with pytest.raises(
+        ConfigurationError, match=r"^W_ROOM: .* is not a setting; the nearest (is|are) W_ROOMS"
+    ):
         load_environment(Whole, {"W_ROOM": "1"}, "W_")
 
 
 def test_dependent_fields_are_checked_across_sources() -> None:
-    with pytest.raises(ConfigurationError, match=r"open: True is not true together with locked_after"):
-        load_environment(Whole, {"W_FRONT_LOCKED_AFTER": "1m"}, "W_", base=Whole(front=Part(open=True)))
+    with pytest.raises(
+        ConfigurationError, match=r"open: True is not true together with locked_after"
+    ):
+        load_environment(
+            Whole, {"W_FRONT_LOCKED_AFTER": "1m"}, "W_", base=Whole(front=Part(open=True))
+        )
 
 
 def test_all_settings_are_listed() -> None:

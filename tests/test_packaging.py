@@ -1,4 +1,6 @@
-"""What is installed is what was promised: the locks, the entry points, and a light in-process door."""
+"""What is installed is what was promised: the locks, the entry points, and a
+light in-process door.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ LOCKS = ("requirements.lock", "requirements-lowest.lock")
 
 
 def pinned(lock: str, package: str) -> str:
-    found = re.search(rf"^{re.escape(package)}==([\w.]+)", (PROJECT / lock).read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.search(
+        rf"^{re.escape(package)}==([\w.]+)",
+        (PROJECT / lock).read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     assert found, package
     return found[1]
 
@@ -38,8 +44,11 @@ def test_locks_hold_hashes_and_no_addresses(lock: str) -> None:
 
 
 def test_both_ends_of_the_sdk_are_tested() -> None:
-    """One lock holds the oldest SDK we promise to work with, the other a newer one; these tests run with one of them."""
-    oldest, newest = pinned(LOCKS[1], "opentelemetry-sdk"), pinned(LOCKS[0], "opentelemetry-sdk")
+    """One lock holds the oldest SDK we promise to work with, the other a newer one; these tests run
+    with one of them.
+    """
+    oldest = pinned(LOCKS[1], "opentelemetry-sdk")
+    newest = pinned(LOCKS[0], "opentelemetry-sdk")
 
     assert oldest.startswith("1.36.")
     assert newest.startswith("1.")
@@ -62,20 +71,33 @@ def test_the_package_is_typed() -> None:
 
 
 def test_a_wheel_brings_everything_that_is_not_python(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    build = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "--target",
+        "wheel",
+        "--directory",
+        str(tmp_path),
+    ]
     subprocess.run(build, cwd=PROJECT, capture_output=True, check=True)
     [wheel] = tmp_path.glob("*.whl")
     packed = set(ZipFile(wheel).namelist())
     files = (
-        file for file in (PROJECT / "otel_reliability").rglob("*") if file.is_file() and "__pycache__" not in file.parts
+        file
+        for file in (PROJECT / "otel_reliability").rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
     )
 
-    assert {file.relative_to(PROJECT).as_posix() for file in files if file.suffix != ".py"} <= packed
+    assert {
+        file.relative_to(PROJECT).as_posix() for file in files if file.suffix != ".py"
+    } <= packed
     assert any(name.endswith("ui/templates/agent.html") for name in packed)
     assert any(name.endswith("vendor/uplot/LICENSE") for name in packed)
 
 
-# --- Public names -----------------------------------------------------------------------------------------------------
+# --- Public names ---------------------------------------------------------------------------------
 
 
 def test_the_public_names_are_these_and_sorted() -> None:
@@ -110,9 +132,16 @@ def test_no_module_has_the_name_of_something_public(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("code", "heavy"),
-    [("import otel_reliability", "opentelemetry"), ("from otel_reliability import annotate", "opentelemetry.sdk")],
+    [
+        ("import otel_reliability", "opentelemetry"),
+        ("from otel_reliability import annotate", "opentelemetry.sdk"),
+    ],
 )
 def test_what_is_not_asked_for_is_not_loaded(code: str, heavy: str) -> None:
-    loaded = f"{code}; import sys; print([name for name in sys.modules if name.startswith({heavy!r})])"
-    told = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    loaded = (
+        f"{code}; import sys; print([name for name in sys.modules if name.startswith({heavy!r})])"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
+    )
     assert told.stdout.strip() == "[]"

@@ -71,20 +71,31 @@ def test_spans_become_gauges_counters_and_histograms() -> None:
     assert look.value("score") is not None
     assert look.value("agent.reliability.runs", outcome="completed") == 6
     assert look.values("tool_calls", "gen_ai.tool.name") == {"search": 6, "read": 4, "reply": 6}
-    assert (look.value("run.path_distance"), look.value("run.score"), look.value("run.retries")) == (6, 6, 6)
-    assert look.value("spans", disposition="used") == look.value("spans", disposition="received") == 22
+    assert (
+        look.value("run.path_distance"),
+        look.value("run.score"),
+        look.value("run.retries"),
+    ) == (6, 6, 6)
+    assert (
+        look.value("spans", disposition="used") == look.value("spans", disposition="received") == 22
+    )
 
 
 @pytest.mark.parametrize("kind", ["GET", "execute_tool search"])
-def test_a_span_that_begins_and_ends_while_others_are_read_waits_for_the_next_time(kind: str) -> None:
+def test_a_span_that_begins_and_ends_while_others_are_read_waits_for_the_next_time(
+    kind: str,
+) -> None:
     """Its beginning is not known yet: read now it would stay open for ever, and its run with it."""
     host = Host()
-    processor, engine = host.processor, host.live.engine
+    processor = host.processor
+    engine = host.live.engine
     for _ in range(3):
         host.tracer.start_span("GET").end()
         host.look()
     host.tracer.start_span("GET").end()
-    with host.tracer.start_as_current_span("invoke_agent a", attributes={"gen_ai.operation.name": "invoke_agent"}):
+    with host.tracer.start_as_current_span(
+        "invoke_agent a", attributes={"gen_ai.operation.name": "invoke_agent"}
+    ):
         reading = processor._read(CAPACITY)
         first = next(reading)
         host.tracer.start_span(kind, attributes=TOOL if kind != "GET" else {}).end()
@@ -107,7 +118,9 @@ class Word(enum.StrEnum):
 
 
 def test_attributes_may_be_members_of_enumerations() -> None:
-    """The SDK hands them on as they are; to us they are their values, all the way to what is remembered of final runs."""
+    """The SDK hands them on as they are; to us they are their values, all the way to what is
+    remembered of final runs.
+    """
     host = Host(resource=Resource({"service.name": Word.SERVICE}))
     told: dict[str, Any] = {
         "gen_ai.agent.name": Word.AGENT,
@@ -137,7 +150,9 @@ def test_the_hosts_spans_are_untouched() -> None:
             host = provider(*[*ours, SimpleSpanProcessor(exporter)][::order])
             with agent_run(host.get_tracer("test")) as root:
                 root.add_event("an event", {"text": "value"})
-                tool_call(host.get_tracer("test"), "search", **{"gen_ai.tool.call.arguments": '{"q": 1}'})
+                tool_call(
+                    host.get_tracer("test"), "search", **{"gen_ai.tool.call.arguments": '{"q": 1}'}
+                )
             found.append([_shape(span) for span in exporter.get_finished_spans()])
 
     assert all(shape == found[0] for shape in found)
@@ -145,7 +160,12 @@ def test_the_hosts_spans_are_untouched() -> None:
 
 def _shape(span: ReadableSpan) -> str:
     return repr(
-        (span.name, dict(span.attributes or {}), [event.name for event in span.events], span.status.status_code)
+        (
+            span.name,
+            dict(span.attributes or {}),
+            [event.name for event in span.events],
+            span.status.status_code,
+        )
     )
 
 
@@ -173,7 +193,9 @@ def test_a_bug_of_ours_is_kept_from_the_host(hook: str, monkeypatch: pytest.Monk
     assert Guard.faults.total() >= before + 2
 
 
-def test_a_class_of_the_users_that_did_not_call_ours_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_of_the_users_that_did_not_call_ours_harms_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It is added to a provider before it is whole, say: spans go on."""
 
     class Unready(ReliabilitySpanProcessor):
@@ -185,14 +207,17 @@ def test_a_class_of_the_users_that_did_not_call_ours_harms_nobody(monkeypatch: p
             raise ValueError(name)
 
     monkeypatch.setattr(Guard, "loud", False)
-    processor, before = Unready(), Guard.faults.total()
+    processor = Unready()
+    before = Guard.faults.total()
     for span in (Odd(), None):
         processor.on_start(span)
         processor.on_end(span)
     assert Guard.faults.total() > before
 
 
-def test_a_bug_of_ours_in_flush_and_shutdown_is_kept_from_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_of_ours_in_flush_and_shutdown_is_kept_from_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     host = Host()
     for method in ("flush", "detach"):
         monkeypatch.setattr(host.live, method, None)
@@ -247,7 +272,9 @@ def test_deadlines_are_met_without_any_collection() -> None:
 
 
 def test_a_full_queue_is_worked_off_one_run_at_every_root() -> None:
-    """From its capacity on the thread that ends a root takes one run off, so that the queue stays as long as it is."""
+    """From its capacity on the thread that ends a root takes one run off, so that the queue stays
+    as long as it is.
+    """
     host = Host()
     host.look()
     while host.waiting < CAPACITY:
@@ -261,10 +288,14 @@ def test_a_full_queue_is_worked_off_one_run_at_every_root() -> None:
     host.provider.force_flush()
     look = host.look()
     assert look.value("spans", disposition="received") == look.value("spans", disposition="used")
-    assert not [point for point in look.points("spans") if point.attributes["disposition"] == "refused"]
+    assert not [
+        point for point in look.points("spans") if point.attributes["disposition"] == "refused"
+    ]
 
 
-def test_a_queue_that_nobody_can_work_off_refuses_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_that_nobody_can_work_off_refuses_and_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(processor_module, "CAPACITY", 100)
     monkeypatch.setattr(processor_module, "HARD_CAPACITY", 400)
     host = Host()
@@ -287,17 +318,37 @@ WEB = {"http.request.method": "GET", "http.route": "/orders/{id}", "server.port"
 
 
 PLAIN: dict[str, Any] = {
-    "name": "GET", "scope": "web", "attributes": {}, "event": None, "linked": False, "kind": SpanKind.INTERNAL, "above": "local",
+    "name": "GET",
+    "scope": "web",
+    "attributes": {},
+    "event": None,
+    "linked": False,
+    "kind": SpanKind.INTERNAL,
+    "above": "local",
     "start": None,
-}  # fmt: skip
+}
 ODDITIES: list[dict[str, Any]] = [
-    {"name": "execute_tool search"}, {"name": "chat m", "kind": SpanKind.CLIENT}, {"name": "SELECT"},
-    {"name": "call_llm"}, {"scope": "gcp.vertex.agent"}, {"scope": "gcp.vertex.agent", "name": "call_llm"},
-    {"attributes": {"session.id": "s"}}, {"attributes": {"reliability.task.id": "t"}}, {"attributes": TOOL},
-    {"attributes": {"own": 1}}, {"event": "exception"}, {"event": "gen_ai.evaluation.result"}, {"linked": True},
-    {"linked": True, "kind": SpanKind.CONSUMER, "above": "none"}, {"above": "none"}, {"above": "remote"}, {"start": 5},
-]  # fmt: skip
-SCENES = st.lists(st.sampled_from(ODDITIES), max_size=2).map(lambda found: {**PLAIN, **dict(ChainMap(*found))})
+    {"name": "execute_tool search"},
+    {"name": "chat m", "kind": SpanKind.CLIENT},
+    {"name": "SELECT"},
+    {"name": "call_llm"},
+    {"scope": "gcp.vertex.agent"},
+    {"scope": "gcp.vertex.agent", "name": "call_llm"},
+    {"attributes": {"session.id": "s"}},
+    {"attributes": {"reliability.task.id": "t"}},
+    {"attributes": TOOL},
+    {"attributes": {"own": 1}},
+    {"event": "exception"},
+    {"event": "gen_ai.evaluation.result"},
+    {"linked": True},
+    {"linked": True, "kind": SpanKind.CONSUMER, "above": "none"},
+    {"above": "none"},
+    {"above": "remote"},
+    {"start": 5},
+]
+SCENES = st.lists(st.sampled_from(ODDITIES), max_size=2).map(
+    lambda found: {**PLAIN, **dict(ChainMap(*found))}
+)
 """One span, as a host may begin and end it: ordinary, or nearly."""
 
 
@@ -319,15 +370,20 @@ def play(tracer: Callable[[str], Tracer], scene: dict[str, Any]) -> None:
         start_time=scene["start"],
     )
     if scene["event"]:
-        span.add_event(scene["event"], {"gen_ai.evaluation.name": "ok", "gen_ai.evaluation.score.value": 1.0})
+        span.add_event(
+            scene["event"], {"gen_ai.evaluation.name": "ok", "gen_ai.evaluation.score.value": 1.0}
+        )
     span.end()
     over.end()
 
 
 @given(st.lists(SCENES, min_size=1, max_size=4))
 def test_at_a_glance_a_span_is_what_it_is_at_a_closer_look(played: list[dict[str, Any]]) -> None:
-    """Spans that are nobody's work are told by keys, name and scope: what is kept of them is what matters of the whole span."""
-    host, keeping = Host(), Keeping()
+    """Spans that are nobody's work are told by keys, name and scope: what is kept of them is what
+    matters of the whole span.
+    """
+    host = Host()
+    keeping = Keeping()
     host.live.tick(0)
     host.provider.add_span_processor(keeping)
     for name in ("GET", "call_llm"):
@@ -345,12 +401,16 @@ def test_at_a_glance_a_span_is_what_it_is_at_a_closer_look(played: list[dict[str
 
 def kept(span: AgentSpan) -> tuple[bytes, bytes, str]:
     """What assembly uses of a span: all of it, or how it connects others."""
-    used = span if is_kept(span) or span.link else (parent_ref(span), span.parent_remote, span.session)
+    used = (
+        span if is_kept(span) or span.link else (parent_ref(span), span.parent_remote, span.session)
+    )
     return span.trace_id, span.span_id, repr(used)
 
 
 def test_spans_that_began_unseen_are_looked_at_closely() -> None:
-    """Before the processor was there, or before a fork: where such a span stands is asked of itself."""
+    """Before the processor was there, or before a fork: where such a span stands is asked of
+    itself.
+    """
     host = Host()
     run(host.tracer)
     with host.tracer.start_as_current_span("GET"):
@@ -362,7 +422,9 @@ def test_spans_that_began_unseen_are_looked_at_closely() -> None:
     look = host.look()
 
     assert look.value("spans", disposition="other") == 4
-    assert not [point for point in look.points("spans") if point.attributes["disposition"] == "refused"]
+    assert not [
+        point for point in look.points("spans") if point.attributes["disposition"] == "refused"
+    ]
     assert look.values("agent.reliability.runs", "gen_ai.agent.name")["agent"] == 1
 
 
@@ -391,7 +453,9 @@ def test_after_shutdown_spans_are_refused_and_counted() -> None:
 
 
 class Halving(Sampler):
-    """Samples by consistent probability ½ and says so in the trace state; only records what it does not sample."""
+    """Samples by consistent probability ½ and says so in the trace state; only records what it does
+    not sample.
+    """
 
     def __init__(self, decision: Decision) -> None:
         self._decision = decision
@@ -424,7 +488,8 @@ def test_the_processor_sees_every_recording_span(decision: Decision, runs: int |
 
 
 def test_every_span_of_eight_threads_is_counted_once() -> None:
-    host, each = Host(), 100
+    host = Host()
+    each = 100
     done = threading.Event()
 
     def work() -> None:
@@ -449,12 +514,17 @@ def test_every_span_of_eight_threads_is_counted_once() -> None:
     assert look.values("agent.reliability.runs", "gen_ai.agent.name") == {
         f"agent-{number}": each for number in range(8)
     }
-    assert look.value("spans", disposition="used") == look.value("spans", disposition="received") == 8 * each * 3
+    assert (
+        look.value("spans", disposition="used")
+        == look.value("spans", disposition="received")
+        == 8 * each * 3
+    )
     assert sum(look.values("window.runs", "gen_ai.agent.name").values()) == 8 * each
 
 
 def test_runs_of_concurrent_tasks_are_kept_apart() -> None:
-    host, number = Host(), 9_999
+    host = Host()
+    number = 9_999
 
     async def one(at: int) -> None:
         with agent_run(host.tracer, f"agent-{at % 3}"):
@@ -469,12 +539,16 @@ def test_runs_of_concurrent_tasks_are_kept_apart() -> None:
     host.provider.force_flush()
     look = host.look()
 
-    assert look.values("agent.reliability.runs", "gen_ai.agent.name") == {f"agent-{at}": number // 3 for at in range(3)}
+    assert look.values("agent.reliability.runs", "gen_ai.agent.name") == {
+        f"agent-{at}": number // 3 for at in range(3)
+    }
     assert set(look.values("path_entropy", "gen_ai.agent.name").values()) == {0.0}
 
 
 def test_a_hook_that_comes_back_in_never_hangs() -> None:
-    """A span that ends while the engine reads spans (a finaliser's, a signal handler's) is queued for the next time."""
+    """A span that ends while the engine reads spans (a finaliser's, a signal handler's) is queued
+    for the next time.
+    """
     host = Host()
     tracer = provider(Calling(host.processor.on_end, host.processor.on_start)).get_tracer("test")
     reader = host.live.engine.reader

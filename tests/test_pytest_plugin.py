@@ -43,7 +43,8 @@ def test_failed_target_names_metric_agent_value_bound_and_runs(reliability: Agen
     assert first == "2 failed, 1 held"
     assert entropy == "  support: path_entropy is 1, required <= 0.5 (2 runs)"
     assert re.fullmatch(
-        r"  support: score is [\d.]+, required >= 100 \(2 runs; from 60 of 100 points assessed\)", score
+        r"  support: score is [\d.]+, required >= 100 \(2 runs; from 60 of 100 points assessed\)",
+        score,
     )
 
 
@@ -89,7 +90,9 @@ def passed(pytester: pytest.Pytester, *options: str) -> int:
 
 
 @pytest.mark.parametrize("where", ["nowhere", "conftest", "test"])
-def test_fixture_records_wherever_the_provider_is_set(pytester: pytest.Pytester, where: str) -> None:
+def test_fixture_records_wherever_the_provider_is_set(
+    pytester: pytest.Pytester, where: str
+) -> None:
     pytester.makepyfile(support_agent=SUPPORT_AGENT)
     if where == "conftest":
         pytester.makeconftest(PROVIDER)
@@ -117,7 +120,9 @@ def test_provider_set_by_the_code_under_test_is_not_refused(pytester: pytest.Pyt
 
 
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")])
-def test_spans_of_tests_are_recorded_for_a_report(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_spans_of_tests_are_recorded_for_a_report(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
     pytester.makepyfile(support_agent=SUPPORT_AGENT)
     pytester.makepyfile(TWO_TESTS.format(preparation="", within="pass"))
     for _ in range(2):
@@ -133,7 +138,9 @@ def test_spans_of_tests_are_recorded_for_a_report(pytester: pytest.Pytester, wor
 
 def test_snippet_of_the_readme_as_written(pytester: pytest.Pytester) -> None:
     readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
-    [snippet] = re.findall(r"```python\n((?:(?!```).)*def test_support_agent.*?)```", readme, re.DOTALL)
+    [snippet] = re.findall(
+        r"```python\n((?:(?!```).)*def test_support_agent.*?)```", readme, re.DOTALL
+    )
     pytester.makepyfile(support_agent=SUPPORT_AGENT)
     pytester.makepyfile(snippet)
 

@@ -28,7 +28,8 @@ def test_since_leaves_out_runs_that_ended_before(tmp_path: Path) -> None:
     recording = recorded(tmp_path, SPANS)
     [key] = recording.agents()
     third = EPOCH_NS + 300 * SECOND
-    later, expected = recording.window(key, third), recorded(tmp_path, SPANS[5:]).window(key)
+    later = recording.window(key, third)
+    expected = recorded(tmp_path, SPANS[5:]).window(key)
     assert later is not None
     assert expected is not None
 
@@ -37,17 +38,22 @@ def test_since_leaves_out_runs_that_ended_before(tmp_path: Path) -> None:
 
 
 def test_sessions_end_with_the_recording(tmp_path: Path) -> None:
-    later, earlier = runs("search", first=3, session="b"), runs("search", "reply", session="a", failed="reply")
+    later = runs("search", first=3, session="b")
+    earlier = runs("search", "reply", session="a", failed="reply")
     recording = recorded(tmp_path, [*later, *earlier])
     sessions = recording.sessions(recording.agents()[0])
 
     assert [(session.session_id, len(session.runs)) for session in sessions] == [("a", 2), ("b", 1)]
     assert [session.reliability.score for session in sessions if session.reliability] == [0.2, 1.0]
-    assert list(recording.sessions(recording.agents()[0], EPOCH_NS + 300 * SECOND)) == list(sessions[1:])
+    assert list(recording.sessions(recording.agents()[0], EPOCH_NS + 300 * SECOND)) == list(
+        sessions[1:]
+    )
 
 
 def test_no_more_sessions_are_kept_than_the_limit_allows(tmp_path: Path) -> None:
-    spans = [each for number in range(1, 8) for each in runs("a", first=number, session=f"s{number}")]
+    spans = [
+        each for number in range(1, 8) for each in runs("a", first=number, session=f"s{number}")
+    ]
     for idle in (0.0, 1_800.0):  # they close after each line, or at the end
         settings = Settings(limits=LimitSettings(sessions=3), sessions=SessionSettings(idle=idle))
         recording = Recording(for_report(settings))

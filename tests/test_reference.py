@@ -22,7 +22,8 @@ from tests.telemetry.meters import Meters
 @pytest.fixture
 def reference(tmp_path: Path) -> Path:
     return write_otlp(
-        tmp_path / "reference.jsonl", [one for n in range(70) for one in run_spans(n + 1, "search reply")]
+        tmp_path / "reference.jsonl",
+        [one for n in range(70) for one in run_spans(n + 1, "search reply")],
     )
 
 
@@ -60,7 +61,9 @@ def test_an_engine_measures_against_it_from_the_first_observation_on(reference: 
     wanted = settings(reference)
     engine = Engine(wanted, clock=lambda: 0.0, wall=None, pinned=pinned_by(wanted))
     for _ in range(2):
-        engine.receive([one for n in range(50) for one in run_spans(n + 1, "escalate escalate wait mail")])
+        engine.receive(
+            [one for n in range(50) for one in run_spans(n + 1, "escalate escalate wait mail")]
+        )
         engine.flush(CloseReason.END_OF_INPUT)
         key, alarm = engine.take_changes()[0]
         assert key.agent == "support"

@@ -1,4 +1,6 @@
-"""The way of a span: the modules that it enters from OTLP bytes to a gauge, and what it leaves; and no circle of imports."""
+"""The way of a span: the modules that it enters from OTLP bytes to a gauge, and what it leaves; and
+no circle of imports.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,14 @@ PACKAGE: Final = Path(otel_reliability.__file__).parent
 
 
 def test_a_span_enters_few_modules_on_its_way_to_a_gauge() -> None:
-    """From OTLP bytes by decoder, conventions, assembly, windows and metrics to Prometheus text, without change detection."""
-    now, runs = 0.0, each_run(Shape(agents=1, sessions=False))
-    settings = Settings.load({"assembly": {"linger": 1.0, "reopen": 1.0}, "change": {"enabled": False}})
+    """From OTLP bytes by decoder, conventions, assembly, windows and metrics to Prometheus text,
+    without change detection.
+    """
+    now = 0.0
+    runs = each_run(Shape(agents=1, sessions=False))
+    settings = Settings.load(
+        {"assembly": {"linger": 1.0, "reopen": 1.0}, "change": {"enabled": False}}
+    )
     engine = Engine(settings, clock=lambda: now, wall=None)
     decode = Decoder(engine.reader, native=False)
     sources = [(engine, Registry(time.time_ns))]
@@ -47,12 +54,18 @@ def test_a_span_enters_few_modules_on_its_way_to_a_gauge() -> None:
         text = "".join(prometheus.text())
 
     assert "agent_reliability_path_similarity" in text
-    counted = {name for name in entered if not is_metric(name) and not name.startswith("conventions/adapters/")}
+    counted = {
+        name
+        for name in entered
+        if not is_metric(name) and not name.startswith("conventions/adapters/")
+    }
     assert len(counted) <= MAX_MODULES, sorted(counted)
 
 
 def test_runs_leave_nothing_to_the_garbage_collector() -> None:
-    """Spans in circles of references would stay until it runs, which in a service is after a million objects."""
+    """Spans in circles of references would stay until it runs, which in a service is after a
+    million objects.
+    """
     now = 0.0
     settings = Settings.load({"assembly": {"linger": 1.0, "reopen": 1.0, "idle_timeout": 5.0}})
     engine = Engine(settings, clock=lambda: now, wall=None)
@@ -96,7 +109,11 @@ def test_no_modules_import_one_another() -> None:
 
 
 def is_metric(name: str) -> bool:
-    return name.startswith("metrics/") and "_support" not in name and not name.endswith(("/base.py", "/numbers.py"))
+    return (
+        name.startswith("metrics/")
+        and "_support" not in name
+        and not name.endswith(("/base.py", "/numbers.py"))
+    )
 
 
 @contextmanager
@@ -105,7 +122,11 @@ def entered_modules() -> Generator[set[str]]:
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         file = Path(frame.f_code.co_filename)
-        if event == "call" and file.is_relative_to(PACKAGE) and not frame.f_code.co_name.startswith("<"):
+        if (
+            event == "call"
+            and file.is_relative_to(PACKAGE)
+            and not frame.f_code.co_name.startswith("<")
+        ):
             entered.add(file.relative_to(PACKAGE).as_posix())
 
     before = sys.getprofile()

@@ -29,7 +29,13 @@ def board() -> Board:
         "How reliable one agent is, why its score fell, and whether its behaviour changed.",
         rows,
         [
-            choice("service", "Service", f"label_values({runs}, service_name)", "The agent's service.", several=False),
+            choice(
+                "service",
+                "Service",
+                f"label_values({runs}, service_name)",
+                "The agent's service.",
+                several=False,
+            ),
             choice(
                 "agent",
                 "Agent",

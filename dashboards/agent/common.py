@@ -18,7 +18,11 @@ SELECTOR: Final = CHOSEN + ',window=~"$window"'
 
 
 PARTS: Final = dict(
-    zip((part.replace("_", " ") for part in PENALTIES), ("blue", "purple", "red", "orange", "yellow"), strict=True)
+    zip(
+        (part.replace("_", " ") for part in PENALTIES),
+        ("blue", "purple", "red", "orange", "yellow"),
+        strict=True,
+    )
 )
 
 
@@ -37,12 +41,22 @@ def curve(name: str) -> Query:
 
 
 def many(
-    title: str, means: str, *told: str, size: tuple[int, int] = (12, 8), unit: str = "percentunit", empty: str = ""
+    title: str,
+    means: str,
+    *told: str,
+    size: tuple[int, int] = (12, 8),
+    unit: str = "percentunit",
+    empty: str = "",
 ) -> Placed:
     """Several metrics of one scale in one panel."""
     limits = (0, 1) if unit == "percentunit" else (0, None)
     return panels.over_time(
-        title, of_metrics(means, *told, empty=empty), *map(curve, told), unit=unit, limits=limits, size=size
+        title,
+        of_metrics(means, *told, empty=empty),
+        *map(curve, told),
+        unit=unit,
+        limits=limits,
+        size=size,
     )
 
 
@@ -50,5 +64,9 @@ def share(name: str, size: tuple[int, int] = (4, 6)) -> Placed:
     """One metric as a dial."""
     spec = metrics.ALL_SPECS[name]
     return panels.dial(
-        spec.title, of_metric(name), Query(value(name), "{{service_version}}"), STEPS[spec.direction], size
+        spec.title,
+        of_metric(name),
+        Query(value(name), "{{service_version}}"),
+        STEPS[spec.direction],
+        size,
     )

@@ -24,25 +24,43 @@ def outcomes() -> Section:
             panels.over_time(
                 "Outcomes",
                 About(
-                    "Runs that became final in each interval, by outcome. *completed*: over, but nobody said whether it succeeded.",
+                    (
+                        "Runs that became final in each interval, by outcome. *completed*: "
+                        "over, but nobody said whether it succeeded."
+                    ),
                     "Mostly success, few unknown.",
-                    "Many unknown or completed: record outcomes (reliability.run.success, or an evaluation).",
+                    (
+                        "Many unknown or completed: record outcomes "
+                        "(reliability.run.success, or an evaluation)."
+                    ),
                     "No run is final in this time",
                 ),
                 Query(f"sum by (outcome) ({increase(names.RUNS, CHOSEN)})", "{{outcome}}"),
                 stacked=True,
                 bars=True,
-                colours={"success": "green", "failure": "red", "completed": "blue", "unknown": "gray"},
+                colours={
+                    "success": "green",
+                    "failure": "red",
+                    "completed": "blue",
+                    "unknown": "gray",
+                },
             ),
             panels.over_time(
                 "pass^k and pass@k",
                 of_metrics(
-                    "pass^k: all of k attempts succeed. pass@k: at least one does. The gap between them is what retrying would hide.",
+                    (
+                        "pass^k: all of k attempts succeed. pass@k: at least one does. The "
+                        "gap between them is what retrying would hide."
+                    ),
                     "pass_hat_k",
                     "pass_at_k",
                 ),
-                Query(one(f"{metric('pass_hat_k')}{{{SELECTOR}}}"), "pass^{{k}} {{service_version}}"),
-                Query(one(f"{metric('pass_at_k')}{{{SELECTOR}}}"), "pass@{{k}} {{service_version}}"),
+                Query(
+                    one(f"{metric('pass_hat_k')}{{{SELECTOR}}}"), "pass^{{k}} {{service_version}}"
+                ),
+                Query(
+                    one(f"{metric('pass_at_k')}{{{SELECTOR}}}"), "pass@{{k}} {{service_version}}"
+                ),
                 unit="percentunit",
                 limits=(0, 1),
             ),
@@ -85,18 +103,26 @@ def sessions() -> Section:
         "Sessions",
         [
             many(
-                "Reliability and consistency of sessions", "Of the agent's last 100 closed sessions.", *_of("sessions")
+                "Reliability and consistency of sessions",
+                "Of the agent's last 100 closed sessions.",
+                *_of("sessions"),
             ),
             panels.heat_map(
                 "Reliability of closed sessions",
                 About(
-                    "How far each closed session was from any grave failure, 0 to 1. At most 0.5 it is at risk.",
+                    (
+                        "How far each closed session was from any grave failure, 0 to 1. At "
+                        "most 0.5 it is at risk."
+                    ),
                     "All in the uppermost rows.",
                     of_metric("mean_session_reliability").do,
                     of_metric("mean_session_reliability").empty,
                 ),
                 Query(
-                    f"sum by (le) ({increase(names.SESSION_RELIABILITY, CHOSEN, suffix='_bucket')})",
+                    (
+                        "sum by (le) "
+                        f"({increase(names.SESSION_RELIABILITY, CHOSEN, suffix='_bucket')})"
+                    ),
                     "{{le}}",
                     form=asked.PromQueryFormat.HEATMAP,
                 ),

@@ -56,7 +56,9 @@ def verdict() -> Section:
             ),
             panels.number(
                 "Runs in the window",
-                of_metrics("How much all other numbers rest on.", "window.runs", "window.effective_runs"),
+                of_metrics(
+                    "How much all other numbers rest on.", "window.runs", "window.effective_runs"
+                ),
                 Query(value("window.runs"), "runs {{service_version}}"),
                 Query(value("window.effective_runs"), "effective {{service_version}}"),
                 decimals=0,
@@ -89,8 +91,14 @@ def score() -> Section:
             panels.over_time(
                 "The score, and what each part takes from it",
                 About(
-                    "Score and penalties stand on one another and make 100: where the green falls, the layer that grows is the reason. The most that each can take: "
-                    + ", ".join(f"{part.replace('_', ' ')} {points:g}" for part, points in PENALTIES.items())
+                    (
+                        "Score and penalties stand on one another and make 100: where the "
+                        "green falls, the layer that grows is the reason. The most that each "
+                        "can take: "
+                    )
+                    + ", ".join(
+                        f"{part.replace('_', ' ')} {points:g}" for part, points in PENALTIES.items()
+                    )
                     + ". A part without evidence takes nothing.",
                     "All green.",
                     "Begin with the thickest layer; each part has its panel below.",
@@ -128,12 +136,28 @@ def change() -> Section:
             panels.over_time(
                 "Evidence for a change, by signal",
                 About(
-                    f"How strongly the runs speak for a change of behaviour, as a power of ten, by signal. At {ALARM} (unless change.runs_per_false_alarm says otherwise) it is told as a change, a line is drawn through all panels, and all begins anew: the agent's next 60 runs are learnt from.",
-                    "Without a change it creeps up to the power of ten of the runs so far (2 after a hundred), and falls back now and then. A steep rise is what counts.",
-                    "Compare the time with your deploys. `otel-reliability change` tells by which signals, and since when.",
+                    (
+                        "How strongly the runs speak for a change of behaviour, as a power "
+                        f"of ten, by signal. At {ALARM} (unless change.runs_per_false_alarm "
+                        "says otherwise) it is told as a change, a line is drawn through all "
+                        "panels, and all begins anew: the agent's next 60 runs are learnt "
+                        "from."
+                    ),
+                    (
+                        "Without a change it creeps up to the power of ten of the runs so "
+                        "far (2 after a hundred), and falls back now and then. A steep rise "
+                        "is what counts."
+                    ),
+                    (
+                        "Compare the time with your deploys. `otel-reliability change` tells "
+                        "by which signals, and since when."
+                    ),
                     "No evidence for a change",
                 ),
-                Query(one(f"{sample_of(names.CHANGE_EVIDENCE)}{{{CHOSEN}}}"), "{{signal}} {{service_version}}"),
+                Query(
+                    one(f"{sample_of(names.CHANGE_EVIDENCE)}{{{CHOSEN}}}"),
+                    "{{signal}} {{service_version}}",
+                ),
                 limits=(0, ALARM + 1),
                 lines=((None, "green"), (ALARM, "red")),
                 size=(24, 8),

@@ -21,7 +21,11 @@ def paths() -> Section:
     """How many ways, how unlike one another, and how alike in what they change."""
     buckets = f"sum by (le) ({increase(names.PATH_DISTANCE, CHOSEN, suffix='_bucket')})"
     unlike = About(
-        "How unlike the runs' paths are to the other runs of their task: 0 the same steps, 1 nothing in common. The points are single runs: click one to open its trace.",
+        (
+            "How unlike the runs' paths are to the other runs of their task: 0 the same "
+            "steps, 1 nothing in common. The points are single runs: click one to open its "
+            "trace."
+        ),
         "Everything in the lowest row.",
         "Open the traces at the top: which step came first that others did not take?",
         "No run with tool calls in this time",
@@ -62,7 +66,10 @@ def retries() -> Section:
                     "Look at the tool with most: " + of_metric("retries_per_run").do,
                     "No call was retried",
                 ),
-                Query(f"sum by (gen_ai_tool_name) ({increase(names.RETRIES, CHOSEN)})", "{{gen_ai_tool_name}}"),
+                Query(
+                    f"sum by (gen_ai_tool_name) ({increase(names.RETRIES, CHOSEN)})",
+                    "{{gen_ai_tool_name}}",
+                ),
                 bars=True,
                 stacked=True,
             ),
@@ -71,7 +78,10 @@ def retries() -> Section:
                 About(
                     "Calls that failed, by tool, in each interval.",
                     "Few.",
-                    "Mend the tool, or tell the agent in the error whether a further attempt can succeed.",
+                    (
+                        "Mend the tool, or tell the agent in the error whether a further "
+                        "attempt can succeed."
+                    ),
                     "No call failed",
                 ),
                 Query(f"sum by (gen_ai_tool_name) ({FAILED})", "{{gen_ai_tool_name}}"),
@@ -80,7 +90,10 @@ def retries() -> Section:
             ),
             many(
                 "Shares of runs",
-                "How many of the window's runs retried beyond measure, or did again what had already worked.",
+                (
+                    "How many of the window's runs retried beyond measure, or did again what "
+                    "had already worked."
+                ),
                 "retry_explosion_share",
                 "loop_share",
                 size=(12, 8),
@@ -110,7 +123,10 @@ def context() -> Section:
                 Query(value("token_budget_pressure"), "average of the window {{service_version}}"),
                 *(
                     Query(
-                        f"histogram_quantile({at}, sum by (le) ({increase(names.TOKEN_PRESSURE, CHOSEN, '1h', '_bucket')}))",
+                        (
+                            f"histogram_quantile({at}, sum by (le) "
+                            f"({increase(names.TOKEN_PRESSURE, CHOSEN, '1h', '_bucket')}))"
+                        ),
                         f"{at:.0%} of the runs of an hour are below",
                     )
                     for at in (0.5, 0.95)

@@ -5,12 +5,14 @@ Run it from the project's root; nothing but the project itself has to be install
     pip install '.[cli]'
     python examples/by_hand/agent.py
 
-The model is a script, so no network and no key is needed. Two orders are refunded five times each. The spans are left in
-`spans.jsonl`, and at the end stands the scorecard that `otel-reliability report spans.jsonl` prints.
+The model is a script, so no network and no key is needed. Two orders are refunded five times each.
+The spans are left in `spans.jsonl`, and at the end stands the scorecard that `otel-reliability
+report spans.jsonl` prints.
 
-What makes such spans readable are a few attributes of the GenAI conventions: `gen_ai.operation.name` on every span, the names of
-agent, tools and model, the tokens. What only the application can know (which runs are attempts at the same task, and whether one
-succeeded) stands in two attributes of ours.
+What makes such spans readable are a few attributes of the GenAI conventions:
+`gen_ai.operation.name` on every span, the names of agent, tools and model, the tokens. What only
+the application can know (which runs are attempts at the same task, and whether one succeeded)
+stands in two attributes of ours.
 """
 
 from __future__ import annotations
@@ -31,25 +33,29 @@ from otel_reliability.cli.app import app
 
 SPANS = Path("spans.jsonl")
 
-# --- The script -----------------------------------------------------------------------------------------------------
+# --- The script -----------------------------------------------------------------------------------
 
 TICKETS = list(enumerate(["A-1", "B-2"] * 5, start=1))
 USUAL = ("lookup_order", "check_policy", "issue_refund")
 UNUSUAL = {4: ("check_policy", "lookup_order", "issue_refund")}
 GATEWAY = iter([True] * 6 + [False, True] + [True] + [False] * 4 + [True])
-"""How the payment gateway answers, call by call: it fails once for ticket 7, and all the time for ticket 9."""
+"""How the payment gateway answers, call by call: it fails once for ticket 7, and all the time for
+ticket 9.
+"""
 
 Done = list[tuple[str, bool]]
 """The tool calls of a run so far, and which of them succeeded."""
 
 
 def next_tool(ticket: int, done: Done) -> str | None:
-    """What the model decides: the first tool that has not succeeded yet, until four calls have failed."""
+    """What the model decides: the first tool that has not succeeded yet, until four calls have
+    failed.
+    """
     todo = (tool for tool in UNUSUAL.get(ticket, USUAL) if (tool, True) not in done)
     return next(todo, None) if sum(not ok for _, ok in done) < 4 else None
 
 
-# --- The agent ------------------------------------------------------------------------------------------------------
+# --- The agent ------------------------------------------------------------------------------------
 
 MODEL = "house-model-1"
 tracer = trace.get_tracer("examples.by_hand")
@@ -106,7 +112,7 @@ def pay() -> None:
         raise TimeoutError("the payment gateway did not answer")
 
 
-# --- Its telemetry --------------------------------------------------------------------------------------------------
+# --- Its telemetry --------------------------------------------------------------------------------
 
 
 def live_score(numbers: Any) -> float:
@@ -119,11 +125,15 @@ def live_score(numbers: Any) -> float:
 
 def main() -> None:
     """Refund the orders, then tell how reliable that was."""
-    numbers = InMemoryMetricReader()  # in production, say: PeriodicExportingMetricReader(OTLPMetricExporter())
+    numbers = (
+        InMemoryMetricReader()
+    )  # in production, say: PeriodicExportingMetricReader(OTLPMetricExporter())
     metrics.set_meter_provider(MeterProvider([numbers]))
     provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
     trace.set_tracer_provider(provider)
-    provider.add_span_processor(ReliabilitySpanProcessor())  # this line is all that the numbers need
+    provider.add_span_processor(
+        ReliabilitySpanProcessor()
+    )  # this line is all that the numbers need
     SPANS.unlink(missing_ok=True)
     record(SPANS, provider)
 

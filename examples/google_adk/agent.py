@@ -1,20 +1,23 @@
 """A Google ADK agent. The framework tells its spans itself; nothing about the agent is changed.
 
-Run it from the project's root, in an environment of its own (ADK needs an OpenTelemetry SDK of at most 1.44):
+Run it from the project's root, in an environment of its own (ADK needs an OpenTelemetry SDK of at
+most 1.44):
 
     python -m venv .venv-example && . .venv-example/bin/activate
     pip install --requirement examples/google_adk/requirements.txt && pip install --no-deps .
     python examples/google_adk/agent.py
 
-The model is a script, so no network and no key is needed. Two orders are refunded five times each. The spans are left in
-`spans.jsonl`, and at the end stands the scorecard that `otel-reliability report spans.jsonl` prints.
+The model is a script, so no network and no key is needed. Two orders are refunded five times each.
+The spans are left in `spans.jsonl`, and at the end stands the scorecard that `otel-reliability
+report spans.jsonl` prints.
 
-A tool tells of an error by returning `{"error": ...}`, and the model tries again, until it may be asked no more: then the run
-ends with an exception, so ticket 9 is known to have failed. (An exception that `ReflectAndRetryToolPlugin` turns into an answer
-leaves no mark on the tool's span: such a failure cannot be seen from outside.)
+A tool tells of an error by returning `{"error": ...}`, and the model tries again, until it may be
+asked no more: then the run ends with an exception, so ticket 9 is known to have failed. (An
+exception that `ReflectAndRetryToolPlugin` turns into an answer leaves no mark on the tool's span:
+such a failure cannot be seen from outside.)
 
-ADK records no arguments unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true`; without them a call is a retry if the
-last call of its tool failed.
+ADK records no arguments unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true`; without
+them a call is a retry if the last call of its tool failed.
 """
 
 from __future__ import annotations
@@ -44,13 +47,15 @@ from otel_reliability.cli.app import app
 
 SPANS = Path("spans.jsonl")
 
-# --- The script -----------------------------------------------------------------------------------------------------
+# --- The script -----------------------------------------------------------------------------------
 
 TICKETS = list(enumerate(["A-1", "B-2"] * 5, start=1))
 USUAL = ("lookup_order", "check_policy", "issue_refund")
 UNUSUAL = {4: ("check_policy", "lookup_order", "issue_refund")}
 GATEWAY = iter([True] * 6 + [False, True] + [True] + [False] * 4 + [True])
-"""How the payment gateway answers, call by call: it fails once for ticket 7, and all the time for ticket 9."""
+"""How the payment gateway answers, call by call: it fails once for ticket 7, and all the time for
+ticket 9.
+"""
 
 
 class Script(BaseLlm):
@@ -67,7 +72,9 @@ class Script(BaseLlm):
             prompt_token_count=300 * len(parts), candidates_token_count=40
         )
         content = types.Content(role="model", parts=[self._answer(parts)])
-        yield LlmResponse(content=content, usage_metadata=usage, finish_reason=types.FinishReason.STOP)
+        yield LlmResponse(
+            content=content, usage_metadata=usage, finish_reason=types.FinishReason.STOP
+        )
 
     def _answer(self, parts: list[types.Part]) -> types.Part:
         ticket, order = re.findall(r"Ticket (\d+): refund (\S+)", parts[0].text or "")[0]
@@ -75,11 +82,13 @@ class Script(BaseLlm):
         done = {response.name for response in responses if "result" in (response.response or {})}
         for tool in UNUSUAL.get(int(ticket), USUAL):
             if tool not in done:
-                return types.Part(function_call=types.FunctionCall(name=tool, args={"order": order}))
+                return types.Part(
+                    function_call=types.FunctionCall(name=tool, args={"order": order})
+                )
         return types.Part(text=f"Order {order} is refunded.")
 
 
-# --- The agent ------------------------------------------------------------------------------------------------------
+# --- The agent ------------------------------------------------------------------------------------
 
 
 def lookup_order(order: str) -> str:
@@ -102,7 +111,7 @@ def issue_refund(order: str) -> dict[str, str]:
 agent = LlmAgent(name="refunds", model=Script(), tools=[lookup_order, check_policy, issue_refund])
 
 
-# --- Its telemetry --------------------------------------------------------------------------------------------------
+# --- Its telemetry --------------------------------------------------------------------------------
 
 
 def live_score(numbers: InMemoryMetricReader) -> float:
@@ -120,20 +129,28 @@ async def refund_all() -> None:
     for ticket, order in TICKETS:
         with suppress(LlmCallsLimitExceededError):
             request = f"Ticket {ticket}: refund {order}"
-            await runner.run_debug(request, session_id=f"ticket-{ticket}", run_config=limit, quiet=True)
+            await runner.run_debug(
+                request, session_id=f"ticket-{ticket}", run_config=limit, quiet=True
+            )
 
 
 def main() -> None:
     """Refund the orders, then tell how reliable that was."""
-    numbers = InMemoryMetricReader()  # in production, say: PeriodicExportingMetricReader(OTLPMetricExporter())
+    numbers = (
+        InMemoryMetricReader()
+    )  # in production, say: PeriodicExportingMetricReader(OTLPMetricExporter())
     metrics.set_meter_provider(MeterProvider([numbers]))
     provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
     trace.set_tracer_provider(provider)
-    provider.add_span_processor(ReliabilitySpanProcessor())  # this line is all that the numbers need
+    provider.add_span_processor(
+        ReliabilitySpanProcessor()
+    )  # this line is all that the numbers need
     SPANS.unlink(missing_ok=True)
     provider.add_span_processor(SimpleSpanProcessor(FileSpanExporter(SPANS)))
 
-    logging.getLogger("google_adk").setLevel(logging.CRITICAL)  # it prints the exception of ticket 9 besides
+    logging.getLogger("google_adk").setLevel(
+        logging.CRITICAL
+    )  # it prints the exception of ticket 9 besides
     asyncio.run(refund_all())
 
     provider.force_flush()

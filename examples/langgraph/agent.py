@@ -1,4 +1,5 @@
-"""A LangGraph agent, with OpenTelemetry's own instrumentation of LangChain. Nothing about the agent is changed.
+"""A LangGraph agent, with OpenTelemetry's own instrumentation of LangChain. Nothing about the agent
+is changed.
 
 Run it from the project's root, in an environment of its own:
 
@@ -6,14 +7,16 @@ Run it from the project's root, in an environment of its own:
     pip install --requirement examples/langgraph/requirements.txt && pip install --no-deps .
     python examples/langgraph/agent.py
 
-The model is a script, so no network and no key is needed. Two orders are refunded five times each. The spans are left in
-`spans.jsonl`, and at the end stands the scorecard that `otel-reliability report spans.jsonl` prints.
+The model is a script, so no network and no key is needed. Two orders are refunded five times each.
+The spans are left in `spans.jsonl`, and at the end stands the scorecard that `otel-reliability
+report spans.jsonl` prints.
 
-Here a middleware tries a failed tool again, not the model: its attempts are spans of one tool call. After four the run ends with
-an exception, so ticket 9 is known to have failed.
+Here a middleware tries a failed tool again, not the model: its attempts are spans of one tool call.
+After four the run ends with an exception, so ticket 9 is known to have failed.
 
-The instrumentation records no arguments unless it is told to; a call is then a retry if the last call of its tool failed. With
-`OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only` arguments are compared too (as hashes, never kept).
+The instrumentation records no arguments unless it is told to; a call is then a retry if the last
+call of its tool failed. With `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only`
+arguments are compared too (as hashes, never kept).
 """
 
 from __future__ import annotations
@@ -44,13 +47,15 @@ from otel_reliability.cli.app import app
 
 SPANS = Path("spans.jsonl")
 
-# --- The script -----------------------------------------------------------------------------------------------------
+# --- The script -----------------------------------------------------------------------------------
 
 TICKETS = list(enumerate(["A-1", "B-2"] * 5, start=1))
 USUAL = ("lookup_order", "check_policy", "issue_refund")
 UNUSUAL = {4: ("check_policy", "lookup_order", "issue_refund")}
 GATEWAY = iter([True] * 6 + [False, True] + [True] + [False] * 4 + [True])
-"""How the payment gateway answers, call by call: it fails once for ticket 7, and all the time for ticket 9."""
+"""How the payment gateway answers, call by call: it fails once for ticket 7, and all the time for
+ticket 9.
+"""
 
 
 class Script(BaseChatModel):
@@ -69,8 +74,14 @@ class Script(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         message = self._answer(messages)
         tokens = 300 * len(messages)
-        message.usage_metadata = {"input_tokens": tokens, "output_tokens": 40, "total_tokens": tokens + 40}
-        message.response_metadata = {"finish_reason": "tool_calls" if message.tool_calls else "stop"}
+        message.usage_metadata = {
+            "input_tokens": tokens,
+            "output_tokens": 40,
+            "total_tokens": tokens + 40,
+        }
+        message.response_metadata = {
+            "finish_reason": "tool_calls" if message.tool_calls else "stop"
+        }
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _answer(self, messages: list[BaseMessage]) -> AIMessage:
@@ -78,11 +89,14 @@ class Script(BaseChatModel):
         done = {message.name for message in messages if isinstance(message, ToolMessage)}
         for tool in UNUSUAL.get(int(ticket), USUAL):
             if tool not in done:
-                return AIMessage("", tool_calls=[{"name": tool, "args": {"order": order}, "id": f"{ticket}-{tool}"}])
+                return AIMessage(
+                    "",
+                    tool_calls=[{"name": tool, "args": {"order": order}, "id": f"{ticket}-{tool}"}],
+                )
         return AIMessage(f"Order {order} is refunded.")
 
 
-# --- The agent ------------------------------------------------------------------------------------------------------
+# --- The agent ------------------------------------------------------------------------------------
 
 
 def lookup_order(order: str) -> str:
@@ -110,7 +124,7 @@ agent = create_agent(
 )
 
 
-# --- Its telemetry --------------------------------------------------------------------------------------------------
+# --- Its telemetry --------------------------------------------------------------------------------
 
 
 def live_score(numbers: InMemoryMetricReader) -> float:
@@ -123,11 +137,15 @@ def live_score(numbers: InMemoryMetricReader) -> float:
 
 def main() -> None:
     """Refund the orders, then tell how reliable that was."""
-    numbers = InMemoryMetricReader()  # in production, say: PeriodicExportingMetricReader(OTLPMetricExporter())
+    numbers = (
+        InMemoryMetricReader()
+    )  # in production, say: PeriodicExportingMetricReader(OTLPMetricExporter())
     metrics.set_meter_provider(MeterProvider([numbers]))
     provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
     trace.set_tracer_provider(provider)
-    provider.add_span_processor(ReliabilitySpanProcessor())  # this line is all that the numbers need
+    provider.add_span_processor(
+        ReliabilitySpanProcessor()
+    )  # this line is all that the numbers need
     SPANS.unlink(missing_ok=True)
     provider.add_span_processor(SimpleSpanProcessor(FileSpanExporter(SPANS)))
     LangChainInstrumentor().instrument()

@@ -1,4 +1,5 @@
-"""A loop around the OpenAI client. OpenTelemetry's own instrumentation tells the model calls; the loop tells the rest.
+"""A loop around the OpenAI client. OpenTelemetry's own instrumentation tells the model calls; the
+loop tells the rest.
 
 Run it from the project's root, in an environment of its own:
 
@@ -6,12 +7,14 @@ Run it from the project's root, in an environment of its own:
     pip install --requirement examples/openai_client/requirements.txt && pip install --no-deps .
     python examples/openai_client/agent.py
 
-The client talks to a script instead of the service, so no network and no key is needed. Two orders are refunded five times each.
-The spans are left in `spans.jsonl`, and at the end stands the scorecard that `otel-reliability report spans.jsonl` prints.
+The client talks to a script instead of the service, so no network and no key is needed. Two orders
+are refunded five times each. The spans are left in `spans.jsonl`, and at the end stands the
+scorecard that `otel-reliability report spans.jsonl` prints.
 
-An instrumented client alone tells only that a model was called, each call a trace of its own. Two spans make runs of it: one
-around each run (`invoke_agent`) and one around each tool call (`execute_tool`). `annotate` says what only the application knows:
-which runs are attempts at the same task, and whether one succeeded.
+An instrumented client alone tells only that a model was called, each call a trace of its own. Two
+spans make runs of it: one around each run (`invoke_agent`) and one around each tool call
+(`execute_tool`). `annotate` says what only the application knows: which runs are attempts at the
+same task, and whether one succeeded.
 """
 
 from __future__ import annotations
@@ -37,13 +40,15 @@ from otel_reliability.cli.app import app
 
 SPANS = Path("spans.jsonl")
 
-# --- The script -----------------------------------------------------------------------------------------------------
+# --- The script -----------------------------------------------------------------------------------
 
 TICKETS = list(enumerate(["A-1", "B-2"] * 5, start=1))
 USUAL = ("lookup_order", "check_policy", "issue_refund")
 UNUSUAL = {4: ("check_policy", "lookup_order", "issue_refund")}
 GATEWAY = iter([True] * 6 + [False, True] + [True] + [False] * 4 + [True])
-"""How the payment gateway answers, call by call: it fails once for ticket 7, and all the time for ticket 9."""
+"""How the payment gateway answers, call by call: it fails once for ticket 7, and all the time for
+ticket 9.
+"""
 
 
 def service(request: httpx2.Request) -> httpx2.Response:
@@ -52,14 +57,21 @@ def service(request: httpx2.Request) -> httpx2.Response:
     tool = next_tool(messages)
     message: dict[str, Any] = {"role": "assistant", "content": None if tool else "That is all."}
     if tool:
-        call = {"name": tool, "arguments": json.dumps({"order": messages[0]["content"].split()[-1]})}
-        message["tool_calls"] = [{"id": f"call-{len(messages)}", "type": "function", "function": call}]
+        call = {
+            "name": tool,
+            "arguments": json.dumps({"order": messages[0]["content"].split()[-1]}),
+        }
+        message["tool_calls"] = [
+            {"id": f"call-{len(messages)}", "type": "function", "function": call}
+        ]
     answer = {
         "id": "answer",
         "object": "chat.completion",
         "created": 0,
         "model": MODEL,
-        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if tool else "stop"}],
+        "choices": [
+            {"index": 0, "message": message, "finish_reason": "tool_calls" if tool else "stop"}
+        ],
         "usage": {
             "prompt_tokens": 300 * len(messages),
             "completion_tokens": 40,
@@ -70,17 +82,22 @@ def service(request: httpx2.Request) -> httpx2.Response:
 
 
 def next_tool(messages: list[dict[str, Any]]) -> str | None:
-    """What the model decides: the first tool that has not succeeded yet, until four calls have failed."""
+    """What the model decides: the first tool that has not succeeded yet, until four calls have
+    failed.
+    """
     ticket = int(re.findall(r"Ticket (\d+)", messages[0]["content"])[0])
     results = [message["content"] for message in messages if message["role"] == "tool"]
     todo = (tool for tool in UNUSUAL.get(ticket, USUAL) if f"{tool}: done" not in results)
     return next(todo, None) if sum("failed" in result for result in results) < 4 else None
 
 
-# --- The agent ------------------------------------------------------------------------------------------------------
+# --- The agent ------------------------------------------------------------------------------------
 
 MODEL = "gpt-4o-mini"
-TOOLS = [{"type": "function", "function": {"name": tool, "parameters": {"type": "object"}}} for tool in USUAL]
+TOOLS = [
+    {"type": "function", "function": {"name": tool, "parameters": {"type": "object"}}}
+    for tool in USUAL
+]
 
 client = OpenAI(api_key="none", http_client=httpx2.Client(transport=httpx2.MockTransport(service)))
 tracer = trace.get_tracer("examples.openai_client")
@@ -93,19 +110,29 @@ def refund(ticket: int, order: str) -> None:
     with tracer.start_as_current_span("invoke_agent refunds", attributes=attributes):
         annotate(task_id=f"refund {order}")
         while calls := think(messages):
-            messages += [{"role": "tool", "tool_call_id": call.id, "content": use(call)} for call in calls]
-        annotate(success=any(message.get("content") == "issue_refund: done" for message in messages))
+            messages += [
+                {"role": "tool", "tool_call_id": call.id, "content": use(call)} for call in calls
+            ]
+        annotate(
+            success=any(message.get("content") == "issue_refund: done" for message in messages)
+        )
 
 
 def think(messages: list[Any]) -> list[Any]:
     """Call the model; which tools does it ask for?"""
-    answer = client.chat.completions.create(model=MODEL, messages=messages, tools=TOOLS).choices[0].message
+    answer = (
+        client.chat.completions.create(model=MODEL, messages=messages, tools=TOOLS)
+        .choices[0]
+        .message
+    )
     messages.append(answer.model_dump(exclude_none=True))
     return answer.tool_calls or []
 
 
 def use(call: Any) -> str:
-    """One tool call. The exception that leaves the span marks it as failed; the model is told, and goes on."""
+    """One tool call. The exception that leaves the span marks it as failed; the model is told, and
+    goes on.
+    """
     tool = call.function.name
     attributes = {
         "gen_ai.operation.name": "execute_tool",
@@ -128,7 +155,7 @@ def pay() -> None:
         raise TimeoutError("the payment gateway did not answer")
 
 
-# --- Its telemetry --------------------------------------------------------------------------------------------------
+# --- Its telemetry --------------------------------------------------------------------------------
 
 
 def live_score(numbers: InMemoryMetricReader) -> float:
@@ -141,11 +168,15 @@ def live_score(numbers: InMemoryMetricReader) -> float:
 
 def main() -> None:
     """Refund the orders, then tell how reliable that was."""
-    numbers = InMemoryMetricReader()  # in production, say: PeriodicExportingMetricReader(OTLPMetricExporter())
+    numbers = (
+        InMemoryMetricReader()
+    )  # in production, say: PeriodicExportingMetricReader(OTLPMetricExporter())
     metrics.set_meter_provider(MeterProvider([numbers]))
     provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
     trace.set_tracer_provider(provider)
-    provider.add_span_processor(ReliabilitySpanProcessor())  # this line is all that the numbers need
+    provider.add_span_processor(
+        ReliabilitySpanProcessor()
+    )  # this line is all that the numbers need
     SPANS.unlink(missing_ok=True)
     provider.add_span_processor(SimpleSpanProcessor(FileSpanExporter(SPANS)))
     OpenAIInstrumentor().instrument()

@@ -6,11 +6,13 @@ Run it from the project's root, in an environment of its own:
     pip install --requirement examples/pydantic_ai/requirements.txt && pip install --no-deps .
     python examples/pydantic_ai/agent.py
 
-The model is a script, so no network and no key is needed. Two orders are refunded five times each. The spans are left in
-`spans.jsonl`, and at the end stands the scorecard that `otel-reliability report spans.jsonl` prints.
+The model is a script, so no network and no key is needed. Two orders are refunded five times each.
+The spans are left in `spans.jsonl`, and at the end stands the scorecard that `otel-reliability
+report spans.jsonl` prints.
 
-pydantic-ai tells a model's retries by itself: a tool raises `ModelRetry`, and after four failures in a row the run ends with an
-exception, so ticket 9 is known to have failed. It makes up a conversation id for every run that has none.
+pydantic-ai tells a model's retries by itself: a tool raises `ModelRetry`, and after four failures
+in a row the run ends with an exception, so ticket 9 is known to have failed. It makes up a
+conversation id for every run that has none.
 """
 
 from __future__ import annotations
@@ -35,27 +37,33 @@ from otel_reliability.cli.app import app
 
 SPANS = Path("spans.jsonl")
 
-# --- The script -----------------------------------------------------------------------------------------------------
+# --- The script -----------------------------------------------------------------------------------
 
 TICKETS = list(enumerate(["A-1", "B-2"] * 5, start=1))
 USUAL = ("lookup_order", "check_policy", "issue_refund")
 UNUSUAL = {4: ("check_policy", "lookup_order", "issue_refund")}
 GATEWAY = iter([True] * 6 + [False, True] + [True] + [False] * 4 + [True])
-"""How the payment gateway answers, call by call: it fails once for ticket 7, and all the time for ticket 9."""
+"""How the payment gateway answers, call by call: it fails once for ticket 7, and all the time for
+ticket 9.
+"""
 
 
 def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     """What the model answers: the first tool that has not succeeded yet, or a last word."""
     parts = [part for message in messages for part in message.parts]
     ticket, order = re.findall(r"Ticket (\d+): refund (\S+)", str(parts[0].content))[0]
-    done = {part.tool_name for part in parts if part.part_kind == "tool-return" and part.outcome == "success"}
+    done = {
+        part.tool_name
+        for part in parts
+        if part.part_kind == "tool-return" and part.outcome == "success"
+    }
     for tool in UNUSUAL.get(int(ticket), USUAL):
         if tool not in done:
             return ModelResponse([ToolCallPart(tool, {"order": order})])
     return ModelResponse([TextPart(f"Order {order} is refunded.")])
 
 
-# --- The agent ------------------------------------------------------------------------------------------------------
+# --- The agent ------------------------------------------------------------------------------------
 
 agent = Agent(FunctionModel(script, model_name="house-model-1"), name="refunds", retries=3)
 
@@ -80,7 +88,7 @@ def issue_refund(order: str) -> str:
     return f"{order}: refunded"
 
 
-# --- Its telemetry --------------------------------------------------------------------------------------------------
+# --- Its telemetry --------------------------------------------------------------------------------
 
 
 def live_score(numbers: InMemoryMetricReader) -> float:
@@ -93,11 +101,15 @@ def live_score(numbers: InMemoryMetricReader) -> float:
 
 def main() -> None:
     """Refund the orders, then tell how reliable that was."""
-    numbers = InMemoryMetricReader()  # in production, say: PeriodicExportingMetricReader(OTLPMetricExporter())
+    numbers = (
+        InMemoryMetricReader()
+    )  # in production, say: PeriodicExportingMetricReader(OTLPMetricExporter())
     metrics.set_meter_provider(MeterProvider([numbers]))
     provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
     trace.set_tracer_provider(provider)
-    provider.add_span_processor(ReliabilitySpanProcessor())  # this line is all that the numbers need
+    provider.add_span_processor(
+        ReliabilitySpanProcessor()
+    )  # this line is all that the numbers need
     SPANS.unlink(missing_ok=True)
     provider.add_span_processor(SimpleSpanProcessor(FileSpanExporter(SPANS)))
     Agent.instrument_all()

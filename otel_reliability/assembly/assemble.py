@@ -1,6 +1,7 @@
 """Runs from the spans of a trace: one pure function for every shape.
 
-One loop reads each span of a run once; rules that apply to few runs are skipped where they cannot apply.
+One loop reads each span of a run once; rules that apply to few runs are skipped where they cannot
+apply.
 """
 
 from __future__ import annotations
@@ -33,7 +34,15 @@ from otel_reliability.assembly.steps import (
 )
 from otel_reliability.config import Settings
 from otel_reliability.model.blake2 import blake2b
-from otel_reliability.model.run import AgentKey, CloseReason, Compression, ModelCall, Run, ToolCall, Tools
+from otel_reliability.model.run import (
+    AgentKey,
+    CloseReason,
+    Compression,
+    ModelCall,
+    Run,
+    ToolCall,
+    Tools,
+)
 from otel_reliability.model.span import (
     STEPS,
     AgentSpan,
@@ -59,10 +68,18 @@ UNKNOWN_AGENT: Final = "unknown"
 MAX_FINGERPRINTS: Final = 64
 """Maximum fingerprints of a run, the first in sorted order."""
 Fingerprints: TypeAlias = tuple[tuple[str, str], ...]
-_Fingerprinted: TypeAlias = tuple[frozenset[tuple[str, str, str]], frozenset[tuple[str | None, ...]]]
-"""The senders of spans (scope, version of the service, version of the scope), and groups of kinds and values in turn."""
+_Fingerprinted: TypeAlias = tuple[
+    frozenset[tuple[str, str, str]], frozenset[tuple[str | None, ...]]
+]
+"""The senders of spans (scope, version of the service, version of the scope), and groups of kinds
+and values in turn.
+"""
 _UNNAMED_SERVICE: Final = "unknown_service"
-_AGENT, _MODEL, _TOOL, _HANDOFF, _OTHER = Kind.AGENT, Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.OTHER
+_AGENT = Kind.AGENT
+_MODEL = Kind.MODEL
+_TOOL = Kind.TOOL
+_HANDOFF = Kind.HANDOFF
+_OTHER = Kind.OTHER
 _COMPRESSION: Final = Kind.COMPRESSION
 _NO_ORPHANS: Final = Orphans({}, [], {}, {}, {})
 _NOTHING_CLOSED: Final[Mapping[TraceId, ClosedIds]] = {}
@@ -86,8 +103,12 @@ class Assembled(NamedTuple):
     orphans: Orphans
 
 
-def accounts_of(runs: Iterable[Run], spans: int, others: int, unclaimed: Iterable[Account]) -> dict[Account, int]:
-    """Return what became of spans, each counted once. `others` only connect spans; `unclaimed`: of work that is in no run."""
+def accounts_of(
+    runs: Iterable[Run], spans: int, others: int, unclaimed: Iterable[Account]
+) -> dict[Account, int]:
+    """Return what became of spans, each counted once. `others` only connect spans; `unclaimed`: of
+    work that is in no run.
+    """
     used = sum([run.span_count for run in runs if not run.nested])
     found = {USED: used, NO_CONVENTION: others, NO_RUN: spans - used - others}
     for account in unclaimed:
@@ -108,9 +129,13 @@ class Assemble:
         self._limits = ContextLimits(settings.context_limits)
         self._parallel: Parallel = settings.assembly.parallel
         self._outcome = settings.outcome
-        self._rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
+        self._rules = ToolRules(
+            settings.tools.helpers, settings.tools.effects, settings.tools.reads
+        )
         self._fingerprints: dict[_Fingerprinted, Fingerprints] = {}
-        self._keys: dict[tuple[str | None, int, tuple[tuple[str, str], ...]], tuple[Resource, AgentKey]] = {}
+        self._keys: dict[
+            tuple[str | None, int, tuple[tuple[str, str], ...]], tuple[Resource, AgentKey]
+        ] = {}
 
     def __call__(
         self,
@@ -122,10 +147,16 @@ class Assemble:
     ) -> Assembled:
         """Return all runs of a trace, or of several that are `joined`.
 
-        `evaluations` arrived apart from spans. `closed`: what is remembered of final runs, by trace.
+        `evaluations` arrived apart from spans. `closed`: what is remembered of final runs, by
+        trace.
         """
-        if any(map(conversation_of, spans)) if joined else spans and is_conversation(spans[0].trace_id):
-            spans, joined = conversations.put_together(spans), True
+        if (
+            any(map(conversation_of, spans))
+            if joined
+            else spans and is_conversation(spans[0].trace_id)
+        ):
+            spans = conversations.put_together(spans)
+            joined = True
         tree = SpanTree(spans, joined=joined)
         orphans = _NO_ORPHANS
         has_gap = any(node.gap for node in tree.invocations if node.over is None)
@@ -149,7 +180,7 @@ class Assemble:
         tree.release()
         return Assembled(runs, roots, tree, has_gap, orphans)
 
-    # --- One run ------------------------------------------------------------------------------------------------------
+    # --- One run ----------------------------------------------------------------------------------
 
     def _build(  # noqa: C901, PLR0912, PLR0915 (one loop that reads each span once)
         self,
@@ -160,14 +191,17 @@ class Assemble:
         implicit: ImplicitRun | None,
     ) -> Run:
         """Build a run from the indices of its spans, in order. `root` is None for implicit runs."""
-        spans, nodes = tree.spans, tree.nodes
+        spans = tree.spans
+        nodes = tree.nodes
         first = spans[members[0]] if root is None else root.span
         key = self._key(agent, first)
         actors = _Actors(root, key[3])
         models: list[ModelSpan] = []
         steps: list[Step] = []
-        start, end = first[4], first[5]
-        model_scope, model_scopes = None, 0
+        start = first[4]
+        end = first[5]
+        model_scope = None
+        model_scopes = 0
         scope = resource = prompt = definitions = None
         rank, session = (_NO_RANK, None) if root is None else first[12] or (_NO_RANK, None)
         annotated: list[int] = []
@@ -177,8 +211,26 @@ class Assemble:
         rejected: set[int] = set()
         has_tool_spans = asked_silently = unnamed = calls_itself = False
         for i in members:
-            (_, span_id, _, _, since, until, _, kind, failed, facts, own_scope, own_resource, session_here, notes, evaluations,
-             _, _, _) = spans[i]  # fmt: skip
+            (
+                _,
+                span_id,
+                _,
+                _,
+                since,
+                until,
+                _,
+                kind,
+                failed,
+                facts,
+                own_scope,
+                own_resource,
+                session_here,
+                notes,
+                evaluations,
+                _,
+                _,
+                _,
+            ) = spans[i]
             if notes is not None or evaluations:
                 annotated.append(i)
             if kind is _COMPRESSION:
@@ -193,7 +245,8 @@ class Assemble:
             if until > end:  # noqa: PLR1730
                 end = until
             if own_scope is not scope or own_resource is not resource:
-                scope, resource = own_scope, own_resource
+                scope = own_scope
+                resource = own_resource
                 senders.add((scope, resource[3], resource[4]))
             if kind is _MODEL:
                 if type(facts) is not ModelFacts:
@@ -206,7 +259,8 @@ class Assemble:
                 if facts[12]:
                     compressed.append(i)
                 if facts[10] is not prompt or facts[11] is not definitions:
-                    prompt, definitions = facts[10], facts[11]
+                    prompt = facts[10]
+                    definitions = facts[11]
                     made_of.add(("prompt", prompt, "tools", definitions))
             elif kind is _TOOL:
                 if type(facts) is ToolFacts:
@@ -229,7 +283,9 @@ class Assemble:
                 if facts.compressions:
                     compressed.append(i)
                 if facts.version is not None or facts.prompt is not None or facts.tools is not None:
-                    made_of.add(("version", facts.version, "prompt", facts.prompt, "tools", facts.tools))
+                    made_of.add(
+                        ("version", facts.version, "prompt", facts.prompt, "tools", facts.tools)
+                    )
             elif type(facts) is ToolFacts:
                 has_tool_spans = True
         if rejected:
@@ -239,13 +295,20 @@ class Assemble:
             unnamed = unnamed or any(step.call.name is None for step in called)
         if model_scopes > 1 or tree.in_model or tree.details:
             models = models_once(tree, models)
-        notes, evaluations = outcome.NO_NOTES, ()
+        notes = outcome.NO_NOTES
+        evaluations = ()
         if annotated or tree.evaluations:
-            notes, evaluations = outcome.reports_of(tree, root, members if tree.evaluations else annotated)
-        model_calls, tokens_in, tokens_out, pressure, cost = self._models(tree, models, actors, notes.context_limit)
+            notes, evaluations = outcome.reports_of(
+                tree, root, members if tree.evaluations else annotated
+            )
+        model_calls, tokens_in, tokens_out, pressure, cost = self._models(
+            tree, models, actors, notes.context_limit
+        )
         if tokens_in is None and tokens_out is None and root is not None:
             tokens_in, tokens_out = _totals_of_agents(tree, members)
-            window = notes.context_limit or max([self._limits.of(facts) or 0 for _, facts in models], default=0)
+            window = notes.context_limit or max(
+                [self._limits.of(facts) or 0 for _, facts in models], default=0
+            )
             if tokens_in is not None and window:
                 pressure = min((tokens_in + (tokens_out or 0)) / window, 1.0)
         if steps:
@@ -253,7 +316,11 @@ class Assemble:
         tools = Tools.OBSERVED
         if unnamed and any(step.call[0] is None and not step.handoff for step in steps):
             tools = Tools.UNOBSERVABLE
-        elif not steps and not has_tool_spans and (asked_silently or any(facts[3] for _, facts in models)):
+        elif (
+            not steps
+            and not has_tool_spans
+            and (asked_silently or any(facts[3] for _, facts in models))
+        ):
             tools = _tools_of_messages(models)
             if tools is Tools.MESSAGES:
                 steps = _message_steps(tree, models)
@@ -263,32 +330,69 @@ class Assemble:
             path, tool_calls, arguments_known = self._path(tree, steps, models, actors)
         if (session is None and root is not None and root.above is not None) or tree.others:
             session = _session_above(tree, root, members, rank, session)
-        result = outcome.reported(notes, evaluations, self._outcome) if annotated or evaluations else None
+        result = (
+            outcome.reported(notes, evaluations, self._outcome)
+            if annotated or evaluations
+            else None
+        )
         if result is None:
             result = outcome.observed(tree, root, members, self._outcome)
-        made_of.update([("model", call[0]) for call in model_calls if call[0] is not None and not call[3]])
+        made_of.update(
+            [("model", call[0]) for call in model_calls if call[0] is not None and not call[3]]
+        )
         trace_id = first[0]
         span_count = len(members) + (0 if implicit is None else len(implicit.compressions))
         root_id = first[1] if implicit is None else implicit.span_id_in(trace_id)
-        return named_tuple(Run, (
-            f"{trace_id.hex()}-{root_id.hex()}", trace_id, root_id if implicit is None else None, key, session,
-            notes.task_id, notes.trial, notes.condition or "baseline", notes.input_class, notes.branches,
-            root is not None and root.above is not None, implicit is not None,
-            implicit is not None and implicit.incomplete, start, end, path, tools, tool_calls, model_calls,
-            tokens_in, tokens_out, pressure, arguments_known, result.outcome, result.source, notes.confidence,
-            notes.cost if notes.cost is not None else cost, notes.violations, evaluations,
-            weight(first[16], trace_id) if first[16] else 1, span_count, CloseReason.ROOT,
-            self._fingerprints_of((frozenset(senders), frozenset(made_of))),
-            _compressions(tree, compressed, actors) if compressed else (),
-        ))  # fmt: skip
+        return named_tuple(
+            Run,
+            (
+                f"{trace_id.hex()}-{root_id.hex()}",
+                trace_id,
+                root_id if implicit is None else None,
+                key,
+                session,
+                notes.task_id,
+                notes.trial,
+                notes.condition or "baseline",
+                notes.input_class,
+                notes.branches,
+                root is not None and root.above is not None,
+                implicit is not None,
+                implicit is not None and implicit.incomplete,
+                start,
+                end,
+                path,
+                tools,
+                tool_calls,
+                model_calls,
+                tokens_in,
+                tokens_out,
+                pressure,
+                arguments_known,
+                result.outcome,
+                result.source,
+                notes.confidence,
+                notes.cost if notes.cost is not None else cost,
+                notes.violations,
+                evaluations,
+                weight(first[16], trace_id) if first[16] else 1,
+                span_count,
+                CloseReason.ROOT,
+                self._fingerprints_of((frozenset(senders), frozenset(made_of))),
+                _compressions(tree, compressed, actors) if compressed else (),
+            ),
+        )
 
     def _key(self, agent: str | None, span: AgentSpan) -> AgentKey:
-        resource, extra = span[11], span[17]
+        resource = span[11]
+        extra = span[17]
         known = self._keys.get((agent, id(resource), extra))
         if known is not None and known[0] is resource:
             return known[1]
         service = resource.service_name
-        named = agent or (UNKNOWN_AGENT if not service or service.startswith(_UNNAMED_SERVICE) else service)
+        named = agent or (
+            UNKNOWN_AGENT if not service or service.startswith(_UNNAMED_SERVICE) else service
+        )
         key = AgentKey(resource.service_namespace, service, resource.environment, named, extra)
         if len(self._keys) >= _MAX_KEYS:
             self._keys.clear()
@@ -304,19 +408,27 @@ class Assemble:
             senders, made_of = found
             pairs = {(one[at], one[at + 1]) for one in made_of for at in range(0, len(one), 2)}
             for scope, service_version, scope_version in senders:
-                pairs |= {("version", service_version), ("framework", f"{scope} {scope_version}".strip())}
-            known = tuple(sorted((kind or "", value) for kind, value in pairs if value)[:MAX_FINGERPRINTS])
+                pairs |= {
+                    ("version", service_version),
+                    ("framework", f"{scope} {scope_version}".strip()),
+                }
+            known = tuple(
+                sorted((kind or "", value) for kind, value in pairs if value)[:MAX_FINGERPRINTS]
+            )
             self._fingerprints[found] = known
         return known
 
     def _models(
         self, tree: SpanTree, models: list[ModelSpan], actors: _Actors, run_window: int | None
     ) -> tuple[tuple[ModelCall, ...], int | None, int | None, float | None, float | None]:
-        """Return the calls, the sums of input and output tokens, the greatest share of a context window, the cost in USD.
+        """Return the calls, the sums of input and output tokens, the greatest share of a context
+        window, the cost in USD.
 
         `run_window`: the context window that the user gives for the run, in tokens.
         """
-        spans, nodes, limits = tree.spans, tree.nodes, self._limits
+        spans = tree.spans
+        nodes = tree.nodes
+        limits = self._limits
         tokens_in = tokens_out = pressure = cost = None
         calls: list[ModelCall] = []
         for i, (model, asked, (used, wrote), _, _, _, window, dollars, _, _, _, _, _) in models:
@@ -333,14 +445,25 @@ class Assemble:
             if dollars is not None:
                 cost = float(dollars) if cost is None else cost + dollars
             calls.append(
-                named_tuple(ModelCall, (model or asked, used, wrote, span[8], actors[nodes[i]], span[4], span[5]))
+                named_tuple(
+                    ModelCall,
+                    (model or asked, used, wrote, span[8], actors[nodes[i]], span[4], span[5]),
+                )
             )
-        return tuple(calls), tokens_in, tokens_out, None if pressure is None else min(pressure, 1.0), cost
+        return (
+            tuple(calls),
+            tokens_in,
+            tokens_out,
+            None if pressure is None else min(pressure, 1.0),
+            cost,
+        )
 
     def _path(
         self, tree: SpanTree, steps: list[Step], models: list[ModelSpan], actors: _Actors
     ) -> tuple[tuple[str, ...], tuple[ToolCall, ...], bool]:
-        """Return the path, the tool calls in the order of the clock, and whether all arguments are known."""
+        """Return the path, the tool calls in the order of the clock, and whether all arguments are
+        known.
+        """
         if not steps:
             return (), (), True
         handoffs = [step for step in steps if step.handoff]
@@ -349,16 +472,37 @@ class Assemble:
         path = in_path_order(tree, steps, models, self._parallel) if len(steps) > 1 else steps
         clocked = [step for step in steps if not step.handoff] if handoffs else steps
         calls: list[ToolCall] = []
-        known, rules = True, self._rules
-        effects = [not step.call[3] and has_effect(step.call[0] or "?", step.call[5], rules) for step in clocked]
-        for step, (retry, repeat, chain), changes in zip(clocked, marks(clocked, effects), effects, strict=True):
+        known = True
+        rules = self._rules
+        effects = [
+            not step.call[3] and has_effect(step.call[0] or "?", step.call[5], rules)
+            for step in clocked
+        ]
+        for step, (retry, repeat, chain), changes in zip(
+            clocked, marks(clocked, effects), effects, strict=True
+        ):
             name, _, arguments, failed, result, effect = step.call
             known = known and arguments is not None
             agent = actors[step.node]
-            calls.append(named_tuple(ToolCall, (
-                name or "?", not failed, retry, repeat, chain, agent, step.start_ns, step.end_ns, arguments, result, effect,
-                changes,
-            )))  # fmt: skip
+            calls.append(
+                named_tuple(
+                    ToolCall,
+                    (
+                        name or "?",
+                        not failed,
+                        retry,
+                        repeat,
+                        chain,
+                        agent,
+                        step.start_ns,
+                        step.end_ns,
+                        arguments,
+                        result,
+                        effect,
+                        changes,
+                    ),
+                )
+            )
         return tuple([step.label for step in path]), tuple(calls), known
 
 
@@ -395,8 +539,11 @@ def _first_runs_below(tree: SpanTree) -> dict[int, list[Invocation]]:
 
 
 def _is_run(tree: SpanTree, root: Invocation, members: Sequence[int]) -> bool:
-    """Return whether the spans of a root are a run. A container, or a nested agent, that did nothing is none."""
-    spans, nested = tree.spans, root.above is not None
+    """Return whether the spans of a root are a run. A container, or a nested agent, that did
+    nothing is none.
+    """
+    spans = tree.spans
+    nested = root.above is not None
     if len(members) > 1 and not nested and root.span[7] is _AGENT:
         return True
     acted = any(spans[i][7] in STEPS or (not nested and spans[i][7] is _AGENT) for i in members)
@@ -404,7 +551,9 @@ def _is_run(tree: SpanTree, root: Invocation, members: Sequence[int]) -> bool:
 
 
 class _Actors(dict[Invocation | None, str]):
-    """The agent that executes the steps of an invocation: the nearest named one above them, within the run."""
+    """The agent that executes the steps of an invocation: the nearest named one above them, within
+    the run.
+    """
 
     __slots__ = ("default", "root")
 
@@ -425,17 +574,21 @@ class _Actors(dict[Invocation | None, str]):
         return found
 
 
-# --- Rules that apply to few runs -------------------------------------------------------------------------------------
+# --- Rules that apply to few runs -----------------------------------------------------------------
 
 
 def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[Compression, ...]:
-    """Return the compressions of a run: spans of their own, and events of other spans. One inside another is the same."""
+    """Return the compressions of a run: spans of their own, and events of other spans. One inside
+    another is the same.
+    """
     found: list[Compression] = []
     for i in at:
-        span, over = tree.spans[i], tree.parent[i]
+        span = tree.spans[i]
+        over = tree.parent[i]
         if span.kind is _COMPRESSION and over != NONE and tree.spans[over].kind is _COMPRESSION:
             continue
-        facts, agent = span.facts, actors[tree.innermost(i)]
+        facts = span.facts
+        agent = actors[tree.innermost(i)]
         if isinstance(facts, CompressionFacts):
             facts = facts._replace(failed=span.failed, start_ns=span.start_ns, end_ns=span.end_ns)
             found.append(_compression(facts, agent))
@@ -458,7 +611,9 @@ def _calls_of_agents(tree: SpanTree, root: Invocation, members: Sequence[int]) -
             continue
         span = node.span
         call = call._replace(name=call.name or node.agent, failed=call.failed or span.failed)
-        found.append(Step(node.at, span.start_ns, span.end_ns, span.span_id, 0, call, tree.nodes[node.at]))
+        found.append(
+            Step(node.at, span.start_ns, span.end_ns, span.span_id, 0, call, tree.nodes[node.at])
+        )
     return found
 
 
@@ -470,17 +625,23 @@ def _tools_of_messages(models: Sequence[ModelSpan]) -> Tools:
     """Return whether the messages hold every call that was asked for."""
     with_messages = [facts for _, facts in models if facts.messages]
     asked = [facts for _, facts in models if facts.asked_for_tools]
-    captured = all(facts.calls for facts in asked) and (bool(asked) or len(with_messages) == len(models))
+    captured = all(facts.calls for facts in asked) and (
+        bool(asked) or len(with_messages) == len(models)
+    )
     return Tools.MESSAGES if captured and models else Tools.UNOBSERVABLE
 
 
 def _message_steps(tree: SpanTree, models: Sequence[ModelSpan]) -> list[Step]:
-    """Calls read from messages: in the order they were asked for, at the end of their model call."""
+    """Calls read from messages: in the order they were asked for, at the end of
+    their model call.
+    """
     found: list[Step] = []
     for i, facts in models:
         span = tree.spans[i]
         for position, call in enumerate(facts.calls):
-            found.append(Step(i, span.end_ns, span.end_ns, span.span_id, position, call, tree.nodes[i]))
+            found.append(
+                Step(i, span.end_ns, span.end_ns, span.span_id, position, call, tree.nodes[i])
+            )
     found.sort(key=lambda step: step.order)
     return found
 
@@ -496,7 +657,11 @@ def _name_handoffs(tree: SpanTree, handoffs: Iterable[Step]) -> None:
 def _totals_of_agents(tree: SpanTree, members: Sequence[int]) -> tuple[int | None, int | None]:
     """The agents' own totals, of the outermost of a chain with one name."""
     own = {node: node.facts.tokens for node in _invocations(tree, members)}
-    totals = [tokens for node, tokens in own.items() if tokens is not None and not _is_counted_above(node, own)]
+    totals = [
+        tokens
+        for node, tokens in own.items()
+        if tokens is not None and not _is_counted_above(node, own)
+    ]
     return known_sum(one.input for one in totals), known_sum(one.output for one in totals)
 
 
@@ -512,8 +677,11 @@ def _is_counted_above(node: Invocation, totals: Mapping[Invocation, Tokens | Non
 def _session_above(
     tree: SpanTree, root: Invocation | None, members: Sequence[int], rank: int, session: str | None
 ) -> str | None:
-    """The session id of what lies above: of the enclosing runs for nested ones, then of the other spans above the unit."""
-    spans, parent = tree.spans, tree.parent
+    """The session id of what lies above: of the enclosing runs for nested ones, then of the other
+    spans above the unit.
+    """
+    spans = tree.spans
+    parent = tree.parent
     if session is None and root is not None and root.above is not None:
         over = parent[root.at]
         while over != NONE:
@@ -529,7 +697,7 @@ def _call_order(call: Call) -> tuple[str, str]:
     return (call.name or "", call.call_id or "")
 
 
-# --- Sampling -----------------------------------------------------------------------------------------------------------
+# --- Sampling -------------------------------------------------------------------------------------
 
 
 _ALL: Final = 1 << 56

@@ -1,8 +1,9 @@
-"""From agent spans to runs, as they arrive: a buffer per trace, assembled when it is due; the difference to what was emitted
-before is emitted, so a late span needs no code of its own.
+"""From agent spans to runs, as they arrive: a buffer per trace, assembled when it is due; the
+difference to what was emitted before is emitted, so a late span needs no code of its own.
 
-A span costs one look-up and one append. When no span has arrived for `linger`, one pure function assembles the runs of the trace.
-There is no clock and no lock here: time is an argument, and there is one caller at a time.
+A span costs one look-up and one append. When no span has arrived for `linger`, one pure function
+assembles the runs of the trace. There is no clock and no lock here: time is an argument, and there
+is one caller at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ from otel_reliability.assembly.closed_traces import (
     accounts_below,
     remember,
 )
-from otel_reliability.assembly.evaluations import MAX_PER_TRACE, NO_TARGET, FinalRuns, WaitingEvaluations
+from otel_reliability.assembly.evaluations import (
+    MAX_PER_TRACE,
+    NO_TARGET,
+    FinalRuns,
+    WaitingEvaluations,
+)
 from otel_reliability.assembly.outcome import candidates
 from otel_reliability.assembly.parts import Part, divide, unchangeable
 from otel_reliability.assembly.span_tree import (
@@ -41,7 +47,15 @@ from otel_reliability.assembly.span_tree import (
 from otel_reliability.config import Settings
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent, event_of
-from otel_reliability.model.span import INVOCATIONS, AgentSpan, Evaluation, Kind, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import (
+    INVOCATIONS,
+    AgentSpan,
+    Evaluation,
+    Kind,
+    SpanId,
+    SpanRef,
+    TraceId,
+)
 
 SPAN_BYTES: Final = 900
 """Estimated bytes of an agent span with its facts."""
@@ -49,9 +63,10 @@ _SHARE: Final = 32
 """Above a limit, one 32nd more than needed is closed, so that not every span exceeds it again."""
 _OTHER: Final = Kind.OTHER
 _ROOT: Final = CloseReason.ROOT
-_CLOSED, _FINAL = RunChange.CLOSED, RunChange.FINAL
+_CLOSED = RunChange.CLOSED
+_FINAL = RunChange.FINAL
 
-# --- Spans that are known to be open ------------------------------------------------------------------------------------
+# --- Spans that are known to be open --------------------------------------------------------------
 
 
 MAX_OPEN_PER_TRACE: Final = 10_000
@@ -62,7 +77,9 @@ Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
 class OpenSpansByTrace(OrderedDict[TraceId, tuple[float, dict[SpanId, SpanId | None]]]):
     """Open spans by trace, with their parents, and when the last of them started."""
 
-    def open(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> None:
+    def open(
+        self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float
+    ) -> None:
         parents = self.pop(trace_id, (now, dict[SpanId, SpanId | None]()))[1]
         if len(parents) < MAX_OPEN_PER_TRACE:
             parents[span_id] = parent_id
@@ -76,28 +93,34 @@ class OpenSpansByTrace(OrderedDict[TraceId, tuple[float, dict[SpanId, SpanId | N
                 del self[trace_id]
 
     def of(self, traces: Iterable[TraceId]) -> Mapping[TraceId, Mapping[SpanId, SpanId | None]]:
-        """Return the open spans of some traces, with their parents; traces without any are left out."""
+        """Return the open spans of some traces, with their parents; traces without any are left
+        out.
+        """
         return {trace_id: self[trace_id][1] for trace_id in traces if trace_id in self}
 
 
-# --- Assembler ----------------------------------------------------------------------------------------------------------
+# --- Assembler ------------------------------------------------------------------------------------
 
 
 class Assembler:
     """Rebuilds runs from agent spans.
 
-    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention, beside_agent, no_agent, no_run),
-    `late`, `duplicate`, `refused`; runs `closed`, by reason; evaluations that were lost; what hit a limit (`limit`).
+    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention,
+    beside_agent, no_agent, no_run), `late`, `duplicate`, `refused`; runs `closed`, by reason;
+    evaluations that were lost; what hit a limit (`limit`).
     """
 
     def __init__(self, settings: Settings) -> None:
         self.accounts: Counter[Account] = Counter()
-        self._times, self._limits = settings.assembly, settings.limits
+        self._times = settings.assembly
+        self._limits = settings.limits
         self._assemble = Assemble(settings)
         self._opened = OpenSpansByTrace()
         self._final = FinalRuns(settings.outcome)
         self._buffers = Buffers(settings)
-        self._evaluations = WaitingEvaluations(self._limits.evaluations, self.accounts, self._give, self.spans)
+        self._evaluations = WaitingEvaluations(
+            self._limits.evaluations, self.accounts, self._give, self.spans
+        )
         self._events: list[RunEvent] = []
         self._joined: dict[TraceBuffer, None] = {}  # by a run key, since the last check
 
@@ -107,22 +130,60 @@ class Assembler:
         return self._buffers.growing.keys()
 
     def open_runs_of(self, buffer: TraceBuffer) -> list[Run]:
-        """Return the runs of a growing buffer that have not closed, as its spans show them now. Nothing changes."""
-        return [run for run in self._assembled_as_is(buffer).runs if run.run_id not in buffer.emitted]
+        """Return the runs of a growing buffer that have not closed, as its spans show them now.
+        Nothing changes.
+        """
+        return [
+            run for run in self._assembled_as_is(buffer).runs if run.run_id not in buffer.emitted
+        ]
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        limits, buffers, accounts = self._limits, self._buffers, self.accounts
-        open_bytes, reopenable_bytes = buffers.open_spans * SPAN_BYTES, buffers.reopenable_spans * SPAN_BYTES
-        other_spans, waiting = buffers.other_spans + buffers.closed.spans, self._evaluations.count
+        limits = self._limits
+        buffers = self._buffers
+        accounts = self.accounts
+        open_bytes = buffers.open_spans * SPAN_BYTES
+        reopenable_bytes = buffers.reopenable_spans * SPAN_BYTES
+        other_spans = buffers.other_spans + buffers.closed.spans
+        waiting = self._evaluations.count
         return (
-            Limit("open_runs", len(buffers.growing), limits.open_runs, accounts["closed", CloseReason.OPEN_RUNS.value]),
-            Limit("open_bytes", open_bytes, limits.open_bytes, accounts["closed", CloseReason.MEMORY.value]),
-            Limit("reopenable_bytes", reopenable_bytes, limits.reopenable_bytes, accounts["limit", "reopenable_bytes"]),
+            Limit(
+                "open_runs",
+                len(buffers.growing),
+                limits.open_runs,
+                accounts["closed", CloseReason.OPEN_RUNS.value],
+            ),
+            Limit(
+                "open_bytes",
+                open_bytes,
+                limits.open_bytes,
+                accounts["closed", CloseReason.MEMORY.value],
+            ),
+            Limit(
+                "reopenable_bytes",
+                reopenable_bytes,
+                limits.reopenable_bytes,
+                accounts["limit", "reopenable_bytes"],
+            ),
             Limit("other_spans", other_spans, limits.other_spans, accounts["limit", "other_spans"]),
-            Limit("closed_ids", buffers.closed.ids, limits.closed_ids, accounts["limit", "remembered_ids"]),
-            Limit("waiting_evaluations", waiting, limits.evaluations, accounts["evaluation_refused", "limit"]),
-            Limit("run_spans", None, limits.span_limit, accounts["closed", CloseReason.SPAN_LIMIT.value]),
+            Limit(
+                "closed_ids",
+                buffers.closed.ids,
+                limits.closed_ids,
+                accounts["limit", "remembered_ids"],
+            ),
+            Limit(
+                "waiting_evaluations",
+                waiting,
+                limits.evaluations,
+                accounts["evaluation_refused", "limit"],
+            ),
+            Limit(
+                "run_spans",
+                None,
+                limits.span_limit,
+                accounts["closed", CloseReason.SPAN_LIMIT.value],
+            ),
         )
 
     def spans(self) -> Iterator[AgentSpan]:
@@ -130,10 +191,12 @@ class Assembler:
         for buffer in self._buffers:
             yield from buffer.spans
 
-    # --- Receiving ----------------------------------------------------------------------------------------------------
+    # --- Receiving --------------------------------------------------------------------------------
 
-    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:  # noqa: C901, PLR0912 (one loop, no call per span)
-        buffers, last = self._buffers, None
+    # one loop, no call per span
+    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:  # noqa: C901, PLR0912
+        buffers = self._buffers
+        last = None
         buffer: TraceBuffer | None = None
         weight = 0
         try:
@@ -142,7 +205,8 @@ class Assembler:
                 if buffer is None or trace_id != last:
                     if buffer is not None:
                         self._weigh(buffer, weight, now)
-                    last, buffer = trace_id, buffers.get(trace_id)
+                    last = trace_id
+                    buffer = buffers.get(trace_id)
                     if buffer is None:
                         buffer = buffers.begin(trace_id, now)
                     elif buffer.last_seen != now or buffer.closed_at is not None:
@@ -174,7 +238,9 @@ class Assembler:
             self._evaluations.see(spans, now)
 
     def opened(self, spans: Iterable[Opened], now: float) -> None:
-        """Note spans that have started (known in process only): what they belong to stays open until they end."""
+        """Note spans that have started (known in process only): what they belong to stays open
+        until they end.
+        """
         for span in spans:
             self._opened.open(*span, now)
 
@@ -193,21 +259,29 @@ class Assembler:
             if weight >= buffer.full_at:
                 self._hold_span_limit(buffer, now)
 
-    def _count_closed(self, closed: dict[TraceId, ClosedIds], span: AgentSpan, account: Account) -> None:
-        """Count a span of a final run, or connected with one, and remember it, so that what comes below it is recognized too."""
+    def _count_closed(
+        self, closed: dict[TraceId, ClosedIds], span: AgentSpan, account: Account
+    ) -> None:
+        """Count a span of a final run, or connected with one, and remember it, so that what comes
+        below it is recognized too.
+        """
         self.accounts[account] += 1
         if account != DUPLICATE:
             self._buffers.closed.ids += remember(closed, (span,), sealed=account == SEALED)
 
-    # --- Evaluations --------------------------------------------------------------------------------------------------
+    # --- Evaluations ------------------------------------------------------------------------------
 
     def evaluate(self, evaluations: Iterable[Evaluation], now: float) -> None:
-        """Receive evaluations that arrived apart from their spans. They wait until their runs are here."""
+        """Receive evaluations that arrived apart from their spans. They wait until their runs are
+        here.
+        """
         for evaluation in evaluations:
             self._evaluations.add(evaluation, now)
 
     def _give(self, evaluation: Evaluation, now: float) -> bool:
-        """Give an evaluation to the buffer of its trace, or to a final run. False: neither is known."""
+        """Give an evaluation to the buffer of its trace, or to a final run. False: neither is
+        known.
+        """
         trace_id = evaluation.trace_id or b""
         buffer = self._buffers.get(trace_id)
         if buffer is None:
@@ -216,7 +290,11 @@ class Assembler:
                 self._evaluate_final(evaluation, trace_id)
             return is_known
         closed = buffer.closed.get(trace_id)
-        if closed is not None and closed.ids and (not buffer.weight or evaluation.span_id in closed.ids):
+        if (
+            closed is not None
+            and closed.ids
+            and (not buffer.weight or evaluation.span_id in closed.ids)
+        ):
             self._evaluate_final(evaluation, trace_id)
         elif evaluation not in buffer.evaluations:
             if len(buffer.evaluations) >= MAX_PER_TRACE:
@@ -235,19 +313,23 @@ class Assembler:
         elif found[0] is not found[1]:
             self._events.append(RunEvent(RunChange.REVISED, found[1], found[0]))
 
-    # --- Time ---------------------------------------------------------------------------------------------------------
+    # --- Time -------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> list[RunEvent]:
-        """Close what is due, hold the limits, finalize what can no longer change, forget what is too old."""
+        """Close what is due, hold the limits, finalize what can no longer change, forget what is
+        too old.
+        """
         for buffer in self._buffers.due(now):
             self._check(buffer, now)
         while self._joined:
-            joined, self._joined = self._joined, {}
+            joined = self._joined
+            self._joined = {}
             for buffer in joined:
                 if buffer.traces:  # otherwise another buffer has absorbed it
                     self._check(buffer, now)
         self._hold_limits(now)
-        closed, reopen = self._buffers.reopenable, self._times.reopen
+        closed = self._buffers.reopenable
+        reopen = self._times.reopen
         while closed and ((buffer := next(iter(closed))).closed_at or 0.0) + reopen <= now:
             self._finalize(buffer, now)
         self._forget(now)
@@ -263,8 +345,11 @@ class Assembler:
             self._finalize(buffer, now)
         return self._take_events()
 
-    def complete(self, traces: Iterable[TraceId], reason: CloseReason, now: float) -> list[RunEvent]:
-        """Close, finalize and forget traces of which nothing more arrives: no span, no evaluation, no link to them.
+    def complete(
+        self, traces: Iterable[TraceId], reason: CloseReason, now: float
+    ) -> list[RunEvent]:
+        """Close, finalize and forget traces of which nothing more arrives: no span, no evaluation,
+        no link to them.
 
         A trace that shares a run with others, by a link or a run key, stays as it is.
         """
@@ -282,10 +367,11 @@ class Assembler:
         return self._take_events()
 
     def _take_events(self) -> list[RunEvent]:
-        events, self._events = self._events, []
+        events = self._events
+        self._events = []
         return events
 
-    # --- Closing ------------------------------------------------------------------------------------------------------
+    # --- Closing ----------------------------------------------------------------------------------
 
     def _check(self, buffer: TraceBuffer, now: float) -> None:
         """Close a trace that is due, or those of its parts that are finished."""
@@ -298,7 +384,8 @@ class Assembler:
         elif not is_growing:
             self._finalize(buffer, now)
         else:
-            built, times = self._assembled(buffer, now), self._times
+            built = self._assembled(buffer, now)
+            times = self._times
             if built is None:
                 return
             opened = self._opened.of(buffer.traces)
@@ -307,7 +394,9 @@ class Assembler:
             if is_quiet and not built.has_gap and not opened and not is_old:
                 self._close(buffer, built, _ROOT, now)
             else:
-                self._close_parts(buffer, built, divide(buffer, built, opened), now, is_quiet=is_quiet)
+                self._close_parts(
+                    buffer, built, divide(buffer, built, opened), now, is_quiet=is_quiet
+                )
 
     def _close_now(self, buffer: TraceBuffer, reason: CloseReason, now: float) -> None:
         """Close a trace, unless it has just been joined with others."""
@@ -318,7 +407,8 @@ class Assembler:
     def _assembled(self, buffer: TraceBuffer, now: float) -> Assembled | None:
         """Assemble a buffer, without spans that turn out to belong to final runs.
 
-        None where it has been joined with others by a run key: it is checked again once all that is due has joined.
+        None where it has been joined with others by a run key: it is checked again once all that is
+        due has joined.
         """
         while True:
             if buffer.closed:
@@ -345,10 +435,14 @@ class Assembler:
                 return None
 
     def _assembled_as_is(self, buffer: TraceBuffer) -> Assembled:
-        return self._assemble(buffer.spans, buffer.evaluations, joined=buffer.joined, closed=buffer.closed)
+        return self._assemble(
+            buffer.spans, buffer.evaluations, joined=buffer.joined, closed=buffer.closed
+        )
 
     def _drop(self, buffer: TraceBuffer, dropped: Mapping[SpanRef, Account]) -> None:
-        """Remove spans that belong to final runs from a buffer; each is counted once, with its duplicates."""
+        """Remove spans that belong to final runs from a buffer; each is counted once, with its
+        duplicates.
+        """
         if not dropped:
             return
         self._uncount(buffer)
@@ -357,26 +451,44 @@ class Assembler:
             is_known = span[0] in closed and span[1] in closed[span[0]].ids
             self._count_closed(closed, span, DUPLICATE if is_known else dropped[span[0], span[1]])
 
-    def _close(self, buffer: TraceBuffer, built: Assembled, reason: CloseReason, now: float) -> None:
+    def _close(
+        self, buffer: TraceBuffer, built: Assembled, reason: CloseReason, now: float
+    ) -> None:
         """Emit what differs from what was emitted before; the trace can still be reopened."""
         self._buffers.close(buffer, now)
         self._emit(buffer, built, range(len(built.runs)), reason, now)
         self._uncount(buffer)
-        tree, orphans = built.tree, built.orphans
-        accounts = accounts_of(built.runs, len(tree.spans), len(tree.others), orphans.unclaimed.values())
+        tree = built.tree
+        orphans = built.orphans
+        accounts = accounts_of(
+            built.runs, len(tree.spans), len(tree.others), orphans.unclaimed.values()
+        )
         duplicates = len(buffer.spans) - len(tree.spans)
-        buffer.counted = ((DUPLICATE, duplicates), *accounts.items()) if duplicates else tuple(accounts.items())
+        buffer.counted = (
+            ((DUPLICATE, duplicates), *accounts.items()) if duplicates else tuple(accounts.items())
+        )
         for account, number in buffer.counted:
             if number:
                 self.accounts[account] += number
         buffer.anchors = orphans.anchors
-        buffer.connecting = {tree.ref(i) for i in tree.others if tree.kept_above(i) == NONE} if tree.others else ()
+        buffer.connecting = (
+            {tree.ref(i) for i in tree.others if tree.kept_above(i) == NONE} if tree.others else ()
+        )
 
     def _emit(
-        self, buffer: TraceBuffer, built: Assembled, numbers: Iterable[int], reason: CloseReason, now: float
+        self,
+        buffer: TraceBuffer,
+        built: Assembled,
+        numbers: Iterable[int],
+        reason: CloseReason,
+        now: float,
     ) -> None:
-        """Emit those runs that differ from what was emitted before, and withdraw runs that are none any more."""
-        runs, emitted, events = built.runs, buffer.emitted, self._events
+        """Emit those runs that differ from what was emitted before, and withdraw runs that are none
+        any more.
+        """
+        runs = built.runs
+        emitted = buffer.emitted
+        events = self._events
         if emitted:
             known = {run.run_id for run in runs}
             for run_id in [run_id for run_id in emitted if run_id not in known]:
@@ -400,25 +512,40 @@ class Assembler:
             self.accounts[account] -= number
         buffer.counted = ()
 
-    # --- Parts of a trace ---------------------------------------------------------------------------------------------
+    # --- Parts of a trace -------------------------------------------------------------------------
 
     def _close_parts(
-        self, buffer: TraceBuffer, built: Assembled, parts: Sequence[Part], now: float, *, is_quiet: bool
+        self,
+        buffer: TraceBuffer,
+        built: Assembled,
+        parts: Sequence[Part],
+        now: float,
+        *,
+        is_quiet: bool,
     ) -> None:
-        """Emit the runs of the parts that are finished, and finalize those that can no longer change."""
-        times, buffers = self._times, self._buffers
+        """Emit the runs of the parts that are finished, and finalize those that can no longer
+        change.
+        """
+        times = self._times
+        buffers = self._buffers
         buffer.checks = (*buffer.checks, now)
         finished = [part for part in parts if not part.is_held and part.finished_at(times) <= now]
         growing = set(parts).difference(finished)
         for has_gap, reason in ((False, _ROOT), (True, CloseReason.IDLE)):
-            numbers = [number for part in finished if part.has_gap is has_gap for number in part.runs]
+            numbers = [
+                number for part in finished if part.has_gap is has_gap for number in part.runs
+            ]
             self._emit(buffer, built, numbers, reason, now)
         final_at = {part: part.final_at(buffer, built, times) for part in finished}
         final = unchangeable([part for part, at in final_at.items() if at <= now], parts)
         buffer.checks = tuple([at for at in buffer.checks if at + times.reopen > now])
         if final:
             self._finalize_parts(buffer, built, final)
-        waiting = [at for part in finished if part.has_linked and (at := part.last + times.idle_timeout) > now]
+        waiting = [
+            at
+            for part in finished
+            if part.has_linked and (at := part.last + times.idle_timeout) > now
+        ]
         if not is_quiet:
             buffer.checked(now)
             buffers.plan(buffer, min(buffer.last_seen + times.linger, buffer.next_check))
@@ -436,15 +563,22 @@ class Assembler:
     ) -> None:
         """Finalize parts of an open trace: their spans leave the buffer, their ids stay."""
         self._uncount(buffer)
-        tree, orphans = built.tree, built.orphans
+        tree = built.tree
+        orphans = built.orphans
         spans = {i for part in parts for i in part.spans}
         runs = [built.runs[number] for part in parts for number in part.runs]
         for run in runs:
             self._emit_final(buffer.emitted.pop(run.run_id))
             buffer.emitted_at.pop(run.run_id, None)
         unclaimed = [account for i, account in orphans.unclaimed.items() if i in spans]
-        self.accounts.update(accounts_of(runs, len(spans), len(spans) - sum(part.count for part in parts), unclaimed))
-        waiting = [one for one in buffer.evaluations if not self._leaves_with(spans, one, tree, buffer.closed)]
+        self.accounts.update(
+            accounts_of(runs, len(spans), len(spans) - sum(part.count for part in parts), unclaimed)
+        )
+        waiting = [
+            one
+            for one in buffer.evaluations
+            if not self._leaves_with(spans, one, tree, buffer.closed)
+        ]
         buffer.evaluations = tuple(waiting)
         anchors = [anchor for anchor, i in orphans.anchors.items() if i in spans]
         self._buffers.closed.ids += remember(
@@ -454,10 +588,15 @@ class Assembler:
         self.accounts[DUPLICATE] += len(self._buffers.take_out(buffer, refs)) - len(refs)
 
     def _leaves_with(
-        self, final: Collection[int], evaluation: Evaluation, tree: SpanTree, closed: Mapping[TraceId, ClosedIds]
+        self,
+        final: Collection[int],
+        evaluation: Evaluation,
+        tree: SpanTree,
+        closed: Mapping[TraceId, ClosedIds],
     ) -> bool:
-        """Return whether an evaluation is about final spans, or about none because it may be about them and others: left alone,
-        the others would get it. One whose span, or the head of whose unit, may still arrive stays.
+        """Return whether an evaluation is about final spans, or about none because it may be about
+        them and others: left alone, the others would get it. One whose span, or the head of whose
+        unit, may still arrive stays.
         """
         possible = {max(at, ~at) for at in candidates(tree, evaluation, closed)}
         if possible.isdisjoint(final):
@@ -472,7 +611,9 @@ class Assembler:
         return True
 
     def _hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
-        """Close the parts that have reached the span limit, with as many spans as arrived first; they are final at once."""
+        """Close the parts that have reached the span limit, with as many spans as arrived first;
+        they are final at once.
+        """
         limit = self._limits.span_limit
         built = self._assembled_as_is(buffer)
         large = [part for part in divide(buffer, built, {}) if part.count >= limit]
@@ -486,24 +627,39 @@ class Assembler:
         kept: set[SpanRef] = set()
         refused: dict[SpanRef, Account] = {}
         for part in large:
-            refs = sorted([ref for i in part.spans if (ref := built.tree.ref(i)) in first], key=first.__getitem__)
+            refs = sorted(
+                [ref for i in part.spans if (ref := built.tree.ref(i)) in first],
+                key=first.__getitem__,
+            )
             kept.update(refs[:limit])
             refused.update(dict.fromkeys(refs[limit:], SEALED))
         self._drop(buffer, refused)
         built = self._assembled_as_is(buffer)
-        sealed = [part for part in divide(buffer, built, {}) if not kept.isdisjoint(map(built.tree.ref, part.spans))]
-        self._emit(buffer, built, [number for part in sealed for number in part.runs], CloseReason.SPAN_LIMIT, now)
+        sealed = [
+            part
+            for part in divide(buffer, built, {})
+            if not kept.isdisjoint(map(built.tree.ref, part.spans))
+        ]
+        self._emit(
+            buffer,
+            built,
+            [number for part in sealed for number in part.runs],
+            CloseReason.SPAN_LIMIT,
+            now,
+        )
         self._finalize_parts(buffer, built, sealed, sealed=True)
 
-    # --- Finalizing ---------------------------------------------------------------------------------------------------
+    # --- Finalizing -------------------------------------------------------------------------------
 
     def _finalize(self, buffer: TraceBuffer, now: float) -> None:
-        """Finalize a trace that is closed, or has no agent spans: its spans are dropped, what is remembered of it stays.
+        """Finalize a trace that is closed, or has no agent spans: its spans are dropped, what is
+        remembered of it stays.
 
         Spans of a trace without agents may come to connect others, and its evaluations wait on.
         """
         connecting: Sequence[AgentSpan] = ()
-        evaluations, own = buffer.evaluations, buffer.spans
+        evaluations = buffer.evaluations
+        own = buffer.spans
         for run in buffer.emitted.values():
             self._emit_final(run)
         if buffer.closed_at is None:
@@ -511,13 +667,22 @@ class Assembler:
             unique = len({(span[0], span[1]) for span in buffer.spans})
             self.accounts[NO_CONVENTION] += unique
             self.accounts[DUPLICATE] += len(buffer.spans) - unique
-            connecting, own = latest_versions(own, REF), []
+            connecting = latest_versions(own, REF)
+            own = []
         elif buffer.connecting:
-            connects = [(span[0], span[1]) in buffer.connecting and not is_kept(span) for span in own]
+            connects = [
+                (span[0], span[1]) in buffer.connecting and not is_kept(span) for span in own
+            ]
             connecting = latest_versions(list(compress(own, connects)), REF)
-            own = [span for span, is_connecting in zip(own, connects, strict=True) if not is_connecting]
+            own = [
+                span for span, is_connecting in zip(own, connects, strict=True) if not is_connecting
+            ]
         if evaluations and buffer.weight:
-            given = {one for found in self._assembled_as_is(buffer).tree.evaluations.values() for one in found}
+            given = {
+                one
+                for found in self._assembled_as_is(buffer).tree.evaluations.values()
+                for one in found
+            }
             self.accounts[NO_TARGET] += sum(one not in given for one in evaluations)
             evaluations = ()
         closed = buffer.closed
@@ -527,25 +692,32 @@ class Assembler:
         for trace_id in traces:
             kept = [span for span in connecting if span[0] == trace_id] if connecting else ()
             if trace_id in closed or kept:
-                self._buffers.closed.put(trace_id, ((closed.get(trace_id) or ClosedIds()).packed(now), kept))
+                self._buffers.closed.put(
+                    trace_id, ((closed.get(trace_id) or ClosedIds()).packed(now), kept)
+                )
         self.evaluate(evaluations, now)
 
     def _emit_final(self, run: Run) -> None:
         self._events.append(event_of((_FINAL, run, None)))
         self._final.remember(run)
 
-    # --- Limits -------------------------------------------------------------------------------------------------------
+    # --- Limits -----------------------------------------------------------------------------------
 
     def _hold_limits(self, now: float) -> None:
         """Above a limit the heaviest traces are closed, of equals the oldest."""
-        limits, buffers = self._limits, self._buffers
+        limits = self._limits
+        buffers = self._buffers
         if len(buffers.growing) > limits.open_runs:
             number = len(buffers.growing) - limits.open_runs + limits.open_runs // _SHARE
             self._close_heaviest(number, 0, CloseReason.OPEN_RUNS, now)
         size = buffers.open_spans * SPAN_BYTES
         if size > limits.open_bytes:
-            self._close_heaviest(0, size - limits.open_bytes + limits.open_bytes // _SHARE, CloseReason.MEMORY, now)
-        while buffers.reopenable and buffers.reopenable_spans * SPAN_BYTES > limits.reopenable_bytes:
+            self._close_heaviest(
+                0, size - limits.open_bytes + limits.open_bytes // _SHARE, CloseReason.MEMORY, now
+            )
+        while (
+            buffers.reopenable and buffers.reopenable_spans * SPAN_BYTES > limits.reopenable_bytes
+        ):
             self._finalize(next(iter(buffers.reopenable)), now)
             self.accounts["limit", "reopenable_bytes"] += 1
 
@@ -555,18 +727,26 @@ class Assembler:
             if number <= 0 and size <= 0:
                 return
             if buffer in growing:
-                number, size = number - 1, size - buffer.weight * SPAN_BYTES
+                number = number - 1
+                size = size - buffer.weight * SPAN_BYTES
                 while buffer in growing:
                     self._close_now(buffer, reason, now)
 
     def _forget(self, now: float) -> None:
-        """Forget traces in time, and the oldest where too many ids are remembered; evaluations that waited too long too."""
-        limits, buffers, closed, opened = self._limits, self._buffers, self._buffers.closed, self._opened
+        """Forget traces in time, and the oldest where too many ids are remembered; evaluations that
+        waited too long too.
+        """
+        limits = self._limits
+        buffers = self._buffers
+        closed = self._buffers.closed
+        opened = self._opened
         horizon = now - self._times.remember
         while (trace_id := closed.take_oldest(horizon)) is not None:
             self._final.forget(trace_id)
         if buffers.other_spans + closed.spans >= limits.other_spans:
-            self._forget_oldest(lambda: buffers.other_spans + closed.spans < limits.other_spans * (1 - 1 / _SHARE))
+            self._forget_oldest(
+                lambda: buffers.other_spans + closed.spans < limits.other_spans * (1 - 1 / _SHARE)
+            )
         if closed.ids > limits.closed_ids:
             self._forget_oldest(lambda: closed.ids <= limits.closed_ids * (1 - 1 / _SHARE))
             self._forget_live_ids(closed.ids - limits.closed_ids)
@@ -583,18 +763,24 @@ class Assembler:
             self.accounts["limit", "remembered_ids"] += 1
 
     def _forget_live_ids(self, number: int) -> None:
-        """Forget ids of final runs of traces of which spans still arrive, the most numerous first."""
+        """Forget ids of final runs of traces of which spans still arrive, the
+        most numerous first.
+        """
         if number <= 0:
             return
         self.accounts["limit", "remembered_ids"] += 1
         live = [one for buffer in self._buffers for one in buffer.closed.values()]
-        for ids in [ids for closed in sorted(live, key=len, reverse=True) for ids in (closed.ids, closed.anchors)]:
+        for ids in [
+            ids
+            for closed in sorted(live, key=len, reverse=True)
+            for ids in (closed.ids, closed.anchors)
+        ]:
             while ids and number > 0:
                 ids.pop()
                 number -= 1
                 self._buffers.closed.ids -= 1
 
-    # --- Over a restart -----------------------------------------------------------------------------------------------
+    # --- Over a restart ---------------------------------------------------------------------------
 
     def holds(self, trace_id: TraceId) -> bool:
         """Return whether a trace has spans or evaluations that are still needed to assemble it."""
@@ -609,11 +795,15 @@ class Assembler:
         return None if closed is None else (closed.packed(now), ())
 
     def restore_closed(self, records: Iterable[tuple[TraceId, Record]]) -> None:
-        """Remember what `closed_record` returned, before any span of these traces is added again."""
+        """Remember what `closed_record` returned, before any span of these traces
+        is added again.
+        """
         for trace_id, record in records:
             self._buffers.closed.put(trace_id, record)
 
     def restore_final(self, runs: Iterable[Run]) -> None:
-        """Remember the latest final runs, the latest at the end: evaluations of them may still arrive."""
+        """Remember the latest final runs, the latest at the end: evaluations of them may still
+        arrive.
+        """
         for run in runs:
             self._final.remember(run)

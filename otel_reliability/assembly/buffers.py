@@ -25,20 +25,43 @@ class TraceBuffer:
 
     - `traces`: the ids that lead to it; a run key has an id too.
     - `spans`: as they arrived, duplicates included. `others`: how many of them only connect others.
-    - `arrived`: when each of the first of them arrived; those that it leaves out arrived last, at `last_seen`.
-    - `last_seen`: the last arrival. `closed_at`: None while it grows. `due`: when it is to be checked or finalized next.
+    - `arrived`: when each of the first of them arrived; those that it leaves out arrived last, at
+      `last_seen`.
+    - `last_seen`: the last arrival. `closed_at`: None while it grows. `due`: when it is to be
+      checked or finalized next.
     - `next_check`, `check_interval`: when a trace that never falls quiet is assembled all the same.
-    - `emitted`: runs of it that can still change; `emitted_at`: when those were emitted last that did not close with the whole
-      trace. `checks`: when it was assembled before, where it did not end there.
-    - `anchors`: trace and span ids that stand in for roots of its runs, `connecting` those of its spans that lie in no run and
-      connect others, when it closed. `counted`: how its spans are accounted for.
-    - `closed`: by trace, what is remembered of its final runs. `full_at`: number of spans at which the span limit is checked.
+    - `emitted`: runs of it that can still change; `emitted_at`: when those were emitted last that
+      did not close with the whole trace. `checks`: when it was assembled before, where it did not
+      end there.
+    - `anchors`: trace and span ids that stand in for roots of its runs, `connecting` those of its
+      spans that lie in no run and connect others, when it closed. `counted`: how its spans are
+      accounted for.
+    - `closed`: by trace, what is remembered of its final runs. `full_at`: number of spans at which
+      the span limit is checked.
     - `evaluations`: those that arrived apart from spans.
     """
 
-    __slots__ = ("anchors", "arrived", "check_interval", "checks", "closed", "closed_at", "connecting", "counted", "due",
-                 "emitted", "emitted_at", "evaluations", "full_at", "joined", "last_seen", "next_check", "others", "spans",
-                 "traces")  # fmt: skip
+    __slots__ = (
+        "anchors",
+        "arrived",
+        "check_interval",
+        "checks",
+        "closed",
+        "closed_at",
+        "connecting",
+        "counted",
+        "due",
+        "emitted",
+        "emitted_at",
+        "evaluations",
+        "full_at",
+        "joined",
+        "last_seen",
+        "next_check",
+        "others",
+        "spans",
+        "traces",
+    )
 
     def __init__(self, trace_id: TraceId, now: float, full_at: int) -> None:
         self.traces: tuple[TraceId, ...] = (trace_id,)
@@ -119,13 +142,19 @@ class TraceBuffer:
 
     def clear(self) -> None:
         """Drop everything: no trace leads here any more."""
-        self.traces, self.spans, self.arrived, self.others, self.evaluations = (), [], [], 0, ()
-        self.counted, self.closed = (), {}
-        self.emitted, self.emitted_at = {}, {}
+        self.traces = ()
+        self.spans = []
+        self.arrived = []
+        self.others = 0
+        self.evaluations = ()
+        self.counted = ()
+        self.closed = {}
+        self.emitted = {}
+        self.emitted_at = {}
         self.closed_at = self.due = None
 
 
-# --- All buffers --------------------------------------------------------------------------------------------------------
+# --- All buffers ----------------------------------------------------------------------------------
 
 
 _MAX_OUTDATED: Final = 4_096
@@ -135,8 +164,10 @@ _MAX_OUTDATED: Final = 4_096
 class Buffers:
     """Buffers by trace, and what is remembered of other traces.
 
-    - `growing`: buffers with agent spans that are not closed. `reopenable`: closed ones, the first to be closed first.
-    - `open_spans`, `reopenable_spans`: numbers of agent spans in these. `other_spans`: number of spans that only connect others.
+    - `growing`: buffers with agent spans that are not closed. `reopenable`: closed ones, the first
+      to be closed first.
+    - `open_spans`, `reopenable_spans`: numbers of agent spans in these. `other_spans`: number of
+      spans that only connect others.
     - `closed`: what is remembered of traces without a buffer.
     """
 
@@ -145,7 +176,8 @@ class Buffers:
         self.growing: dict[TraceBuffer, None] = {}
         self.reopenable: OrderedDict[TraceBuffer, None] = OrderedDict()
         self.open_spans = self.reopenable_spans = self.other_spans = 0
-        self._linger, self._span_limit = settings.assembly.linger, settings.limits.span_limit
+        self._linger = settings.assembly.linger
+        self._span_limit = settings.limits.span_limit
         self._by_trace: dict[TraceId, TraceBuffer] = {}
         self._due: list[tuple[float, int, TraceBuffer]] = []
         self._ticket = count()
@@ -155,10 +187,12 @@ class Buffers:
         """Yield each buffer once."""
         yield from dict.fromkeys(self._by_trace.values())
 
-    # --- Arrivals -----------------------------------------------------------------------------------------------------
+    # --- Arrivals ---------------------------------------------------------------------------------
 
     def begin(self, trace_id: TraceId, now: float) -> TraceBuffer:
-        """Return the buffer of a trace that has none. Its final runs are remembered, and spans that came to connect others."""
+        """Return the buffer of a trace that has none. Its final runs are remembered, and spans that
+        came to connect others.
+        """
         buffer = self._by_trace[trace_id] = TraceBuffer(trace_id, now, self._span_limit)
         record = self.closed.take(trace_id)
         if record is not None:
@@ -186,7 +220,9 @@ class Buffers:
         self.plan(buffer, now + self._linger)
 
     def join(self, buffer: TraceBuffer, trace_id: TraceId, now: float) -> TraceBuffer:
-        """Join two traces that a messaging link connects: both ids lead to one buffer from now on, which is returned."""
+        """Join two traces that a messaging link connects: both ids lead to one buffer from now on,
+        which is returned.
+        """
         other = self.get(trace_id) or self.begin(trace_id, now)
         buffer.joined = True
         if other is buffer:
@@ -197,7 +233,9 @@ class Buffers:
         return self._absorb(buffer, other)
 
     def join_key(self, buffer: TraceBuffer, key: bytes, now: float) -> TraceBuffer:
-        """Join a buffer with all others that have lone work with this run key. Returns the buffer that holds everything."""
+        """Join a buffer with all others that have lone work with this run key. Returns the buffer
+        that holds everything.
+        """
         trace_id = RUN_KEYS + key
         other = self._by_trace.setdefault(trace_id, buffer)
         buffer.joined = True
@@ -226,7 +264,7 @@ class Buffers:
         self.open_spans += buffer.weight
         buffer.reopen(now)
 
-    # --- Due times ----------------------------------------------------------------------------------------------------
+    # --- Due times --------------------------------------------------------------------------------
 
     def plan(self, buffer: TraceBuffer, at: float) -> None:
         """Let a buffer be due at this time at the latest."""
@@ -235,7 +273,9 @@ class Buffers:
             heapq.heappush(self._due, (at, next(self._ticket), buffer))
 
     def due(self, now: float) -> Iterator[TraceBuffer]:
-        """Yield the buffers that are due, each once. It must be planned again, closed or removed then."""
+        """Yield the buffers that are due, each once. It must be planned again, closed or removed
+        then.
+        """
         due = self._due
         ready: list[TraceBuffer] = []
         while due and due[0][0] <= now:
@@ -250,11 +290,12 @@ class Buffers:
             if buffer.traces:  # otherwise another buffer has absorbed it
                 yield buffer
 
-    # --- What leaves --------------------------------------------------------------------------------------------------
+    # --- What leaves ------------------------------------------------------------------------------
 
     def take_out(self, buffer: TraceBuffer, refs: Container[SpanRef]) -> list[AgentSpan]:
         """Remove spans from an open buffer, with their duplicates, and return them."""
-        weight, others = buffer.weight, buffer.others
+        weight = buffer.weight
+        others = buffer.others
         taken = buffer.take_out(refs)
         self.open_spans -= weight - buffer.weight
         self.other_spans -= others - buffer.others

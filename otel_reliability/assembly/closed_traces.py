@@ -1,4 +1,6 @@
-"""The memory of final runs, by which duplicates and late spans are recognized: span ids, and little else."""
+"""The memory of final runs, by which duplicates and late spans are recognized: span ids, and little
+else.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,21 @@ from otel_reliability.assembly.span_tree import (
     parent_ref,
 )
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import BY_TIME, INVOCATIONS, AgentSpan, InvocationFacts, Kind, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import (
+    BY_TIME,
+    INVOCATIONS,
+    AgentSpan,
+    InvocationFacts,
+    Kind,
+    SpanId,
+    SpanRef,
+    TraceId,
+)
 
 RUN_KEYS: Final = b"run.key"
-"""Begins the id of the trace that stands for a value of `run.key`, and with it the anchor of its run."""
+"""Begins the id of the trace that stands for a value of `run.key`, and with it the anchor of its
+run.
+"""
 ID_BYTES: Final = 8
 TABLE: Final = 65_536
 """Traces whose records lie in one table."""
@@ -36,9 +49,12 @@ _AGENT: Final = Kind.AGENT
 _TRACE: Final[Callable[[AgentSpan], TraceId]] = itemgetter(0)
 _ID: Final[Callable[[AgentSpan], SpanId]] = itemgetter(1)
 Record: TypeAlias = tuple[bytes, Sequence[AgentSpan]]
-"""A trace without open runs: what `ClosedIds.packed` returned, and its spans that belong to no run and connect others."""
+"""A trace without open runs: what `ClosedIds.packed` returned, and its spans that belong to no run
+and connect others.
+"""
 _HEAD: Final = Struct("<dI")
-"""Head of packed ids: since when (seconds), and their number. A record is forgotten by these alone."""
+"""Head of packed ids: since when (seconds), and their number. A record is forgotten by these alone.
+"""
 _encode: Final = Encoder().encode
 _decode: Final = Decoder(tuple[bytes, bytes, bytes, tuple[bytes, ...], bool]).decode
 
@@ -61,10 +77,16 @@ class ClosedIds(msgspec.Struct, eq=False):
         return len(self.ids) + len(self.anchors)
 
     def packed(self, since: float) -> bytes:
-        """Return all of it as bytes, which take less memory than objects: there are hundreds of thousands."""
-        ids, anchors, sealed = b"".join(self.ids), b"".join(self.anchors), b"".join(self.sealed)
+        """Return all of it as bytes, which take less memory than objects: there are hundreds of
+        thousands.
+        """
+        ids = b"".join(self.ids)
+        anchors = b"".join(self.anchors)
+        sealed = b"".join(self.sealed)
         names = sorted([name.encode(*_UTF8) for name in self.agents])
-        return _HEAD.pack(since, len(self)) + _encode((ids, anchors, sealed, names, self.had_invocation))
+        return _HEAD.pack(since, len(self)) + _encode(
+            (ids, anchors, sealed, names, self.had_invocation)
+        )
 
     @classmethod
     def unpacked(cls, packed: bytes) -> ClosedIds:
@@ -84,10 +106,11 @@ def since_of(record: Record) -> float:
 
 
 class ClosedTraces:
-    """Records of traces, the oldest first. `ids` counts span ids in records and in closed parts of traces of which spans still
-    arrive, `spans` the spans kept in records.
+    """Records of traces, the oldest first. `ids` counts span ids in records and in closed parts of
+    traces of which spans still arrive, `spans` the spans kept in records.
 
-    Records lie in tables of a bounded size: one of all would take twenty megabytes each time that it is copied.
+    Records lie in tables of a bounded size: one of all would take twenty megabytes each time that
+    it is copied.
     """
 
     def __init__(self) -> None:
@@ -139,7 +162,7 @@ class ClosedTraces:
             self.spans -= len(self._connecting.pop(trace_id, ()))
 
 
-# --- Remembering --------------------------------------------------------------------------------------------------------
+# --- Remembering ----------------------------------------------------------------------------------
 
 
 def remember(
@@ -150,7 +173,9 @@ def remember(
     *,
     sealed: bool = False,
 ) -> int:
-    """Remember spans of final runs, and these runs with what stood in for their roots. Returns how many ids are new."""
+    """Remember spans of final runs, and these runs with what stood in for their roots. Returns how
+    many ids are new.
+    """
     new = 0
     for trace_id, group in groupby(spans, _TRACE):
         own = list(group)
@@ -180,15 +205,21 @@ def remember(
 
 
 def _names_of(spans: Iterable[AgentSpan]) -> set[str]:
-    agents = [facts for span in spans if span[7] is _AGENT and isinstance(facts := span[9], InvocationFacts)]
+    agents = [
+        facts
+        for span in spans
+        if span[7] is _AGENT and isinstance(facts := span[9], InvocationFacts)
+    ]
     return {facts.name for facts in agents if facts.name and not facts.weak}
 
 
-# --- Recognizing --------------------------------------------------------------------------------------------------------
+# --- Recognizing ----------------------------------------------------------------------------------
 
 
 def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account | None:
-    """Return how a span of a final run, or one connected with it, or its missing root, is counted; None for others."""
+    """Return how a span of a final run, or one connected with it, or its missing root, is counted;
+    None for others.
+    """
     own = closed.get(span[0])
     if own is not None and span[1] in own.ids:
         return DUPLICATE
@@ -203,8 +234,12 @@ def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account 
     return None
 
 
-def accounts_below(closed: Mapping[TraceId, ClosedIds], spans: Iterable[AgentSpan]) -> dict[SpanRef, Account]:
-    """Return how spans of a buffer are counted that belong to final runs through spans that arrived after them."""
+def accounts_below(
+    closed: Mapping[TraceId, ClosedIds], spans: Iterable[AgentSpan]
+) -> dict[SpanRef, Account]:
+    """Return how spans of a buffer are counted that belong to final runs through spans that arrived
+    after them.
+    """
     children: dict[SpanRef, list[AgentSpan]] = {}
     pending: list[tuple[AgentSpan, Account]] = []
     connecting: list[tuple[AgentSpan, Account]] = []
@@ -219,7 +254,9 @@ def accounts_below(closed: Mapping[TraceId, ClosedIds], spans: Iterable[AgentSpa
         elif ref[0] in closed and ref[1] in closed[ref[0]].anchors and not is_kept(span):
             connecting.append((span, SEALED if ref[1] in closed[ref[0]].sealed else LATE))
     walked: set[SpanRef] = set()
-    while connecting:  # work may hang on the missing root of a final run through spans that only connect
+    while (
+        connecting
+    ):  # work may hang on the missing root of a final run through spans that only connect
         span, account = connecting.pop()
         ref = REF(span)
         if ref not in walked:

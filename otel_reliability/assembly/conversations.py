@@ -1,9 +1,11 @@
-"""Conversations with coding agents: log events and spans of one prompt are put into one tree, each call once.
+"""Conversations with coding agents: log events and spans of one prompt are put into one tree, each
+call once.
 
-A log event knows its conversation, but often not its prompt; a span of it may be a trace of its own. This gives each the parent
-that it lacks: an event about a call that a span reports too becomes the child of that span (a call inside the same call is one
-call), all else lies below its prompt: the agent span of the prompt where there is one, else the event of the prompt. Pure: a
-function of the set of spans, not of their order.
+A log event knows its conversation, but often not its prompt; a span of it may be a trace of its
+own. This gives each the parent that it lacks: an event about a call that a span reports too becomes
+the child of that span (a call inside the same call is one call), all else lies below its prompt:
+the agent span of the prompt where there is one, else the event of the prompt. Pure: a function of
+the set of spans, not of their order.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ from otel_reliability.model.span import (
 )
 
 MAX_GAP_NS: Final = 1_000_000_000
-"""Nanoseconds between a call of a span and the same of an event, with the time at which it was written."""
+"""Nanoseconds between a call of a span and the same of an event, with the time at which it was
+written.
+"""
 MAX_NEAR: Final = 16
 """Spans that began before an event, and as many that began after it, that are compared with it."""
 _CALLS: Final = frozenset({Kind.TOOL, Kind.MODEL})
@@ -50,8 +54,8 @@ def put_together(spans: Sequence[AgentSpan]) -> list[AgentSpan]:
 class _Turns:
     """The prompts of one conversation, in order.
 
-    `roots`: agent spans; `prompts`: events. `turns`: when each prompt began, and the span that stands for it. `by_id` leads from
-    the id of the event of a prompt to that span.
+    `roots`: agent spans; `prompts`: events. `turns`: when each prompt began, and the span that
+    stands for it. `by_id` leads from the id of the event of a prompt to that span.
     """
 
     def __init__(self) -> None:
@@ -61,14 +65,20 @@ class _Turns:
         self.turns: list[tuple[int, SpanRef]] = []
 
     def resolve(self) -> None:
-        """Decide what stands for each prompt: the agent span that it lies in or that begins with it, else its event."""
+        """Decide what stands for each prompt: the agent span that it lies in or that begins with
+        it, else its event.
+        """
         self.roots.sort(key=lambda root: (root.start_ns, root.span_id))
         self.turns = [(root.start_ns, REF(root)) for root in self.roots]
         for prompt in self.prompts:
             ref = self.by_id.get(prompt.span_id) or self.within(prompt.start_ns)
             if ref is None:
                 after = self.roots[bisect_right(self.roots, prompt.start_ns, key=_start) :][:1]
-                ref = REF(after[0] if after and after[0].start_ns - prompt.start_ns <= MAX_GAP_NS else prompt)
+                ref = REF(
+                    after[0]
+                    if after and after[0].start_ns - prompt.start_ns <= MAX_GAP_NS
+                    else prompt
+                )
             self.by_id[prompt.span_id] = ref
             self.turns.append((prompt.start_ns, ref))
         self.turns.sort()
@@ -84,16 +94,22 @@ class _Turns:
         return None if at < 0 else self.turns[at][1]
 
     def after(self, time_ns: int, having: Container[SpanRef]) -> SpanRef | None:
-        """Return what stands for the first of these prompts after a time, else for the last one before it."""
+        """Return what stands for the first of these prompts after a time, else for the last one
+        before it.
+        """
         at = bisect_right(self.turns, time_ns, key=_TIME)
-        return next((ref for _, ref in (*self.turns[at:], *self.turns[:at][::-1]) if ref in having), None)
+        return next(
+            (ref for _, ref in (*self.turns[at:], *self.turns[:at][::-1]) if ref in having), None
+        )
 
 
 class _Conversations:
     """The conversations among some spans."""
 
     def __init__(self, spans: list[AgentSpan]) -> None:
-        self._spans = sorted(spans, key=lambda span: (span.start_ns, span.end_ns, span.span_id, span.trace_id))
+        self._spans = sorted(
+            spans, key=lambda span: (span.start_ns, span.end_ns, span.span_id, span.trace_id)
+        )
         self._of = {REF(span): span for span in self._spans}
         self._turns: dict[TraceId, _Turns] = {}
         self._turn_of: dict[SpanRef, SpanRef | None] = {}
@@ -118,7 +134,7 @@ class _Conversations:
                 placed.append(named.get(ref, span))
         return placed
 
-    # --- Prompts ------------------------------------------------------------------------------------------------------
+    # --- Prompts ----------------------------------------------------------------------------------
 
     def _find_turns(self) -> None:
         for span in self._spans:
@@ -139,19 +155,33 @@ class _Conversations:
             turns.resolve()
 
     def _know_prompts(self) -> None:
-        """Note which agent span stands for a prompt where an event of it was written in one of its spans."""
-        for event in [*(prompt for turns in self._turns.values() for prompt in turns.prompts), *self._events]:
+        """Note which agent span stands for a prompt where an event of it was written in one of its
+        spans.
+        """
+        for event in [
+            *(prompt for turns in self._turns.values() for prompt in turns.prompts),
+            *self._events,
+        ]:
             own = event.span_id if event.kind is Kind.AGENT else event.parent_id
             written_in = None if event.link is None else self._of.get(event.link)
-            if written_in is not None and own is not None and own != BY_TIME and event.trace_id in self._turns:
+            if (
+                written_in is not None
+                and own is not None
+                and own != BY_TIME
+                and event.trace_id in self._turns
+            ):
                 turn = self._turn_above(written_in)[0]
                 if turn is not None:
                     self._turns[event.trace_id].by_id.setdefault(own, turn)
 
     def _prompt(self, span: AgentSpan, *, has_work: bool) -> AgentSpan:
-        """The event of a prompt: the root of its run, unless an agent span, or the call that started it, is."""
+        """The event of a prompt: the root of its run, unless an agent span, or the call that
+        started it, is.
+        """
         turns = self._turns[span.trace_id]
-        stands_for = (span.trace_id, ORIGIN) if span.trace_id in self._origins else turns.by_id[span.span_id]
+        stands_for = (
+            (span.trace_id, ORIGIN) if span.trace_id in self._origins else turns.by_id[span.span_id]
+        )
         if stands_for != REF(span):
             return _below(span._replace(kind=Kind.OTHER, facts=None), stands_for)
         if not has_work:
@@ -160,13 +190,15 @@ class _Conversations:
         return span._replace(parent_id=BY_TIME if is_last else None, parent_remote=False, link=None)
 
     def _is_inner(self, span: AgentSpan) -> bool:
-        """Return whether an agent span of a conversation lies in another one of its name: its steps are those of that one."""
+        """Return whether an agent span of a conversation lies in another one of its name: its steps
+        are those of that one.
+        """
         if conversation_of(span) is None:
             return False
         turn = self._turn_above(span)[0]
         return turn is not None and turn != REF(span) and _name(self._of[turn]) == _name(span)
 
-    # --- Parents ------------------------------------------------------------------------------------------------------
+    # --- Parents ----------------------------------------------------------------------------------
 
     def _parents(self) -> dict[SpanRef, SpanRef]:
         """The parents of events, and of spans of conversations that lie below no agent span."""
@@ -190,8 +222,12 @@ class _Conversations:
         return found
 
     def _turn_above(self, span: AgentSpan) -> tuple[SpanRef | None, AgentSpan, TraceId | None]:
-        """The topmost agent span above a span, the topmost span, and the conversation; each may be that of the span itself."""
-        top, turn, conversation = span, None, None
+        """The topmost agent span above a span, the topmost span, and the conversation; each may be
+        that of the span itself.
+        """
+        top = span
+        turn = None
+        conversation = None
         ref: SpanRef | None = REF(span)
         seen: set[SpanRef] = set()
         while ref is not None and ref in self._of and ref not in seen:
@@ -227,14 +263,21 @@ class _Conversations:
             event = lanes[event.link]
         if event.parent_id is not None and event.parent_id != BY_TIME:
             turns = self._turns.get(event.trace_id)
-            return None if turns is None else turns.by_id.get(event.parent_id) or turns.within(event.end_ns)
+            return (
+                None
+                if turns is None
+                else turns.by_id.get(event.parent_id) or turns.within(event.end_ns)
+            )
         return self._by_time(event.trace_id, event.end_ns)
 
     def _add_compressions(
-        self, found: dict[SpanRef, SpanRef], turn_of_event: dict[SpanRef, SpanRef], lanes: dict[SpanRef, AgentSpan]
+        self,
+        found: dict[SpanRef, SpanRef],
+        turn_of_event: dict[SpanRef, SpanRef],
+        lanes: dict[SpanRef, AgentSpan],
     ) -> None:
-        """A compression belongs to the prompt whose work goes on after it, else to the next one of its conversation with work,
-        else to the last.
+        """A compression belongs to the prompt whose work goes on after it, else to the next one of
+        its conversation with work, else to the last.
         """
         compressions = [span for span in self._spans if span.kind is Kind.COMPRESSION]
         if not compressions:
@@ -245,19 +288,22 @@ class _Conversations:
         for span in compressions:
             turn, top, conversation = self._turn_above(span)
             if is_conversation(span.trace_id):
-                turn, top = self._turn_of_event(span, lanes), span
+                turn = self._turn_of_event(span, lanes)
+                top = span
             elif turn is not None:
                 self._turn_of[REF(span)] = turn
                 continue
             else:
                 turn = self._by_time(conversation, span.end_ns)
             turns = None if conversation is None else self._turns.get(conversation)
-            if turns is not None and (turn is None or (turn[1] != ORIGIN and ends.get(turn, 0) < span.end_ns)):
+            if turns is not None and (
+                turn is None or (turn[1] != ORIGIN and ends.get(turn, 0) < span.end_ns)
+            ):
                 turn = turns.after(span.end_ns, ends)
             if turn is not None:
                 found[REF(top)] = self._turn_of[REF(span)] = turn_of_event[REF(span)] = turn
 
-    # --- One call in a span and an event ------------------------------------------------------------------------------
+    # --- One call in a span and an event ----------------------------------------------------------
 
     def _twins(self, turn_of_event: dict[SpanRef, SpanRef]) -> dict[SpanRef, SpanRef]:
         """For each event about a call that a span reports too, that span."""
@@ -268,11 +314,14 @@ class _Conversations:
                 own_id = _id_of(span)
                 if own_id is not None:
                     by_id.setdefault(own_id, REF(span))
-                others.setdefault((self._turn_of.get(REF(span)), span.kind, _call_name(span)), []).append(span)
+                others.setdefault(
+                    (self._turn_of.get(REF(span)), span.kind, _call_name(span)), []
+                ).append(span)
         found: dict[SpanRef, SpanRef] = {}
         pairs: list[tuple[int, SpanRef, SpanRef]] = []
         for event in self._events:
-            ref, own_id = REF(event), _id_of(event)
+            ref = REF(event)
+            own_id = _id_of(event)
             if own_id is not None and own_id in by_id:
                 found[ref] = by_id[own_id]
                 continue
@@ -290,8 +339,12 @@ class _Conversations:
                 taken.add(twin)
         return found
 
-    def _turn_of_call(self, turn: SpanRef | None, turn_of_event: dict[SpanRef, SpanRef]) -> SpanRef | None:
-        """The prompt that the call belongs to which started a conversation; any other prompt itself."""
+    def _turn_of_call(
+        self, turn: SpanRef | None, turn_of_event: dict[SpanRef, SpanRef]
+    ) -> SpanRef | None:
+        """The prompt that the call belongs to which started a conversation; any other prompt
+        itself.
+        """
         seen = set[SpanRef]()
         while turn is not None and turn[1] == ORIGIN and turn not in seen:
             seen.add(turn)
@@ -300,13 +353,16 @@ class _Conversations:
         return turn
 
     def _named(self, parents: dict[SpanRef, SpanRef]) -> dict[SpanRef, AgentSpan]:
-        """Calls that a span and an event name differently, under the longer name: the other leaves something out."""
+        """Calls that a span and an event name differently, under the longer name: the other leaves
+        something out.
+        """
         found: dict[SpanRef, AgentSpan] = {}
         for event in self._events:
             twin = self._of.get(parents.get(REF(event), (b"", b"")))
             if twin is None or is_conversation(twin.trace_id):
                 continue
-            one, two = _call_name(event), _call_name(twin)
+            one = _call_name(event)
+            two = _call_name(twin)
             if one is None or two is None or one == two:
                 continue
             name = max(one, two, key=lambda name: (len(name), name))
@@ -338,14 +394,21 @@ def _id_of(span: AgentSpan) -> str | None:
 
 
 def _call_name(span: AgentSpan) -> str | None:
-    return span.facts.calls[0].name if isinstance(span.facts, ToolFacts) and len(span.facts.calls) == 1 else None
+    return (
+        span.facts.calls[0].name
+        if isinstance(span.facts, ToolFacts) and len(span.facts.calls) == 1
+        else None
+    )
 
 
 def _distance(event: AgentSpan, span: AgentSpan) -> int | None:
-    """Return how far an event and a span without a common id are apart in time; None where they are not the same call."""
+    """Return how far an event and a span without a common id are apart in time; None where they are
+    not the same call.
+    """
     gap = max(span.start_ns - event.end_ns, event.start_ns - span.end_ns)
     if isinstance(event.facts, ModelFacts) and isinstance(span.facts, ModelFacts):
-        one, two = event.facts.tokens, span.facts.tokens
+        one = event.facts.tokens
+        two = span.facts.tokens
         if one != two and Tokens() not in (one, two):
             return None
     if gap > MAX_GAP_NS or (_id_of(event) is not None and _id_of(span) is not None):

@@ -1,5 +1,6 @@
-"""Evaluations that arrive apart from spans: the spans and runs they are about, those that wait for them, and final runs that
-can still be evaluated: evaluations arrive minutes after the run they are about.
+"""Evaluations that arrive apart from spans: the spans and runs they are about, those that wait for
+them, and final runs that can still be evaluated: evaluations arrive minutes after the run they are
+about.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ NO_TARGET: Final = ("evaluation_refused", "no_run")
 class WaitingEvaluations:
     """Evaluations whose trace, or whose response, has not arrived.
 
-    `give` takes an evaluation to the buffer of its trace, or to a final run of it, and returns False if neither is known.
-    `accounts` counts what was lost: `evaluation_late` (its run is forgotten), `evaluation_refused` (limit, no_run, no_target).
-    `responses` are the spans of model calls by the ids of their responses, once an evaluation has named one.
+    `give` takes an evaluation to the buffer of its trace, or to a final run of it, and returns
+    False if neither is known. `accounts` counts what was lost: `evaluation_late` (its run is
+    forgotten), `evaluation_refused` (limit, no_run, no_target). `responses` are the spans of model
+    calls by the ids of their responses, once an evaluation has named one.
     """
 
     def __init__(
@@ -38,7 +40,10 @@ class WaitingEvaluations:
         give: Callable[[Evaluation, float], bool],
         kept_spans: Callable[[], Iterator[AgentSpan]],
     ) -> None:
-        self._limit, self._accounts, self._give, self._kept_spans = limit, accounts, give, kept_spans
+        self._limit = limit
+        self._accounts = accounts
+        self._give = give
+        self._kept_spans = kept_spans
         self._waiting: dict[TraceId | str, list[tuple[float, Evaluation]]] = {}
         self.responses: OrderedDict[str, SpanRef] | None = None
         self.count = 0
@@ -86,10 +91,16 @@ class WaitingEvaluations:
                 self._waiting[key] = kept
 
     def _by_response(self, evaluation: Evaluation) -> Evaluation | None:
-        """Return an evaluation of a response with the span of that response; None if it has not arrived."""
+        """Return an evaluation of a response with the span of that response; None if it has not
+        arrived.
+        """
         if self.responses is None:
-            known = ((_response_of(span), (span.trace_id, span.span_id)) for span in self._kept_spans())
-            self.responses = OrderedDict((response_id, ref) for response_id, ref in known if response_id is not None)
+            known = (
+                (_response_of(span), (span.trace_id, span.span_id)) for span in self._kept_spans()
+            )
+            self.responses = OrderedDict(
+                (response_id, ref) for response_id, ref in known if response_id is not None
+            )
         ref = self.responses.get(evaluation.response_id or "")
         return None if ref is None else evaluation._replace(trace_id=ref[0], span_id=ref[1])
 
@@ -99,20 +110,22 @@ def _response_of(span: AgentSpan) -> str | None:
     return facts.response_id if isinstance(facts, ModelFacts) else None
 
 
-# --- Final runs ---------------------------------------------------------------------------------------------------------
+# --- Final runs -----------------------------------------------------------------------------------
 
 
 MAX_RUNS: Final = 10_000
 """Final runs that can be evaluated; beyond, the first to become final are dropped."""
 _BY_USER: Final = "reliability."
-_TOP_LEVEL, _NESTED = b"\0", b"\1"
+_TOP_LEVEL = b"\0"
+_NESTED = b"\1"
 
 
 class FinalRuns:
-    """The latest final runs, by trace. An evaluation makes a new version of its run, whose outcome follows it unless the user
-    reports the outcome; spans no longer do.
+    """The latest final runs, by trace. An evaluation makes a new version of its run, whose outcome
+    follows it unless the user reports the outcome; spans no longer do.
 
-    A run is kept as bytes, which take less memory than its objects; the first byte says whether it is nested.
+    A run is kept as bytes, which take less memory than its objects; the first byte says whether it
+    is nested.
     """
 
     def __init__(self, settings: OutcomeSettings) -> None:
@@ -132,7 +145,8 @@ class FinalRuns:
         self._count -= len(self._by_trace.pop(trace_id, ()))
 
     def evaluate(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:
-        """Return the run that an evaluation is about, as it was and as it is now (the same if nothing is new). None: unknown.
+        """Return the run that an evaluation is about, as it was and as it is now (the same if
+        nothing is new). None: unknown.
 
         It is the run whose root the evaluation names, else the one top-level run of the trace.
         """
@@ -147,7 +161,9 @@ class FinalRuns:
         if evaluations == run.evaluations:
             return run, run
         evaluated = run._replace(evaluations=evaluations)
-        if not run.outcome_source.startswith(_BY_USER) and (result := reported(NO_NOTES, evaluations, self._settings)):
+        if not run.outcome_source.startswith(_BY_USER) and (
+            result := reported(NO_NOTES, evaluations, self._settings)
+        ):
             evaluated = evaluated._replace(outcome=result.outcome, outcome_source=result.source)
         self.remember(evaluated)
         return run, evaluated

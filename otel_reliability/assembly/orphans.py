@@ -1,4 +1,6 @@
-"""Work with no invocation above it: linked to the run that encloses it, a run of its own, or part of no run."""
+"""Work with no invocation above it: linked to the run that encloses it, a run of its own, or part
+of no run.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,10 @@ from otel_reliability.model.span import (
 class ImplicitRun(NamedTuple):
     """Work that becomes a run without a root.
 
-    `anchor` stands in for the root: the missing parent, or the topmost span. `members`: indices of the spans, in order.
-    `incomplete`: its local parent is missing. `agent`: the name of the trace's only agent. `compressions`: indices of spans that
-    are compressions of its context, and no members.
+    `anchor` stands in for the root: the missing parent, or the topmost span. `members`: indices of
+    the spans, in order. `incomplete`: its local parent is missing. `agent`: the name of the trace's
+    only agent. `compressions`: indices of spans that are compressions of its context, and no
+    members.
     """
 
     anchor: SpanRef
@@ -46,7 +49,9 @@ class ImplicitRun(NamedTuple):
     compressions: Sequence[int] = ()
 
     def span_id_in(self, trace_id: TraceId) -> SpanId:
-        """Return the id that stands in for the root's span id; an anchor in another trace gets an id of its own."""
+        """Return the id that stands in for the root's span id; an anchor in another trace gets an
+        id of its own.
+        """
         if self.anchor[0] in (trace_id, RUN_KEYS):
             return self.anchor[1]
         return blake2b(b"".join(self.anchor), digest_size=8).digest()
@@ -56,8 +61,10 @@ class Orphans(NamedTuple):
     """The result for the orphans of a tree.
 
     - `linked`: topmost spans, with the root of the run that encloses them in time.
-    - `implicit`: runs without a root. `keyed`: those of lone work with a run key, by the hash of the key.
-    - `anchors`: what stands in for the roots of linked orphans and of implicit runs, with the index of a span below.
+    - `implicit`: runs without a root. `keyed`: those of lone work with a run key, by the hash of
+      the key.
+    - `anchors`: what stands in for the roots of linked orphans and of implicit runs, with the index
+      of a span below.
     - `unclaimed`: spans of work that belongs to no run, in traces with an invocation, and without.
     """
 
@@ -69,12 +76,15 @@ class Orphans(NamedTuple):
 
 
 class _Group:
-    """The orphans of a unit. `tops`: the topmost; `members`, `compressions`: those that a run would consist of; `start`, `end`:
-    of all that lies in the unit.
+    """The orphans of a unit. `tops`: the topmost; `members`, `compressions`: those that a run would
+    consist of; `start`, `end`: of all that lies in the unit.
     """
 
     def __init__(self, anchor: SpanRef, span: AgentSpan) -> None:
-        self.anchor, self.trace_id, self.start, self.end = anchor, span.trace_id, span.start_ns, span.end_ns
+        self.anchor = anchor
+        self.trace_id = span.trace_id
+        self.start = span.start_ns
+        self.end = span.end_ns
         self.has_gap = False
         self.tops: list[int] = []
         self.members: list[int] = []
@@ -84,7 +94,9 @@ class _Group:
 def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
     """Decide about all orphans of a tree. `closed`: what is remembered of final runs."""
     spans = tree.spans
-    groups = [group for group in _groups(tree) if any(spans[i].kind in STEPS for i in group.members)]
+    groups = [
+        group for group in _groups(tree) if any(spans[i].kind in STEPS for i in group.members)
+    ]
     keyed = _take_keyed(tree, groups)
     groups = [group for group in groups if group.members]
     traces = _connected_traces(tree)
@@ -106,17 +118,25 @@ def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
                 anchors[group.anchor] = group.members[0]
                 linked.update(dict.fromkeys(group.tops, hosts[group.anchor]))
             elif group.has_gap:
-                implicit.append(ImplicitRun(group.anchor, group.members, only, True, group.compressions))
+                implicit.append(
+                    ImplicitRun(group.anchor, group.members, only, True, group.compressions)
+                )
             elif not is_beside_agent and any(_is_own_call(spans[i]) for i in group.members):
-                implicit.append(ImplicitRun(group.anchor, group.members, None, False, group.compressions))
+                implicit.append(
+                    ImplicitRun(group.anchor, group.members, None, False, group.compressions)
+                )
             else:
-                unclaimed.update(dict.fromkeys(group.members, BESIDE_AGENT if is_beside_agent else NO_AGENT))
+                unclaimed.update(
+                    dict.fromkeys(group.members, BESIDE_AGENT if is_beside_agent else NO_AGENT)
+                )
     anchors.update({run.anchor: run.members[0] for run in implicit})
     return Orphans(linked, implicit, keyed, anchors, unclaimed)
 
 
 def _connected_traces(tree: SpanTree) -> Mapping[TraceId, frozenset[TraceId]]:
-    """For each trace those that share a unit with it, directly or through others: they are one trace to every rule."""
+    """For each trace those that share a unit with it, directly or through others: they are one
+    trace to every rule.
+    """
     found = {trace_id: frozenset((trace_id,)) for trace_id in {span[0] for span in tree.spans}}
     if len(found) > 1:
         for span, unit in zip(tree.spans, tree.units, strict=True):
@@ -127,7 +147,8 @@ def _connected_traces(tree: SpanTree) -> Mapping[TraceId, frozenset[TraceId]]:
 
 
 def _groups(tree: SpanTree) -> Iterable[_Group]:
-    units, spans = tree.units, tree.spans
+    units = tree.units
+    spans = tree.spans
     groups: dict[int, _Group] = {}
     for i in sorted([*tree.orphans, *tree.annotators]):
         top = tree.top_of(i)
@@ -144,12 +165,17 @@ def _groups(tree: SpanTree) -> Iterable[_Group]:
     for i, unit in enumerate(units):
         if unit in groups and is_kept(spans[i]):
             group = groups[unit]
-            group.start, group.end = min(group.start, spans[i].start_ns), max(group.end, spans[i].end_ns)
+            group.start, group.end = (
+                min(group.start, spans[i].start_ns),
+                max(group.end, spans[i].end_ns),
+            )
     return groups.values()
 
 
 def _take_keyed(tree: SpanTree, groups: list[_Group]) -> dict[bytes, ImplicitRun]:
-    """Take lone work with a run key, and all work below it, out of the groups: work of one key is a run, whatever its traces."""
+    """Take lone work with a run key, and all work below it, out of the groups: work of one key is a
+    run, whatever its traces.
+    """
     found: dict[bytes, list[int]] = {}
     for group in groups:
         if group.has_gap:
@@ -159,7 +185,10 @@ def _take_keyed(tree: SpanTree, groups: list[_Group]) -> dict[bytes, ImplicitRun
             found.setdefault(key, []).append(i)
         if keys:
             group.members = [i for i in group.members if i not in keys]
-    return {key: ImplicitRun((RUN_KEYS, key), sorted(at), None, incomplete=False) for key, at in found.items()}
+    return {
+        key: ImplicitRun((RUN_KEYS, key), sorted(at), None, incomplete=False)
+        for key, at in found.items()
+    }
 
 
 def _key_above(tree: SpanTree, i: int) -> bytes | None:
@@ -169,17 +198,21 @@ def _key_above(tree: SpanTree, i: int) -> bytes | None:
     notes = tree.spans[i].notes
     if notes is None or notes.run_key is None or tree.spans[i].kind is Kind.OTHER:
         return None
-    return None if parent_ref(tree.spans[tree.top_of(i)]) is not None else bytes.fromhex(notes.run_key)
+    return (
+        None if parent_ref(tree.spans[tree.top_of(i)]) is not None else bytes.fromhex(notes.run_key)
+    )
 
 
-# --- Linking by time --------------------------------------------------------------------------------------------------
+# --- Linking by time ------------------------------------------------------------------------------
 
 
-def _hosts(tree: SpanTree, groups: list[_Group], invocations: list[Invocation]) -> dict[SpanRef, int]:
+def _hosts(
+    tree: SpanTree, groups: list[_Group], invocations: list[Invocation]
+) -> dict[SpanRef, int]:
     """For each group that exactly one run of the trace encloses in time, the root of that run.
 
-    The longest are decided first, and runs inside a group enclose others only if the group itself is linked to none: so the
-    order of arrival decides nothing, and links make no circle.
+    The longest are decided first, and runs inside a group enclose others only if the group itself
+    is linked to none: so the order of arrival decides nothing, and links make no circle.
     """
     if not groups:
         return {}
@@ -205,7 +238,9 @@ def _hosts(tree: SpanTree, groups: list[_Group], invocations: list[Invocation]) 
     return hosts
 
 
-def _top_level_runs(tree: SpanTree, invocations: list[Invocation]) -> Iterator[tuple[int, tuple[int, int, int]]]:
+def _top_level_runs(
+    tree: SpanTree, invocations: list[Invocation]
+) -> Iterator[tuple[int, tuple[int, int, int]]]:
     """The unit and (start, end, root) of each top-level run that did something, or is an agent."""
     spans = tree.spans
     members: dict[Invocation, list[int]] = {}
@@ -226,6 +261,12 @@ _UNTIMED: Final = frozenset({Kind.OTHER, Kind.COMPRESSION})
 
 
 def _is_own_call(span: AgentSpan) -> bool:
-    """Return whether a span is a tool call made here; SERVER and CONSUMER spans report the far end of a call."""
+    """Return whether a span is a tool call made here; SERVER and CONSUMER spans report the far end
+    of a call.
+    """
     facts = span.facts
-    return isinstance(facts, ToolFacts) and bool(facts.calls) and span.span_kind not in (KIND_SERVER, KIND_CONSUMER)
+    return (
+        isinstance(facts, ToolFacts)
+        and bool(facts.calls)
+        and span.span_kind not in (KIND_SERVER, KIND_CONSUMER)
+    )

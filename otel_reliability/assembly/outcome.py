@@ -12,10 +12,20 @@ from otel_reliability.assembly.closed_traces import ClosedIds
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Outcome
-from otel_reliability.model.span import INVOCATIONS, STEPS, Evaluation, Notes, SpanId, ToolFacts, TraceId
+from otel_reliability.model.span import (
+    INVOCATIONS,
+    STEPS,
+    Evaluation,
+    Notes,
+    SpanId,
+    ToolFacts,
+    TraceId,
+)
 
 NO_NOTES: Final = Notes()
-_PASS: Final = frozenset({"pass", "passed", "success", "successful", "correct", "true", "yes", "good", "1"})
+_PASS: Final = frozenset(
+    {"pass", "passed", "success", "successful", "correct", "true", "yes", "good", "1"}
+)
 _FAIL: Final = frozenset({"fail", "failed", "failure", "incorrect", "false", "no", "bad", "0"})
 _SCORE_THRESHOLD: Final = 0.5
 
@@ -31,12 +41,18 @@ _COMPLETED: Final = RunOutcome(Outcome.COMPLETED, "end")
 _BY_STATUS: Final = RunOutcome(Outcome.SUCCESS, "status")
 
 
-def reported(notes: Notes, evaluations: Iterable[Evaluation], settings: OutcomeSettings) -> RunOutcome | None:
-    """Return what users and evaluators report, which precedes every sign of the spans themselves."""
+def reported(
+    notes: Notes, evaluations: Iterable[Evaluation], settings: OutcomeSettings
+) -> RunOutcome | None:
+    """Return what users and evaluators report, which precedes every sign of
+    the spans themselves.
+    """
     if notes.success is not None:
         return RunOutcome(_outcome(notes.success), "reliability.run.success")
     if notes.reward is not None:
-        return RunOutcome(_outcome(notes.reward >= settings.reward_threshold), "reliability.run.reward")
+        return RunOutcome(
+            _outcome(notes.reward >= settings.reward_threshold), "reliability.run.reward"
+        )
     by_name = {evaluation.name: evaluation for evaluation in evaluations}
     for name in settings.evaluations:
         passed = _passed(by_name[name]) if name in by_name else None
@@ -45,19 +61,23 @@ def reported(notes: Notes, evaluations: Iterable[Evaluation], settings: OutcomeS
     return None
 
 
-def observed(tree: SpanTree, root: Invocation | None, members: Sequence[int], settings: OutcomeSettings) -> RunOutcome:
-    """Return the outcome by the run's spans: errors of the root and of the last invocations in it, limits, and errors that its
-    scope hides. `root` is None for implicit runs.
+def observed(
+    tree: SpanTree, root: Invocation | None, members: Sequence[int], settings: OutcomeSettings
+) -> RunOutcome:
+    """Return the outcome by the run's spans: errors of the root and of the last invocations in it,
+    limits, and errors that its scope hides. `root` is None for implicit runs.
     """
     spans = tree.spans
     if root is None:
         return _without_root(tree, members)
     node: Invocation | None = root
-    last, hides_failure = root, False
+    last = root
+    hides_failure = False
     while node is not None:
         if node.span[8]:
             return RunOutcome(Outcome.FAILURE, "root_error" if node is root else "agent_error")
-        last, hides_failure = node, hides_failure or node.facts.hides_failure
+        last = node
+        hides_failure = hides_failure or node.facts.hides_failure
         node = _last_inside(node)
     if root.facts.limit_reached or last.facts.limit_reached:
         return RunOutcome(Outcome.FAILURE, "limit")
@@ -71,15 +91,23 @@ def observed(tree: SpanTree, root: Invocation | None, members: Sequence[int], se
 
 
 def _last_inside(node: Invocation) -> Invocation | None:
-    """The last invocation that is part of the same run, or any in a container; never one below a tool."""
+    """The last invocation that is part of the same run, or any in a container; never one below a
+    tool.
+    """
     if not node.inner:
         return None
-    inside = [one for one in node.inner if not one.below_tool and (one.root is node.root or not node.is_agent)]
+    inside = [
+        one
+        for one in node.inner
+        if not one.below_tool and (one.root is node.root or not node.is_agent)
+    ]
     return max(inside, key=lambda one: one.at) if inside else None
 
 
 def _without_root(tree: SpanTree, members: Sequence[int]) -> RunOutcome:
-    """The outcome of a run whose root never arrived: its last topmost span may report a failure, nothing a success."""
+    """The outcome of a run whose root never arrived: its last topmost span may report a failure,
+    nothing a success.
+    """
     if _has_failed(tree, [i for i in members if tree.kept_above(i) == NONE]):
         return RunOutcome(Outcome.FAILURE, "orphan_error")
     return RunOutcome(Outcome.UNKNOWN, "none")
@@ -104,7 +132,7 @@ def _passed(evaluation: Evaluation) -> bool | None:
     return None if evaluation.score is None else evaluation.score >= _SCORE_THRESHOLD
 
 
-# --- Evaluations --------------------------------------------------------------------------------------------------------
+# --- Evaluations ----------------------------------------------------------------------------------
 
 
 def latest(evaluations: Iterable[Evaluation]) -> tuple[Evaluation, ...]:
@@ -120,13 +148,21 @@ def latest(evaluations: Iterable[Evaluation]) -> tuple[Evaluation, ...]:
 def _rank(evaluation: Evaluation) -> tuple[int, float, str, SpanId, str]:
     """Time and score; the rest keeps the order of arrival from deciding."""
     score = evaluation.score if evaluation.score is not None else -1.0
-    return (evaluation.time_ns, score, evaluation.label or "", evaluation.span_id or b"", evaluation.response_id or "")
+    return (
+        evaluation.time_ns,
+        score,
+        evaluation.label or "",
+        evaluation.span_id or b"",
+        evaluation.response_id or "",
+    )
 
 
 def targets(
     tree: SpanTree, evaluations: Iterable[Evaluation], closed: Mapping[TraceId, ClosedIds]
 ) -> dict[int, list[Evaluation]]:
-    """Return evaluations by what they are about: the one candidate of each; those with several are about none."""
+    """Return evaluations by what they are about: the one candidate of each; those with several are
+    about none.
+    """
     found: dict[int, list[Evaluation]] = {}
     for evaluation in evaluations:
         possible = candidates(tree, evaluation, closed)
@@ -135,14 +171,19 @@ def targets(
     return found
 
 
-def candidates(tree: SpanTree, evaluation: Evaluation, closed: Mapping[TraceId, ClosedIds]) -> set[int]:
-    """Return what an evaluation may be about: the index of a span, or `~unit` for the top-level runs of a unit.
+def candidates(
+    tree: SpanTree, evaluation: Evaluation, closed: Mapping[TraceId, ClosedIds]
+) -> set[int]:
+    """Return what an evaluation may be about: the index of a span, or `~unit` for the top-level
+    runs of a unit.
 
-    An evaluation is about the span that it names, or the nearest agent span above that, else about the one unit below it. Without
-    a known span it is about the one unit of its trace that an agent or workflow heads, else the trace's one unit. None where a
-    unit of the trace that may have been it is final.
+    An evaluation is about the span that it names, or the nearest agent span above that, else about
+    the one unit below it. Without a known span it is about the one unit of its trace that an agent
+    or workflow heads, else the trace's one unit. None where a unit of the trace that may have been
+    it is final.
     """
-    spans, units = tree.spans, tree.units
+    spans = tree.spans
+    units = tree.units
     trace = [i for i, span in enumerate(spans) if span.trace_id == evaluation.trace_id]
     at = next((i for i in trace if spans[i].span_id == evaluation.span_id), None)
     if at is not None:
@@ -158,21 +199,26 @@ def candidates(tree: SpanTree, evaluation: Evaluation, closed: Mapping[TraceId, 
     return {~unit for unit in headed or known}
 
 
-# --- Notes and evaluations of a run -------------------------------------------------------------------------------------
+# --- Notes and evaluations of a run ---------------------------------------------------------------
 
 
-def reports_of(tree: SpanTree, root: Invocation | None, members: Sequence[int]) -> tuple[Notes, tuple[Evaluation, ...]]:
-    """Return the notes and the evaluations of a run: those of spans whose innermost run it is, or which lie above all runs, and
-    evaluations that arrived apart about such a span or about the runs of its unit. `members`: its spans, or those with notes or
-    evaluations where none arrived apart.
+def reports_of(
+    tree: SpanTree, root: Invocation | None, members: Sequence[int]
+) -> tuple[Notes, tuple[Evaluation, ...]]:
+    """Return the notes and the evaluations of a run: those of spans whose innermost run it is, or
+    which lie above all runs, and evaluations that arrived apart about such a span or about the runs
+    of its unit. `members`: its spans, or those with notes or evaluations where none arrived apart.
     """
-    spans, apart = tree.spans, tree.evaluations
+    spans = tree.spans
+    apart = tree.evaluations
     if root is not None and len(tree.invocations) > 1:
         innermost = [(i, tree.innermost(i)) for i in members]
         own: Sequence[int] = [i for i, node in innermost if node is None or node.root is root]
     else:
         own = members
-    evaluations = [evaluation for i in own for evaluation in (*spans[i].evaluations, *apart.get(i, ()))]
+    evaluations = [
+        evaluation for i in own for evaluation in (*spans[i].evaluations, *apart.get(i, ()))
+    ]
     if apart and (root is None or root.above is None):
         units = {tree.units[i] for i in (members if root is None else (root.at,))}
         evaluations += [evaluation for unit in units for evaluation in apart.get(~unit, ())]
@@ -180,14 +226,16 @@ def reports_of(tree: SpanTree, root: Invocation | None, members: Sequence[int]) 
 
 
 def merged(notes: Sequence[Notes]) -> Notes:
-    """Field by field, the latest wins; decisions are put together. In the order of the spans' starts.
+    """Field by field, the latest wins; decisions are put together. In the order of the spans'
+    starts.
 
     >>> merged([Notes(task_id="a", trial=1), Notes(task_id="b")])[:2]
     ('b', 1)
     """
     if len(notes) < 2:
         return notes[0] if notes else NO_NOTES
-    found, branches = dict[str, Any](), dict[str, str]()
+    found = dict[str, Any]()
+    branches = dict[str, str]()
     for note in notes:
         found.update((field, value) for field, value in note._asdict().items() if value is not None)
         branches.update(note.branches)

@@ -1,8 +1,9 @@
-"""The agent spans of one trace as a tree, and its invocations. Pure: a function of the set of spans, not of their order.
+"""The agent spans of one trace as a tree, and its invocations. Pure: a function of the set of
+spans, not of their order.
 
-Spans are sorted by (start, end, span id). One pass, parents first, attaches every span to the nearest invocation above it.
-Rules that seldom apply (a tool inside a tool, a model inside a model, work with no invocation above) have side tables, which
-are empty for most traces.
+Spans are sorted by (start, end, span id). One pass, parents first, attaches every span to the
+nearest invocation above it. Rules that seldom apply (a tool inside a tool, a model inside a model,
+work with no invocation above) have side tables, which are empty for most traces.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ DUPLICATE: Final[Account] = ("duplicate", "")
 LATE: Final[Account] = ("late", "")
 SEALED: Final[Account] = ("refused", "span_limit")
 
-# --- Invocations: agents, workflows and containers; which of them are runs, and how each is named -----------------------
+# --- Invocations: agents, workflows and containers; which of them are runs, and how each is named -
 
 
 MAX_NESTING: Final = 64
-"""Maximum depth of nested runs; deeper ones are part of the run above, because every step counts once for each run it is in."""
+"""Maximum depth of nested runs; deeper ones are part of the run above, because every step counts
+once for each run it is in.
+"""
 _NO_FACTS: Final = InvocationFacts()
 
 
@@ -48,18 +51,41 @@ class Invocation:
     """An agent, a workflow, or a chain that is a container: a node of the tree of invocations.
 
     - `at`: its index among the spans. `steps`: indices of the spans whose nearest invocation it is.
-    - `over`: the invocation that encloses it (None: top level). `inner`: those that it encloses directly.
-    - `root`: the invocation whose run it is part of. `above`: for the root of a nested run, the root of the run above.
+    - `over`: the invocation that encloses it (None: top level). `inner`: those that it encloses
+      directly.
+    - `root`: the invocation whose run it is part of. `above`: for the root of a nested run, the
+      root of the run above.
     - `name`: its own name. `agent`: for the root of a run, the name that the run has.
     - `below_tool`: a tool lies between it and `over`. `gap`: a local parent is missing above all.
     """
 
-    __slots__ = ("above", "agent", "at", "below_tool", "depth", "facts", "gap", "inner", "is_direct", "name", "over", "root",
-                 "span", "steps", "top")  # fmt: skip
+    __slots__ = (
+        "above",
+        "agent",
+        "at",
+        "below_tool",
+        "depth",
+        "facts",
+        "gap",
+        "inner",
+        "is_direct",
+        "name",
+        "over",
+        "root",
+        "span",
+        "steps",
+        "top",
+    )
 
-    def __init__(self, at: int, span: AgentSpan, over: Invocation | None, below_tool: bool, gap: bool) -> None:
+    def __init__(
+        self, at: int, span: AgentSpan, over: Invocation | None, below_tool: bool, gap: bool
+    ) -> None:
         facts = span[9]
-        self.at, self.span, self.over, self.below_tool, self.gap = at, span, over, below_tool, gap
+        self.at = at
+        self.span = span
+        self.over = over
+        self.below_tool = below_tool
+        self.gap = gap
         self.facts = facts if isinstance(facts, InvocationFacts) else _NO_FACTS
         self.name: str | None = None
         self.agent: str | None = None
@@ -79,7 +105,9 @@ class Invocation:
 
 
 def _cut_leaked_contexts(invocations: list[Invocation]) -> None:
-    """A context that leaked out of a failed agent makes later runs its descendants; they are top-level runs."""
+    """A context that leaked out of a failed agent makes later runs its descendants; they are
+    top-level runs.
+    """
     failed_end: dict[Invocation, int] = {}
     for node in invocations:
         span = node.span
@@ -90,7 +118,8 @@ def _cut_leaked_contexts(invocations: list[Invocation]) -> None:
     if not failed_end:
         return
     for node in invocations:
-        over, span = node.over, node.span
+        over = node.over
+        span = node.span
         if over is None or node.below_tool or over not in failed_end:
             continue
         if span.start_ns >= failed_end[over] and span.end_ns > over.span.end_ns:
@@ -100,7 +129,8 @@ def _cut_leaked_contexts(invocations: list[Invocation]) -> None:
 def _name(invocations: list[Invocation]) -> None:
     """Give each its own name, else the one its manager calls it by."""
     for node in invocations:
-        facts, over = node.facts, node.over
+        facts = node.facts
+        over = node.over
         if not facts.weak:
             node.name = facts.name
         if node.name is None and over is not None and facts.fallback_name is not None:
@@ -113,7 +143,9 @@ def _name(invocations: list[Invocation]) -> None:
 
 
 def _assign(invocations: list[Invocation]) -> None:
-    """Find top-level runs, then, parents first, what is the same invocation and what is a nested run."""
+    """Find top-level runs, then, parents first, what is the same invocation and what is a nested
+    run.
+    """
     first: dict[Invocation, tuple[int, str]] = {}
     weak: dict[Invocation, str] = {}
     for node in invocations:
@@ -125,14 +157,17 @@ def _assign(invocations: list[Invocation]) -> None:
         if name is not None and node.is_direct:
             if node.facts.weak:
                 weak[node.top] = name
-            elif node.span.kind is _AGENT and (node.top not in first or node.at < first[node.top][0]):
+            elif node.span.kind is _AGENT and (
+                node.top not in first or node.at < first[node.top][0]
+            ):
                 first[node.top] = (node.at, name)
     for node in invocations:
         over = node.over
         if over is None:
             if node.name is not None and node.is_agent:
                 node.agent = node.name
-            else:  # the first named agent's name, the container's, the innermost weak one, a class name
+            # the first named agent's name, the container's, the innermost weak one, a class name
+            else:
                 named = first[node][1] if node in first else None
                 node.agent = named or node.name or weak.get(node) or node.facts.fallback_name
             continue
@@ -146,8 +181,11 @@ def _assign(invocations: list[Invocation]) -> None:
 
 
 def _is_same(node: Invocation, over: Invocation) -> bool:
-    """Return whether it is not below a tool, and unnamed, a workflow, of an enclosing name, or the container's agent."""
-    root, name = over.root, node.name
+    """Return whether it is not below a tool, and unnamed, a workflow, of an enclosing name, or the
+    container's agent.
+    """
+    root = over.root
+    name = node.name
     if root.depth >= MAX_NESTING:
         return True
     if node.below_tool:
@@ -169,7 +207,7 @@ def _is_name_above(over: Invocation, name: str) -> bool:
     return False
 
 
-# --- Tree ---------------------------------------------------------------------------------------------------------------
+# --- Tree -----------------------------------------------------------------------------------------
 
 
 NONE: Final = -1
@@ -178,24 +216,32 @@ _ORDER: Final = itemgetter(4, 5, 1, 0)
 """Start, end, span id, trace id."""
 _ID: Final = itemgetter(1)
 REF: Final[Callable[[AgentSpan], SpanRef]] = itemgetter(0, 1)
-_AGENT, _WORKFLOW, _CHAIN, _MODEL, _TOOL, _OTHER = (
-    Kind.AGENT, Kind.WORKFLOW, Kind.CHAIN, Kind.MODEL, Kind.TOOL, Kind.OTHER,
-)  # fmt: skip
+_AGENT = Kind.AGENT
+_WORKFLOW = Kind.WORKFLOW
+_CHAIN = Kind.CHAIN
+_MODEL = Kind.MODEL
+_TOOL = Kind.TOOL
+_OTHER = Kind.OTHER
 _WORK: Final = STEPS | {Kind.AGENT}
 
 Above: TypeAlias = "tuple[Invocation | None, int, int, bool, bool, bool]"
-"""The position of the children of a span, shared by all of them: the invocation above, the tool and the model between, whether
-a tool or a chain lies between, whether a local parent is missing above all."""
+"""The position of the children of a span, shared by all of them: the invocation above, the tool and
+the model between, whether a tool or a chain lies between, whether a local parent is missing above
+all.
+"""
 _TOP: Final[Above] = (None, NONE, NONE, False, False, False)
 _BELOW_GAP: Final[Above] = (None, NONE, NONE, False, False, True)
 
 
 class SpanTree:
-    """Spans in order with their parents, the invocations, and side tables. Lists are indexed like `spans`.
+    """Spans in order with their parents, the invocations, and side tables. Lists are indexed like
+    `spans`.
 
     - `parent`: the index of the parent, `NONE` for the top of a tree.
-    - `nodes`: the nearest invocation above each span; `invocations`: all of them, parents before children.
-    - `orphans`: work with no invocation above. `annotators`: other spans with notes or evaluations and no invocation above.
+    - `nodes`: the nearest invocation above each span; `invocations`: all of them, parents before
+      children.
+    - `orphans`: work with no invocation above. `annotators`: other spans with notes or evaluations
+      and no invocation above.
     - `others`: all other spans of kind OTHER, which only connect spans.
     - `in_tool`, `in_model`: the tool or model span that a span lies in, within its invocation.
     - `details`: what log events add to the model span that they were written in.
@@ -203,15 +249,38 @@ class SpanTree:
     - `evaluations`: those that arrived apart from spans, by the index of the span they are about.
     """
 
-    __slots__ = ("_agents", "_invocation_at", "_kept_above", "_sessions", "_tops", "_units", "_working", "annotators",
-                 "cut", "details", "evaluations", "in_model", "in_tool", "invocations", "joined", "nodes", "orphans", "others",
-                 "parent", "spans")  # fmt: skip
+    __slots__ = (
+        "_agents",
+        "_invocation_at",
+        "_kept_above",
+        "_sessions",
+        "_tops",
+        "_units",
+        "_working",
+        "annotators",
+        "cut",
+        "details",
+        "evaluations",
+        "in_model",
+        "in_tool",
+        "invocations",
+        "joined",
+        "nodes",
+        "orphans",
+        "others",
+        "parent",
+        "spans",
+    )
 
     def __init__(
-        self, spans: Sequence[AgentSpan], linked: Mapping[int, int] | None = None, *, joined: bool = False
+        self,
+        spans: Sequence[AgentSpan],
+        linked: Mapping[int, int] | None = None,
+        *,
+        joined: bool = False,
     ) -> None:
-        """`linked`: orphans and the root of the run that encloses them. `joined`: the spans of several traces, which messaging
-        links or a run key join.
+        """`linked`: orphans and the root of the run that encloses them. `joined`: the spans of
+        several traces, which messaging links or a run key join.
         """
         self.spans = spans = sorted(spans, key=_ORDER)
         self.joined = joined
@@ -251,29 +320,37 @@ class SpanTree:
             _name(self.invocations)
             _assign(self.invocations)
 
-    # --- Building -----------------------------------------------------------------------------------------------------
+    # --- Building ---------------------------------------------------------------------------------
 
     def _attach(self) -> None:
-        """First the few spans that have children, parents before children; then all others, which are leaves."""
+        """First the few spans that have children, parents before children; then all others, which
+        are leaves.
+        """
         parent = self.parent
         above: dict[int, Above] = {}
         parents = set(parent)
         parents.discard(NONE)
         chain: dict[int, None]
         for first in sorted(parents):
-            i, chain = first, {}
+            i = first
+            chain = {}
             while i != NONE and i not in above:
                 if i in chain:  # a cycle of parents is cut at its earliest span
                     steps = list(chain)
                     cut = min(steps[steps.index(i) :])
                     parent[cut] = NONE
                     self.cut.add(cut)
-                    i, chain = first, {}
+                    i = first
+                    chain = {}
                 chain[i] = None
                 i = parent[i]
             for j in reversed(chain):
                 self._attach_inner(j, above)
-        spans, nodes, orphans, in_tool, in_model = self.spans, self.nodes, self.orphans, self.in_tool, self.in_model
+        spans = self.spans
+        nodes = self.nodes
+        orphans = self.orphans
+        in_tool = self.in_tool
+        in_model = self.in_model
         for i, span in enumerate(spans):
             if i in above:
                 continue
@@ -290,9 +367,11 @@ class SpanTree:
             else:
                 self._attach_inner(i, above)
 
-    def _attach_inner(self, i: int, above: dict[int, Above]) -> None:  # noqa: C901 (one branch per kind)
+    # one branch per kind
+    def _attach_inner(self, i: int, above: dict[int, Above]) -> None:  # noqa: C901
         """Attach any span, and note the position of its children."""
-        span, over = self.spans[i], self.parent[i]
+        span = self.spans[i]
+        over = self.parent[i]
         kind = span[7]
         here = above[over] if over != NONE else _position_of_top(span)
         node, tool, model, below_tool, below_chain, gap = here
@@ -342,12 +421,14 @@ class SpanTree:
         return i in self._working
 
     def release(self) -> None:
-        """Cut the invocations apart, which refer to one another: so they are freed at once, without a garbage collection."""
+        """Cut the invocations apart, which refer to one another: so they are freed at once, without
+        a garbage collection.
+        """
         for node in self.invocations:
             del node.root, node.top
             node.over = node.above = None
 
-    # --- Questions ----------------------------------------------------------------------------------------------------
+    # --- Questions --------------------------------------------------------------------------------
 
     @property
     def invocation_at(self) -> Mapping[int, Invocation]:
@@ -366,7 +447,8 @@ class SpanTree:
 
     def kept_above(self, i: int) -> int:
         """Return the nearest span above that is more than a connection, or `NONE`."""
-        over, spans = self.parent[i], self.spans
+        over = self.parent[i]
+        spans = self.spans
         if over == NONE or is_kept(spans[over]):
             return over
         return self._climb(over, self._kept_above, lambda at: at == NONE or is_kept(spans[at]))
@@ -376,7 +458,9 @@ class SpanTree:
         return self._climb(i, self._tops, lambda at: self.parent[at] == NONE)
 
     def _climb(self, i: int, known: dict[int, int], is_end: Callable[[int], bool]) -> int:
-        """Return the first end from a span upwards. `known` remembers it for every span passed, so none is passed twice."""
+        """Return the first end from a span upwards. `known` remembers it for every span passed, so
+        none is passed twice.
+        """
         passed: list[int] = []
         while not is_end(i):
             if i in known:
@@ -388,25 +472,35 @@ class SpanTree:
         return i
 
     def session_above(self, i: int) -> Session | None:
-        """Return the first session, by rank and id, of the connecting spans right above members of a span's unit."""
+        """Return the first session, by rank and id, of the connecting spans right above members of
+        a span's unit.
+        """
         if self._sessions is None:
-            self._sessions = self._sessions_above() if any(self.spans[j][12] is not None for j in self.others) else {}
+            self._sessions = (
+                self._sessions_above()
+                if any(self.spans[j][12] is not None for j in self.others)
+                else {}
+            )
         return self._sessions.get(self.units[i]) if self._sessions else None
 
     def _sessions_above(self) -> dict[int, Session]:
-        spans, parent = self.spans, self.parent
+        spans = self.spans
+        parent = self.parent
         found: dict[int, Session] = {}
         first: dict[int, Session | None] = {NONE: None}
         for i, unit in enumerate(self.units):
             if unit == NONE or not is_kept(spans[i]):
                 continue
-            over, passed = parent[i], list[int]()
+            over = parent[i]
+            passed = list[int]()
             while over not in first and not is_kept(spans[over]):
                 passed.append(over)
                 over = parent[over]
             session = first.get(over)
             for j in reversed(passed):
-                session = first[j] = min([one for one in (session, spans[j][12]) if one is not None], default=None)
+                session = first[j] = min(
+                    [one for one in (session, spans[j][12]) if one is not None], default=None
+                )
             if session is not None:
                 found[unit] = min(found.get(unit, session), session)
         return found
@@ -415,7 +509,9 @@ class SpanTree:
         """Return the first agent of a span's unit that starts with it or later."""
         if self._agents is None:
             self._agents = {}
-            for node in sorted(self.invocations, key=attrgetter("at")):  # in the order of their starts
+            for node in sorted(
+                self.invocations, key=attrgetter("at")
+            ):  # in the order of their starts
                 if node.span.kind is _AGENT:
                     self._agents.setdefault(self.units[node.at], []).append(node)
         agents = self._agents.get(self.units[i], [])
@@ -440,16 +536,20 @@ class SpanTree:
 
     @property
     def units(self) -> list[int]:
-        """The unit of each span, as the index of its first member: spans connected through spans that are more than connections.
-        Topmost spans that are no agent or workflow and have the same reference as parent share a unit. `NONE`: in no unit.
+        """The unit of each span, as the index of its first member: spans connected through spans
+        that are more than connections. Topmost spans that are no agent or workflow and have the
+        same reference as parent share a unit. `NONE`: in no unit.
         """
         if self._units is None:
             self._units = self._divide()
         return self._units
 
     def _divide(self) -> list[int]:
-        spans, parent, count = self.spans, self.parent, len(self.spans)
-        units, state = [NONE] * count, bytearray(count)
+        spans = self.spans
+        parent = self.parent
+        count = len(self.spans)
+        units = [NONE] * count
+        state = bytearray(count)
         shared: dict[SpanRef, int] = {}
         for i in range(count):
             chain: list[int] = []
@@ -481,13 +581,17 @@ def parent_ref(span: AgentSpan) -> SpanRef | None:
 
 
 def _position_of_top(span: AgentSpan) -> Above:
-    """Return the position of a span without a parent here: at the top, or below a local parent that may still arrive."""
+    """Return the position of a span without a parent here: at the top, or below a local parent that
+    may still arrive.
+    """
     if span[2] is None and span[15] is None:
         return _TOP
     return _BELOW_GAP if span[3] is not True else _TOP
 
 
-def latest_versions(spans: Sequence[AgentSpan], name: Callable[[AgentSpan], Any]) -> list[AgentSpan]:
+def latest_versions(
+    spans: Sequence[AgentSpan], name: Callable[[AgentSpan], Any]
+) -> list[AgentSpan]:
     """Of several versions of a span keep the one with the greater end, then the greater content."""
     found: dict[Any, AgentSpan] = {}
     for span in spans:
@@ -498,4 +602,8 @@ def latest_versions(spans: Sequence[AgentSpan], name: Callable[[AgentSpan], Any]
 
 
 def _rank(span: AgentSpan) -> tuple[bool, int, str]:
-    return is_kept(span), span.end_ns, repr(span._replace(resource=span.resource._replace(attributes={})))
+    return (
+        is_kept(span),
+        span.end_ns,
+        repr(span._replace(resource=span.resource._replace(attributes={}))),
+    )

@@ -1,4 +1,6 @@
-"""The steps of a run: model and tool calls, each once, in the order of the path, retries and repeats marked."""
+"""The steps of a run: model and tool calls, each once, in the order of the path, retries and
+repeats marked.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ Parallel: TypeAlias = Literal["canonical", "as_started"]
 class Step(Struct, eq=False):
     """A tool call or a hand-off on its way into a path.
 
-    `at`: the index of its span; `position`: its place among the calls of that span. `node`: the invocation it belongs to.
-    `outer`: the call that it was made in.
+    `at`: the index of its span; `position`: its place among the calls of that span. `node`: the
+    invocation it belongs to. `outer`: the call that it was made in.
     """
 
     at: int
@@ -46,19 +48,22 @@ class Step(Struct, eq=False):
         return HANDOFF_MARK + name if self.handoff else name
 
     def absorb(self, other: Step) -> None:
-        """Add a second report of this call: it failed if either says so, all else comes from the report that has it."""
-        own, added = self.call, other.call._asdict()
+        """Add a second report of this call: it failed if either says so, all else comes from the
+        report that has it.
+        """
+        own = self.call
+        added = other.call._asdict()
         absent = {field: value for field, value in added.items() if getattr(own, field) is None}
         self.call = own._replace(**absent, failed=own.failed or other.call.failed)
         self.end_ns = max(self.end_ns, other.end_ns)
 
 
-# --- One call reported twice ------------------------------------------------------------------------------------------
+# --- One call reported twice ----------------------------------------------------------------------
 
 
 def calls_once(tree: SpanTree, steps: list[Step]) -> list[Step]:
-    """Return each call once. `steps` are in the order of the clock; nothing is done unless a tool lies in a tool, or a call id
-    occurs twice.
+    """Return each call once. `steps` are in the order of the clock; nothing is done unless a tool
+    lies in a tool, or a call id occurs twice.
     """
     if tree.in_tool and len(steps) > 1:
         steps = _without_nested_reports(tree, steps)
@@ -67,7 +72,9 @@ def calls_once(tree: SpanTree, steps: list[Step]) -> list[Step]:
 
 
 def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
-    """A tool span in a tool span of the same name and no other call id is the same call; any other was made in it."""
+    """A tool span in a tool span of the same name and no other call id is the same call; any other
+    was made in it.
+    """
     of: dict[int, list[Step]] = {}
     for step in steps:
         of.setdefault(step.at, []).append(step)
@@ -82,7 +89,8 @@ def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
             i = tree.parent[i]
         outer = None if i == NONE else home[i]
         for i in reversed(chain):
-            own, tool = of[i], tree.in_tool.get(i, NONE)
+            own = of[i]
+            tool = tree.in_tool.get(i, NONE)
             enclosing = home.get(tool) if tool in of and i not in tree.in_model else None
             if enclosing is not None and len(own) == 1 and _is_same(enclosing, own[0]):
                 enclosing.absorb(own[0])
@@ -97,7 +105,8 @@ def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
 
 
 def _is_same(outer: Step, inner: Step) -> bool:
-    mine, theirs = outer.call, inner.call
+    mine = outer.call
+    theirs = inner.call
     if outer.handoff or inner.handoff:
         return False
     if mine.call_id is not None and theirs.call_id is not None:
@@ -106,7 +115,9 @@ def _is_same(outer: Step, inner: Step) -> bool:
 
 
 def _without_overlapping_ids(steps: list[Step]) -> list[Step]:
-    """Calls that overlap in time and have one call id are one; one after the other, they are attempts."""
+    """Calls that overlap in time and have one call id are one; one after the other, they are
+    attempts.
+    """
     by_id: dict[str, list[Step]] = {}
     absorbed: dict[Step, Step] = {}
     kept: list[Step] = []
@@ -116,7 +127,9 @@ def _without_overlapping_ids(steps: list[Step]) -> list[Step]:
             kept.append(step)
             continue
         others = by_id.setdefault(call_id, [])
-        first = next((one for one in others if _overlap(one, step) and _names_agree(one, step)), None)
+        first = next(
+            (one for one in others if _overlap(one, step) and _names_agree(one, step)), None
+        )
         if first is None:
             others.append(step)
             kept.append(step)
@@ -132,21 +145,30 @@ def _without_overlapping_ids(steps: list[Step]) -> list[Step]:
 
 
 def _overlap(first: Step, second: Step) -> bool:
-    """Return whether the later call started before the earlier ended; a call without duration overlaps only its equal."""
-    return second.start_ns < first.end_ns or (second.start_ns == first.start_ns and second.end_ns == first.end_ns)
+    """Return whether the later call started before the earlier ended; a call without duration
+    overlaps only its equal.
+    """
+    return second.start_ns < first.end_ns or (
+        second.start_ns == first.start_ns and second.end_ns == first.end_ns
+    )
 
 
 def _names_agree(first: Step, second: Step) -> bool:
-    return first.call.name is None or second.call.name is None or first.call.name == second.call.name
+    return (
+        first.call.name is None or second.call.name is None or first.call.name == second.call.name
+    )
 
 
-# --- Path order -------------------------------------------------------------------------------------------------------
+# --- Path order -----------------------------------------------------------------------------------
 
 
-def in_path_order(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan], parallel: Parallel) -> list[Step]:
+def in_path_order(
+    tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan], parallel: Parallel
+) -> list[Step]:
     """Return a call, then what was called inside it; parallel calls in canonical order.
 
-    Calls issued together are a race: which span starts first is chance, so within such a group names decide.
+    Calls issued together are a race: which span starts first is chance, so within such a group
+    names decide.
     """
     last = 0
     for step in steps:
@@ -172,34 +194,53 @@ def in_path_order(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan]
     return path
 
 
-def _ordered(steps: list[Step], model_starts: dict[Invocation | None, list[int]], parallel: Parallel) -> list[Step]:
+def _ordered(
+    steps: list[Step], model_starts: dict[Invocation | None, list[int]], parallel: Parallel
+) -> list[Step]:
     """Siblings in order: the parallel groups of each invocation, merged by their first calls."""
     if len(steps) < 2:
         return steps
     streams: dict[Invocation | None, list[Step]] = {}
     for step in sorted(steps, key=lambda step: step.order):
         streams.setdefault(step.node, []).append(step)
-    groups = [group for node, stream in streams.items() for group in _groups(stream, model_starts.get(node, ()))]
+    groups = [
+        group
+        for node, stream in streams.items()
+        for group in _groups(stream, model_starts.get(node, ()))
+    ]
     if len(streams) > 1:
         groups.sort(key=lambda group: group[0].order)
     if parallel == "canonical":
         for group in groups:
             if len(group) > 1:
-                group.sort(key=lambda step: (step.call.name or "", step.start_ns, step.span_id, step.position))
+                group.sort(
+                    key=lambda step: (
+                        step.call.name or "",
+                        step.start_ns,
+                        step.span_id,
+                        step.position,
+                    )
+                )
     return [step for group in groups for step in group]
 
 
 def _groups(stream: list[Step], model_starts: Sequence[int]) -> list[list[Step]]:
-    """A call joins the group if it starts before the group's earliest end, or with its last call, and no model call between."""
+    """A call joins the group if it starts before the group's earliest end, or with its last call,
+    and no model call between.
+    """
     groups: list[list[Step]] = []
-    last, earliest_end = stream[0], 0
+    last = stream[0]
+    earliest_end = 0
     for step in stream:
         is_together = step.start_ns < earliest_end or step.start_ns == last.start_ns
         if (
             groups
             and is_together
             and not (step.handoff or last.handoff)
-            and (bisect_right(model_starts, step.start_ns) == bisect_right(model_starts, last.start_ns))
+            and (
+                bisect_right(model_starts, step.start_ns)
+                == bisect_right(model_starts, last.start_ns)
+            )
         ):
             groups[-1].append(step)
             earliest_end = min(earliest_end, step.end_ns)
@@ -210,7 +251,7 @@ def _groups(stream: list[Step], model_starts: Sequence[int]) -> list[list[Step]]
     return groups
 
 
-# --- Retries and repeats ------------------------------------------------------------------------------------------------
+# --- Retries and repeats --------------------------------------------------------------------------
 
 
 Mark: TypeAlias = tuple[bool, bool, int]
@@ -224,29 +265,35 @@ CYCLES: Final = (2, 3, 4)
 
 
 def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
-    """Mark calls, which are in the order of the clock. `effects`: whether each call succeeded and changed something.
+    """Mark calls, which are in the order of the clock. `effects`: whether each call succeeded and
+    changed something.
 
-    A call is a retry if the latest earlier call of the same tool and arguments that ended before it started failed (where the
-    arguments of either are unknown: of the same tool), and no edit of a file ended between the starts of the two. A success
-    ends the chain. A repeat follows a success, with the same result where results are known, and no other call with an effect
-    ended between the starts of the two. The calls of a cycle are neither edits nor effects between its rounds.
+    A call is a retry if the latest earlier call of the same tool and arguments that ended before it
+    started failed (where the arguments of either are unknown: of the same tool), and no edit of a
+    file ended between the starts of the two. A success ends the chain. A repeat follows a success,
+    with the same result where results are known, and no other call with an effect ended between the
+    starts of the two. The calls of a cycle are neither edits nor effects between its rounds.
     """
     calls: list[Same] = [(step.call[0], step.call[2]) for step in steps]
     if len({name for name, _ in calls}) == len(calls):
         return [FIRST] * len(calls)
     found: list[Mark] = [FIRST] * len(calls)
-    ends = sorted([(max(step.start_ns, step.end_ns), position) for position, step in enumerate(steps)])
+    ends = sorted(
+        [(max(step.start_ns, step.end_ns), position) for position, step in enumerate(steps)]
+    )
     latest: dict[Same, int] = {}
     latest_of_tool: dict[str | None, int] = {}
     ended = 0
-    effective, edits = _Changes(calls), _Changes(calls)
+    effective = _Changes(calls)
+    edits = _Changes(calls)
     in_cycles: set[int] | None = None
     for position, (step, (name, arguments)) in enumerate(zip(steps, calls, strict=True)):
         started = (step.start_ns, position)
         while ended < len(ends) and ends[ended] < started:
             end = ends[ended]
             ended += 1
-            before, call = end[1], calls[end[1]]
+            before = end[1]
+            call = calls[end[1]]
             latest[call] = max(before, latest.get(call, -1))
             latest_of_tool[call[0]] = max(before, latest_of_tool.get(call[0], -1))
             if effects[before]:
@@ -257,7 +304,9 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
             earlier = latest_of_tool.get(name, -1)
         else:
             earlier = max(latest.get((name, arguments), -1), latest.get((name, None), -1))
-        mark = FIRST if earlier < 0 else _compared(step.call, steps[earlier].call, found[earlier][2])
+        mark = (
+            FIRST if earlier < 0 else _compared(step.call, steps[earlier].call, found[earlier][2])
+        )
         if mark is not FIRST and (edits if mark[0] else effective).has_other(
             calls[position], (steps[earlier].start_ns, earlier)
         ):
@@ -268,7 +317,9 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
 
 
 class _Changes:
-    """The last two calls to end that changed something and differ from one another, as (end, position)."""
+    """The last two calls to end that changed something and differ from one another, as (end,
+    position).
+    """
 
     def __init__(self, calls: Sequence[Same]) -> None:
         self._calls = calls
@@ -279,7 +330,9 @@ class _Changes:
         self._last = [*(self._last[:-1] if is_same else self._last[-1:]), end]
 
     def has_other(self, call: Same, since: tuple[int, int]) -> bool:
-        """Return whether a call other than this one ended after a call that started at `since`, (start, position)."""
+        """Return whether a call other than this one ended after a call that started at `since`,
+        (start, position).
+        """
         return any(end > since and self._calls[end[1]] != call for end in self._last)
 
 
@@ -292,12 +345,18 @@ def _compared(call: Call, earlier: Call, chain: int) -> Mark:
 
 
 def _in_cycles(calls: Sequence[Same]) -> set[int]:
-    """Return the positions after the first round of cycles: of 2 to 4 different calls that occur twice in direct succession."""
+    """Return the positions after the first round of cycles: of 2 to 4 different calls that occur
+    twice in direct succession.
+    """
     found: set[int] = set()
     for length in CYCLES:
         start = length
         for position in range(length, len(calls) + 1):
-            if position < len(calls) and calls[position] == calls[position - length] and calls[position][1] is not None:
+            if (
+                position < len(calls)
+                and calls[position] == calls[position - length]
+                and calls[position][1] is not None
+            ):
                 continue
             if position - start >= length and len(set(calls[start : start + length])) == length:
                 found.update(range(start, position))
@@ -305,7 +364,7 @@ def _in_cycles(calls: Sequence[Same]) -> set[int]:
     return found
 
 
-# --- Model calls --------------------------------------------------------------------------------------------------------
+# --- Model calls ----------------------------------------------------------------------------------
 
 
 _NEAR = 4
@@ -313,9 +372,9 @@ _NEAR = 4
 
 
 def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
-    """Return each model call once: a model span inside a model span is one call; so are two of different scopes under one
-    parent, of which one lies in time within the other, unless their token counts differ. A log event adds what
-    its span leaves out.
+    """Return each model call once: a model span inside a model span is one call; so are two of
+    different scopes under one parent, of which one lies in time within the other, unless their
+    token counts differ. A log event adds what its span leaves out.
     """
     details = tree.details
     if details:
@@ -333,7 +392,9 @@ def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
             inner.setdefault(over, []).append(facts)
         else:
             outer.append((i, facts))
-    return _without_siblings(tree, [(i, _with_inner(facts, inner.get(i, ()))) for i, facts in outer])
+    return _without_siblings(
+        tree, [(i, _with_inner(facts, inner.get(i, ()))) for i, facts in outer]
+    )
 
 
 def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
@@ -345,7 +406,9 @@ def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
         merged = [own or other for own, other in zip(merged, one, strict=True)]
     return ModelFacts(*merged)._replace(
         tokens=Tokens(
-            outer.tokens.input if outer.tokens.input is not None else known_sum(facts.tokens.input for facts in inner),
+            outer.tokens.input
+            if outer.tokens.input is not None
+            else known_sum(facts.tokens.input for facts in inner),
             outer.tokens.output
             if outer.tokens.output is not None
             else known_sum(facts.tokens.output for facts in inner),
@@ -367,7 +430,10 @@ def _without_siblings(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]
     for item in items:
         parent = tree.kept_above(item[0])
         siblings = by_parent.setdefault(parent, [])
-        same = next((at for at in reversed(siblings[-_NEAR:]) if _is_same_model_call(tree, kept[at], item)), None)
+        same = next(
+            (at for at in reversed(siblings[-_NEAR:]) if _is_same_model_call(tree, kept[at], item)),
+            None,
+        )
         if same is None or parent == NONE:
             siblings.append(len(kept))
             kept.append(item)
@@ -377,17 +443,22 @@ def _without_siblings(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]
 
 
 def _is_same_model_call(tree: SpanTree, one: ModelSpan, two: ModelSpan) -> bool:
-    first, second = tree.spans[one[0]], tree.spans[two[0]]
+    first = tree.spans[one[0]]
+    second = tree.spans[two[0]]
     if first.scope == second.scope or not _within(first, second):
         return False
-    return all(a is None or b is None or a == b for a, b in zip(one[1].tokens, two[1].tokens, strict=True))
+    return all(
+        a is None or b is None or a == b for a, b in zip(one[1].tokens, two[1].tokens, strict=True)
+    )
 
 
 def _within(a: AgentSpan, b: AgentSpan) -> bool:
-    return (a.start_ns <= b.start_ns and b.end_ns <= a.end_ns) or (b.start_ns <= a.start_ns and a.end_ns <= b.end_ns)
+    return (a.start_ns <= b.start_ns and b.end_ns <= a.end_ns) or (
+        b.start_ns <= a.start_ns and a.end_ns <= b.end_ns
+    )
 
 
-# --- Context windows ----------------------------------------------------------------------------------------------------
+# --- Context windows ------------------------------------------------------------------------------
 
 
 _DATE: Final = re.compile(r"[-@](\d{4}-?\d{2}-?\d{2}|\d{6,8}|latest)$")
@@ -395,13 +466,18 @@ _MAX_CACHE: Final = 4096
 
 
 class ContextLimits(dict[tuple[str | None, str | None], int | None]):
-    """Context windows in tokens, by the names of the model that answered and of the one that was asked for: that of the first
-    that is known. None where neither is: then no pressure is claimed. It fills itself.
+    """Context windows in tokens, by the names of the model that answered and of the one that was
+    asked for: that of the first that is known. None where neither is: then no pressure is claimed.
+    It fills itself.
 
-    The table of prices is the `prices` extra (genai-prices), read offline; without it, configuration and spans speak alone.
+    The table of prices is the `prices` extra (genai-prices), read offline; without it,
+    configuration and spans speak alone.
 
     >>> limits = ContextLimits({"gpt-4o*": 128_000})
-    >>> limits.of(ModelFacts(model="gpt-4o-mini-2024-07-18")), limits.of(ModelFacts(model="house-model-1"))
+    >>> (
+    ...     limits.of(ModelFacts(model="gpt-4o-mini-2024-07-18")),
+    ...     limits.of(ModelFacts(model="house-model-1")),
+    ... )
     (128000, None)
     """
 
@@ -410,7 +486,11 @@ class ContextLimits(dict[tuple[str | None, str | None], int | None]):
         self._configured = tuple(configured.items())
 
     def of(self, facts: ModelFacts) -> int | None:
-        return self[facts.model, facts.request_model] if facts.context_limit is None else facts.context_limit
+        return (
+            self[facts.model, facts.request_model]
+            if facts.context_limit is None
+            else facts.context_limit
+        )
 
     def __missing__(self, names: tuple[str | None, str | None]) -> int | None:
         known = (self._named(name) for name in names if name is not None)
@@ -423,11 +503,14 @@ class ContextLimits(dict[tuple[str | None, str | None], int | None]):
         for pattern, limit in self._configured:
             if fnmatch.fnmatchcase(name, pattern):
                 return limit
-        return next((limit for form in spellings(name) if (limit := _from_table(form)) is not None), None)
+        return next(
+            (limit for form in spellings(name) if (limit := _from_table(form)) is not None), None
+        )
 
 
 def spellings(name: str) -> list[str]:
-    """A model's name as tables may spell it: as it is, without the provider's prefix, without a date.
+    """A model's name as tables may spell it: as it is, without the provider's prefix, without a
+    date.
 
     >>> spellings("openai/gpt-4o-2024-08-06")
     ['openai/gpt-4o-2024-08-06', 'gpt-4o-2024-08-06', 'gpt-4o']
@@ -439,7 +522,8 @@ def spellings(name: str) -> list[str]:
 
 def _from_table(name: str) -> int | None:
     try:
-        from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 (an extra, and 0.2 s to import)
+        # an extra, and 0.2 s to import
+        from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
     except ImportError:
         return None
     try:

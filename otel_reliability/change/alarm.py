@@ -30,8 +30,9 @@ class Summary(NamedTuple):
 
 
 class SignalChange(NamedTuple):
-    """A signal in which the change shows. `since_observation` and `since_ns` estimate where it began: the observation from
-    which the bet has only won. `before` and `after` summarize the kept values on either side of it.
+    """A signal in which the change shows. `since_observation` and `since_ns` estimate where it
+    began: the observation from which the bet has only won. `before` and `after` summarize the kept
+    values on either side of it.
     """
 
     signal: str
@@ -43,7 +44,9 @@ class SignalChange(NamedTuple):
 
 
 class ToolShift(NamedTuple):
-    """A tool that more, or fewer, of the observations use: shares of the reference and of the latest observations."""
+    """A tool that more, or fewer, of the observations use: shares of the reference and of the
+    latest observations.
+    """
 
     tool: str
     before: float
@@ -51,8 +54,8 @@ class ToolShift(NamedTuple):
 
 
 class Alarm(NamedTuple):
-    """The agent changed. `observation` counts from the first one ever; the first of `signals` names the change. `points` are the
-    change points since the alarm before.
+    """The agent changed. `observation` counts from the first one ever; the first of `signals` names
+    the change. `points` are the change points since the alarm before.
     """
 
     observation: int
@@ -73,8 +76,11 @@ class Alarm(NamedTuple):
         return self.signals[0].since_observation
 
 
-def tool_shifts(before: Iterable[Steps | None], after: Iterable[Steps | None]) -> tuple[ToolShift, ...]:
-    """Return the tools whose use shifted most between two sets of paths; none where no path of a side is observable.
+def tool_shifts(
+    before: Iterable[Steps | None], after: Iterable[Steps | None]
+) -> tuple[ToolShift, ...]:
+    """Return the tools whose use shifted most between two sets of paths; none where no path of a
+    side is observable.
 
     >>> tool_shifts([("search",), ("search", "book")], [("search", "refund")])
     (ToolShift(tool='refund', before=0.0, after=1.0), ToolShift(tool='book', before=0.5, after=0.0))
@@ -83,7 +89,10 @@ def tool_shifts(before: Iterable[Steps | None], after: Iterable[Steps | None]) -
     if not all(sides):
         return ()
     earlier, later = map(_shares, sides)
-    shifts = [ToolShift(tool, earlier.get(tool, 0.0), later.get(tool, 0.0)) for tool in earlier.keys() | later.keys()]
+    shifts = [
+        ToolShift(tool, earlier.get(tool, 0.0), later.get(tool, 0.0))
+        for tool in earlier.keys() | later.keys()
+    ]
     large = [shift for shift in shifts if abs(shift.after - shift.before) >= MIN_SHIFT]
     large.sort(key=lambda shift: (-abs(shift.after - shift.before), shift.tool))
     return tuple(large[:MAX_TOOLS])

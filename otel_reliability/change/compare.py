@@ -25,12 +25,13 @@ MAX_OBSERVATIONS: Final = 1_000
 """Maximum observations of a side, the latest: the path signal compares every pair."""
 
 LEVEL: Final = 0.01
-"""The probability, over all signals together, of calling two recordings of one behaviour different."""
+"""The probability, over all signals together, of calling two recordings of one behaviour different.
+"""
 
 
 class SignalTest(NamedTuple):
-    """One signal's test. `p` is adjusted for the number of signals tested. For the path signal, the summaries are of each
-    observation's mean distance to the other observations of the earlier side.
+    """One signal's test. `p` is adjusted for the number of signals tested. For the path signal, the
+    summaries are of each observation's mean distance to the other observations of the earlier side.
     """
 
     signal: str
@@ -45,10 +46,12 @@ class SignalTest(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The result of two recordings, the signal with the least p first. `why` is the reason for NO_RESULT.
+    """The result of two recordings, the signal with the least p first. `why` is the reason for
+    NO_RESULT.
 
-    `shared_tasks` is the share of all observations whose task the other side has too, None where not all tasks are known: a
-    different mix of tasks is a difference too, and no fault of the agent.
+    `shared_tasks` is the share of all observations whose task the other side has too, None where
+    not all tasks are known: a different mix of tasks is a difference too, and no fault of the
+    agent.
     """
 
     result: Result
@@ -58,38 +61,61 @@ class Comparison(NamedTuple):
     why: str = ""
 
 
-def compare(before: Sequence[Observation], after: Sequence[Observation], seed: int = 0) -> Comparison:
-    """Return whether the observations of two recordings differ, with at most 1 % probability of a false CHANGED.
+def compare(
+    before: Sequence[Observation], after: Sequence[Observation], seed: int = 0
+) -> Comparison:
+    """Return whether the observations of two recordings differ, with at most 1 % probability of a
+    false CHANGED.
 
-    Numbers are compared by the difference of their mean ranks, paths by the mean distance between the sides less those
-    within, both by a seeded permutation test and Holm's rule over the signals that 20 observations of either side have.
+    Numbers are compared by the difference of their mean ranks, paths by the mean distance between
+    the sides less those within, both by a seeded permutation test and Holm's rule over the signals
+    that 20 observations of either side have.
     """
-    one, two = before[-MAX_OBSERVATIONS:], after[-MAX_OBSERVATIONS:]
+    one = before[-MAX_OBSERVATIONS:]
+    two = after[-MAX_OBSERVATIONS:]
     if min(len(one), len(two)) < MIN_OBSERVATIONS:
-        why = f"either side needs {MIN_OBSERVATIONS} observations; there are {len(one)} before and {len(two)} after"
+        why = (
+            f"either side needs {MIN_OBSERVATIONS} observations; there are {len(one)} before "
+            f"and {len(two)} after"
+        )
         return Comparison(Result.NO_RESULT, why=why)
     raw = [test for signal in SIGNALS if (test := _test(signal, one, two, seed)) is not None]
     if not raw:
-        return Comparison(Result.NO_RESULT, why=f"no signal is known of {MIN_OBSERVATIONS} observations on either side")
-    tests = [test._replace(p=p) for test, p in zip(raw, holm([test.p for test in raw]), strict=True)]
+        return Comparison(
+            Result.NO_RESULT,
+            why=f"no signal is known of {MIN_OBSERVATIONS} observations on either side",
+        )
+    tests = [
+        test._replace(p=p) for test, p in zip(raw, holm([test.p for test in raw]), strict=True)
+    ]
     tests.sort(key=lambda test: test.p)
     tools = tool_shifts([each.path for each in one], [each.path for each in two])
     result = Result.CHANGED if tests[0].differs else Result.NO_CHANGE
-    return Comparison(result, tuple(tests), tools if tests[0].differs else (), _shared_tasks(one, two))
+    return Comparison(
+        result, tuple(tests), tools if tests[0].differs else (), _shared_tasks(one, two)
+    )
 
 
-def _test(signal: str, before: Sequence[Observation], after: Sequence[Observation], seed: int) -> SignalTest | None:
-    """Return the unadjusted test of one signal, None where a side has fewer than 20 observations with data for it."""
+def _test(
+    signal: str, before: Sequence[Observation], after: Sequence[Observation], seed: int
+) -> SignalTest | None:
+    """Return the unadjusted test of one signal, None where a side has fewer than 20 observations
+    with data for it.
+    """
     if signal == PATH:
         return _path_test(
-            [u.path for u in before if u.path is not None], [u.path for u in after if u.path is not None], seed
+            [u.path for u in before if u.path is not None],
+            [u.path for u in after if u.path is not None],
+            seed,
         )
     read = SIGNALS[signal].read
     earlier = [value for each in before if (value := read(each)) is not None]
     later = [value for each in after if (value := read(each)) is not None]
     if min(len(earlier), len(later)) < MIN_OBSERVATIONS:
         return None
-    return SignalTest(signal, scalar_p(earlier, later, seed), Summary.of(earlier), Summary.of(later))
+    return SignalTest(
+        signal, scalar_p(earlier, later, seed), Summary.of(earlier), Summary.of(later)
+    )
 
 
 def _path_test(before: Sequence[Steps], after: Sequence[Steps], seed: int) -> SignalTest | None:
@@ -101,7 +127,9 @@ def _path_test(before: Sequence[Steps], after: Sequence[Steps], seed: int) -> Si
     to_before[:n] /= n - 1
     to_before[n:] /= n
     values: list[float] = to_before.tolist()
-    return SignalTest(PATH, distance_p(between, n, seed), Summary.of(values[:n]), Summary.of(values[n:]))
+    return SignalTest(
+        PATH, distance_p(between, n, seed), Summary.of(values[:n]), Summary.of(values[n:])
+    )
 
 
 def distances(paths: Sequence[Steps]) -> Floats:
@@ -115,8 +143,11 @@ def distances(paths: Sequence[Steps]) -> Floats:
 
 
 def _shared_tasks(before: Sequence[Observation], after: Sequence[Observation]) -> float | None:
-    earlier, later = {each.task for each in before}, {each.task for each in after}
+    earlier = {each.task for each in before}
+    later = {each.task for each in after}
     if None in earlier | later:
         return None
-    shared = sum(each.task in later for each in before) + sum(each.task in earlier for each in after)
+    shared = sum(each.task in later for each in before) + sum(
+        each.task in earlier for each in after
+    )
     return shared / (len(before) + len(after))

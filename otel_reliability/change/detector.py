@@ -23,10 +23,13 @@ from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.observation import Observation, Steps
 
 WARM_UP: Final = 20
-"""Number of observations after the reference that are ranked, but add no evidence: they are ranked among too few."""
+"""Number of observations after the reference that are ranked, but add no evidence: they are ranked
+among too few.
+"""
 
 BLIND: Final = SIZE + WARM_UP
-"""Number of observations at the start, and after every alarm, in which no change can be detected."""
+"""Number of observations at the start, and after every alarm, in which no change can be detected.
+"""
 
 MAX_ALARMS: Final = 20
 """Maximum number of alarms that are kept."""
@@ -44,8 +47,9 @@ class Status(enum.Enum):
 
 
 class Evidence(NamedTuple):
-    """A detector's reading. `log10` is the evidence for a change (the alarm comes at log10 of c) and `signals` each
-    signal's own; absent where there is none. `blind` is the number of observations until a change can be detected.
+    """A detector's reading. `log10` is the evidence for a change (the alarm comes at log10 of c)
+    and `signals` each signal's own; absent where there is none. `blind` is the number of
+    observations until a change can be detected.
     """
 
     status: Status
@@ -56,14 +60,16 @@ class Evidence(NamedTuple):
 
 
 class Detector:
-    """Learns 40 observations as the reference, then monitors the signals of each further one; an alarm clears everything.
+    """Learns 40 observations as the reference, then monitors the signals of each further one; an
+    alarm clears everything.
 
-    The evidence is the sum of the signals' statistics over the number of signals, so that an absent signal adds
-    nothing; the alarm comes when it reaches `change.runs_per_false_alarm`. While the observations are exchangeable, a false
-    alarm comes on average no sooner than once in that many observations.
+    The evidence is the sum of the signals' statistics over the number of signals, so that an absent
+    signal adds nothing; the alarm comes when it reaches `change.runs_per_false_alarm`. While the
+    observations are exchangeable, a false alarm comes on average no sooner than once in that many
+    observations.
 
-    With a pinned reference (observations of a recording) the first 40 of it are the reference and the others fill the
-    ranks; an alarm leads back to it.
+    With a pinned reference (observations of a recording) the first 40 of it are the reference and
+    the others fill the ranks; an alarm leads back to it.
 
     >>> from otel_reliability.model.observation import Observation
     >>> detector = Detector(ChangeSettings(runs_per_false_alarm=100))
@@ -71,7 +77,11 @@ class Detector:
     ...     return Observation(f"run-{n}", n, n, None, calls, None, None, None, None)
     >>> before = [detector.add(observation(n, 3 + n % 2)) for n in range(100)]
     >>> after = [detector.add(observation(n, 7)) for n in range(100, 120)]
-    >>> [(alarm.observation, alarm.signal, alarm.since_observation) for alarm in before + after if alarm]
+    >>> [
+    ...     (alarm.observation, alarm.signal, alarm.since_observation)
+    ...     for alarm in before + after
+    ...     if alarm
+    ... ]
     [(107, 'calls', 101)]
     """
 
@@ -96,7 +106,9 @@ class Detector:
         return tuple(self._alarms)
 
     def add(self, observation: Observation) -> Alarm | None:
-        """Add the next observation, in order of closing. Return the alarm if the change is detected here."""
+        """Add the next observation, in order of closing. Return the alarm if the change is detected
+        here.
+        """
         self.observations += 1
         self._reading = None
         self.points.add(observation, self.observations)
@@ -128,7 +140,9 @@ class Detector:
         )
 
     def reset(self) -> None:
-        """Forget what was learnt: the next observations are the reference, unless one is pinned. The alarms stay on record."""
+        """Forget what was learnt: the next observations are the reference, unless one is pinned.
+        The alarms stay on record.
+        """
         self._reference = Reference()
         self._monitored = 0
         self._states = [SignalState(signal) for signal in SIGNALS]
@@ -137,7 +151,9 @@ class Detector:
         self._short = 0 < len(self._pinned) < BLIND
         if self._short:
             return
-        for ordinal, observation in enumerate(self._pinned, -len(self._pinned)):  # the agent's own begin with 1
+        for ordinal, observation in enumerate(
+            self._pinned, -len(self._pinned)
+        ):  # the agent's own begin with 1
             self._observe(observation, ordinal, count=False)
         for state in self._states:
             state.forget_since()
@@ -166,7 +182,9 @@ class Detector:
         return Status.WATCHING if self._monitored >= WARM_UP else Status.LEARNING
 
     def _alarm(self, observation: Observation) -> Alarm | None:
-        """Report the change and start again. Where tasks come in blocks the evidence means nothing, and nothing is reported."""
+        """Report the change and start again. Where tasks come in blocks the evidence means nothing,
+        and nothing is reported.
+        """
         alarm = None if in_blocks(self._tasks) else self._described(observation)
         self.reset()
         if alarm is not None:
@@ -187,10 +205,12 @@ class Detector:
         )
 
     def to_data(self) -> dict[str, Any]:
-        """Return the whole state as values that JSON and MessagePack can hold, so that a restart continues where this stopped.
+        """Return the whole state as values that JSON and MessagePack can hold, so that a restart
+        continues where this stopped.
 
-        Keys: `version`, `pinned` (a hash of the pinned ids), `observations`, `monitored`, `reference` and `recent` (paths),
-        `signals` (`SignalState.to_data` by name), `tasks`, `alarms`, `points`. At most some 25 KB for an agent.
+        Keys: `version`, `pinned` (a hash of the pinned ids), `observations`, `monitored`,
+        `reference` and `recent` (paths), `signals` (`SignalState.to_data` by name), `tasks`,
+        `alarms`, `points`. At most some 25 KB for an agent.
         """
         return {
             "version": _STATE_VERSION,
@@ -209,7 +229,9 @@ class Detector:
     def from_data(
         cls, data: Mapping[str, Any], settings: ChangeSettings, pinned: Sequence[Observation] = ()
     ) -> Detector:
-        """Return the detector that `to_data` gave. With another pinned reference, or other signals, it learns again."""
+        """Return the detector that `to_data` gave. With another pinned reference, or other signals,
+        it learns again.
+        """
         detector = cls(settings, pinned)
         detector.observations = data["observations"]
         detector._alarms.extend(convert(data["alarms"], list[Alarm]))
@@ -219,10 +241,16 @@ class Detector:
         if same and data["signals"].keys() == SIGNALS.keys():
             detector._monitored = data["monitored"]
             detector._reference = Reference(convert(data["reference"], list[Steps | None]))
-            detector._states = [SignalState.from_data(name, data["signals"][name]) for name in SIGNALS]
+            detector._states = [
+                SignalState.from_data(name, data["signals"][name]) for name in SIGNALS
+            ]
             detector._recent.extend(convert(data["recent"], list[Steps | None]))
         return detector
 
     def _pin(self) -> str:
         text = "\0".join(observation.id for observation in self._pinned)
-        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest() if text else ""
+        return (
+            blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+            if text
+            else ""
+        )

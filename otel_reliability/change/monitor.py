@@ -1,4 +1,6 @@
-"""Change detection for all agents: closed runs and sessions become observations of the agents' detectors."""
+"""Change detection for all agents: closed runs and sessions become observations of the agents'
+detectors.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from otel_reliability.model.run import AgentKey, RunChange, RunEvent
 from otel_reliability.windows.sessions import SessionEvent
 
 FORGET_AFTER: Final = 90 * 86_400.0
-"""Seconds without an observation after which a detector is dropped: much later than windows, as a change shows over weeks."""
+"""Seconds without an observation after which a detector is dropped: much later than windows, as a
+change shows over weeks.
+"""
 
 _PRESENT: Final = frozenset({RunChange.CLOSED, RunChange.REVISED})
 
@@ -35,12 +39,14 @@ class Change(NamedTuple):
 class Monitor:
     """One detector per agent. `apply` receives every change of a run, `advance` the time.
 
-    An observation enters once, as it first closed: the run itself, or its session when that closes. Late spans change an open
-    session, but nothing that has entered. `accounts` counts, by (what, why), what was dropped: ("agents", "limit"),
-    ("agents", "idle") and ("changes", "limit").
+    An observation enters once, as it first closed: the run itself, or its session when that closes.
+    Late spans change an open session, but nothing that has entered. `accounts` counts, by (what,
+    why), what was dropped: ("agents", "limit"), ("agents", "idle") and ("changes", "limit").
     """
 
-    def __init__(self, settings: Settings, pinned: Mapping[AgentKey, Sequence[Observation]] | None = None) -> None:
+    def __init__(
+        self, settings: Settings, pinned: Mapping[AgentKey, Sequence[Observation]] | None = None
+    ) -> None:
         self.accounts: Counter[tuple[str, str]] = Counter()
         self._settings = settings
         self._pinned: Mapping[AgentKey, Sequence[Observation]] = {} if pinned is None else pinned
@@ -72,7 +78,8 @@ class Monitor:
         return found
 
     def apply(self, event: RunEvent, now: float, *, waited: bool = False) -> None:
-        """Add a run without a session when it closes, or when late spans complete it or cut it from one that is open.
+        """Add a run without a session when it closes, or when late spans complete it or cut it from
+        one that is open.
 
         `now` is the engine's time. `waited`: its observation waited in a session before.
         """
@@ -83,11 +90,16 @@ class Monitor:
             self._add(run.key, observation_of(run), now)
 
     def advance(self, now: float, sessions: Iterable[SessionEvent] = ()) -> None:
-        """Add the sessions that have just closed, in their order, and drop agents that were idle for 90 days."""
+        """Add the sessions that have just closed, in their order, and drop agents that were idle
+        for 90 days.
+        """
         for session in sessions:
             if session.observation is not None:
                 self._add(session.key, session.observation, now)
-        while self._detectors and now - self._seen[oldest := next(iter(self._detectors))] >= FORGET_AFTER:
+        while (
+            self._detectors
+            and now - self._seen[oldest := next(iter(self._detectors))] >= FORGET_AFTER
+        ):
             self._forget(oldest, "idle")
 
     def _add(self, key: AgentKey, observation: Observation, now: float) -> None:
@@ -107,7 +119,9 @@ class Monitor:
             self._changes.append(Change(key, found))
 
     def _admit(self, key: AgentKey, now: float) -> Detector | None:
-        """Make the detector of a new agent; at the limit, in place of an agent whose windows have expired, else not at all."""
+        """Make the detector of a new agent; at the limit, in place of an agent whose windows have
+        expired, else not at all.
+        """
         limits = self._settings.limits
         if len(self._detectors) >= limits.agents:
             oldest = next(iter(self._detectors))
@@ -123,7 +137,7 @@ class Monitor:
         self._touched.add(key)
         self.accounts["agents", why] += 1
 
-    # --- Over a restart -----------------------------------------------------------------------------------------------
+    # --- Over a restart ---------------------------------------------------------------------------
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
         """Yield what changed since the last call: plain key, plain data (None: it is forgotten).
@@ -141,4 +155,6 @@ class Monitor:
         for key, body in data:
             agent = agent_key(key)
             self._seen[agent], detector = body
-            self._detectors[agent] = Detector.from_data(detector, self._settings.change, self._pinned.get(agent, ()))
+            self._detectors[agent] = Detector.from_data(
+                detector, self._settings.change, self._pinned.get(agent, ())
+            )

@@ -1,4 +1,5 @@
-"""Change points: the first observation that shows a new fingerprint of how an agent is made, like another model.
+"""Change points: the first observation that shows a new fingerprint of how an agent is made, like
+another model.
 
 A detector reports that behaviour changed; a change point is a possible reason.
 """
@@ -15,9 +16,13 @@ from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import FINGERPRINTS
 
 BASELINE: Final = 10
-"""Number of observations with fingerprints of a kind that define its baseline: their values are no change points."""
+"""Number of observations with fingerprints of a kind that define its baseline: their values are no
+change points.
+"""
 OBSERVATIONS_PER_VALUE: Final = 5
-"""Minimum observations per value beyond the first. A kind with more new values (a prompt that holds the date) has no points."""
+"""Minimum observations per value beyond the first. A kind with more new values (a prompt that holds
+the date) has no points.
+"""
 MAX_VALUES: Final = 64
 """Maximum values of a kind that are remembered, the latest."""
 MAX_POINTS: Final = 20
@@ -25,8 +30,9 @@ MAX_POINTS: Final = 20
 
 
 class ChangePoint(NamedTuple):
-    """The first observation with a new value of a kind (`FINGERPRINTS`). `before` and `after` are the kind's values in the
-    observation before and in this one, which is number `observation` of the agent and began at `at_ns`.
+    """The first observation with a new value of a kind (`FINGERPRINTS`). `before` and `after` are
+    the kind's values in the observation before and in this one, which is number `observation` of
+    the agent and began at `at_ns`.
     """
 
     kind: str
@@ -38,7 +44,9 @@ class ChangePoint(NamedTuple):
 
 
 class _Kind(Struct, array_like=True):
-    """The values of one kind: those known (the latest last), of the last observation, and of the last change point."""
+    """The values of one kind: those known (the latest last), of the last observation, and of the
+    last change point.
+    """
 
     observations: int = 0
     distinct: int = 0
@@ -51,7 +59,9 @@ class _Kind(Struct, array_like=True):
         self.observations += 1
         new = sum(value not in self.known for value in values)
         self.distinct += new
-        self.known = [*(value for value in self.known if value not in values), *values][-MAX_VALUES:]
+        self.known = [*(value for value in self.known if value not in values), *values][
+            -MAX_VALUES:
+        ]
         is_stable = (self.distinct - 1) * OBSERVATIONS_PER_VALUE <= self.observations
         if self.observations == BASELINE and is_stable:
             self.shown = tuple(sorted(self.known))
@@ -68,7 +78,19 @@ class ChangePoints:
     >>> for n in range(30):
     ...     name = "gpt-4.1" if n < 20 else "gpt-5-mini"
     ...     points.add(
-    ...         Observation(f"{n}", n, n, None, None, None, None, None, None, fingerprints=(("model", name),)), n + 1
+    ...         Observation(
+    ...             f"{n}",
+    ...             n,
+    ...             n,
+    ...             None,
+    ...             None,
+    ...             None,
+    ...             None,
+    ...             None,
+    ...             None,
+    ...             fingerprints=(("model", name),),
+    ...         ),
+    ...         n + 1,
     ...     )
     >>> [(point.before, point.after, point.observation) for point in points.latest]
     [(('gpt-4.1',), ('gpt-5-mini',), 21)]
@@ -89,7 +111,9 @@ class ChangePoints:
             if kind is None:
                 kind = self._kinds[name] = _Kind()
             if kind.add(values):
-                point = ChangePoint(name, kind.latest, values, ordinal, observation.id, observation.start_ns)
+                point = ChangePoint(
+                    name, kind.latest, values, ordinal, observation.id, observation.start_ns
+                )
                 self.latest.append(point)
             kind.latest = values
 
@@ -98,8 +122,14 @@ class ChangePoints:
         return tuple(point for point in self.latest if point.observation > ordinal)
 
     def current(self) -> dict[str, tuple[str, ...]]:
-        """Return the values by kind: those of the baseline, or of the last change point. They do not alternate with runs."""
-        return {name: shown for name in FINGERPRINTS if name in self._kinds and (shown := self._kinds[name].shown)}
+        """Return the values by kind: those of the baseline, or of the last change point. They do
+        not alternate with runs.
+        """
+        return {
+            name: shown
+            for name in FINGERPRINTS
+            if name in self._kinds and (shown := self._kinds[name].shown)
+        }
 
     def to_data(self) -> list[Any]:
         """Return all of it as plain values."""

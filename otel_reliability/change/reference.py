@@ -1,4 +1,6 @@
-"""The reference: the paths of an agent's first observations, and how far a new path is from them."""
+"""The reference: the paths of an agent's first observations, and how far a new path
+is from them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ SIZE: Final = 40
 """Number of observations of the reference."""
 
 NEAREST: Final = 5
-"""Number of the nearest reference paths that count; with fewer observable ones there is no path signal."""
+"""Number of the nearest reference paths that count; with fewer observable ones there is no path
+signal.
+"""
 
 MAX_CACHED_STEPS: Final = 256
 """Maximum steps of a path whose distance is cached: the cache keeps the path in memory."""
@@ -23,10 +27,12 @@ MAX_CACHED: Final = 64
 
 
 class Reference:
-    """The paths of the first 40 observations. `distance` is the mean of the five smallest distances to them.
+    """The paths of the first 40 observations. `distance` is the mean of the five smallest distances
+    to them.
 
-    The distance of two paths is Levenshtein's over the longer length (two empty paths: 0). The nearest five, not all: an
-    agent with several tasks has several common paths, and a new one is unlike it only if it is far from each of them.
+    The distance of two paths is Levenshtein's over the longer length (two empty paths: 0). The
+    nearest five, not all: an agent with several tasks has several common paths, and a new one is
+    unlike it only if it is far from each of them.
 
     >>> reference = Reference([("search", "book"), ("search", "book"), ("search", "cancel")] * 2)
     >>> reference.distance(("search", "book")), reference.distance(("search", "refund", "mail"))
@@ -57,10 +63,14 @@ class Reference:
 
     def _shared(self, path: Steps) -> Steps:
         """Return the equal path that is kept already, else the path."""
-        return next((kept for kept in self.paths if kept == path), None) or tuple(map(sys.intern, path))
+        return next((kept for kept in self.paths if kept == path), None) or tuple(
+            map(sys.intern, path)
+        )
 
     def distance(self, path: Steps) -> float | None:
-        """Return the mean of the five smallest distances to the reference, None where it has fewer than five paths."""
+        """Return the mean of the five smallest distances to the reference, None where it has fewer
+        than five paths.
+        """
         known = self._distances.get(path)
         if known is None and self._counts.total() >= NEAREST:
             known = self._measured(path)
@@ -72,8 +82,11 @@ class Reference:
 
     def _measured(self, path: Steps) -> float:
         code = coded(path, self._codes.copy())
-        total, left = 0.0, NEAREST
-        for share, count in sorted(zip(edit_shares(code, self._counts), self._counts.values(), strict=True)):
+        total = 0.0
+        left = NEAREST
+        for share, count in sorted(
+            zip(edit_shares(code, self._counts), self._counts.values(), strict=True)
+        ):
             total += share * min(count, left)
             left -= min(count, left)
             if not left:

@@ -20,9 +20,13 @@ if TYPE_CHECKING:  # they need numpy, which an agent's process need not load
     from otel_reliability.change.recording import RecordingResult
 
 MAX_ALARMS_SHOWN: Final = 3
-"""Maximum alarms of a recording that are written in full: an agent that stays unlike a pinned reference alarms repeatedly."""
+"""Maximum alarms of a recording that are written in full: an agent that stays unlike a pinned
+reference alarms repeatedly.
+"""
 MAX_POINTS_NAMED: Final = 3
-"""Maximum change points that the sentence of an alarm names, and values that the sentence of a change point does."""
+"""Maximum change points that the sentence of an alarm names, and values that the sentence of a
+change point does.
+"""
 KINDS: Final[Mapping[str, str]] = {
     "model": "model",
     "version": "version",
@@ -36,23 +40,45 @@ HASHED: Final = frozenset({"prompt", "tools"})
 
 
 def of_alarm(alarm: Alarm) -> str:
-    """Return the sentence of an alarm: since when, by which signals, and what else changed since the alarm before.
+    """Return the sentence of an alarm: since when, by which signals, and what else changed since
+    the alarm before.
 
     >>> calls = SignalChange(
-    ...     "calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5.0), Summary(18, 12.1, 11.0)
+    ...     "calls",
+    ...     2e4,
+    ...     201,
+    ...     1_700_000_000_000_000_000,
+    ...     Summary(160, 5.2, 5.0),
+    ...     Summary(18, 12.1, 11.0),
     ... )
-    >>> print(of_alarm(Alarm(218, "run", 1_700_000_500_000_000_000, (calls,), (ToolShift("refund", 0.0, 0.64),))))
-    changed about observation 201 (2023-11-14 22:13 UTC), noticed at observation 218: tool calls 5.2 → 12.1; refund is used in
-    0 % → 64 % of the observations
+    >>> print(
+    ...     of_alarm(
+    ...         Alarm(
+    ...             218,
+    ...             "run",
+    ...             1_700_000_500_000_000_000,
+    ...             (calls,),
+    ...             (ToolShift("refund", 0.0, 0.64),),
+    ...         )
+    ...     )
+    ... )
+    changed about observation 201 (2023-11-14 22:13 UTC), noticed at observation 218: tool calls
+    5.2 → 12.1; refund is used in 0 % → 64 % of the observations
     """
     first = alarm.signals[0]
-    since = f"about observation {first.since_observation} ({moment(first.since_ns)}), noticed at observation {alarm.observation}"
+    since = (
+        f"about observation {first.since_observation} ({moment(first.since_ns)}), noticed at "
+        f"observation {alarm.observation}"
+    )
     named = ", and ".join(
         f"{of_point(point)}, {_distance(first.since_observation - point.observation)}"
         for point in alarm.points[-MAX_POINTS_NAMED:]
     )
     what = [f"what else changed: {named}"] if named else []
-    return f"changed {since}: {'; '.join([*map(_change, alarm.signals), *map(_tool, alarm.tools), *what])}"
+    return (
+        f"changed {since}: "
+        f"{'; '.join([*map(_change, alarm.signals), *map(_tool, alarm.tools), *what])}"
+    )
 
 
 def of_point(point: ChangePoint, alarms: Iterable[Alarm] = ()) -> str:
@@ -63,13 +89,21 @@ def of_point(point: ChangePoint, alarms: Iterable[Alarm] = ()) -> str:
     """
     lost = _values(point.kind, [value for value in point.before if value not in point.after])
     gained = _values(point.kind, [value for value in point.after if value not in point.before])
-    what = f"{KINDS[point.kind]} {lost} → {gained}" if lost and gained else f"{KINDS[point.kind]} {gained} added"
+    what = (
+        f"{KINDS[point.kind]} {lost} → {gained}"
+        if lost and gained
+        else f"{KINDS[point.kind]} {gained} added"
+    )
     sentence = f"{what} at observation {point.observation}"
     for alarm in alarms:
         if point in alarm.points:
             later = alarm.since_observation - point.observation
             when = (
-                f"{later} observations later" if later > 0 else f"{-later} observations earlier" if later else "there"
+                f"{later} observations later"
+                if later > 0
+                else f"{-later} observations earlier"
+                if later
+                else "there"
             )
             return f"{sentence}; behaviour changed {when}: {'; '.join(map(_change, alarm.signals))}"
     return sentence
@@ -84,7 +118,10 @@ def _values(kind: str, values: Sequence[str]) -> str:
 def _distance(observations: int) -> str:
     if not observations:
         return "where the change begins"
-    return f"{abs(observations)} observations {'before' if observations > 0 else 'after'} the change begins"
+    return (
+        f"{abs(observations)} observations {'before' if observations > 0 else 'after'} the "
+        "change begins"
+    )
 
 
 def of_recording(recording: RecordingResult) -> str:
@@ -112,18 +149,26 @@ def of_comparison(comparison: Comparison) -> str:
     differing = [_test(test) for test in comparison.tests if test.differs]
     text = f"changed: {'; '.join([*differing, *map(_tool, comparison.tools)])} ({tested})"
     if comparison.shared_tasks is not None and comparison.shared_tasks < 1:
-        text += f"; only {100 * comparison.shared_tasks:.0f} % of the observations are at tasks that both have, which may be why"
+        text += (
+            f"; only {100 * comparison.shared_tasks:.0f} % of the observations are at tasks "
+            "that both have, which may be why"
+        )
     return text
 
 
 def of_evidence(evidence: Evidence, runs_per_false_alarm: float) -> str:
-    """Return the sentence of a detector's reading; an alarm needs evidence of `runs_per_false_alarm`."""
+    """Return the sentence of a detector's reading; an alarm needs evidence of
+    `runs_per_false_alarm`.
+    """
     if evidence.status in {Status.BLOCKS, Status.SHORT_REFERENCE}:
         return f"no result: {evidence.status.value}"
     if evidence.blind:
         return f"collecting a baseline: {evidence.blind:,} more observations"
     found = f"the evidence for one is {10 ** (evidence.log10 or 0.0):,.3g}"
-    return f"no change in {evidence.observations:,} observations: {found}, an alarm needs {runs_per_false_alarm:,.0f}"
+    return (
+        f"no change in {evidence.observations:,} observations: {found}, an alarm needs "
+        f"{runs_per_false_alarm:,.0f}"
+    )
 
 
 def moment(ns: int) -> str:
@@ -140,12 +185,17 @@ def _change(change: SignalChange) -> str:
 
 
 def _test(test: SignalTest) -> str:
-    return f"{SIGNALS[test.signal].words} {_shift(test.signal, test.before, test.after)} (p = {test.p:.2g})"
+    return (
+        f"{SIGNALS[test.signal].words} {_shift(test.signal, test.before, test.after)} (p = "
+        f"{test.p:.2g})"
+    )
 
 
 def _shift(signal: str, before: Summary | None, after: Summary | None) -> str:
     share = SIGNALS[signal].unit == "{ratio}"
-    return " → ".join("unknown" if side is None else _mean(side.mean, share=share) for side in (before, after))
+    return " → ".join(
+        "unknown" if side is None else _mean(side.mean, share=share) for side in (before, after)
+    )
 
 
 def _mean(mean: float, *, share: bool) -> str:
@@ -155,7 +205,10 @@ def _mean(mean: float, *, share: bool) -> str:
 
 
 def _tool(shift: ToolShift) -> str:
-    return f"{shift.tool} is used in {_percent(shift.before)} → {_percent(shift.after)} of the observations"
+    return (
+        f"{shift.tool} is used in {_percent(shift.before)} → {_percent(shift.after)} of the "
+        "observations"
+    )
 
 
 def _percent(share: float) -> str:

@@ -12,7 +12,9 @@ PATH: Final = "path"
 
 
 class Signal(NamedTuple):
-    """One number of an observation. `read` gives None where it has no data for it; `words` names it in a sentence."""
+    """One number of an observation. `read` gives None where it has no data for it; `words` names it
+    in a sentence.
+    """
 
     words: str
     unit: str
@@ -25,12 +27,16 @@ def _path(_: Observation) -> float | None:
 
 
 def _model_calls(observation: Observation) -> float | None:
-    """Return the number of model calls whose output tokens are known; without any there is no data."""
+    """Return the number of model calls whose output tokens are known; without any there
+    is no data.
+    """
     return observation.replies or None
 
 
 def _reply_tokens(observation: Observation) -> float | None:
-    """Return the mean length of the model's replies, which differs between models whatever the number of turns a task takes."""
+    """Return the mean length of the model's replies, which differs between models whatever the
+    number of turns a task takes.
+    """
     return observation.reply_tokens / observation.replies if observation.replies else None
 
 
@@ -41,7 +47,9 @@ SIGNALS: Final[Mapping[str, Signal]] = {
     "output_tokens": Signal("output tokens", "{token}", attrgetter("output_tokens")),
     "model_calls": Signal("model calls", "{call}", _model_calls),
     "reply_tokens": Signal("output tokens a model call", "{token}", _reply_tokens),
-    "largest_input": Signal("largest input of a model call", "{token}", attrgetter("largest_input")),
+    "largest_input": Signal(
+        "largest input of a model call", "{token}", attrgetter("largest_input")
+    ),
     "outcome": Signal("failed runs", "{run}", attrgetter("failures")),
 }
 """Every signal by name. To add one: a field of `Observation` and a line here."""

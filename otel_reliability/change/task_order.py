@@ -1,7 +1,9 @@
-"""Recognizes tasks that come in blocks: then observations are not exchangeable, and there is no result on change.
+"""Recognizes tasks that come in blocks: then observations are not exchangeable, and there is no
+result on change.
 
-A benchmark that runs task 1 eight times, then task 2 eight times, changes its numbers every eight observations although the
-agent stays the same. Neighbours then share a task far more often than chance would have it.
+A benchmark that runs task 1 eight times, then task 2 eight times, changes its numbers every eight
+observations although the agent stays the same. Neighbours then share a task far more often than
+chance would have it.
 """
 
 from __future__ import annotations
@@ -17,15 +19,17 @@ SIGNIFICANT: Final = 4.0
 """Standard deviations above the expected number of equal neighbours, under a random order."""
 
 MATERIAL: Final = 0.2
-"""Share of the possible excess of equal neighbours. Blocks of two reach .5; a mix that changes once from six tasks to six
-others, which is a change to report, .09."""
+"""Share of the possible excess of equal neighbours. Blocks of two reach .5; a mix that changes once
+from six tasks to six others, which is a change to report, .09.
+"""
 
 
 def in_blocks(tasks: Iterable[Hashable]) -> bool:
-    """Return whether equal tasks follow one another far more often than in a random order of the same tasks.
+    """Return whether equal tasks follow one another far more often than in a random order of the
+    same tasks.
 
-    With n observations of which n_t have task t, a random order has Σ n_t (n_t - 1) / n equal neighbours, with the variance
-    of the runs test for several categories.
+    With n observations of which n_t have task t, a random order has Σ n_t (n_t - 1) / n equal
+    neighbours, with the variance of the runs test for several categories.
 
     >>> in_blocks([1] * 8 + [2] * 8 + [3] * 8), in_blocks([1, 2, 3] * 8), in_blocks([1] * 24)
     (True, False, False)
@@ -37,7 +41,8 @@ def in_blocks(tasks: Iterable[Hashable]) -> bool:
     counts = Counter(order).values()
     if n < MIN_OBSERVATIONS or len(counts) < 2:
         return False
-    squares, cubes = sum(c * c for c in counts), sum(c * c * c for c in counts)
+    squares = sum(c * c for c in counts)
+    cubes = sum(c * c * c for c in counts)
     expected = (squares - n) / n
     variance = (squares * (squares + n * (n + 1)) - 2 * n * cubes - n**3) / (n * n * (n - 1))
     excess = sum(one == other for one, other in pairwise(order)) - expected

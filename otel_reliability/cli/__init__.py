@@ -16,7 +16,9 @@ EXTRAS: Final[Mapping[str, str]] = {
 """Packages that the in-process installation lacks, each with the extra that brings it."""
 BAD_USAGE: Final = 2
 GARBAGE: Final = (200_000, 10, 20)
-"""How many new objects it takes to look for circles among them. Lines and runs make none, and each look costs what is alive."""
+"""How many new objects it takes to look for circles among them. Lines and runs make none, and each
+look costs what is alive.
+"""
 
 
 def main() -> None:
@@ -31,5 +33,8 @@ def main() -> None:
         if package not in EXTRAS:
             raise
         extra = EXTRAS[package]
-        print(f"otel-reliability: this needs {package}; pip install 'otel-reliability[{extra}]'.", file=sys.stderr)
+        print(
+            f"otel-reliability: this needs {package}; pip install 'otel-reliability[{extra}]'.",
+            file=sys.stderr,
+        )
         sys.exit(BAD_USAGE)

@@ -15,7 +15,8 @@ from otel_reliability.errors import ReliabilityError
 BAD_USAGE: Final = 2
 """Exit code of bad usage, invalid settings, and input that cannot be opened."""
 
-ABOUT: Final = """Measure how reliable AI agents are, from the OpenTelemetry spans they already emit.
+ABOUT: Final = """\
+Measure how reliable AI agents are, from the OpenTelemetry spans they already emit.
 
 \b
   otel-reliability demo                     see it work, within a minute
@@ -23,8 +24,8 @@ ABOUT: Final = """Measure how reliable AI agents are, from the OpenTelemetry spa
   otel-reliability gate spans.jsonl --require 'score>=80'
   otel-reliability explain path_entropy     what a metric means
 
-Spans are read from OTLP-JSON lines, as the Collector's file exporter writes them: plain, gzip, zstd, or - for standard
-input. No prompt, argument or result text is ever shown or kept.
+Spans are read from OTLP-JSON lines, as the Collector's file exporter writes them: plain, gzip,
+zstd, or - for standard input. No prompt, argument or result text is ever shown or kept.
 """
 
 
@@ -46,7 +47,9 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 
 class Commands(click.Group):
-    """A group that loads a command when it is used, so that none waits for the packages of another."""
+    """A group that loads a command when it is used, so that none waits for the
+    packages of another.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -84,7 +87,9 @@ class Commands(click.Group):
 
 
 @click.group(
-    cls=Commands, help=ABOUT, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Commands,
+    help=ABOUT,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="otel-reliability")
 def app() -> None:

@@ -20,7 +20,10 @@ from otel_reliability.service.config_file import load_config
     default=dashboards.UID,
     show_default=True,
     metavar="UID",
-    help="The uid of Grafana's Prometheus data source. Dashboards let their readers choose another; alerts do not.",
+    help=(
+        "The uid of Grafana's Prometheus data source. Dashboards let their readers choose "
+        "another; alerts do not."
+    ),
 )
 @click.option(
     "--runbooks",
@@ -33,17 +36,22 @@ from otel_reliability.service.config_file import load_config
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Settings file; with `ui.url` in it (or OTEL_RELIABILITY_UI_URL), alerts link to the UI and to its runbook.",
+    help=(
+        "Settings file; with `ui.url` in it (or OTEL_RELIABILITY_UI_URL), alerts link to the "
+        "UI and to its runbook."
+    ),
 )
 @click.option("--force", is_flag=True, help="Overwrite what is there.")
-def command(directory: Path, datasource: str, runbooks: str, config: Path | None, *, force: bool) -> None:
+def command(
+    directory: Path, datasource: str, runbooks: str, config: Path | None, *, force: bool
+) -> None:
     """Write the Grafana dashboards and the alerts to a folder.
 
     \b
-      grafana/dashboards/         Fleet and Agent, for Grafana 10 to 13; they can be imported by hand, too
-      grafana/provisioning/       the alerts as Grafana alerts, and the dashboards from /etc/grafana/dashboards
-      prometheus/rules/           the same alerts as Prometheus rules: use one of the two
-      alerts.md                   what each alert means, and what to do
+      grafana/dashboards/         Fleet and Agent, for Grafana 10 to 13; they can be imported by
+      hand, too grafana/provisioning/       the alerts as Grafana alerts, and the dashboards from
+      /etc/grafana/dashboards prometheus/rules/           the same alerts as Prometheus rules: use
+      one of the two alerts.md                   what each alert means, and what to do
 
     \b
       otel-reliability dashboards observability --datasource P1809F7CD0C75ACF3
@@ -51,7 +59,9 @@ def command(directory: Path, datasource: str, runbooks: str, config: Path | None
 
     They query the metrics of the service and of the span processor, in every deployment mode.
     """
-    settings = Settings.from_environment(os.environ) if config is None else load_config(config, os.environ)
+    settings = (
+        Settings.from_environment(os.environ) if config is None else load_config(config, os.environ)
+    )
     installation = Installation(datasource, runbooks, settings.ui.url)
     for written in dashboards.write(directory, installation, force=force):
         click.echo(written)

@@ -34,14 +34,20 @@ INTERRUPTED = 130
     metavar="N",
     help="Seconds from one round of runs to the next, after the first rounds.",
 )
-@click.option("--endpoint", metavar="URL", help="Send the fleet's spans there by OTLP over HTTP, and start no service.")
+@click.option(
+    "--endpoint",
+    metavar="URL",
+    help="Send the fleet's spans there by OTLP over HTTP, and start no service.",
+)
 def command(output: Path, once: bool, pace: float, endpoint: str | None) -> None:
-    """See it work: the recorded spans of a small fleet of agents, and the service that finds the unreliable one.
+    """See it work: the recorded spans of a small fleet of agents, and the service that finds the
+    unreliable one.
 
     \b
-      otel-reliability demo                                    until Ctrl-C; only the file of spans is left
-      otel-reliability demo --once                             end after the result
-      otel-reliability demo --endpoint http://127.0.0.1:4318   only the fleet, for your own service or Collector
+      otel-reliability demo                                    until Ctrl-C; only the file of spans
+      is left otel-reliability demo --once                             end after the result
+      otel-reliability demo --endpoint http://127.0.0.1:4318   only the fleet, for your own service
+      or Collector
 
     The service listens on free ports of this machine. No model is called.
     """
@@ -49,7 +55,9 @@ def command(output: Path, once: bool, pace: float, endpoint: str | None) -> None
     if reconfigure is not None:
         reconfigure(encoding="utf-8")
     console = Console(highlight=False)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the first process of a container ignores it
+    signal.signal(
+        signal.SIGTERM, signal.default_int_handler
+    )  # as Ctrl-C: the first process of a container ignores it
     try:
         if endpoint is None:
             play(output, console, once=once, pace=pace)

@@ -1,4 +1,6 @@
-"""`otel-reliability explain`: the meaning of a number, its formula, the data it needs and how to improve it."""
+"""`otel-reliability explain`: the meaning of a number, its formula, the data it needs and how to
+improve it.
+"""
 
 from __future__ import annotations
 
@@ -24,39 +26,67 @@ from otel_reliability.telemetry.names import CHANGE_EVIDENCE, CHANGES, PREFIX
 OF_TARGETS: Final[Mapping[str, str]] = {
     "reliability.runs": "How many attempts at the task have a known outcome.",
     "reliability.pass_at_k": "100 if any of the attempts at the task passed, else 0.",
-    "reliability.passhat_k": "100 · (c/N)^N, cut to a whole number: the estimate that all of N attempts at the task pass.",
-    "reliability.variance_amplification": "How flaky the attempts at the task are: 0 all end alike, 100 half and half.",
+    "reliability.passhat_k": (
+        "100 · (c/N)^N, cut to a whole number: the estimate that all of N attempts at the "
+        "task pass."
+    ),
+    "reliability.variance_amplification": (
+        "How flaky the attempts at the task are: 0 all end alike, 100 half and half."
+    ),
     "reliability.graceful_degradation": "100 when every attempt passed; late failures cost most.",
 }
 """The targets of one task, in whole percents; in a gate they must hold for every task."""
 
 CHANGE: Final = "change"
-CHANGE_NAMES: Final = (CHANGE, CHANGE_EVIDENCE.name.removeprefix(PREFIX), CHANGES.name.removeprefix(PREFIX))
+CHANGE_NAMES: Final = (
+    CHANGE,
+    CHANGE_EVIDENCE.name.removeprefix(PREFIX),
+    CHANGES.name.removeprefix(PREFIX),
+)
 """What asks about change detection: its own name, and those of its OpenTelemetry metrics."""
 ABOUT_CHANGE: Final = (
-    "Has this agent's behaviour changed? By more than chance, with a bound on the rate of false alarms."
+    "Has this agent's behaviour changed? By more than chance, with a bound on the rate of "
+    "false alarms."
 )
 
 ON_CHANGE: Final[Mapping[str, str]] = {
     "Change": ABOUT_CHANGE,
     "How": (
-        f"An agent's first {BLIND} observations are its baseline; an observation is a run, or a whole session where runs have "
-        "one. Each signal of every observation is ranked among those before it, and a bet is made that ranks stay random; what "
+        f"An agent's first {BLIND} observations are its baseline; an observation is a "
+        "run, or a whole session where runs have "
+        "one. Each signal of every observation is ranked among those before it, and a "
+        "bet is made that ranks stay random; what "
         "all bets that began after the baseline have made of 1 is the evidence."
     ),
     "Signals": "; ".join(f"{name}: {signal.words}" for name, signal in SIGNALS.items()),
     "Range": "evidence from 0; an alarm is raised at change.runs_per_false_alarm (default 10,000)",
     "Promise": (
-        "While the work stays the same mix in random order, a false alarm comes once in that many observations or less often. "
+        "While the work stays the same mix in random order, a false alarm comes once in "
+        "that many observations or less often. "
         "Changed is not worse, and a new mix of tasks is a change, too."
     ),
-    "Needs": f"{BLIND} observations as a baseline, and as many after each change; two recordings: {MIN_OBSERVATIONS} each",
-    "What to do": "check the signals it names and the tools whose use shifted; report --since shows the agent since then",
-    "Source": "Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World; Vovk, Testing randomness online, 2021",
-    "OpenTelemetry": f"{CHANGE_EVIDENCE.name} (log10, by signal), {CHANGES.name}, log event agent_reliability.change",
-    "In a gate": "gate FILE --no-change, or gate FILE --no-change --baseline OLD for two recordings",
+    "Needs": (
+        f"{BLIND} observations as a baseline, and as many after each change; two recordings: "
+        f"{MIN_OBSERVATIONS} each"
+    ),
+    "What to do": (
+        "check the signals it names and the tools whose use shifted; report --since shows "
+        "the agent since then"
+    ),
+    "Source": (
+        "Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World; Vovk, Testing "
+        "randomness online, 2021"
+    ),
+    "OpenTelemetry": (
+        f"{CHANGE_EVIDENCE.name} (log10, by signal), {CHANGES.name}, log event "
+        "agent_reliability.change"
+    ),
+    "In a gate": (
+        "gate FILE --no-change, or gate FILE --no-change --baseline OLD for two recordings"
+    ),
     "More": (
-        "docs/explanation/validation.md, docs/guides/alerts.md#agentbehaviourchanged, docs/reference/settings.md#change"
+        "docs/explanation/validation.md, docs/guides/alerts.md#agentbehaviourchanged, "
+        "docs/reference/settings.md#change"
     ),
 }
 
@@ -64,7 +94,8 @@ ON_CHANGE: Final[Mapping[str, str]] = {
 @click.command("explain")
 @click.argument("metric", required=False)
 def command(metric: str | None) -> None:
-    """Explain a metric: its meaning, formula, required data, source, and how to improve it. Without METRIC: list all of them.
+    """Explain a metric: its meaning, formula, required data, source, and how to improve it. Without
+    METRIC: list all of them.
 
     \b
       otel-reliability explain path_entropy
@@ -88,7 +119,11 @@ def _list(console: Console) -> None:
     families: dict[str, dict[str, str]] = {}
     for spec in ALL_SPECS.values():
         families.setdefault(spec.family.capitalize(), {})[spec.name] = spec.description
-    for title, numbers in {**families, "Behaviour": {CHANGE: ABOUT_CHANGE}, "Targets of a task": OF_TARGETS}.items():
+    for title, numbers in {
+        **families,
+        "Behaviour": {CHANGE: ABOUT_CHANGE},
+        "Targets of a task": OF_TARGETS,
+    }.items():
         console.print(Text(title, "bold"))
         table = Table.grid(padding=(0, 2, 0, 2))
         table.add_column(no_wrap=True)
@@ -97,14 +132,15 @@ def _list(console: Console) -> None:
         console.print(table)
 
 
-# --- What there is to say of a number ---------------------------------------------------------------------------------
+# --- What there is to say of a number -------------------------------------------------------------
 
 
 def explain(name: str) -> list[tuple[str, str]]:
-    """Return (what, text) about one number, by its own name or that of its OpenTelemetry metric. Raises `UnknownMetric`.
+    """Return (what, text) about one number, by its own name or that of its OpenTelemetry metric.
+    Raises `UnknownMetric`.
 
     >>> explain("agent.reliability.path_entropy")[0]
-    ('Path entropy', 'How much the order of tool calls varies from run to run: 0 always the same, 1 never twice the same.')
+    ('Path entropy', 'How much the order of tool calls varies from run to run: 0 ...')
     """
     bare = name.strip().removeprefix(PREFIX)
     if bare in CHANGE_NAMES:
@@ -121,7 +157,9 @@ def _metric(spec: MetricSpec) -> Iterator[tuple[str, str]]:
     yield "Formula", spec.formula
     low = "any number" if spec.low is None else f"from {spec.low:g}"
     high = "" if spec.high is None else f" to {spec.high:g}"
-    good = {"lower": ", lower is better", "higher": ", higher is better", "neutral": ""}[spec.direction]
+    good = {"lower": ", lower is better", "higher": ", higher is better", "neutral": ""}[
+        spec.direction
+    ]
     yield "Range", f"{low}{high}{good}"
     if spec.name in PENALTIES:
         yield "In the score", f"costs up to {PENALTIES[spec.name]:.0f} of the points assessed"
@@ -135,7 +173,13 @@ def _metric(spec: MetricSpec) -> Iterator[tuple[str, str]]:
 
 def _target(name: str) -> Iterator[tuple[str, str]]:
     yield name, OF_TARGETS[name]
-    yield "Range", "whole numbers from 1" if name == "reliability.runs" else "whole percents from 0 to 100"
-    yield "Needs", "1 run of the task with a known outcome; without task ids all runs are attempts at one"
+    yield (
+        "Range",
+        "whole numbers from 1" if name == "reliability.runs" else "whole percents from 0 to 100",
+    )
+    yield (
+        "Needs",
+        "1 run of the task with a known outcome; without task ids all runs are attempts at one",
+    )
     yield "Source", "mcptest, reliability reporting"
     yield "In a gate", f"--require '{name}>=…', for every task; tasks[\"…\"].{name} for one"

@@ -17,13 +17,19 @@ from otel_reliability.report.target import parse
 
 
 @click.command("gate")
-@click.option("--require", "requirements", multiple=True, metavar="TARGET", help="What must hold; repeatable.")
+@click.option(
+    "--require", "requirements", multiple=True, metavar="TARGET", help="What must hold; repeatable."
+)
 @click.option("--no-change", is_flag=True, help="Require that no agent has changed.")
 @baseline_option("With --no-change: compare with this earlier recording; repeatable.")
 @form("terminal", "json", "junit")
 @of_recordings
 def command(
-    choice: Choice, requirements: tuple[str, ...], no_change: bool, baseline: tuple[str, ...], form: str
+    choice: Choice,
+    requirements: tuple[str, ...],
+    no_change: bool,
+    baseline: tuple[str, ...],
+    form: str,
 ) -> None:
     """Check a recording against targets: for CI, after the agents ran their tasks.
 
@@ -34,8 +40,8 @@ def command(
       otel-reliability gate spans.jsonl --require 'tasks["refund"].reliability.pass_at_k>=100'
       otel-reliability gate new.jsonl --no-change --baseline old.jsonl
 
-    A path without an agent must hold for every agent, one of reliability.… (whole percents) for every task. `explain` lists
-    the numbers; pass_hat_k.4 is pass^k at k = 4.
+    A path without an agent must hold for every agent, one of reliability.… (whole percents) for
+    every task. `explain` lists the numbers; pass_hat_k.4 is pass^k at k = 4.
 
     \b
     Exit codes, the first that applies:
@@ -52,7 +58,9 @@ def command(
     observations = Observations()
     recording = read(choice, final=observations.add if no_change else None)
     report = report_of(recording, choice.agents, choice.since_ns) if targets else None
-    results = [] if report is None else gate.check(report, targets, choice.settings.metrics.min_runs)
+    results = (
+        [] if report is None else gate.check(report, targets, choice.settings.metrics.min_runs)
+    )
     changes = findings_of(choice, observations, baseline) if no_change else []
     match form:
         case "json":

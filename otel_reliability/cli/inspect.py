@@ -18,9 +18,9 @@ from otel_reliability.report.text import agent_name
 def command(choice: Choice, form: str) -> None:
     """Show what is recognized in your traces and what is not: run this first.
 
-    Spans by convention, kind and instrumentation scope; log events by name; unknown scopes, and their attribute keys; the runs
-    found and the data they carry; which tools change the world, and why; the missing data of each number, and the line that
-    adds it.
+    Spans by convention, kind and instrumentation scope; log events by name; unknown scopes, and
+    their attribute keys; the runs found and the data they carry; which tools change the world, and
+    why; the missing data of each number, and the line that adds it.
 
     \b
       otel-reliability inspect spans.jsonl

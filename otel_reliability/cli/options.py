@@ -1,4 +1,6 @@
-"""Options that commands share: those that read recordings (which files, runs, settings), and those that run a service."""
+"""Options that commands share: those that read recordings (which files, runs, settings), and those
+that run a service.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +42,23 @@ def set_option(example: str) -> Option:
 
 
 def baseline_option(help_: str) -> Option:
-    """Return the option `--baseline`, handed to the command as `baseline`: the files of an earlier recording."""
+    """Return the option `--baseline`, handed to the command as `baseline`: the files of an earlier
+    recording.
+    """
     return click.option("--baseline", "--before", multiple=True, metavar="OLD", help=help_)
 
 
 def form(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Return the option `--format`, handed to the command as `form`; the first format is the default."""
+    """Return the option `--format`, handed to the command as `form`; the first format is the
+    default.
+    """
     return click.option(
-        "--format", "form", type=click.Choice(names), default=names[0], show_default=True, help="Output format."
+        "--format",
+        "form",
+        type=click.Choice(names),
+        default=names[0],
+        show_default=True,
+        help="Output format.",
     )
 
 
@@ -63,8 +74,8 @@ class Choice:
 
 
 def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callable[..., R]:
-    """Add the options for what to read and how to count, handed to the command as `choice`. `required`: whether a file must be
-    named.
+    """Add the options for what to read and how to count, handed to the command as `choice`.
+    `required`: whether a file must be named.
     """
 
     @wraps(command)  # with its help, and the options declared so far
@@ -93,19 +104,29 @@ def _with(options: Sequence[Option], command: Callable[..., R]) -> Callable[...,
 
 _OPTIONS: Final[Sequence[Option]] = (
     click.option(
-        "--agent", multiple=True, metavar="NAME", help="Only this agent (or pattern, like 'support*'); repeatable."
+        "--agent",
+        multiple=True,
+        metavar="NAME",
+        help="Only this agent (or pattern, like 'support*'); repeatable.",
     ),
     click.option(
         "--since",
         metavar="TIME",
-        help="Only runs that ended since: 2026-01-31, 2026-01-31T10:00Z, or a duration ago, like 2h.",
+        help=(
+            "Only runs that ended since: 2026-01-31, 2026-01-31T10:00Z, or a duration ago, like 2h."
+        ),
     ),
     click.option(
         "--window",
         metavar="N|TIME",
         help="The last N runs, or those of the last period (24h), of each agent; default: all.",
     ),
-    click.option("--min-runs", type=click.IntRange(1), metavar="N", help="Runs that a score needs; default: 2."),
+    click.option(
+        "--min-runs",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Runs that a score needs; default: 2.",
+    ),
     CONFIG,
     set_option("outcome.fallback=status"),
     click.option("--quiet", "-q", is_flag=True, help="No progress bar."),
@@ -118,7 +139,9 @@ METRICS: Final[Option] = click.option(
 _COMMON: Final[tuple[Option, ...]] = (
     CONFIG,
     click.option(
-        "--allow-public", is_flag=True, help="Allow addresses that other machines reach, without TLS and tokens."
+        "--allow-public",
+        is_flag=True,
+        help="Allow addresses that other machines reach, without TLS and tokens.",
     ),
     set_option(EXAMPLE),
     click.option(
@@ -131,9 +154,11 @@ _COMMON: Final[tuple[Option, ...]] = (
 )
 
 
-def of_service(flags: Mapping[str, str], *options: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add these options and the common ones. The command receives the settings as `config`; `flags` names the setting of each
-    option that is one, every other setting has `--set`.
+def of_service(
+    flags: Mapping[str, str], *options: Option
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add these options and the common ones. The command receives the settings as `config`; `flags`
+    names the setting of each option that is one, every other setting has `--set`.
     """
     paths = {**flags, "allow_public": "service.allow_public"}
 
@@ -152,8 +177,12 @@ def of_service(flags: Mapping[str, str], *options: Option) -> Callable[[Callable
     return wrap
 
 
-def settings_of(config: Path | None, assignments: Sequence[str], window: str | None, min_runs: int | None) -> Settings:
-    """Return the settings: those of reports, then the file, the environment, the command line; the last one wins."""
+def settings_of(
+    config: Path | None, assignments: Sequence[str], window: str | None, min_runs: int | None
+) -> Settings:
+    """Return the settings: those of reports, then the file, the environment, the command line; the
+    last one wins.
+    """
     wanted = (*assignments, *(() if min_runs is None else (f"metrics.min_runs={min_runs}",)))
     from_file = load(Settings, {} if config is None else read_file(config), base=REPORT_SETTINGS)
     given = assigned(wanted, "metrics.min_runs=10")
@@ -173,7 +202,9 @@ def window_of(text: str | None) -> WindowSettings | None:
         return load(WindowSettings, {"last" if text.isdigit() else "period": text})
     except (ValueError, ConfigurationError):
         allowed = "a number of runs from 1, or a duration"
-        raise ConfigurationError("--window", text, allowed, "write it like 100, or like 24h") from None
+        raise ConfigurationError(
+            "--window", text, allowed, "write it like 100, or like 24h"
+        ) from None
 
 
 def since_ns(text: str | None, now_ns: int) -> int:
@@ -191,7 +222,9 @@ def since_ns(text: str | None, now_ns: int) -> int:
             return now_ns - round(seconds_of(text) * SECOND)
         except (ArithmeticError, ValueError):
             allowed = "a time, or a duration"
-            raise ConfigurationError("--since", text, allowed, "write it like 2026-01-31T10:00Z, or like 2h") from None
+            raise ConfigurationError(
+                "--since", text, allowed, "write it like 2026-01-31T10:00Z, or like 2h"
+            ) from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * SECOND
 
 
@@ -216,6 +249,8 @@ def put(settings: dict[str, Any], path: str, value: object) -> None:
     for parent in parents:
         inner: object = settings.setdefault(parent, {})
         if not isinstance(inner, dict):
-            raise ConfigurationError("--set", path, "a setting of its own", f"{parent} was set already")
+            raise ConfigurationError(
+                "--set", path, "a setting of its own", f"{parent} was set already"
+            )
         settings = cast("dict[str, Any]", inner)
     settings[name] = value

@@ -25,22 +25,25 @@ def write(text: str) -> None:
 
 
 def plainly(error: UnicodeError) -> tuple[str, int]:
-    """Return the replacement of text that an encoding lacks, `?` for what means nothing alone, and where to continue.
+    """Return the replacement of text that an encoding lacks, `?` for what means nothing alone, and
+    where to continue.
 
     >>> "✗ −1 ━".encode("ascii", PLAIN).decode()
     'x -1 ?'
     """
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return "".join(_PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
+    return "".join(
+        _PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]
+    ), error.end
 
 
 codecs.register_error(PLAIN, plainly)
 
 
 def show(render: Callable[[Console], None]) -> None:
-    """Print a page for people, in the signs that the terminal's encoding has. Without a terminal (a pipe, a file) it has no
-    colour, and lines end where their text does.
+    """Print a page for people, in the signs that the terminal's encoding has. Without a terminal (a
+    pipe, a file) it has no colour, and lines end where their text does.
     """
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:

@@ -1,4 +1,6 @@
-"""Files → a recording, with a progress bar on a terminal, and a report of what could not be read by file, line and reason."""
+"""Files → a recording, with a progress bar on a terminal, and a report of what could not be read by
+file, line and reason.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,23 @@ def read(
     batches: BatchSeen | None = None,
     split_by: str | None = None,
 ) -> Recording:
-    """Read the recordings that were chosen, or other files, as one. Exits 1 if there was input and none of it could be read."""
+    """Read the recordings that were chosen, or other files, as one. Exits 1 if there was input and
+    none of it could be read.
+    """
 
     def report(problem: Malformed) -> None:
         if recording.problems.total() <= NAMED:
             print(f"{problem.place}: {problem.reason.value}: {problem.detail}", file=sys.stderr)
 
-    recording = Recording(choice.settings, problem=report, final=final, batches=batches, split_by=split_by)
+    recording = Recording(
+        choice.settings, problem=report, final=final, batches=batches, split_by=split_by
+    )
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
     hidden = choice.quiet or not sys.stderr.isatty()
     console = Console(stderr=True)  # output that is written meanwhile must not be redirected to it
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False, disable=hidden) as progress:
+    with Progress(
+        *columns, console=console, transient=True, redirect_stdout=False, disable=hidden
+    ) as progress:
 
         def begun(file: str | os.PathLike[str] | None) -> Callable[[int, int | None], None]:
             task = progress.add_task(_title(file), total=None)
@@ -59,7 +67,9 @@ def read(
 def _sum_up(recording: Recording) -> None:
     """Print on standard error how much could not be read, by reason."""
     if seen := recording.problems.total():
-        reasons = ", ".join(f"{number:,} {reason}" for reason, number in recording.problems.most_common())
+        reasons = ", ".join(
+            f"{number:,} {reason}" for reason, number in recording.problems.most_common()
+        )
         what = "line or span" if seen == 1 else "lines or spans"
         print(f"{seen:,} {what} could not be read ({reasons}).", file=sys.stderr)
     for (attribute, reason), number in sorted(recording.engine.refused_attributes.items()):

@@ -32,46 +32,67 @@ NO_SCORE: Final = 3
 @click.option(
     "--by",
     type=click.Choice(FINGERPRINTS),
-    help="Report the runs of each model, version, system prompt, tool definitions or instrumentation apart, and compare them.",
+    help=(
+        "Report the runs of each model, version, system prompt, tool definitions or "
+        "instrumentation apart, and compare them."
+    ),
 )
 @click.option(
     "--intervals/--no-intervals",
     default=None,
-    help=f"Compute 95 % intervals; the default is to do so for agents of up to {MAX_RUNS_FOR_INTERVALS:,} runs.",
+    help=(
+        "Compute 95 % intervals; the default is to do so for agents of up to "
+        f"{MAX_RUNS_FOR_INTERVALS:,} runs."
+    ),
 )
 @click.option(
-    "--trust", type=click.FloatRange(0, 100), metavar="SCORE", help="In badges: your own trust score, 0 to 100."
+    "--trust",
+    type=click.FloatRange(0, 100),
+    metavar="SCORE",
+    help="In badges: your own trust score, 0 to 100.",
 )
 @of_recordings
 def command(
-    choice: Choice, form: str, baseline: tuple[str, ...], by: str | None, intervals: bool | None, trust: float | None
+    choice: Choice,
+    form: str,
+    baseline: tuple[str, ...],
+    by: str | None,
+    intervals: bool | None,
+    trust: float | None,
 ) -> None:
-    """Print a scorecard of each agent in a recording: score, tier, every metric with the runs behind it, the reasons, and the
-    data that is missing.
+    """Print a scorecard of each agent in a recording: score, tier, every metric with the runs
+    behind it, the reasons, and the data that is missing.
 
     \b
-      otel-reliability report spans.jsonl
-      otel-reliability report --agent support --since 24h spans.jsonl.gz
-      otel-reliability report --baseline last-week.jsonl this-week.jsonl
-      otel-reliability report --by model spans.jsonl
-      otel-reliability report --format html spans.jsonl > report.html
-      otel-reliability report --format json spans.jsonl | jq '.agents[] | {agent, score, tier}'
-      otel-reliability report --format badge --trust 94 spans.jsonl      ✅ SECURED 94/100 | 🟢 STABLE 87/100
+      otel-reliability report spans.jsonl otel-reliability report --agent support --since 24h
+      spans.jsonl.gz otel-reliability report --baseline last-week.jsonl this-week.jsonl
+      otel-reliability report --by model spans.jsonl otel-reliability report --format html
+      spans.jsonl > report.html otel-reliability report --format json spans.jsonl | jq '.agents[] |
+      {agent, score, tier}' otel-reliability report --format badge --trust 94 spans.jsonl      ✅
+      SECURED 94/100 | 🟢 STABLE 87/100
 
-    The window is the whole recording, or the newest 100,000 runs of an agent, unless --window says otherwise. badge-svg is a
-    picture of one agent's badge, badge-json the JSON of a shields.io endpoint; badges exit 3 where there is no score.
+    The window is the whole recording, or the newest 100,000 runs of an agent, unless --window says
+    otherwise. badge-svg is a picture of one agent's badge, badge-json the JSON of a shields.io
+    endpoint; badges exit 3 where there is no score.
     """
     if by and baseline:
         raise click.UsageError("--by compares the groups of one recording; leave out --baseline.")
-    is_badge, observations = form.startswith("badge"), Observations()
+    is_badge = form.startswith("badge")
+    observations = Observations()
     recording = read(choice, final=None if by else observations.add, split_by=by)
     earlier = read(choice, baseline) if baseline else None
-    changes = detected(since(observations, choice.since_ns), choice.settings.change, pinned_by(choice.settings))
+    changes = detected(
+        since(observations, choice.since_ns), choice.settings.change, pinned_by(choice.settings)
+    )
     report = report_of(
         recording,
         choice.agents,
         choice.since_ns,
-        max_runs_for_intervals=0 if is_badge else MAX_RUNS_FOR_INTERVALS if intervals is None else ALWAYS * intervals,
+        max_runs_for_intervals=0
+        if is_badge
+        else MAX_RUNS_FOR_INTERVALS
+        if intervals is None
+        else ALWAYS * intervals,
         changes={finding.key: finding.change for finding in changes},
         earlier=earlier,
         split=by is not None,
@@ -107,7 +128,9 @@ def _badges(report: ReportView, form: str, trust: float | None) -> str:
         return "".join(f"{agent_name(agent.key)}: {_text(agent, trust)}\n" for agent in agents)
     if len(agents) > 1:
         names = listed(agent_name(agent.key) for agent in agents)
-        raise ConfigurationError("--agent", None, "one agent, which a badge is of", f"choose one of {names}")
+        raise ConfigurationError(
+            "--agent", None, "one agent, which a badge is of", f"choose one of {names}"
+        )
     [agent] = agents
     if agent.score is None:
         sys.exit(_no_badge(agent.score_note))

@@ -20,8 +20,9 @@ from otel_reliability.report.json import line
 def command(choice: Choice) -> None:
     """Print the runs that were rebuilt from spans, one JSON object a line.
 
-    A run is one agent invocation, with the path of its tool calls, its retries, tokens and outcome. What the telemetry does
-    not contain is null. A run is printed as soon as no later line names its trace; of standard input, at its end.
+    A run is one agent invocation, with the path of its tool calls, its retries, tokens and outcome.
+    What the telemetry does not contain is null. A run is printed as soon as no later line names its
+    trace; of standard input, at its end.
 
     \b
       otel-reliability runs spans.jsonl | jq 'select(.longest_retry_chain >= 3) | .trace_id'
@@ -34,7 +35,9 @@ def command(choice: Choice) -> None:
     def put(runs: list[Run]) -> None:
         write("".join(line(run) + "\n" for run in runs if _is_chosen(run, choice)))
 
-    read(replace(choice, quiet=choice.quiet or sys.stdout.isatty()), final=put)  # no bar between lines on a terminal
+    read(
+        replace(choice, quiet=choice.quiet or sys.stdout.isatty()), final=put
+    )  # no bar between lines on a terminal
 
 
 def _is_chosen(run: Run, choice: Choice) -> bool:

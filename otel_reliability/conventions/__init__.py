@@ -1,6 +1,8 @@
-"""Conventions: what spans of each family of instrumentations mean. `TABLE` is the one list of them, in the order asked.
+"""Conventions: what spans of each family of instrumentations mean. `TABLE` is the one list of them,
+in the order asked.
 
-To add one: a file with its keys and a `read`, a row here, a fixture in the tests (docs/contributing/add-a-convention.md).
+To add one: a file with its keys and a `read`, a row here, a fixture in the tests
+(docs/contributing/add-a-convention.md).
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ TABLE: Final[tuple[Convention, ...]] = (
     Logfire(),
     GenAILangChain(),
     PydanticAI(),
-    # keyed on attributes; Traceloop's and OpenInference's kinds beat a GenAI operation on the same span
+    # keyed on attributes; Traceloop's and OpenInference's kinds beat a GenAI operation on the same
+    # span
     OpenInference(),
     OpenLLMetry(),
     Vercel(),

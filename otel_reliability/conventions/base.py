@@ -1,12 +1,14 @@
 """The protocol of a convention, and its answer about a span.
 
-A convention reads one family of instrumentations. It either does not know a span (None), or says what it is; kind OTHER is
-an answer too: "mine, and nothing you need". The first convention that answers wins, so a span that carries two conventions
-counts once. Conventions keyed on an instrumentation scope are asked before those keyed on attributes.
+A convention reads one family of instrumentations. It either does not know a span (None), or says
+what it is; kind OTHER is an answer too: "mine, and nothing you need". The first convention that
+answers wins, so a span that carries two conventions counts once. Conventions keyed on an
+instrumentation scope are asked before those keyed on attributes.
 
-An answer is made once for all spans of one scope and one set of keys that agree in what the convention asked for: the values
-of an operation, a model, a tool's name. What differs from span to span (ids, token counts, arguments) is not asked for; its
-place in the answer holds an `Own`, which says from which attributes it is read, and how.
+An answer is made once for all spans of one scope and one set of keys that agree in what the
+convention asked for: the values of an operation, a model, a tool's name. What differs from span to
+span (ids, token counts, arguments) is not asked for; its place in the answer holds an `Own`, which
+says from which attributes it is read, and how.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from otel_reliability.model.span import Call, Facts, Kind, RawEvent, RawLog, Raw
 class Own(NamedTuple):
     """A part of an answer that is read from each span.
 
-    `reader` gets the value of each of the `keys` in turn, until it returns something. `joined`: it gets the values of all of
-    them at once, None for an absent one. `once`: what it makes is remembered for equal values, so it must hold no text of theirs.
+    `reader` gets the value of each of the `keys` in turn, until it returns something. `joined`: it
+    gets the values of all of them at once, None for an absent one. `once`: what it makes is
+    remembered for equal values, so it must hold no text of theirs.
     """
 
     reader: Callable[..., Any]
@@ -32,7 +35,11 @@ class Own(NamedTuple):
 
     def within(self, keys: AbstractSet[str]) -> Own:
         """Return the same for spans of these keys, without those that they do not have."""
-        return self if self.joined else self._replace(keys=tuple(key for key in self.keys if key in keys))
+        return (
+            self
+            if self.joined
+            else self._replace(keys=tuple(key for key in self.keys if key in keys))
+        )
 
     def of(self, given: tuple[Any, ...], value: Callable[[Any], Any]) -> Any:
         """Return what is made of the values of the keys (None: absent), which `value` decodes."""
@@ -65,7 +72,12 @@ def itself(value: Any) -> Any:
 
 
 def reported_call(
-    name: str | None, call_id: Any = None, arguments: Any = None, result: Any = None, *, failed: bool = False
+    name: str | None,
+    call_id: Any = None,
+    arguments: Any = None,
+    result: Any = None,
+    *,
+    failed: bool = False,
 ) -> Any:
     """A tool call whose arguments and result are values still: the reader hashes them."""
     return Call(name, call_id, arguments, failed, result)
@@ -75,8 +87,8 @@ class Answer(NamedTuple):
     """An answer of a convention about a span.
 
     - `facts`: of `model.span.Facts`; any part of them may be an `Own`, and so may the whole.
-    - `failed`: None where the status decides. `fails_with_call`: the span failed also where the result of its call is a
-      failure to the user.
+    - `failed`: None where the status decides. `fails_with_call`: the span failed also where the
+      result of its call is a failure to the user.
     - `session`: an id from the convention's own keys (the common ones are read for all spans).
     """
 
@@ -90,12 +102,14 @@ class Answer(NamedTuple):
 class EventAnswer(NamedTuple):
     """An answer of a convention about a log event: the agent span that it stands for.
 
-    - `conversation`: the id of the session; None: the event adds to the model call in whose span it was written. `prompt`: the
-      id of the prompt it belongs to; None: the one current at its time.
-    - `identity`: what distinguishes it from every other event of its conversation, besides its time.
+    - `conversation`: the id of the session; None: the event adds to the model call in whose span it
+      was written. `prompt`: the id of the prompt it belongs to; None: the one current at its time.
+    - `identity`: what distinguishes it from every other event of its conversation, besides its
+      time.
     - `facts`: of a call with its arguments and result as values still.
     - `duration_ms`: it ended at the time of the event and began so much earlier.
-    - `subagent`: the id of the subagent that did it. `starts`: the id of the conversation that this call started.
+    - `subagent`: the id of the subagent that did it. `starts`: the id of the conversation that this
+      call started.
     - `evaluation`: name, score and label of an evaluation of the run.
     """
 
@@ -118,14 +132,17 @@ NOTHING: Final = Answer(Kind.OTHER)
 class SpanView:
     """A span as a convention sees it; it records what the answer depends on.
 
-    `asked` are the keys whose values were asked for, `derived` the readers of which only the result was; `by_name`, `by_kind`
-    and `by_events`: whether the span's name, kind or events were. Which keys there are is the same for all spans of an answer.
+    `asked` are the keys whose values were asked for, `derived` the readers of which only the result
+    was; `by_name`, `by_kind` and `by_events`: whether the span's name, kind or events were. Which
+    keys there are is the same for all spans of an answer.
     """
 
     __slots__ = ("_span", "asked", "by_events", "by_kind", "by_name", "derived", "scope", "status")
 
     def __init__(self, span: RawSpan, scope: str) -> None:
-        self._span, self.scope, self.status = span, scope, span.status
+        self._span = span
+        self.scope = scope
+        self.status = span.status
         self.asked: set[str] = set()
         self.derived: set[tuple[Callable[[Any], Any], str]] = set()
         self.by_name = self.by_kind = self.by_events = False
@@ -155,7 +172,9 @@ class SpanView:
         return self._span.attributes.get(key)
 
     def found_in(self, key: str, reader: Callable[[Any], Any]) -> Any:
-        """Return what a reader finds in a value that differs from span to span: a text, a boolean or None."""
+        """Return what a reader finds in a value that differs from span to span: a text, a boolean
+        or None.
+        """
         if key not in self._span.attributes:
             return reader(None)
         self.derived.add((reader, key))
@@ -173,11 +192,13 @@ class Convention(Protocol):
 
     - `name`: as `inspect` and the documentation print it.
     - `scopes`: prefixes of the instrumentation scopes it reads; empty: any scope.
-    - `keys`, `prefixes`: the attributes it may read besides `needs` and `conversation`. Nothing else of a span is kept for it.
-    - `needs`: keys of which a span must have one. `names`: beginnings of its name. A convention that gives either is asked only
-      about spans that meet one of the two.
-    - `conversation`: attributes that name the session, for agents whose prompts are not a trace each: spans and log events of
-      one session are put together, and a span without a parent that has one link lies below it.
+    - `keys`, `prefixes`: the attributes it may read besides `needs` and `conversation`. Nothing
+      else of a span is kept for it.
+    - `needs`: keys of which a span must have one. `names`: beginnings of its name. A convention
+      that gives either is asked only about spans that meet one of the two.
+    - `conversation`: attributes that name the session, for agents whose prompts are not a trace
+      each: spans and log events of one session are put together, and a span without a parent that
+      has one link lies below it.
     - `event_scopes`: prefixes of the scopes of its log events.
     """
 

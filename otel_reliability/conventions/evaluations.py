@@ -1,7 +1,8 @@
 """Evaluations that a span carries: as events, or flattened into its attributes.
 
-Sources: OpenTelemetry GenAI, event `gen_ai.evaluation.result`, whose attributes some set on the span itself; OpenInference,
-`evaluations.N.evaluation.*` and, the same by another word, `annotations.N.annotation.*`. Log events are read where logs are.
+Sources: OpenTelemetry GenAI, event `gen_ai.evaluation.result`, whose attributes some set on the
+span itself; OpenInference, `evaluations.N.evaluation.*` and, the same by another word,
+`annotations.N.annotation.*`. Log events are read where logs are.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _MOST: Final = 64
 
 
 def read(span: RawSpan, *, flat: bool) -> tuple[Evaluation, ...]:
-    """The evaluations of a span; `flat`: its attributes may hold some too. One without score and label is none."""
+    """The evaluations of a span; `flat`: its attributes may hold some too. One without score and
+    label is none.
+    """
     given: list[tuple[Mapping[str, Any], int]] = [
         (event.attributes, event.time_ns) for event in span.events if event.name == EVALUATION
     ]

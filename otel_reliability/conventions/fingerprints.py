@@ -1,6 +1,8 @@
-"""Fingerprints of an agent that spans carry, whatever their convention: hashes of its system prompt and tools, and its version.
+"""Fingerprints of an agent that spans carry, whatever their convention: hashes of its system prompt
+and tools, and its version.
 
-A prompt or a tool definition is hashed as it stands, with the key of `hashing`; nothing of it is kept.
+A prompt or a tool definition is hashed as it stands, with the key of `hashing`; nothing of it is
+kept.
 """
 
 from __future__ import annotations
@@ -13,25 +15,44 @@ from otel_reliability.conventions.base import Answer, Own
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.model.span import InvocationFacts, ModelFacts
 
-VERSIONS: Final = ("gen_ai.agent.version", "traceloop.entity.version", "langfuse.version", "langfuse.release")
+VERSIONS: Final = (
+    "gen_ai.agent.version",
+    "traceloop.entity.version",
+    "langfuse.version",
+    "langfuse.release",
+)
 PROMPTS: Final = ("gen_ai.system_instructions", "system_prompt")
 FIRST_MESSAGES: Final = (
     ("gen_ai.prompt.0.role", "gen_ai.prompt.0.content"),
     ("llm.input_messages.0.message.role", "llm.input_messages.0.message.content"),
 )
-"""Keys of the role and the content of the first message, which is the system prompt where its role says so."""
+"""Keys of the role and the content of the first message, which is the system prompt where its role
+says so.
+"""
 SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 TOOLS: Final = (
-    "gen_ai.tool.definitions", "ai.prompt.tools", "mlflow.chat.tools", "llm.openai.tools", "haystack.agent.tools",
-    "crewai.agent.tools", "gen_ai.agent.tools", "smolagents.tools_names",
-)  # fmt: skip
+    "gen_ai.tool.definitions",
+    "ai.prompt.tools",
+    "mlflow.chat.tools",
+    "llm.openai.tools",
+    "haystack.agent.tools",
+    "crewai.agent.tools",
+    "gen_ai.agent.tools",
+    "smolagents.tools_names",
+)
 PREFIXES: Final = ("llm.tools.", "llm.request.functions.")
-"""Prefixes of the keys of tool definitions that are one attribute for each tool, or for each part of it."""
-KEYS: Final = frozenset({*VERSIONS, *PROMPTS, *(key for pair in FIRST_MESSAGES for key in pair), *TOOLS})
+"""Prefixes of the keys of tool definitions that are one attribute for each tool, or for each part
+of it.
+"""
+KEYS: Final = frozenset(
+    {*VERSIONS, *PROMPTS, *(key for pair in FIRST_MESSAGES for key in pair), *TOOLS}
+)
 
 
 def completed(answer: Answer, keys: AbstractSet[str], hasher: Hasher) -> Answer:
-    """Return the answer with what spans of these keys say of the agent's prompt, tools and version."""
+    """Return the answer with what spans of these keys say of the agent's prompt,
+    tools and version.
+    """
     facts = answer.facts
     if not isinstance(facts, ModelFacts | InvocationFacts):
         return answer
@@ -46,7 +67,11 @@ def _prompt(keys: AbstractSet[str], hasher: Hasher) -> Any:
         if keys >= set(pair):
 
             def hashed(role: object, content: object) -> str | None:
-                return hasher.fingerprint(content) if isinstance(role, str) and role in SYSTEM_ROLES else None
+                return (
+                    hasher.fingerprint(content)
+                    if isinstance(role, str) and role in SYSTEM_ROLES
+                    else None
+                )
 
             return Own(hashed, pair, joined=True, once=True)
     return _first(hasher.fingerprint, PROMPTS, keys)

@@ -1,8 +1,9 @@
-"""Hashes of tool arguments and results: equal exactly where the calls were equal, and nothing else can be read from them.
+"""Hashes of tool arguments and results: equal exactly where the calls were equal, and nothing else
+can be read from them.
 
-The text itself never leaves this module. The hash is keyed BLAKE2b of the canonical JSON of what was meant, so that the same
-call has the same hash whichever instrumentation reported it; the key stays on the machine, so that a value cannot be looked
-up.
+The text itself never leaves this module. The hash is keyed BLAKE2b of the canonical JSON of what
+was meant, so that the same call has the same hash whichever instrumentation reported it; the key
+stays on the machine, so that a value cannot be looked up.
 """
 
 from __future__ import annotations
@@ -25,8 +26,12 @@ from otel_reliability.model.tools import READS_ONLY, SHELL_WORDS, has_word, only
 
 DIGEST_SIZE: Final = 8
 
-REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "<elided>", "<redacted>"})
-"""Texts that instrumentations write where they hide a value: it says nothing, so what holds one is unknown as a whole."""
+REDACTED: Final = frozenset(
+    {"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "<elided>", "<redacted>"}
+)
+"""Texts that instrumentations write where they hide a value: it says nothing, so what holds one is
+unknown as a whole.
+"""
 WRAPPED: Final = "kwargs"
 """The key under which libraries wrap the arguments of a call."""
 LARGEST_INTEGER: Final = 1 << 128
@@ -35,7 +40,9 @@ _ADDRESS: Final = " at 0x"
 """The text before a memory address in Python's own texts of objects."""
 _ADDRESSES: Final = re.compile(_ADDRESS + "[0-9a-fA-F]+")
 _UNUSUAL: Final = ("REDACTED", "redacted", "<elided>", _ADDRESS, "\\u")
-"""A JSON text with one of these, with many brackets or with a long number is rewritten value by value."""
+"""A JSON text with one of these, with many brackets or with a long number is rewritten value by
+value.
+"""
 _LONG_NUMBER: Final = re.compile("[0-9]{38}")
 MAX_REMEMBERED: Final = 8_192
 """Values of which it is remembered what was read of them, by their hash."""
@@ -60,8 +67,8 @@ Arguments: TypeAlias = "tuple[bytes | None, bytes | None]"
 
 
 class HashedResult(NamedTuple):
-    """The hash of a result's content, whether the call failed by it, the word by which it begins like an error, and whether
-    the call failed by a pattern of the user.
+    """The hash of a result's content, whether the call failed by it, the word by which it begins
+    like an error, and whether the call failed by a pattern of the user.
     """
 
     digest: bytes | None
@@ -77,13 +84,17 @@ class _Hidden(Exception):
 class Hasher:
     """Hashes arguments and results under one key.
 
-    Two processes whose hashes must agree (workers, restarts) share the key; otherwise it is random and dies with the process.
-    `soft_errors` are the user's patterns of results that mean failure though the call returned normally, `effect_keys` the
-    arguments that name what calls of a tool change (`tools.effect_key`).
+    Two processes whose hashes must agree (workers, restarts) share the key; otherwise it is random
+    and dies with the process. `soft_errors` are the user's patterns of results that mean failure
+    though the call returned normally, `effect_keys` the arguments that name what calls of a tool
+    change (`tools.effect_key`).
     """
 
     def __init__(
-        self, key: bytes | None = None, soft_errors: Iterable[str] = (), effect_keys: Mapping[str, str] | None = None
+        self,
+        key: bytes | None = None,
+        soft_errors: Iterable[str] = (),
+        effect_keys: Mapping[str, str] | None = None,
     ) -> None:
         key = (os.urandom(32) if key is None else key)[:64]
         self._begun = blake2b(digest_size=DIGEST_SIZE, key=key)
@@ -92,10 +103,14 @@ class Hasher:
         self._effect_keys = effect_keys or {}
         self.known: dict[tuple[Callable[..., Any], Callable[[Any], Any], int], Any] = {}
         self.uncaught_errors: Counter[tuple[str, str]] = Counter()
-        """Results that begin like an error of calls that count as successful, by tool and word. No content is kept."""
+        """Results that begin like an error of calls that count as successful, by tool and word. No
+        content is kept.
+        """
 
     def once(self, own: Own, given: tuple[Any, ...], value: Callable[[Any], Any]) -> Any:
-        """Return the same as `own.of`; of values read before without reading them again. Only a hash of the values is kept."""
+        """Return the same as `own.of`; of values read before without reading them again. Only a
+        hash of the values is kept.
+        """
         if value is itself and not all(one is None or type(one) is str for one in given):
             return own.of(given, value)  # 1, 1.0 and True are equal, and may be read differently
         key = own.reader, value, hash(given)
@@ -107,10 +122,20 @@ class Hasher:
         return found
 
     def call(
-        self, name: str | None, call_id: str | None, arguments: object, result: object = None, *, failed: bool
+        self,
+        name: str | None,
+        call_id: str | None,
+        arguments: object,
+        result: object = None,
+        *,
+        failed: bool,
     ) -> Call:
-        """A tool call, its arguments and its result hashed; failed also where the result is a soft error to the user."""
-        return self.hashed_call(name, call_id, self.arguments_of(name)(arguments), self.result(result), failed=failed)
+        """A tool call, its arguments and its result hashed; failed also where the result is a soft
+        error to the user.
+        """
+        return self.hashed_call(
+            name, call_id, self.arguments_of(name)(arguments), self.result(result), failed=failed
+        )
 
     def hashed_call(
         self,
@@ -121,19 +146,32 @@ class Hasher:
         *,
         failed: bool,
     ) -> Call:
-        """A tool call of what `arguments_of` and `result` return, None where the span holds no such value."""
+        """A tool call of what `arguments_of` and `result` return, None where the span holds no such
+        value.
+        """
         digest, effect = arguments or (None, None)
         if result is None:
             return named_tuple(Call, (name, call_id, digest, failed, None, effect))
         failed = failed or result.failed
-        if result.error_word is not None and not failed and len(self.uncaught_errors) < MAX_UNCAUGHT:
+        if (
+            result.error_word is not None
+            and not failed
+            and len(self.uncaught_errors) < MAX_UNCAUGHT
+        ):
             self.uncaught_errors[name or "", result.error_word] += 1
         return named_tuple(Call, (name, call_id, digest, failed, result.digest, effect))
 
     def arguments_of(self, name: str | None) -> Callable[[object], Arguments]:
-        """Return what hashes the arguments of calls of a tool; of a shell and of tools of the user's also by what they say."""
+        """Return what hashes the arguments of calls of a tool; of a shell and of tools of the
+        user's also by what they say.
+        """
         pattern = next(
-            (pattern for pattern in self._effect_keys if name is not None and fnmatchcase(name, pattern)), None
+            (
+                pattern
+                for pattern in self._effect_keys
+                if name is not None and fnmatchcase(name, pattern)
+            ),
+            None,
         )
         is_of_shell = name is not None and has_word(name, SHELL_WORDS)
         if pattern is None and not is_of_shell:
@@ -152,11 +190,15 @@ class Hasher:
     def _hash_of_argument(self, argument: str, arguments: object) -> bytes | None:
         """Return the hash of one argument of a call, None where it is absent or redacted."""
         _, meant = unwrapped(arguments)
-        given = cast("Mapping[str, Any]", meant).get(argument) if isinstance(meant, Mapping) else None
+        given = (
+            cast("Mapping[str, Any]", meant).get(argument) if isinstance(meant, Mapping) else None
+        )
         return None if given is None else self.value(given)
 
     def result(self, result: object) -> HashedResult | None:
-        """Return what a result says of its call: its envelope or a pattern of the user may say that the call failed."""
+        """Return what a result says of its call: its envelope or a pattern of the user may say that
+        the call failed.
+        """
         if result is None:
             return None
         content, failed = content_of(result)
@@ -179,8 +221,12 @@ class Hasher:
         """The hash of a call's arguments, and of the arguments without free text.
 
         >>> hasher = Hasher(b"key")
-        >>> one = hasher.arguments({"id": 1, "note": "please be so kind and send this to my wife at home"})
-        >>> two = hasher.arguments({"id": 1, "note": "kindly send this to the wife of mine when you can"})
+        >>> one = hasher.arguments(
+        ...     {"id": 1, "note": "please be so kind and send this to my wife at home"}
+        ... )
+        >>> two = hasher.arguments(
+        ...     {"id": 1, "note": "kindly send this to the wife of mine when you can"}
+        ... )
         >>> one[0] == two[0], one[1] == two[1]
         (False, True)
         """
@@ -193,7 +239,9 @@ class Hasher:
         return digest, self._digest(canonical(_without_free_text(meant, 0)) or "")
 
     def fingerprint(self, value: object) -> str | None:
-        """A printable hash of a prompt or of tool definitions as they stand; None where they are absent or redacted."""
+        """A printable hash of a prompt or of tool definitions as they stand; None where they are
+        absent or redacted.
+        """
         if isinstance(value, str):
             return None if not value or value in REDACTED else self.text(value)
         digest = self.value(value)
@@ -220,7 +268,9 @@ class Hasher:
 
 
 def _canonical(value: object) -> tuple[str | None, Any]:
-    """The canonical JSON of what a value means without its wrappers (None: unknown), and what it means."""
+    """The canonical JSON of what a value means without its wrappers (None: unknown), and what it
+    means.
+    """
     meant = _common_json(value) if type(value) is str and value[:1] in {"{", "["} else None
     if meant is not None:
         meant = _without_wrapper(meant)
@@ -247,7 +297,9 @@ def is_known(value: object) -> bool:
 
 
 def _common_json(text: str) -> Any:
-    """Return what most JSON texts mean, its floats as canonical JSON has them; None where only `canonical` can say."""
+    """Return what most JSON texts mean, its floats as canonical JSON has them; None where only
+    `canonical` can say.
+    """
     if len(text) > values.MAX_TEXT or text.count("{") + text.count("[") >= _MAX_DEPTH:
         return None
     if any(mark in text for mark in _UNUSUAL) or _LONG_NUMBER.search(text):
@@ -266,9 +318,14 @@ _decode: Final = json.JSONDecoder(parse_float=_float, parse_constant=_float).dec
 
 
 def unwrapped(value: object) -> tuple[bool, Any]:
-    """Return whether a value is known, and what it means without the wrappers that libraries put around arguments.
+    """Return whether a value is known, and what it means without the wrappers that libraries put
+    around arguments.
 
-    >>> unwrapped('{"args": [], "kwargs": {"id": 1}}'), unwrapped({"kwargs": {"id": 1}}), unwrapped(None)
+    >>> (
+    ...     unwrapped('{"args": [], "kwargs": {"id": 1}}'),
+    ...     unwrapped({"kwargs": {"id": 1}}),
+    ...     unwrapped(None),
+    ... )
     ((True, {'id': 1}), (True, {'id': 1}), (False, None))
     """
     if value is None or value == "":
@@ -282,7 +339,8 @@ def _without_wrapper(meant: Any) -> Any:
     pairs = cast("Mapping[str, Any]", meant)
     if WRAPPED not in pairs or not _WRAPPER.issuperset(pairs):
         return pairs
-    positional, named = pairs.get("args"), pairs[WRAPPED]
+    positional = pairs.get("args")
+    named = pairs[WRAPPED]
     return [positional, named] if positional else named
 
 
@@ -299,7 +357,9 @@ def canonical(value: object) -> str | None:
 
 
 def _plain(value: object, depth: int) -> object:
-    """Return the same value with text keys, whole floats as integers, no memory addresses, no types of Python's own."""
+    """Return the same value with text keys, whole floats as integers, no memory addresses, no types
+    of Python's own.
+    """
     if isinstance(value, str):
         return _plain_text(value)
     if value is None or isinstance(value, bool):
@@ -329,7 +389,11 @@ def _plain_collection(value: object, depth: int) -> object:
 
 
 def _is_free_text(value: object) -> bool:
-    return isinstance(value, str) and len(value) > _FREE_TEXT_LENGTH and value.count(" ") >= _FREE_TEXT_SPACES
+    return (
+        isinstance(value, str)
+        and len(value) > _FREE_TEXT_LENGTH
+        and value.count(" ") >= _FREE_TEXT_SPACES
+    )
 
 
 def _without_free_text(value: object, depth: int) -> object:
@@ -338,7 +402,11 @@ def _without_free_text(value: object, depth: int) -> object:
         return value
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, Any]", value).items()
-        return {key: _without_free_text(item, depth + 1) for key, item in pairs if not _is_free_text(item)}
+        return {
+            key: _without_free_text(item, depth + 1)
+            for key, item in pairs
+            if not _is_free_text(item)
+        }
     if isinstance(value, list | tuple):
         items = cast("Iterable[Any]", value)
         return [_without_free_text(item, depth + 1) for item in items if not _is_free_text(item)]

@@ -10,7 +10,15 @@ from typing import Any, Final
 
 from otel_reliability.config import MappingSettings, SpanRule
 from otel_reliability.conventions import notes, values
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    SpanView,
+    own,
+    own_value,
+    reported_call,
+)
 from otel_reliability.model.span import (
     STATUS_ERROR,
     HandoffFacts,
@@ -23,12 +31,16 @@ from otel_reliability.model.span import (
     ToolFacts,
 )
 
-_GOOD: Final = frozenset({"success", "successful", "succeeded", "pass", "passed", "ok", "correct", "yes", "resolved"})
+_GOOD: Final = frozenset(
+    {"success", "successful", "succeeded", "pass", "passed", "ok", "correct", "yes", "resolved"}
+)
 _BAD: Final = frozenset({"failure", "failed", "fail", "error", "incorrect", "no", "unresolved"})
 
 
 class Mapped:
-    """Reads mapped attributes, under the same checks as `reliability.*`, which stay the stronger word."""
+    """Reads mapped attributes, under the same checks as `reliability.*`, which stay the stronger
+    word.
+    """
 
     def __init__(self, settings: MappingSettings) -> None:
         self._settings = settings
@@ -52,9 +64,17 @@ class Mapped:
         name = values.first(attributes, self._settings.agent, values.name)
         return facts if name is None else facts._replace(name=name, weak=False)
 
-    def notes(self, attributes: Mapping[str, Any], said: Notes | None, of_rule: Mapping[str, str]) -> Notes | None:
-        """Return the notes of a span with those of the user's attributes. `of_rule`: key by note, of a rule for this span."""
-        sources = {note: key for note, keys in self._notes if (key := _present(attributes, keys)) is not None}
+    def notes(
+        self, attributes: Mapping[str, Any], said: Notes | None, of_rule: Mapping[str, str]
+    ) -> Notes | None:
+        """Return the notes of a span with those of the user's attributes. `of_rule`: key by note,
+        of a rule for this span.
+        """
+        sources = {
+            note: key
+            for note, keys in self._notes
+            if (key := _present(attributes, keys)) is not None
+        }
         sources |= {note: key for note, key in of_rule.items() if attributes.get(key) is not None}
         if not sources:
             return said
@@ -63,8 +83,13 @@ class Mapped:
             given[notes.SUCCESS] = outcome_of(given[notes.SUCCESS])
         own = {key: attributes[key] for key in attributes if key.startswith(notes.PREFIX)}
         read = notes.read({**given, **own})
-        named = {**sources, **{note: note for note in own}}  # a value is refused by the name under which it came
-        return read and read._replace(refused=tuple((named.get(note, note), why) for note, why in read.refused))
+        named = {
+            **sources,
+            **{note: note for note in own},
+        }  # a value is refused by the name under which it came
+        return read and read._replace(
+            refused=tuple((named.get(note, note), why) for note, why in read.refused)
+        )
 
 
 def _present(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
@@ -77,12 +102,21 @@ def outcome_of(value: object) -> object:
     return True if word in _GOOD else False if word in _BAD else value
 
 
-# --- Own spans ----------------------------------------------------------------------------------------------------------
+# --- Own spans ------------------------------------------------------------------------------------
 
 
 KEYS: Final = (
-    "agent", "tool", "arguments", "result", "model", "input_tokens", "output_tokens", "session", "task", "outcome",
-)  # fmt: skip
+    "agent",
+    "tool",
+    "arguments",
+    "result",
+    "model",
+    "input_tokens",
+    "output_tokens",
+    "session",
+    "task",
+    "outcome",
+)
 """Fields of a rule that are attribute keys."""
 RUNS: Final = frozenset({"agent", "workflow", "chain"})
 """Kinds whose outcome is that of the run."""
@@ -95,7 +129,12 @@ class OwnSpans(Convention):
 
     def __init__(self, rules: Sequence[SpanRule]) -> None:
         self._rules = rules
-        keys = {key for rule in rules for key in (*rule.attributes, *(getattr(rule, field) for field in KEYS)) if key}
+        keys = {
+            key
+            for rule in rules
+            for key in (*rule.attributes, *(getattr(rule, field) for field in KEYS))
+            if key
+        }
         self.keys = tuple(keys)
         self.names = tuple(re.split(r"[*?\[]", rule.name)[0] for rule in rules)
         self.has_notes = any(rule.task or (rule.outcome and rule.kind in RUNS) for rule in rules)
@@ -106,11 +145,16 @@ class OwnSpans(Convention):
         return None if rule is None else _answer(rule, span)
 
     def notes_of(self, span: RawSpan) -> dict[str, str]:
-        """Return the keys of the task and of the run's outcome, by the keys of `reliability.*`, of the rule that matches."""
+        """Return the keys of the task and of the run's outcome, by the keys of `reliability.*`, of
+        the rule that matches.
+        """
         rule = self._matching(span.name, span.scope, span.attributes)
         if rule is None:
             return {}
-        keys = {notes.TASK_ID: rule.task, notes.SUCCESS: rule.outcome if rule.kind in RUNS else None}
+        keys = {
+            notes.TASK_ID: rule.task,
+            notes.SUCCESS: rule.outcome if rule.kind in RUNS else None,
+        }
         return {note: key for note, key in keys.items() if key is not None}
 
     def _matching(self, name: str, scope: str, attributes: values.Attributes) -> SpanRule | None:
@@ -118,7 +162,10 @@ class OwnSpans(Convention):
             if (
                 fnmatchcase(name, rule.name)
                 and fnmatchcase(scope, rule.scope)
-                and all(_matches(attributes.get(key), pattern) for key, pattern in rule.attributes.items())
+                and all(
+                    _matches(attributes.get(key), pattern)
+                    for key, pattern in rule.attributes.items()
+                )
             ):
                 return rule
         return None
@@ -134,13 +181,19 @@ def _answer(rule: SpanRule, span: SpanView) -> Answer:
         return NOTHING
     session = None if rule.session is None else own(values.identifier, rule.session)
     if rule.kind in RUNS:
-        return Answer(Kind(rule.kind), InvocationFacts(name=_named(rule, rule.agent, span)), session=session)
+        return Answer(
+            Kind(rule.kind), InvocationFacts(name=_named(rule, rule.agent, span)), session=session
+        )
     if rule.kind == "handoff":
         return Answer(Kind.HANDOFF, HandoffFacts(_named(rule, rule.agent, span)), session=session)
     failed = True if rule.outcome is not None and span.found_in(rule.outcome, _failure) else None
     if rule.kind == "tool":
-        return Answer(Kind.TOOL, _tool(rule, span, failed=failed), failed, session, fails_with_call=True)
-    return Answer(Kind(rule.kind), _model(rule, span) if rule.kind == "model" else None, failed, session)
+        return Answer(
+            Kind.TOOL, _tool(rule, span, failed=failed), failed, session, fails_with_call=True
+        )
+    return Answer(
+        Kind(rule.kind), _model(rule, span) if rule.kind == "model" else None, failed, session
+    )
 
 
 def _tool(rule: SpanRule, span: SpanView, *, failed: bool | None) -> ToolFacts:
@@ -148,12 +201,19 @@ def _tool(rule: SpanRule, span: SpanView, *, failed: bool | None) -> ToolFacts:
     if name is None and rule.tool is None:
         name = values.text(span.name)
     has_failed = span.status == STATUS_ERROR if failed is None else failed
-    return ToolFacts((reported_call(name, None, _own(rule.arguments), _own(rule.result), failed=has_failed),))
+    return ToolFacts(
+        (reported_call(name, None, _own(rule.arguments), _own(rule.result), failed=has_failed),)
+    )
 
 
 def _model(rule: SpanRule, span: SpanView) -> ModelFacts:
-    tokens = [None if key is None else own(values.integer, key) for key in (rule.input_tokens, rule.output_tokens)]
-    return ModelFacts(None if rule.model is None else values.text(span.get(rule.model)), tokens=Tokens(*tokens))
+    tokens = [
+        None if key is None else own(values.integer, key)
+        for key in (rule.input_tokens, rule.output_tokens)
+    ]
+    return ModelFacts(
+        None if rule.model is None else values.text(span.get(rule.model)), tokens=Tokens(*tokens)
+    )
 
 
 def _own(key: str | None) -> Any:
@@ -161,7 +221,9 @@ def _own(key: str | None) -> Any:
 
 
 def _named(rule: SpanRule, key: str | None, span: SpanView) -> str | None:
-    """Return the name under a key, or without a key what the one `*` of the rule's name stands for, beside other text."""
+    """Return the name under a key, or without a key what the one `*` of the rule's name stands for,
+    beside other text.
+    """
     if key is not None:
         return values.name(span.get(key))
     before, star, after = rule.name.partition("*")

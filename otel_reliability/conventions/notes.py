@@ -1,7 +1,7 @@
 """Attributes that users add to spans themselves: `reliability.*`.
 
-A value out of range (a confidence of 1.7, a cost of "cheap") is refused by name and counts as absent; it never becomes
-a number and never moves another field.
+A value out of range (a confidence of 1.7, a cost of "cheap") is refused by name and counts as
+absent; it never becomes a number and never moves another field.
 """
 
 from __future__ import annotations
@@ -50,11 +50,14 @@ def read(attributes: Mapping[str, Any]) -> Notes | None:
             found[field] = value
         elif value is None and key in present:
             refused.append((key, reason))
-    violations, branches = _violations(present, refused), _branches(present, refused)
+    violations = _violations(present, refused)
+    branches = _branches(present, refused)
     return Notes(**found, violations=violations, branches=branches, refused=tuple(refused))
 
 
-def _branches(present: Mapping[str, Any], refused: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def _branches(
+    present: Mapping[str, Any], refused: list[tuple[str, str]]
+) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
     for key in sorted(key for key in present if key.startswith(BRANCH_PREFIX))[:_MAX_BRANCHES]:
         branch = values.word(present[key])
@@ -65,8 +68,12 @@ def _branches(present: Mapping[str, Any], refused: list[tuple[str, str]]) -> tup
     return tuple(found)
 
 
-def _violations(present: Mapping[str, Any], refused: list[tuple[str, str]]) -> tuple[tuple[str, str], ...] | None:
-    """An empty list is a clean run; a value of which nothing can be read says nothing, least of all that."""
+def _violations(
+    present: Mapping[str, Any], refused: list[tuple[str, str]]
+) -> tuple[tuple[str, str], ...] | None:
+    """An empty list is a clean run; a value of which nothing can be read says nothing, least of all
+    that.
+    """
     if VIOLATIONS not in present:
         return None
     value = values.parsed(present[VIOLATIONS])
@@ -96,7 +103,12 @@ def _condition(value: object) -> str | None:
 
 
 _NOTES: Final = (
-    (USAGE_COST, None, values.amount, "not a number from 0"),  # of a model call, which reads it itself; checked here
+    (
+        USAGE_COST,
+        None,
+        values.amount,
+        "not a number from 0",
+    ),  # of a model call, which reads it itself; checked here
     (TASK_ID, "task_id", values.identifier, "not a text or a whole number"),
     (TRIAL, "trial", values.integer, "not a whole number from 0"),
     (SUCCESS, "success", values.truth, "not true or false"),

@@ -1,10 +1,13 @@
-"""`RawSpan` → `AgentSpan`: asks the conventions, then adds what any span may carry whatever its convention.
+"""`RawSpan` → `AgentSpan`: asks the conventions, then adds what any span may carry whatever its
+convention.
 
-Total: every span comes out, as kind OTHER where no convention knows it, and nothing it carries can raise.
+Total: every span comes out, as kind OTHER where no convention knows it, and nothing it carries can
+raise.
 
-An instrumentation sets the same keys on span after span. So there is one `Plan` per scope and set of keys: it names the
-attributes that are read, and remembers the answers of the conventions as templates, into which the parts that are each span's
-own are put. Nothing else is remembered of a span.
+An instrumentation sets the same keys on span after span. So there is one `Plan` per scope and set
+of keys: it names the attributes that are read, and remembers the answers of the conventions as
+templates, into which the parts that are each span's own are put. Nothing else is remembered of a
+span.
 """
 
 from __future__ import annotations
@@ -18,7 +21,15 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from otel_reliability.config import Settings, ToolSettings
 from otel_reliability.conventions import evaluations, fingerprints, notes, values
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, EventAnswer, Own, SpanView, itself
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    EventAnswer,
+    Own,
+    SpanView,
+    itself,
+)
 from otel_reliability.conventions.events import spans_of
 from otel_reliability.conventions.hashing import HashedResult, Hasher
 from otel_reliability.conventions.mapping import Mapped, OwnSpans
@@ -55,7 +66,9 @@ MAPPED_RANK: Final = -1
 CONVENTION_RANK: Final = 2
 
 MAX_MEMORY: Final = 32 * 1024 * 1024
-"""Bytes, roughly, of all plans and templates: a sender may invent keys and values without end. Beyond, all are made again."""
+"""Bytes, roughly, of all plans and templates: a sender may invent keys and values without end.
+Beyond, all are made again.
+"""
 MAX_SCOPES: Final = 4096
 MAX_SENDERS: Final = 64
 MAX_KEYS_SIZE: Final = 8_192
@@ -76,13 +89,14 @@ Values = Mapping[str, Any]
 """Attributes by key: values, or their undecoded bytes."""
 
 
-# --- Templates ----------------------------------------------------------------------------------------------------------
+# --- Templates ------------------------------------------------------------------------------------
 
 
 Parts: TypeAlias = list[Any]
-"""The fields of facts in a row: those of a model call and of an invocation with input and output tokens in place of `tokens`,
-those of its one call for a tool, with the reported name of the tool in place of `effect`; the facts themselves where a convention
-reads them as a whole."""
+"""The fields of facts in a row: those of a model call and of an invocation with input and output
+tokens in place of `tokens`, those of its one call for a tool, with the reported name of the tool in
+place of `effect`; the facts themselves where a convention reads them as a whole.
+"""
 
 _RESULT: Final = Call._fields.index("result")
 _MODEL_TOKENS: Final = ModelFacts._fields.index("tokens")
@@ -94,9 +108,10 @@ _INVOCATION_CALL: Final = InvocationFacts._fields.index("call") + 1
 class Template(NamedTuple):
     """The common part of the spans of one answer.
 
-    `build` None: `facts` are complete. Otherwise they are parts, and `build` makes facts of them with those that are read from
-    each span: `single` ones from the value of one key, `others` as their `Own` says. `has_result`: the span failed also where
-    the result of its call is a failure to the user.
+    `build` None: `facts` are complete. Otherwise they are parts, and `build` makes facts of them
+    with those that are read from each span: `single` ones from the value of one key, `others` as
+    their `Own` says. `has_result`: the span failed also where the result of its call is a failure
+    to the user.
     """
 
     kind: Kind
@@ -110,7 +125,9 @@ class Template(NamedTuple):
 
 
 class Templates:
-    """Makes templates and facts; calls are hashed, and named by the user's rules (`tools.ignore`, `tools.rename`)."""
+    """Makes templates and facts; calls are hashed, and named by the user's rules (`tools.ignore`,
+    `tools.rename`).
+    """
 
     own = Own
 
@@ -142,20 +159,33 @@ class Templates:
         failed = status == STATUS_ERROR if failed is None else failed
         if build is not None and not single and not others:
             failed = failed or (fails_with_call and _is_soft_error(parts[_RESULT]))
-            facts, build = build(parts), None
+            facts = build(parts)
+            build = None
         return Template(
-            kind, failed, facts if build is None else parts, tuple(single), tuple(others), build, session,
+            kind,
+            failed,
+            facts if build is None else parts,
+            tuple(single),
+            tuple(others),
+            build,
+            session,
             fails_with_call and build is not None,
-        )  # fmt: skip
+        )
 
-    def filled(self, template: Template, raw: Values, value: Callable[[Any], Any]) -> tuple[Any, bool]:
-        """Return the facts of a span of a template with parts of its own, and whether it failed; `value` decodes what is raw."""
+    def filled(
+        self, template: Template, raw: Values, value: Callable[[Any], Any]
+    ) -> tuple[Any, bool]:
+        """Return the facts of a span of a template with parts of its own, and whether it failed;
+        `value` decodes what is raw.
+        """
         parts = template.facts.copy()
         for place, read, key in template.single:
             parts[place] = read(value(raw[key]))
         for place, own in template.others:
             given = tuple(map(raw.get, own.keys))
-            parts[place] = self._hasher.once(own, given, value) if own.once else own.of(given, value)
+            parts[place] = (
+                self._hasher.once(own, given, value) if own.once else own.of(given, value)
+            )
         failed = template.failed or (template.has_result and _is_soft_error(parts[_RESULT]))
         return template.build(parts) if template.build is not None else None, failed
 
@@ -170,11 +200,15 @@ class Templates:
         return facts if build is None else build(parts)
 
     def _parts(self, facts: Any) -> tuple[Parts, Callable[[Parts], Any] | None]:
-        """Return the parts of facts, and what makes facts of them again; None where they stay as they are."""
+        """Return the parts of facts, and what makes facts of them again; None where they stay as
+        they are.
+        """
         match facts:
             case ModelFacts():
                 parts = _flat(facts, _MODEL_TOKENS)
-                parts[_MODEL_CALLS] = _once(facts.calls, self._calls_of_messages) if facts.calls else None
+                parts[_MODEL_CALLS] = (
+                    _once(facts.calls, self._calls_of_messages) if facts.calls else None
+                )
                 return parts, self.model
             case InvocationFacts():
                 parts = _flat(facts, _INVOCATION_TOKENS)
@@ -185,15 +219,36 @@ class Templates:
                 reported, call_id, arguments, failed, result, _ = call
                 name = None if reported is None else self._name(reported)
                 arguments = _once(arguments, self._hasher.arguments_of(reported))
-                return [name, call_id, arguments, failed, _once(result, self._hasher.result), reported], self.tool
+                return [
+                    name,
+                    call_id,
+                    arguments,
+                    failed,
+                    _once(result, self._hasher.result),
+                    reported,
+                ], self.tool
             case Own():
                 return [_once(facts, self.complete)], itemgetter(0)
             case _:
                 return [], None
 
     def model(self, parts: Parts) -> ModelFacts:
-        """Return the facts of a model call; its calls are None where it asked for none, empty where all are ignored."""
-        model, request_model, given, output, asked, messages, calls, limit, cost, response, *marks = parts
+        """Return the facts of a model call; its calls are None where it asked for none, empty where
+        all are ignored.
+        """
+        (
+            model,
+            request_model,
+            given,
+            output,
+            asked,
+            messages,
+            calls,
+            limit,
+            cost,
+            response,
+            *marks,
+        ) = parts
         if type(given) is Tokens:
             given, output = given
         if calls is not None:
@@ -201,10 +256,18 @@ class Templates:
         return named_tuple(
             ModelFacts,
             (
-                model, request_model, named_tuple(Tokens, (given, output)), asked, messages, calls or (), limit, cost, response,
+                model,
+                request_model,
+                named_tuple(Tokens, (given, output)),
+                asked,
+                messages,
+                calls or (),
+                limit,
+                cost,
+                response,
                 *marks,
             ),
-        )  # fmt: skip
+        )
 
     def invocation(self, parts: Parts) -> InvocationFacts:
         name, weak, fallback, at_root, given, output, *others = parts
@@ -222,7 +285,9 @@ class Templates:
         return named_tuple(ToolFacts, ((call,), False))
 
     def _calls(self, calls: Iterable[Any]) -> tuple[Call, ...]:
-        """Return reported calls hashed, by the names that they have here, without those that are ignored."""
+        """Return reported calls hashed, by the names that they have here, without those that are
+        ignored.
+        """
         found: list[Call] = []
         for name, call_id, arguments, failed, result, _ in calls:
             known = None if name is None else self._name(name)
@@ -242,14 +307,18 @@ class Templates:
         if any(fnmatchcase(name, pattern) for pattern in self._ignored):
             found = None
         else:
-            found = next((new for old, new in self._renamed.items() if fnmatchcase(name, old)), found)
+            found = next(
+                (new for old, new in self._renamed.items() if fnmatchcase(name, old)), found
+            )
         if len(self._names) < MAX_TOOL_NAMES:
             self._names[name] = found
         return found
 
 
 def _once(part: Any, finish: Callable[[Any], Any]) -> Any:
-    """Return a part with what makes hashes of it, once for equal values; of a value that is known already, the hashes."""
+    """Return a part with what makes hashes of it, once for equal values; of a value that is known
+    already, the hashes.
+    """
     if isinstance(part, Own):
         return part._replace(reader=_hashed(part.reader, finish), once=True)
     return None if part is None else finish(part)
@@ -257,7 +326,9 @@ def _once(part: Any, finish: Callable[[Any], Any]) -> Any:
 
 @lru_cache(MAX_HASHING_READERS)
 def _hashed(read: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Return a reader that finishes what another one reads; the same one, so that equal values are known in every template."""
+    """Return a reader that finishes what another one reads; the same one, so that equal values are
+    known in every template.
+    """
 
     def hashed(*given: Any) -> Any:
         found = read(*given)
@@ -271,24 +342,29 @@ def _is_soft_error(result: HashedResult | None) -> bool:
 
 
 def _flat(facts: tuple[Any, ...], place: int) -> Parts:
-    """Return the fields of facts, their tokens as two: one `Own` for both stands in the place of the first."""
+    """Return the fields of facts, their tokens as two: one `Own` for both stands in the place of
+    the first.
+    """
     tokens = facts[place]
     pair = tokens if isinstance(tokens, Tokens) else (tokens, None)
     return [*facts[:place], *pair, *facts[place + 1 :]]
 
 
-# --- Plans --------------------------------------------------------------------------------------------------------------
+# --- Plans ----------------------------------------------------------------------------------------
 
 
 class Scope:
-    """An instrumentation scope: the name it goes by, the conventions it may concern, and its plans by the keys of a span.
+    """An instrumentation scope: the name it goes by, the conventions it may concern, and its plans
+    by the keys of a span.
 
     `names` are the beginnings of a span's name by which alone it may concern one of them.
     """
 
     def __init__(self, name: str, table: Sequence[Convention]) -> None:
         self.name = name
-        self.conventions = tuple(one for one in table if not one.scopes or name.startswith(one.scopes))
+        self.conventions = tuple(
+            one for one in table if not one.scopes or name.startswith(one.scopes)
+        )
         self.names = tuple(start for one in self.conventions for start in one.names)
         self.plans: dict[tuple[str, ...], Plan] = {}
 
@@ -297,22 +373,41 @@ class Plan:
     """The way in which the spans of one scope and one set of keys are read.
 
     - `conventions`: those that may know such a span, whatever its name.
-    - `asked`, `derived`, `by_name`, `by_kind`, `by_events`: what their answers depend on, as far as is known; `take` gives the
-      values asked for. `templates` are the answers by all of these.
-    - `sessions`: the keys that name a session; `conversation`: those of a convention that puts its spans together by one.
-      `has_fingerprints`: a prompt, tool definitions or a version may be there. `has_more`: notes, evaluations, a conversation or
-      what settings ask for may be there.
+    - `asked`, `derived`, `by_name`, `by_kind`, `by_events`: what their answers depend on, as far as
+      is known; `take` gives the values asked for. `templates` are the answers by all of these.
+    - `sessions`: the keys that name a session; `conversation`: those of a convention that puts its
+      spans together by one. `has_fingerprints`: a prompt, tool definitions or a version may be
+      there. `has_more`: notes, evaluations, a conversation or what settings ask for may be there.
     """
 
     __slots__ = (
-        "asked", "by_events", "by_kind", "by_name", "conventions", "conversation", "derived", "has_fingerprints", "has_more",
-        "is_judged", "is_messaging", "is_noted", "keys", "sessions", "take", "templates", "version",
-    )  # fmt: skip
+        "asked",
+        "by_events",
+        "by_kind",
+        "by_name",
+        "conventions",
+        "conversation",
+        "derived",
+        "has_fingerprints",
+        "has_more",
+        "is_judged",
+        "is_messaging",
+        "is_noted",
+        "keys",
+        "sessions",
+        "take",
+        "templates",
+        "version",
+    )
 
-    def __init__(self, keys: tuple[str, ...], conventions: Sequence[Convention], *, has_more: bool) -> None:
+    def __init__(
+        self, keys: tuple[str, ...], conventions: Sequence[Convention], *, has_more: bool
+    ) -> None:
         self.keys = frozenset(keys)
         self.conventions = frozenset(
-            one for one in conventions if not (one.needs or one.names) or any(key in self.keys for key in one.needs)
+            one
+            for one in conventions
+            if not (one.needs or one.names) or any(key in self.keys for key in one.needs)
         )
         self.asked: tuple[str, ...] = ()
         self.derived: tuple[tuple[Callable[[Any], Any], str], ...] = ()
@@ -320,42 +415,53 @@ class Plan:
         self.version = 0
         self.take: Callable[[Values], Any] = _nothing
         self.templates: dict[tuple[Any, ...], Template] = {}
-        self.sessions = tuple((rank, key) for key, rank in SESSION_RANKS.items() if key in self.keys)
+        self.sessions = tuple(
+            (rank, key) for key, rank in SESSION_RANKS.items() if key in self.keys
+        )
         self.is_noted = any(key.startswith(notes.PREFIX) for key in keys)
         self.is_judged = any(key.startswith(evaluations.PREFIXES) for key in keys)
         self.is_messaging = any(key.startswith(MESSAGING) for key in keys)
         self.conversation = tuple(
-            dict.fromkeys(key for one in conventions for key in one.conversation if key in self.keys)
+            dict.fromkeys(
+                key for one in conventions for key in one.conversation if key in self.keys
+            )
         )
-        self.has_fingerprints = any(key in fingerprints.KEYS or key.startswith(fingerprints.PREFIXES) for key in keys)
+        self.has_fingerprints = any(
+            key in fingerprints.KEYS or key.startswith(fingerprints.PREFIXES) for key in keys
+        )
         self.has_more = has_more or self.is_noted or bool(self.conversation)
 
     def has_learned(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:
-        """Add what an answer depended on. Where something is new, this answer and those before it are not remembered."""
+        """Add what an answer depended on. Where something is new, this answer and those before it
+        are not remembered.
+        """
         self.by_events = self.by_events or view.by_events
         if view.by_events and span.events:
             return True
-        asked, derived = view.asked.difference(self.asked), view.derived.difference(self.derived)
-        by_name, by_kind = view.by_name and not named and not self.by_name, view.by_kind and not self.by_kind
+        asked = view.asked.difference(self.asked)
+        derived = view.derived.difference(self.derived)
+        by_name = view.by_name and not named and not self.by_name
+        by_kind = view.by_kind and not self.by_kind
         if not (asked or derived or by_name or by_kind):
             return False
         self.templates.clear()
         self.version += 1
-        self.by_name, self.by_kind = self.by_name or by_name, self.by_kind or by_kind
+        self.by_name = self.by_name or by_name
+        self.by_kind = self.by_kind or by_kind
         self.derived += tuple(derived)
         self.asked += tuple(sorted(asked))
         self.take = itemgetter(*self.asked) if self.asked else _nothing
         return True
 
 
-# --- Spans --------------------------------------------------------------------------------------------------------------
+# --- Spans ----------------------------------------------------------------------------------------
 
 
 class Reader:
     """Reads spans by a table of conventions and the user's settings.
 
-    `wanted` and `wanted_prefixes` are all the attribute keys that any rule reads: a caller may drop the rest, and gets the
-    same.
+    `wanted` and `wanted_prefixes` are all the attribute keys that any rule reads: a caller may drop
+    the rest, and gets the same.
     """
 
     convention_rank = CONVENTION_RANK
@@ -369,7 +475,9 @@ class Reader:
         self._event_conventions = tuple(one for one in self._table if one.event_scopes)
         self.templates = Templates(self.hasher, settings.tools)
         mapped = Mapped(settings.mapping)
-        self._mapped = mapped if mapped.keys or (self._own_spans and self._own_spans.has_notes) else None
+        self._mapped = (
+            mapped if mapped.keys or (self._own_spans and self._own_spans.has_notes) else None
+        )
         self._agent_key = settings.agent_key
         self._run_key = settings.assembly.run_key
         self._has_more = bool(self._mapped or self._agent_key or self._run_key is not None)
@@ -379,7 +487,9 @@ class Reader:
         self._scopes: dict[str, Scope] = {}
         self._memory = 0
         self.on_unknown: Callable[[RawSpan], bool] | None = None
-        """Called with a span that no convention knows; True: it wants the next one of the same scope and keys, too."""
+        """Called with a span that no convention knows; True: it wants the next one of the same
+        scope and keys, too.
+        """
         self.generation = 0
         """How often everything was forgotten: what others remember by plans of before is void."""
 
@@ -391,14 +501,23 @@ class Reader:
         return mapped.union(
             fingerprints.KEYS,
             own,
-            *((*convention.keys, *convention.needs, *convention.conversation) for convention in self._table),
+            *(
+                (*convention.keys, *convention.needs, *convention.conversation)
+                for convention in self._table
+            ),
         )
 
     @property
     def wanted_prefixes(self) -> tuple[str, ...]:
         """Prefixes of the attribute keys that are read."""
         own = {prefix for convention in self._table for prefix in convention.prefixes}
-        return (notes.PREFIX, MESSAGING, *evaluations.PREFIXES, *fingerprints.PREFIXES, *sorted(own))
+        return (
+            notes.PREFIX,
+            MESSAGING,
+            *evaluations.PREFIXES,
+            *fingerprints.PREFIXES,
+            *sorted(own),
+        )
 
     def convention_of(self, span: RawSpan) -> str | None:
         """The name of the convention that knows the span, for `inspect`."""
@@ -408,24 +527,46 @@ class Reader:
         return next((one.name for one in asked if one.read(view) is not None), None)
 
     def is_ordinary(self, scope: str, name: str) -> bool:
-        """Return whether no convention knows a span of this scope and name if it carries none of the wanted attributes."""
+        """Return whether no convention knows a span of this scope and name if it carries none of
+        the wanted attributes.
+        """
         found = self.scope(scope)
         return not any(one.scopes for one in found.conventions) and not name.startswith(found.names)
 
     def read(self, span: RawSpan) -> AgentSpan:
         (
-            trace_id, span_id, parent_id, name, span_kind, start_ns, end_ns, status, remote, attributes, events, links,
-            scope_name, version, resource, state,
-        ) = span  # fmt: skip
+            trace_id,
+            span_id,
+            parent_id,
+            name,
+            span_kind,
+            start_ns,
+            end_ns,
+            status,
+            remote,
+            attributes,
+            events,
+            links,
+            scope_name,
+            version,
+            resource,
+            state,
+        ) = span
         raw: Values
-        raw, value = (attributes.raw, attributes.value) if type(attributes) is LazyAttributes else (attributes, itself)
+        raw, value = (
+            (attributes.raw, attributes.value)
+            if type(attributes) is LazyAttributes
+            else (attributes, itself)
+        )
         scope = self._scopes.get(scope_name) or self.scope(scope_name)
         keys = tuple(raw)
         plan = scope.plans.get(keys) or self.plan(scope, keys)
         asked: tuple[Any, ...] = (
-            plan.take(raw), status, name if plan.by_name or name.startswith(scope.names) else None,
+            plan.take(raw),
+            status,
+            name if plan.by_name or name.startswith(scope.names) else None,
             span_kind if plan.by_kind else None,
-        )  # fmt: skip
+        )
         if plan.derived:
             asked += tuple([reader(value(raw[key])) for reader, key in plan.derived])
         try:
@@ -440,7 +581,11 @@ class Reader:
         whole, of, sender = self._last
         if whole is not resource or of != version:
             sender = self._sender_of(resource, version)
-        session = self._session(plan, own_session, raw, value) if plan.sessions or own_session is not None else None
+        session = (
+            self._session(plan, own_session, raw, value)
+            if plan.sessions or own_session is not None
+            else None
+        )
         added = None
         extra: tuple[tuple[str, str], ...] = ()
         if plan.has_more:
@@ -448,11 +593,26 @@ class Reader:
         return named_tuple(
             AgentSpan,
             (
-                trace_id, span_id, parent_id, remote, start_ns, end_ns, span_kind, kind, failed, facts, scope.name, sender,
-                session, added, evaluations.read(span, flat=plan.is_judged) if events or plan.is_judged else (),
-                self._link(span, plan) if links or plan.conversation else None, threshold(state) if state else None, extra,
+                trace_id,
+                span_id,
+                parent_id,
+                remote,
+                start_ns,
+                end_ns,
+                span_kind,
+                kind,
+                failed,
+                facts,
+                scope.name,
+                sender,
+                session,
+                added,
+                evaluations.read(span, flat=plan.is_judged) if events or plan.is_judged else (),
+                self._link(span, plan) if links or plan.conversation else None,
+                threshold(state) if state else None,
+                extra,
             ),
-        )  # fmt: skip
+        )
 
     def read_logs(self, logs: Iterable[RawLog]) -> list[AgentSpan]:
         """The spans that log events stand for; events that no convention knows are none."""
@@ -465,15 +625,21 @@ class Reader:
         return found
 
     def event_of(self, log: RawLog) -> tuple[str, EventAnswer] | None:
-        """Return the name of the convention that reads an event, and what the event stands for; None where none reads it."""
+        """Return the name of the convention that reads an event, and what the event stands for;
+        None where none reads it.
+        """
         for convention in self._event_conventions:
             if log.scope.startswith(convention.event_scopes):
                 event = convention.read_event(log)
                 return None if event is None else (convention.name, event)
         return None
 
-    def _asked_again(self, scope: Scope, plan: Plan, span: RawSpan, asked: tuple[Any, ...]) -> Template:
-        """Return the template of a span whose plan has none, or whose answer depends on its events."""
+    def _asked_again(
+        self, scope: Scope, plan: Plan, span: RawSpan, asked: tuple[Any, ...]
+    ) -> Template:
+        """Return the template of a span whose plan has none, or whose answer depends
+        on its events.
+        """
         found, is_shared = self.ask(scope, plan, span)
         derived = [one for one in asked[4:] if type(one) is not bool]
         size = sum(map(_size, (asked[0], asked[2], *derived))) if is_shared else 0
@@ -483,7 +649,9 @@ class Reader:
         return found
 
     def ask(self, scope: Scope, plan: Plan, span: RawSpan) -> tuple[Template, bool]:
-        """Ask the conventions what a span is; whether the spans that agree with it in what the plan asks for share the answer."""
+        """Ask the conventions what a span is; whether the spans that agree with it in what the plan
+        asks for share the answer.
+        """
         view = SpanView(span, scope.name)
         answers = (convention.read(view) for convention in _asked(scope, plan, span.name))
         answer = next((answer for answer in answers if answer is not None), None)
@@ -538,16 +706,26 @@ class Reader:
             session = session if mapped is None else Session(MAPPED_RANK, mapped)
             of_rule = self._own_spans.notes_of(span) if self._own_spans else {}
             found = self._mapped.notes(attributes, found, of_rule)
-        if self._run_key is not None and (key := values.identifier(attributes.get(self._run_key))) is not None:
+        if (
+            self._run_key is not None
+            and (key := values.identifier(attributes.get(self._run_key))) is not None
+        ):
             found = (found or Notes())._replace(run_key=self.hasher.text(key))
         return facts, session, found, self._extra(span) if self._agent_key else ()
 
-    def _session(self, plan: Plan, own: Own | str | None, raw: Values, value: Callable[[Any], Any]) -> Session | None:
+    def _session(
+        self, plan: Plan, own: Own | str | None, raw: Values, value: Callable[[Any], Any]
+    ) -> Session | None:
         """The session a span names; spans in a row share it."""
         for rank, key in plan.sessions:
             given = raw[key]
             last, session = self._last_session
-            if session is not None and session.rank == rank and type(given) is type(last) and last == given:
+            if (
+                session is not None
+                and session.rank == rank
+                and type(given) is type(last)
+                and last == given
+            ):
                 return session
             if (found := values.identifier(value(given))) is not None:
                 session = Session(rank, found)
@@ -558,7 +736,9 @@ class Reader:
         return Session(CONVENTION_RANK, found) if isinstance(found, str) else None
 
     def _link(self, span: RawSpan, plan: Plan) -> SpanRef | None:
-        """The one link of a parentless messaging hop is its parent, as for coding agents; other links join nothing."""
+        """The one link of a parentless messaging hop is its parent, as for coding agents; other
+        links join nothing.
+        """
         if span.parent_id is None and len(span.links) == 1:
             is_hop = plan.is_messaging or span.span_kind in {KIND_PRODUCER, KIND_CONSUMER}
             if is_hop or plan.conversation:
@@ -580,15 +760,25 @@ class Reader:
         return known[1]
 
     def _extra(self, span: RawSpan) -> tuple[tuple[str, str], ...]:
-        """The attributes that the settings add to an agent's identity: the span's own before its resource's."""
+        """The attributes that the settings add to an agent's identity: the span's own before its
+        resource's.
+        """
         given = span.attributes, span.resource.attributes
-        found = ((values.identifier(attributes.get(key)) for attributes in given) for key in self._agent_key)
-        return tuple((key, next(filter(None, each), "")) for key, each in zip(self._agent_key, found, strict=True))
+        found = (
+            (values.identifier(attributes.get(key)) for attributes in given)
+            for key in self._agent_key
+        )
+        return tuple(
+            (key, next(filter(None, each), ""))
+            for key, each in zip(self._agent_key, found, strict=True)
+        )
 
 
 def _asked(scope: Scope, plan: Plan, name: str) -> list[Convention]:
     """The conventions that may know a span of this name and these keys, in their order."""
-    return [one for one in scope.conventions if one in plan.conventions or name.startswith(one.names)]
+    return [
+        one for one in scope.conventions if one in plan.conventions or name.startswith(one.names)
+    ]
 
 
 def _nothing(attributes: Values) -> Any:
@@ -596,12 +786,18 @@ def _nothing(attributes: Values) -> Any:
 
 
 def _size(value: Any) -> int:
-    """The length of a value that an answer depends on; too long for any template where it is no text: 1 equals True."""
+    """The length of a value that an answer depends on; too long for any template where it is no
+    text: 1 equals True.
+    """
     if isinstance(value, bytes | str):
         return len(value)
     if value is None:
         return 1
-    return sum(map(_size, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else MAX_ASKED_SIZE + 1
+    return (
+        sum(map(_size, cast("tuple[Any, ...]", value)))
+        if isinstance(value, tuple)
+        else MAX_ASKED_SIZE + 1
+    )
 
 
 def canonical_scope(scope: str) -> str:
@@ -616,7 +812,8 @@ def canonical_scope(scope: str) -> str:
 
 
 def threshold(trace_state: str) -> int | None:
-    """The rejection threshold T of `ot=th:…` (1 to 14 hexadecimal digits, padded on the right), None where there is none.
+    """The rejection threshold T of `ot=th:…` (1 to 14 hexadecimal digits, padded on the right),
+    None where there is none.
 
     >>> threshold("ot=th:8"), threshold("vendor=1"), threshold("ot=th:zz")
     (36028797018963968, None, None)
@@ -625,6 +822,10 @@ def threshold(trace_state: str) -> int | None:
         vendor, _, value = member.strip().partition("=")
         for field in value.split(";") if vendor == "ot" else ():
             key, _, digits = field.partition(":")
-            if key == "th" and 1 <= len(digits) <= 14 and all(digit in "0123456789abcdef" for digit in digits):
+            if (
+                key == "th"
+                and 1 <= len(digits) <= 14
+                and all(digit in "0123456789abcdef" for digit in digits)
+            ):
                 return int(digits.ljust(14, "0"), 16)
     return None

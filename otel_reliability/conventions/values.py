@@ -1,7 +1,8 @@
 """Total readers of attribute values.
 
-Instrumentations disagree about types: arrays or JSON strings of arrays, integers or digits, objects or their JSON or their
-Python repr. Each reader here takes anything, gives what was meant, or None; none raises.
+Instrumentations disagree about types: arrays or JSON strings of arrays, integers or digits, objects
+or their JSON or their Python repr. Each reader here takes anything, gives what was meant, or None;
+none raises.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from otel_reliability.model.span import LONGEST, bounded
 T = TypeVar("T")
 
 MAX_TEXT: Final = 1 << 20
-"""Characters beyond which a text is not parsed: no tool's arguments are that long, and parsing would block."""
+"""Characters beyond which a text is not parsed: no tool's arguments are that long, and parsing
+would block.
+"""
 
 _ABSENT: Final = frozenset({"", "null", "None"})
-_UUID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
+_UUID: Final = re.compile(
+    r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE
+)
 _STARTS_JSON: Final = frozenset('"-0123456789')
 _ENDS: Final[Mapping[str, str]] = {"{": "}", "[": "]", "(": ")"}
 _JSON_WORDS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
@@ -34,8 +39,11 @@ class Attributes(Protocol):
         ...
 
 
-def first(attributes: Attributes, keys: Iterable[str], reader: Callable[[object], T | None]) -> T | None:
-    """Return what the first of these keys says whose value can be read; a value of a wrong type hides none behind it.
+def first(
+    attributes: Attributes, keys: Iterable[str], reader: Callable[[object], T | None]
+) -> T | None:
+    """Return what the first of these keys says whose value can be read; a value of a wrong type
+    hides none behind it.
 
     >>> first({"a": [], "b": "x"}, ("a", "b"), text)
     'x'
@@ -55,7 +63,8 @@ def raw(attributes: Attributes, keys: Iterable[str]) -> Any:
 
 
 def text(value: object) -> str | None:
-    """A non-empty string of a bounded length, else None. `"null"` is what some exporters write for nothing.
+    """A non-empty string of a bounded length, else None. `"null"` is what some exporters write for
+    nothing.
 
     What it gives is plain (`bounded`).
 
@@ -166,7 +175,8 @@ def truth(value: object) -> bool | None:
 
 
 def parsed(value: object) -> Any:
-    """Return what a value means: JSON text is decoded, a Python literal is read as data, anything else is itself.
+    """Return what a value means: JSON text is decoded, a Python literal is read as data, anything
+    else is itself.
 
     >>> parsed('{"a": 1}'), parsed("{'a': 1}"), parsed("free text"), parsed("1234")
     ({'a': 1}, {'a': 1}, 'free text', 1234)
@@ -175,7 +185,9 @@ def parsed(value: object) -> Any:
         return value
     text = value.strip()
     end = _ENDS.get(text[:1])
-    if end is not None:  # what was cut off does not end like a collection, and most texts that were cut are long
+    if (
+        end is not None
+    ):  # what was cut off does not end like a collection, and most texts that were cut are long
         found = _decoded(text, None) if text[-1] == end else value
         return literal(text, value) if found is None else found
     if text[:1] in _STARTS_JSON:
@@ -230,7 +242,7 @@ def words(value: object) -> list[str]:
     return [item.lower() for item in items(value) if isinstance(item, str)]
 
 
-# --- Python literals ----------------------------------------------------------------------------------------------------
+# --- Python literals ------------------------------------------------------------------------------
 
 MAX_LITERAL: Final = 1 << 16
 """Characters beyond which a text is left alone."""
@@ -252,14 +264,22 @@ _LITERAL_JSON: Final[Mapping[str, str]] = {
     "(": "[",
     ")": "]",
 }
-_ESCAPED: Final[Mapping[str, str]] = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
+_ESCAPED: Final[Mapping[str, str]] = {
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+}
 
 
 def literal(text: str, otherwise: str | None = None) -> Any:
     """Return the data that `repr` wrote; `otherwise`, or the text itself, where it is no literal.
 
-    Some instrumentations write values that way (openlit, LlamaIndex). Python's own reader of literals compiles them, which costs
-    much, warns on the host's standard error, and can exhaust its stack; so a literal is rewritten as JSON, in one pass.
+    Some instrumentations write values that way (openlit, LlamaIndex). Python's own reader of
+    literals compiles them, which costs much, warns on the host's standard error, and can exhaust
+    its stack; so a literal is rewritten as JSON, in one pass.
 
     >>> literal("{'order': 7, 'tags': ('a', None)}"), literal("[print('no')]")
     ({'order': 7, 'tags': ['a', None]}, "[print('no')]")

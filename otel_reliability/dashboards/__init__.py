@@ -1,4 +1,6 @@
-"""Dashboards and alerts for Grafana and Prometheus, as files that the package ships, and what adapts them to an installation."""
+"""Dashboards and alerts for Grafana and Prometheus, as files that the package ships, and what
+adapts them to an installation.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ RUNBOOK: Final = "alerts.md"
 FLEET: Final = "/d/otel-reliability-fleet"
 """Where alerts on the service lead to in Grafana."""
 AGENT: Final = (
-    "/d/otel-reliability-agent?var-service={{ .Labels.service_name }}&var-agent={{ .Labels.gen_ai_agent_name }}"
+    "/d/otel-reliability-agent?var-service={{ .Labels.service_name }}&var-agent={{ "
+    ".Labels.gen_ai_agent_name }}"
 )
 """Where alerts on an agent lead to in Grafana."""
 PAGE: Final = "/agents/{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}"
@@ -33,7 +36,9 @@ PAGE: Final = "/agents/{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }
 
 
 class Installation(NamedTuple):
-    """The parts that differ between installations: the data source, where runbooks and the UI are."""
+    """The parts that differ between installations: the data source, where runbooks and
+    the UI are.
+    """
 
     uid: str = UID
     runbooks: str = RUNBOOK
@@ -43,19 +48,28 @@ class Installation(NamedTuple):
 def adapted(installation: Installation) -> Iterator[tuple[PurePosixPath, str]]:
     """Every file for an installation, with its path below a folder."""
     for name, path in FILES.items():
-        yield path, _adapted(name, files(__name__).joinpath(name).read_text(encoding="utf-8"), installation)
+        yield (
+            path,
+            _adapted(
+                name, files(__name__).joinpath(name).read_text(encoding="utf-8"), installation
+            ),
+        )
 
 
 def _adapted(name: str, text: str, installation: Installation) -> str:
     if name.endswith(".json"):
         return _dashboard(text, installation)
     if installation.uid != UID:
-        text = text.replace(f"datasourceUid: {UID}\n", f"datasourceUid: {json.dumps(installation.uid)}\n")
+        text = text.replace(
+            f"datasourceUid: {UID}\n", f"datasourceUid: {json.dumps(installation.uid)}\n"
+        )
     runbooks = installation.runbooks
     if installation.ui is not None:
         url = installation.ui.rstrip("/")
         runbooks = f"{url}/alerts" if runbooks == RUNBOOK else runbooks
-        text = text.replace(f"dashboard: {FLEET}\n", f"dashboard: {url}/\n").replace(AGENT, f"{url}{PAGE}")
+        text = text.replace(f"dashboard: {FLEET}\n", f"dashboard: {url}/\n").replace(
+            AGENT, f"{url}{PAGE}"
+        )
     return text.replace(f"runbook_url: {RUNBOOK}#", f"runbook_url: {runbooks}#")
 
 
@@ -64,12 +78,18 @@ def _dashboard(text: str, installation: Installation) -> str:
     board: dict[str, Any] = json.loads(text)
     for variable in board["templating"]["list"]:
         if variable["type"] == "datasource":
-            variable["current"] = {"selected": True, "text": installation.uid, "value": installation.uid}
+            variable["current"] = {
+                "selected": True,
+                "text": installation.uid,
+                "value": installation.uid,
+            }
     return json.dumps(board, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def write(folder: Path, installation: Installation, *, force: bool = False) -> list[Path]:
-    """Write them all below a folder. Nothing is written where one of them stands already, unless by `force`."""
+    """Write them all below a folder. Nothing is written where one of them stands already, unless by
+    `force`.
+    """
     told = [(folder / path, text) for path, text in adapted(installation)]
     standing = [path for path, _ in told if path.exists()]
     if standing and not force:

@@ -1,4 +1,6 @@
-"""The demo: a recorded fleet of agents, and the service that finds the unreliable one (`otel-reliability demo`).
+"""The demo: a recorded fleet of agents, and the service that finds the unreliable one
+(`otel-reliability demo`).
 
-`replay` sends the recording as if it happened now, `hosting` runs the service, `show` prints what the service reports.
+`replay` sends the recording as if it happened now, `hosting` runs the service, `show` prints what
+the service reports.
 """

@@ -1,4 +1,6 @@
-"""The service as `otel-reliability serve` runs it, on free ports of this machine, in a thread, for as long as it is needed."""
+"""The service as `otel-reliability serve` runs it, on free ports of this machine, in a thread, for
+as long as it is needed.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ FREE: Final = "127.0.0.1:0"
 START: Final = 30.0
 """Seconds that the start may take, and the end."""
 IN_A_HURRY: Final[Mapping[str, Any]] = {"assembly": {"reopen": 8.0}, "sessions": {"idle": 10.0}}
-"""What a demo cannot wait for: 60 s for stragglers of a run, and half an hour for the end of a conversation."""
+"""What a demo cannot wait for: 60 s for stragglers of a run, and half an hour for the end of a
+conversation.
+"""
 
 
 def configured(state: str) -> Config:
-    """Return the default settings, but for the addresses, the state and what a demo cannot wait for."""
+    """Return the default settings, but for the addresses, the state and what a demo cannot wait
+    for.
+    """
     doors = dict.fromkeys(("grpc", "http", "metrics", "ui"), FREE)
     return load_config(flags={**IN_A_HURRY, "service": {**doors, "state": state}})
 
@@ -42,7 +48,8 @@ def hosting() -> Generator[Service]:
 @contextmanager
 def living(service: Service) -> Generator[None]:
     """A service on an event loop and a thread of its own, until the end of the block."""
-    begun, ending = Future[asyncio.AbstractEventLoop](), asyncio.Event()
+    begun = Future[asyncio.AbstractEventLoop]()
+    ending = asyncio.Event()
 
     async def live() -> None:
         try:

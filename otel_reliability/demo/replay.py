@@ -1,7 +1,9 @@
-"""The recorded fleet, replayed as if it happened now: OTLP-JSON for a service, a Collector, or a file.
+"""The recorded fleet, replayed as if it happened now: OTLP-JSON for a service, a Collector, or a
+file.
 
-The recording holds the spans of ten agents of a bookshop under the OpenTelemetry SDK, round by round, and the evaluations of
-their runs; each agent has a character that its numbers must show. tests/demo/recording.py writes it.
+The recording holds the spans of ten agents of a bookshop under the OpenTelemetry SDK, round by
+round, and the evaluations of their runs; each agent has a character that its numbers must show.
+tests/demo/recording.py writes it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ SECOND: Final = 1_000_000_000
 ROUND_NS: Final = 25 * SECOND
 """Nanoseconds from one round of the recording to the next."""
 LATE_AFTER_S: Final = 3.0
-"""Seconds after which the spans are sent that outlive their runs: by then a service has closed the run."""
+"""Seconds after which the spans are sent that outlive their runs: by then a service has closed the
+run.
+"""
 TIMEOUT_S: Final = 5.0
 LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _logger = logging.getLogger("otel_reliability.demo")
@@ -47,11 +51,13 @@ class Round(NamedTuple):
 class Replay:
     """The rounds of the recording, again and again, to a sink.
 
-    The first rounds are of the last minutes, one after the other; later ones are of now. Each replay has trace ids of its own.
+    The first rounds are of the last minutes, one after the other; later ones are of now. Each
+    replay has trace ids of its own.
     """
 
     def __init__(self, sink: Sink, clock: Callable[[], float] = time.monotonic) -> None:
-        self._sink, self._clock = sink, clock
+        self._sink = sink
+        self._clock = clock
         self._recorded = list(_recorded())
         self._opened_ns = time.time_ns() - len(self._recorded) * ROUND_NS
         self._late: list[tuple[float, str]] = []
@@ -73,7 +79,9 @@ class Replay:
         for signal, body in one.bodies:
             self._sink(signal, self._moved(body, ends_ns - one.end_ns))
         if one.late is not None:
-            self._late.append((self._clock() + LATE_AFTER_S, self._moved(one.late, ends_ns - one.end_ns)))
+            self._late.append(
+                (self._clock() + LATE_AFTER_S, self._moved(one.late, ends_ns - one.end_ns))
+            )
         self.rounds += 1
         self.send_late(self._clock())
 
@@ -91,7 +99,11 @@ def _recorded() -> Iterator[Round]:
     with gzip.open(RECORDING, "rt", encoding="utf-8") as lines:
         for line in lines:
             found: dict[str, Any] = json.loads(line)
-            bodies = tuple((signal, json.dumps(found[signal])) for signal in ("traces", "logs") if found.get(signal))
+            bodies = tuple(
+                (signal, json.dumps(found[signal]))
+                for signal in ("traces", "logs")
+                if found.get(signal)
+            )
             late = found.get("late")
             yield Round(bodies, None if late is None else json.dumps(late), found["end_ns"])
 
@@ -106,7 +118,9 @@ def record(path: Path) -> None:
 
 
 class Endpoint:
-    """A sink that posts to an OTLP/HTTP endpoint, like `http://127.0.0.1:4318`. A body that cannot be sent is reported."""
+    """A sink that posts to an OTLP/HTTP endpoint, like `http://127.0.0.1:4318`. A body that cannot
+    be sent is reported.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
@@ -114,7 +128,8 @@ class Endpoint:
 
     def __call__(self, signal: str, body: str) -> None:
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self._url}/v1/{signal}", body.encode(), headers)  # noqa: S310 (the user's URL)
+        # the user's URL
+        request = urllib.request.Request(f"{self._url}/v1/{signal}", body.encode(), headers)  # noqa: S310
         try:
             self._opener.open(request, timeout=TIMEOUT_S).close()
         except OSError as error:

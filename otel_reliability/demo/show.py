@@ -1,4 +1,6 @@
-"""The demo from its beginning to its end: the service, the fleet that sends to it, and what the service reports of it."""
+"""The demo from its beginning to its end: the service, the fleet that sends to it, and what the
+service reports of it.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,14 @@ Agent = Mapping[str, Any]
 
 
 def send(endpoint: str, console: Console, *, once: bool, pace: float) -> None:
-    """Send the fleet to a service or a Collector that runs elsewhere, a round every `pace` seconds, until Ctrl-C; `once`: the
-    first rounds only.
+    """Send the fleet to a service or a Collector that runs elsewhere, a round every `pace` seconds,
+    until Ctrl-C; `once`: the first rounds only.
     """
     replay = Replay(Endpoint(endpoint))
-    console.print(f"Sending a small fleet to {endpoint}, a round every {pace:g} s; Ctrl-C ends it.", soft_wrap=True)
+    console.print(
+        f"Sending a small fleet to {endpoint}, a round every {pace:g} s; Ctrl-C ends it.",
+        soft_wrap=True,
+    )
     while not (once and replay.rounds >= replay.opening):
         replay.round()
         time.sleep(0 if once else pace)
@@ -54,7 +59,9 @@ def send(endpoint: str, console: Console, *, once: bool, pace: float) -> None:
 
 
 def play(path: Path, console: Console, *, once: bool, pace: float) -> None:
-    """Run the demo with a service of its own; only the file of spans is left. `once`: it ends as soon as the result is shown."""
+    """Run the demo with a service of its own; only the file of spans is left. `once`: it ends as
+    soon as the result is shown.
+    """
     with hosting() as service, path.open("w", encoding="utf-8") as file:
         post = Endpoint(f"http://{service.addresses['http']}")
 
@@ -64,26 +71,41 @@ def play(path: Path, console: Console, *, once: bool, pace: float) -> None:
                 file.flush()
             post(signal, body)
 
-        replay, api = Replay(sink), f"http://{service.addresses['ui']}"
+        replay = Replay(sink)
+        api = f"http://{service.addresses['ui']}"
         if not console.is_terminal and not once:
             console.print(
-                f"The demo runs until Ctrl-C or SIGTERM; its page is {api}/ (the result follows in half a minute)."
+                f"The demo runs until Ctrl-C or SIGTERM; its page is {api}/ (the result "
+                "follows in half a minute)."
             )
         with _shown(console) as show:
             _open(replay, api, show, min(OPENING_PAUSE_S, pace) if console.is_terminal else 0.0)
         file.close()
         agents = read(api)
-        console.print(result(agents, _get(f"{api}/api/v1/agents/{SERVICE}/{agents[0]['agent']}")["agents"][0]))
+        console.print(
+            result(agents, _get(f"{api}/api/v1/agents/{SERVICE}/{agents[0]['agent']}")["agents"][0])
+        )
         live = None if once else {name: str(address) for name, address in service.addresses.items()}
         if live is None:
             console.print(table(agents), "")
-        console.print(next_steps(live, path, agents[0]), soft_wrap=True)  # a broken command cannot be copied
+        console.print(
+            next_steps(live, path, agents[0]), soft_wrap=True
+        )  # a broken command cannot be copied
         if live is not None:
             with _shown(console, transient=False) as show, suppress(KeyboardInterrupt):
                 while True:
                     replay.round()
-                    below = f"Live: {count(_runs(agents := read(api)), 'run')} so far. Ctrl-C ends it and leaves only the file."
-                    show(Group(_headline(agents[0]), table(agents), Text.assemble((below, "dim"), f"  {api}/")))
+                    below = (
+                        f"Live: {count(_runs(agents := read(api)), 'run')} so far. Ctrl-C "
+                        "ends it and leaves only the file."
+                    )
+                    show(
+                        Group(
+                            _headline(agents[0]),
+                            table(agents),
+                            Text.assemble((below, "dim"), f"  {api}/"),
+                        )
+                    )
                     time.sleep(pace)
 
 
@@ -104,7 +126,9 @@ def _open(replay: Replay, api: str, show: Show, pause: float) -> None:
 def read(api: str) -> list[Agent]:
     """Return the agents of a service, the lowest score first; those without one last."""
     agents = [line for line in _get(f"{api}/api/v1/agents")["agents"] if line["service"] == SERVICE]
-    return sorted(agents, key=lambda line: (line["score"] is None, line["score"] or 0.0, line["agent"]))
+    return sorted(
+        agents, key=lambda line: (line["score"] is None, line["score"] or 0.0, line["agent"])
+    )
 
 
 def _get(url: str) -> Any:
@@ -116,13 +140,17 @@ def _runs(agents: Sequence[Agent]) -> int:
     return sum(agent["runs"] for agent in agents)
 
 
-# --- What is shown ----------------------------------------------------------------------------------------------------
+# --- What is shown --------------------------------------------------------------------------------
 
 
 def so_far(agents: Sequence[Agent], replay: Replay) -> RenderableType:
     """Return the fleet while its first rounds run."""
     scored = agents and agents[0]["tier"] is not None
-    text = f"{agents[0]['agent']} is the least reliable so far." if scored else "Too few runs yet for a score."
+    text = (
+        f"{agents[0]['agent']} is the least reliable so far."
+        if scored
+        else "Too few runs yet for a score."
+    )
     sent = f"Round {replay.rounds} of {replay.opening}: the spans go to the service by OTLP.\n"
     return Group(Text(text, "bold"), dim(sent), table(agents))
 
@@ -132,22 +160,34 @@ def result(agents: Sequence[Agent], worst: Agent) -> RenderableType:
     reasons = Table.grid(padding=(0, 2, 0, 0))
     reasons.add_column(justify="right", no_wrap=True)
     reasons.add_column(no_wrap=True)
-    for reason in [one for one in worst["findings"]["reasons"] if (one["points"] or 0) >= 1][:MAX_REASONS]:
-        reasons.add_row(f"{MINUS}{reason['points']:.1f}", Text(reason["title"], "bold"), Text(reason["sentence"]))
+    for reason in [one for one in worst["findings"]["reasons"] if (one["points"] or 0) >= 1][
+        :MAX_REASONS
+    ]:
+        reasons.add_row(
+            f"{MINUS}{reason['points']:.1f}",
+            Text(reason["title"], "bold"),
+            Text(reason["sentence"]),
+        )
     others = Table.grid(padding=(0, 2, 0, 0))
     for agent in agents[1:]:
         if agent["changed"] or agent["flags"] or agent["score"] is None or agent["score"] < 70:
             others.add_row(Text(agent["agent"], "bold"), _tier(agent), _about(agent))
-    inspect = (Text("Also worth inspecting", "bold"), Padding(others, INDENT)) if others.row_count else ()
+    inspect = (
+        (Text("Also worth inspecting", "bold"), Padding(others, INDENT)) if others.row_count else ()
+    )
     return Group(_headline(agents[0]), Padding(reasons, INDENT), *inspect, "")
 
 
 def _headline(agent: Agent) -> RenderableType:
     if agent["tier"] is None:
         return Text("No agent has enough runs for a score.", "bold")
-    words = "is unreliable" if agent["tier"] in {"UNSTABLE", "CRITICAL"} else "is the least reliable"
+    words = (
+        "is unreliable" if agent["tier"] in {"UNSTABLE", "CRITICAL"} else "is the least reliable"
+    )
     why = f"\n  {agent['largest_penalty']['sentence']}" if agent["largest_penalty"] else ""
-    return Text.assemble((f"{agent['agent']} {words}", "bold"), "  ", _tier(agent), f" {_score(agent)}/100", why)
+    return Text.assemble(
+        (f"{agent['agent']} {words}", "bold"), "  ", _tier(agent), f" {_score(agent)}/100", why
+    )
 
 
 def _about(agent: Agent) -> str:
@@ -163,12 +203,18 @@ def table(agents: Sequence[Agent]) -> RenderableType:
     lines = columns(("Agents", "", "largest penalty", "score", "runs"), "lllrr")
     for agent in agents:
         penalty = agent["largest_penalty"]
-        words = f"{ALL_SPECS[penalty['name']].title} {MINUS}{penalty['points']:.1f}" if penalty else "none"
+        words = (
+            f"{ALL_SPECS[penalty['name']].title} {MINUS}{penalty['points']:.1f}"
+            if penalty
+            else "none"
+        )
         missing = dim("not enough data")
         lines.add_row(
             Text(agent["agent"], "bold"),
             _tier(agent),
-            missing if agent["score"] is None else Text.assemble("changed · " if agent["changed"] else "", words),
+            missing
+            if agent["score"] is None
+            else Text.assemble("changed · " if agent["changed"] else "", words),
             _score(agent),
             f"{agent['runs']:,}",
         )
@@ -176,7 +222,9 @@ def table(agents: Sequence[Agent]) -> RenderableType:
 
 
 def _tier(agent: Agent) -> Text:
-    return tier_text(None if agent["tier"] is None else Tier[agent["tier"]], flagged=bool(agent["flags"]))
+    return tier_text(
+        None if agent["tier"] is None else Tier[agent["tier"]], flagged=bool(agent["flags"])
+    )
 
 
 def _score(agent: Agent) -> str:
@@ -184,29 +232,44 @@ def _score(agent: Agent) -> str:
 
 
 def next_steps(addresses: Mapping[str, str] | None, path: Path, worst: Agent) -> RenderableType:
-    """Return the addresses of the service, while it runs, and what to do with the spans in the file."""
+    """Return the addresses of the service, while it runs, and what to do with the spans in the
+    file.
+    """
     places = Table.grid(padding=(0, 2, 0, 0))
     if addresses is not None:
         places.add_row("its page", Text(f"http://{addresses['ui']}/", "cyan"))
-        places.add_row("its metrics, for Prometheus", Text(f"http://{addresses['metrics']}/metrics", "cyan"))
+        places.add_row(
+            "its metrics, for Prometheus", Text(f"http://{addresses['metrics']}/metrics", "cyan")
+        )
         places.add_row("its API", Text(f"http://{addresses['ui']}/api/v1/agents", "cyan"))
         places.add_row("OTLP of your own agents", Text(f"http://{addresses['http']}", "cyan"))
-    program, name, penalty = _program(), worst["agent"], worst["largest_penalty"]
+    program = _program()
+    name = worst["agent"]
+    penalty = worst["largest_penalty"]
     commands = {
         f"{name} in full, from the spans in the file": f"report {path} --agent {name}",
         "which agent changed, since when, and how": f"change {path}",
-        "the meaning of a number, and how to improve it": f"explain {penalty['name'] if penalty else 'score'}",
+        "the meaning of a number, and how to improve it": (
+            f"explain {penalty['name'] if penalty else 'score'}"
+        ),
         "triage, only since it changed": f"report {path} --agent triage --window {CHANGED_AT}",
         "a gate for CI": f"gate {path} --require 'score>=60'",
         "the service for your own agents": "serve",
     }
-    lines = [Text.assemble("  ", what, "\n    ", (f"{program} {how}", "cyan")) for what, how in commands.items()]
+    lines = [
+        Text.assemble("  ", what, "\n    ", (f"{program} {how}", "cyan"))
+        for what, how in commands.items()
+    ]
     parts = [] if addresses is None else [Padding(places, INDENT)]
-    return Group(heading("Where to look next"), *parts, *(lines if addresses is None else lines[:3]), "")
+    return Group(
+        heading("Where to look next"), *parts, *(lines if addresses is None else lines[:3]), ""
+    )
 
 
 def _program() -> str:
-    """Return how the command line is called here: in an environment that is not active, by its path."""
+    """Return how the command line is called here: in an environment that is not active, by its
+    path.
+    """
     script = Path(sys.executable).with_name(PROGRAM)
     if shutil.which(PROGRAM) or not script.exists():
         return PROGRAM
@@ -219,5 +282,7 @@ def _shown(console: Console, *, transient: bool = True) -> Generator[Show]:
     if not console.is_terminal:
         yield lambda _: None
         return
-    with Live(console=console, transient=transient, auto_refresh=False, vertical_overflow="crop") as live:
+    with Live(
+        console=console, transient=transient, auto_refresh=False, vertical_overflow="crop"
+    ) as live:
         yield lambda content: live.update(content, refresh=True)

@@ -1,4 +1,6 @@
-"""The second stage: run records, keyed by agent → readings, at `/metrics` and as OTLP metrics in a topic."""
+"""The second stage: run records, keyed by agent → readings, at `/metrics` and as OTLP metrics in a
+topic.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from otel_reliability.telemetry.instruments import Point, counted
 from otel_reliability.telemetry.otlp import AgentMetrics, requests
 
 RESOURCE: Final[Mapping[str, str]] = {"service.name": "otel-reliability"}
-"""Resource of readings in a topic: the stage as a whole, so that a series stays the same when another worker goes on with it."""
+"""Resource of readings in a topic: the stage as a whole, so that a series stays the same when
+another worker goes on with it.
+"""
 MAX_POINTS: Final = 500
 """Data points of a message of readings: brokers accept a megabyte by default."""
 
@@ -28,7 +32,8 @@ class AggregateStage(Stage):
     """Keeps the windows of the agents whose partitions a worker has."""
 
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
-        self._settings, self._kafka = settings, kafka
+        self._settings = settings
+        self._kafka = kafka
         self._pinned = pinned_by(settings)
         self._partitions: dict[int, tuple[Readings, AgentMetrics]] = {}
         self._publish_at = 0.0
@@ -68,7 +73,10 @@ class AggregateStage(Stage):
         )
 
     def sources(self) -> list[tuple[Engine, Registry]]:
-        return [(readings.engine, readings.recording.book) for readings, _ in list(self._partitions.values())]
+        return [
+            (readings.engine, readings.recording.book)
+            for readings, _ in list(self._partitions.values())
+        ]
 
     def numbers(self) -> Iterable[Point]:
         """Return how many agents there are, and what became of records."""
@@ -79,5 +87,7 @@ class AggregateStage(Stage):
         yield from counted(names.RUN_RECORDS, accounts)
 
     def _unloaded(self) -> list[Engine]:
-        """Return the engines with agents that nothing has asked for since their partition was taken over."""
+        """Return the engines with agents that nothing has asked for since their partition was taken
+        over.
+        """
         return [engine for engine, _ in self.sources() if engine.agents.unloaded]

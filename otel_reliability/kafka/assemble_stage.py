@@ -1,4 +1,6 @@
-"""The first stage: the Collector's messages of spans, keyed by trace → run records, keyed by agent."""
+"""The first stage: the Collector's messages of spans, keyed by trace → run records,
+keyed by agent.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,11 @@ class AssembleStage(Stage):
             self._before.update(gone.counts())
 
     def numbers(self) -> Iterable[Point]:
-        """Yield dispositions of spans, and counts of what could not be joined. Partitions that were given up stay counted."""
-        partitions, total = list(self._partitions.values()), self._before.copy()
+        """Yield dispositions of spans, and counts of what could not be joined. Partitions that were
+        given up stay counted.
+        """
+        partitions = list(self._partitions.values())
+        total = self._before.copy()
         for one in partitions:
             total.update(one.counts())
         for (spec, values), number in total.items():
@@ -66,19 +71,29 @@ class AssembleStage(Stage):
 class AssemblePartition:
     """One partition of spans, and that of log events with the same number."""
 
-    def __init__(self, settings: Settings, store: KeyValues, read: Callable[[Message], Decoded]) -> None:
+    def __init__(
+        self, settings: Settings, store: KeyValues, read: Callable[[Message], Decoded]
+    ) -> None:
         self.traces = Traces(settings, store)
         self._read = read
         self._counted: Counter[tuple[str, str]] = Counter()
 
     def counts(self) -> Counts:
-        known = {what: number for what, number in self.traces.accounts.items() if what[0] in DISPOSITIONS}
+        known = {
+            what: number for what, number in self.traces.accounts.items() if what[0] in DISPOSITIONS
+        }
         numbers = {
             names.SPANS: self._counted + Counter(known),
             names.KAFKA_APART: self.traces.apart,
             names.KAFKA_RECORDS: self.traces.records,
         }
-        return Counts({(spec, values): number for spec, some in numbers.items() for values, number in some.items()})
+        return Counts(
+            {
+                (spec, values): number
+                for spec, some in numbers.items()
+                for values, number in some.items()
+            }
+        )
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
         if not message.value:
@@ -102,7 +117,9 @@ class AssemblePartition:
 
 
 def _is_foreign(key: bytes, spans: Iterable[AgentSpan]) -> bool:
-    """Return whether a message holds spans of another trace than its key: the rest of that trace may be in any partition."""
+    """Return whether a message holds spans of another trace than its key: the rest of that trace
+    may be in any partition.
+    """
     try:
         named: TraceId = bytes.fromhex(key.decode("ascii"))
     except ValueError:

@@ -37,12 +37,15 @@ _BROKEN: Final[frozenset[int]] = frozenset(
     {KafkaError._STATE, KafkaError.INVALID_TXN_STATE}  # noqa: SLF001 (so are they named)
 )
 _STRANGER: Final[frozenset[int]] = frozenset(
-    {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}  # noqa: SLF001 (so are they named)
+    # so are they named
+    {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}  # noqa: SLF001
 )
 
 
 class NotYet(ReliabilityError):
-    """Error: something is missing that may come: `reason` is the word by which starts are counted."""
+    """Error: something is missing that may come: `reason` is the word by which
+    starts are counted.
+    """
 
     def __init__(self, reason: str, wrong: ConfigurationError) -> None:
         self.reason = reason
@@ -52,7 +55,8 @@ class NotYet(ReliabilityError):
 def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
     """Return the number of partitions of each topic that the stage needs.
 
-    Raise `NotYet` for a problem that may end by itself, and `ConfigurationError` for settings that must be changed.
+    Raise `NotYet` for a problem that may end by itself, and `ConfigurationError` for settings that
+    must be changed.
     """
     written = {*stage.inputs, stage.output, *stage.others}  # what it reads it writes too: ticks
     if kafka.dead_letters is not None:
@@ -65,7 +69,10 @@ def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
     if len(counts) > 1:
         counted = ", ".join(f"{name}: {sizes[name]}" for name in stage.inputs)
         raise ConfigurationError(
-            "kafka.logs", counted, "topics of as many partitions each", "create both topics again with the same number"
+            "kafka.logs",
+            counted,
+            "topics of as many partitions each",
+            "create both topics again with the same number",
         )
     return sizes
 
@@ -79,12 +86,20 @@ def explain(error: Exception) -> tuple[str, str]:
     """Return the word by which an error of a running stage is counted, and what to do about it."""
     found = {int(one.code()): one for one in _errors(error)}
     denied = next((found[code] for code in found if code in _DENIED), None)
-    if denied is not None:  # whatever came of it: an abort that fails would be reported in its place
-        return "denied", f"the brokers do not permit it ({denied.str()}); permit it, it is tried again"
+    if (
+        denied is not None
+    ):  # whatever came of it: an abort that fails would be reported in its place
+        return (
+            "denied",
+            f"the brokers do not permit it ({denied.str()}); permit it, it is tried again",
+        )
     if found.keys() & _BROKEN:
         return (
             "brokers",
-            f"{error}; where no broker went away, this user may not write a topic of its state (changelog__…)",
+            (
+                f"{error}; where no broker went away, this user may not write a topic of its "
+                "state (changelog__…)"
+            ),
         )
     if found:
         return "brokers", f"{error}"
@@ -92,7 +107,9 @@ def explain(error: Exception) -> tuple[str, str]:
 
 
 def _described(topics: Sequence[str], kafka: KafkaSettings) -> dict[str, Any]:
-    """Return the description of each topic, or the code of an error. Topics are not created by it."""
+    """Return the description of each topic, or the code of an error. Topics are not
+    created by it.
+    """
     heard: list[int] = []
 
     def listen(error: Any) -> None:
@@ -102,7 +119,9 @@ def _described(topics: Sequence[str], kafka: KafkaSettings) -> dict[str, Any]:
         client = AdminClient({**connection_of(kafka), "error_cb": listen}, logger=_quiet)
         client.list_topics(timeout=PATIENCE)  # that they answer at all
         asked = client.describe_topics(
-            TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=PATIENCE
+            TopicCollection(list(topics)),
+            include_authorized_operations=True,
+            request_timeout=PATIENCE,
         )
         return {name: _answer(future) for name, future in asked.items()}
     except ValueError as error:
@@ -111,10 +130,14 @@ def _described(topics: Sequence[str], kafka: KafkaSettings) -> dict[str, Any]:
         if _code(error) == KafkaError._INVALID_ARG:  # noqa: SLF001 (so is it named)
             raise _client(str(error.args[0].str())) from None
         if _STRANGER.intersection(heard):
-            raise _client("the brokers do not accept it: " + str(KafkaError(heard[-1]).str())) from None
+            raise _client(
+                "the brokers do not accept it: " + str(KafkaError(heard[-1]).str())
+            ) from None
         raise NotYet(
             "brokers",
-            ConfigurationError("kafka.brokers", kafka.brokers, "answering", "it is asked again until it does"),
+            ConfigurationError(
+                "kafka.brokers", kafka.brokers, "answering", "it is asked again until it does"
+            ),
         ) from None
 
 
@@ -130,14 +153,17 @@ def _size(name: str, found: Any, kafka: KafkaSettings) -> int:
         raise _not_yet("denied", name, kafka, "a topic that this user may use", "permit it")
     if isinstance(found, int) or found is None:
         remedy = (
-            "make it, with as many partitions as there may ever be workers; it is looked for again until it is there"
+            "make it, with as many partitions as there may ever be workers; it is looked for "
+            "again until it is there"
         )
         raise _not_yet("topic", name, kafka, "a topic of these brokers", remedy)
     return len(found.partitions)
 
 
 def _check_rights(name: str, found: Any, needed: Collection[str], kafka: KafkaSettings) -> None:
-    """That this user may do what is needed. Found out only at work, a right that lacks shows as a transaction that broke."""
+    """That this user may do what is needed. Found out only at work, a right that lacks shows as a
+    transaction that broke.
+    """
     rights = {right.name for right in found.authorized_operations or ()}
     lacking = set(needed) - rights
     if rights and lacking:

@@ -25,23 +25,35 @@ class WorkerEndpoints:
     """`/metrics` and health checks. Opened once, closed once."""
 
     def __init__(
-        self, settings: ServiceSettings, exposition: Exposition, readiness: Readiness, healthy: Callable[[], bool]
+        self,
+        settings: ServiceSettings,
+        exposition: Exposition,
+        readiness: Readiness,
+        healthy: Callable[[], bool],
     ) -> None:
         self.addresses: Mapping[str, HostPort] = {}
         """Addresses of the open endpoints."""
         self._threads = ThreadPoolExecutor(1, "reader")
         tokens = AccessTokens(settings.token, settings.token_file)
-        self._web = Web(tokens, http_context(settings.tls), lambda _: None)  # requests here are not counted as work
+        self._web = Web(
+            tokens, http_context(settings.tls), lambda _: None
+        )  # requests here are not counted as work
         resource = {
             "service.name": "otel-reliability",
             "service.instance.id": settings.instance or socket.gethostname(),
         }
         self._endpoints = (
-            ("metrics", settings.metrics, metrics(Prometheus(exposition, resource), self._threads, readiness)),
+            (
+                "metrics",
+                settings.metrics,
+                metrics(Prometheus(exposition, resource), self._threads, readiness),
+            ),
             ("ui", settings.ui, probes(readiness, healthy)),
         )
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="endpoints", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="endpoints", daemon=True
+        )
 
     def open(self) -> None:
         """Listen. Raise `ConfigurationError` if an address cannot be bound."""

@@ -1,7 +1,9 @@
-"""The agents of one partition: an engine that is fed by run records, and its state, stored as the service stores it.
+"""The agents of one partition: an engine that is fed by run records, and its state, stored as the
+service stores it.
 
-Final runs are stored by agent and loaded when something asks for the agent; runs that may still change as they were last
-sent; sessions, change detection, series and totals as the parts that they are.
+Final runs are stored by agent and loaded when something asks for the agent; runs that may still
+change as they were last sent; sessions, change detection, series and totals as the parts that they
+are.
 """
 
 from __future__ import annotations
@@ -24,10 +26,15 @@ from otel_reliability.service.stored_parts import Retention, parts_of
 from otel_reliability.telemetry.exposition import Registry
 
 REMEMBER_FINAL_S: Final = 15 * 60.0
-"""Seconds for which ids of final runs are remembered, so that a record that comes again is known."""
+"""Seconds for which ids of final runs are remembered, so that a record that comes again is known.
+"""
 MAX_OPEN: Final = 100_000
 """Runs that are not final; beyond, the one that changed first is made final early."""
-_RUN, _OPEN, _FINAL, _AGENT, _HEAD = "run", "open", "final", "agent", "head"
+_RUN = "run"
+_OPEN = "open"
+_FINAL = "final"
+_AGENT = "agent"
+_HEAD = "head"
 
 
 class _Known(NamedTuple):
@@ -48,10 +55,14 @@ class _Runs(NamedTuple):
 class Readings:
     """The agents of one partition. `accounts` counts records by what became of them."""
 
-    def __init__(self, settings: Settings, store: KeyValues, pinned: Mapping[AgentKey, Sequence[Observation]]) -> None:
+    def __init__(
+        self, settings: Settings, store: KeyValues, pinned: Mapping[AgentKey, Sequence[Observation]]
+    ) -> None:
         self.accounts: Counter[str] = Counter()
         self.now = 0.0
-        self.engine = Engine(settings, clock=lambda: self.now, wall=self.wall, places_return=True, pinned=pinned)
+        self.engine = Engine(
+            settings, clock=lambda: self.now, wall=self.wall, places_return=True, pinned=pinned
+        )
         self.recording = SeriesRecording(self.engine, Registry(self.wall))
         self._values = PartitionValues(store)
         self._retention = Retention.of(settings)
@@ -70,7 +81,9 @@ class Readings:
         return round(self.now * 1e9)
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
-        """Receive a record, or a message that holds its time only. Raise `BadRecord`, with nothing received."""
+        """Receive a record, or a message that holds its time only. Raise `BadRecord`, with nothing
+        received.
+        """
         record = read(message.value) if message.value else None
         self.tick(now)
         if record is not None:
@@ -88,14 +101,17 @@ class Readings:
     def save(self) -> None:
         """Store everything that changed. Called before messages and state are committed.
 
-        Final runs are recorded in every save: a run that is stored as final is not recorded again after a restart.
+        Final runs are recorded in every save: a run that is stored as final is not recorded again
+        after a restart.
         """
         self.recording.record()
-        changed, self._changed = self._changed, {}
+        changed = self._changed
+        self._changed = {}
         for run_id in changed:
             self._values.put(_OPEN, run_id, self._open_data(run_id))
             self._values.put(_FINAL, run_id, self._final.get(run_id))
-        unsaved, self._unsaved = self._unsaved, {}
+        unsaved = self._unsaved
+        self._unsaved = {}
         for run in unsaved.values():
             self._store(run)
         while self._final and next(iter(self._final.values())) < self.now - REMEMBER_FINAL_S:
@@ -107,11 +123,13 @@ class Readings:
         self._forget_agents()
         self._values.put(_HEAD, None, [self.now, self._row])
 
-    # --- Records ------------------------------------------------------------------------------------------------------
+    # --- Records ----------------------------------------------------------------------------------
 
     def _events(self, record: RunRecord) -> Iterator[RunEvent]:
         """Yield what a record changes. Records may come twice, late and in any order."""
-        run, change, run_id = record.run, record.change, record.run.run_id
+        run = record.run
+        change = record.change
+        run_id = record.run.run_id
         if run_id in self._final:
             self.accounts["duplicate" if change is RunChange.FINAL else "late"] += 1
             return
@@ -151,7 +169,7 @@ class Readings:
         if event.change is RunChange.FINAL:
             self._unsaved[event.run.run_id] = event.run
 
-    # --- State --------------------------------------------------------------------------------------------------------
+    # --- State ------------------------------------------------------------------------------------
 
     def _open_data(self, run_id: str) -> Any:
         known = self._open.get(run_id)
@@ -186,8 +204,12 @@ class Readings:
                 self._values.put(_RUN, [runs.number, row], None)
 
     def _restore(self) -> None:
-        """Take everything back; agents are known at once, and their runs are read when something asks for them."""
-        found: dict[str, list[tuple[Any, Any]]] = {name: [] for name in (*self._parts, _OPEN, _FINAL, _AGENT)}
+        """Take everything back; agents are known at once, and their runs are read when something
+        asks for them.
+        """
+        found: dict[str, list[tuple[Any, Any]]] = {
+            name: [] for name in (*self._parts, _OPEN, _FINAL, _AGENT)
+        }
         ends: dict[int, dict[int, int]] = {}
         for name, key, body in self._values.items():
             if name == _RUN:
@@ -211,7 +233,9 @@ class Readings:
         self._final.update(sorted(found[_FINAL], key=lambda one: one[1]))
         self.recording.discard()
         for name, part in self._parts.items():
-            part.restore((key, body) for key, (_, body) in sorted(found[name], key=lambda one: one[1][0]))
+            part.restore(
+                (key, body) for key, (_, body) in sorted(found[name], key=lambda one: one[1][0])
+            )
             deque(part.changes(), maxlen=0)
 
     def _runs_of(self, runs: _Runs) -> Iterator[Run]:

@@ -30,12 +30,15 @@ _logger = logging.getLogger("otel_reliability.kafka")
 
 STAGES: Final = {"assemble": AssembleStage, "aggregate": AggregateStage}
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-PAUSE, LONGEST_PAUSE = 1.0, 30.0
+PAUSE = 1.0
+LONGEST_PAUSE = 30.0
 """Seconds before a stage is started again, doubled each time."""
 STEADY: Final = 60.0
 """Seconds after which a stage that runs counts as well."""
 WELL: Final = 15.0
-"""Seconds after which trouble is over: what is not permitted shows when there is something to write."""
+"""Seconds after which trouble is over: what is not permitted shows when there is something to
+write.
+"""
 AGAIN: Final = 300.0
 """Seconds after which the same problem is logged again."""
 STUCK: Final = 120.0
@@ -46,13 +49,15 @@ class Trouble:
     """Logs a problem once, and again after a while."""
 
     def __init__(self) -> None:
-        self._last, self._since = "", 0.0
+        self._last = ""
+        self._since = 0.0
 
     def report(self, what: str) -> None:
         """Log a problem, unless it is the last one that was logged."""
         now = time.monotonic()
         if what != self._last or now >= self._since + AGAIN:
-            self._last, self._since = what, now
+            self._last = what
+            self._since = now
             _logger.error("%s", what)
 
     def over(self) -> None:
@@ -82,16 +87,22 @@ class Runner:
     """One worker process."""
 
     def __init__(self, stage: Stage, config: Config, state: Path) -> None:
-        self._stage, self._config, self._state = stage, config, state
+        self._stage = stage
+        self._config = config
+        self._state = state
         self._account = Account()
         self._ready = Ready(self._account)
-        exposition = Exposition(stage.sources, partial(points, stage, self._account, self._ready, state))
+        exposition = Exposition(
+            stage.sources, partial(points, stage, self._account, self._ready, state)
+        )
         self.endpoints = WorkerEndpoints(config.service, exposition, self._ready, self._healthy)
         self._stopping = threading.Event()
         self._trouble = Trouble()
 
     def run(self) -> None:
-        """Work until SIGTERM or SIGINT. Raises `ConfigurationError` for what does not heal by itself."""
+        """Work until SIGTERM or SIGINT. Raises `ConfigurationError` for what does not heal by
+        itself.
+        """
         self._ready.hold("starting", "the brokers have given this worker nothing to do yet")
         self.endpoints.open()
         for name, place in self.endpoints.addresses.items():
@@ -104,7 +115,9 @@ class Runner:
         _logger.info("Stopped.")
 
     def _run(self) -> None:
-        """Run the stage until it is asked to end, and again after an error, whose reason is logged."""
+        """Run the stage until it is asked to end, and again after an error, whose
+        reason is logged.
+        """
         pause = PAUSE
         while not self._stopping.is_set():
             began = time.monotonic()
@@ -116,9 +129,13 @@ class Runner:
                 self._hold(not_yet.reason, str(not_yet))
             except ConfigurationError:
                 raise
-            except Exception as error:  # whatever it is: what was not committed has not happened, and comes again
+            except (
+                Exception
+            ) as error:  # whatever it is: what was not committed has not happened, and comes again
                 reason, what = explain(error)
-                self._hold(reason, f"The stage ended, and starts again from what is committed: {what}")
+                self._hold(
+                    reason, f"The stage ended, and starts again from what is committed: {what}"
+                )
                 _logger.debug("Where it ended:", exc_info=True)
             else:
                 return
@@ -143,7 +160,8 @@ class Runner:
             over.cancel()
             self._ready.worker = None
             self._account.ready = False
-            self._listen()  # the engine underneath leaves the signals to itself, also when it has failed
+            # the engine underneath leaves the signals to itself, also when it has failed
+            self._listen()
             if worker.asked:
                 self._stopping.set()
 
@@ -158,7 +176,9 @@ class Runner:
 
     @contextmanager
     def _signals(self) -> Generator[None]:
-        """Until a stage is at work the process ends by these; then the engine underneath takes them."""
+        """Until a stage is at work the process ends by these; then the engine underneath takes
+        them.
+        """
         before = {number: signal.getsignal(number) for number in SIGNALS}
         self._listen()
         try:

@@ -14,7 +14,9 @@ from otel_reliability.telemetry.instruments import Point, counted
 
 
 def points(stage: Stage, account: Account, readiness: Readiness, state: Path) -> Iterator[Point]:
-    """Yield the current self-telemetry. `state` is the directory of the worker's copy of its state."""
+    """Yield the current self-telemetry. `state` is the directory of the worker's copy
+    of its state.
+    """
     yield from counted(names.KAFKA_MESSAGES, account.messages)
     yield from counted(names.KAFKA_DEAD_LETTERS, account.dead)
     yield from counted(names.KAFKA_STARTS, account.starts)
@@ -29,7 +31,9 @@ def points(stage: Stage, account: Account, readiness: Readiness, state: Path) ->
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes of all files below a folder. A file that disappears meanwhile counts as 0."""
+    """Return the bytes of all files below a folder. A file that disappears meanwhile
+    counts as 0.
+    """
     total = 0
     for file in folder.rglob("*"):
         try:

@@ -1,6 +1,7 @@
 """The interface between worker and stage: messages, partitions and stages.
 
-Messages of the stages are run records under their agent's key, and ticks, which hold nothing but their time.
+Messages of the stages are run records under their agent's key, and ticks, which hold nothing but
+their time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from otel_reliability.telemetry.exposition import Registry
 from otel_reliability.telemetry.instruments import Point
 
 TICK: Final = b""
-"""Value of a message that holds its time only. As OTLP it is an empty request: other readers of the topic may read it."""
+"""Value of a message that holds its time only. As OTLP it is an empty request: other readers of the
+topic may read it.
+"""
 _MAX_KEYS: Final = 10_000
 
 
@@ -46,7 +49,9 @@ def key_of(key: AgentKey) -> bytes:
     >>> key_of(AgentKey("", "shop", "prod", "support", (("service.version", "2"),)))
     b'["","shop","prod","support",[["service.version","2"]]]'
     """
-    return json.dumps([*key[:4], [list(pair) for pair in key.extra]], separators=(",", ":")).encode()
+    return json.dumps(
+        [*key[:4], [list(pair) for pair in key.extra]], separators=(",", ":")
+    ).encode()
 
 
 def write(one: RunRecord) -> Outgoing:
@@ -55,7 +60,9 @@ def write(one: RunRecord) -> Outgoing:
 
 
 class Partition(Protocol):
-    """One partition of a stage. Its time is that of the messages; a message without a value holds only that."""
+    """One partition of a stage. Its time is that of the messages; a message without a value holds
+    only that.
+    """
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
         """Receive one message. Return what is to be sent with it.
@@ -72,9 +79,10 @@ class Partition(Protocol):
 class Stage(Protocol):
     """One stage. It is called from the worker's thread, but for `sources` and `numbers`.
 
-    `name` is its word in commands, group and messages; `inputs` are the topics it reads, all with as many partitions, and those
-    of one number go to one worker; `output` is the topic that its records go to, `others` are further topics it writes. `open`
-    takes a partition over, from what is stored, `close` gives it up; `numbers` are its self-telemetry.
+    `name` is its word in commands, group and messages; `inputs` are the topics it reads, all with
+    as many partitions, and those of one number go to one worker; `output` is the topic that its
+    records go to, `others` are further topics it writes. `open` takes a partition over, from what
+    is stored, `close` gives it up; `numbers` are its self-telemetry.
     """
 
     name: str
@@ -89,16 +97,21 @@ class Stage(Protocol):
     def numbers(self) -> Iterable[Point]: ...
 
     def load(self, seconds: float) -> bool:
-        """Go on with loading what can wait, for about so long. Return whether all is there: before, nothing is published."""
+        """Go on with loading what can wait, for about so long. Return whether all is there: before,
+        nothing is published.
+        """
         return True
 
     def publish(self, seconds: float) -> Iterable[Outgoing] | None:
-        """Return what is to be sent to the topic of readings, all before it being committed; None: nothing is due.
+        """Return what is to be sent to the topic of readings, all before it being committed; None:
+        nothing is due.
 
         `seconds` is any steady clock.
         """
         return None
 
     def sources(self) -> Iterable[tuple[Engine, Registry]]:
-        """Return the engine and the registry of each partition whose agents this worker shows. From any thread."""
+        """Return the engine and the registry of each partition whose agents this worker shows. From
+        any thread.
+        """
         return ()

@@ -1,7 +1,8 @@
-"""The traces of one partition: their spans in its state until their runs are final, and the run records that follow.
+"""The traces of one partition: their spans in its state until their runs are final, and the run
+records that follow.
 
-All of it is a function of the messages and of their times, so a worker that takes the partition over, and assembles the stored
-spans again, goes on with what the one before it would have sent.
+All of it is a function of the messages and of their times, so a worker that takes the partition
+over, and assembles the stored spans again, goes on with what the one before it would have sent.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from otel_reliability.model.span import AgentSpan, Evaluation, TraceId, alone, c
 from otel_reliability.service.stored_parts import ClosedTraceRecords, OpenTraces
 
 _FINAL: Final = frozenset({RunChange.FINAL, RunChange.WITHDRAWN})
-_SPANS, _CLOSED, _HEAD = "span", "closed", "head"
+_SPANS = "span"
+_CLOSED = "closed"
+_HEAD = "head"
 
 
 class Traces:
     """The traces of one partition.
 
-    `accounts` counts spans as the service does; `apart` what belongs to two traces and cannot be joined here, by what it is:
-    link, run_key, response_id, no_trace; `records` the run records by their change.
+    `accounts` counts spans as the service does; `apart` what belongs to two traces and cannot be
+    joined here, by what it is: link, run_key, response_id, no_trace; `records` the run records by
+    their change.
     """
 
     def __init__(self, settings: Settings, store: KeyValues) -> None:
@@ -49,13 +53,17 @@ class Traces:
 
     @property
     def accounts(self) -> Counter[tuple[str, str]]:
-        """Return the number of spans by (disposition, reason), since this worker has the partition."""
+        """Return the number of spans by (disposition, reason), since this worker
+        has the partition.
+        """
         found = Counter(self._assembler.accounts)
         found.subtract(self._before)
         found["state", "damaged"] += self._values.damaged
         return found
 
-    def take(self, spans: Iterable[AgentSpan], evaluations: Iterable[Evaluation], now: float) -> list[Outgoing]:
+    def take(
+        self, spans: Iterable[AgentSpan], evaluations: Iterable[Evaluation], now: float
+    ) -> list[Outgoing]:
         """Receive what a message holds. Return the records of what was due before."""
         out = self.tick(now)
         found: dict[TraceId, tuple[list[AgentSpan], list[Evaluation]]] = {}
@@ -78,20 +86,30 @@ class Traces:
         return [self._record(event) for event in self._events(self._assembler.tick(self.now))]
 
     def save(self) -> None:
-        """Store what changed: what was emitted, and spans whose runs are final go, but for their ids."""
+        """Store what changed: what was emitted, and spans whose runs are final go, but for their
+        ids.
+        """
         for row in self._open.over(self.now):
             self._values.put(_SPANS, row, None)
         for key, body in self._closed.changes():
             self._values.put(_CLOSED, key, body)
         self._values.put(_HEAD, None, [self.now, self._revision, self._row])
 
-    def _add(self, row: int, trace_id: TraceId, spans: Sequence[AgentSpan], evaluations: Iterable[Evaluation]) -> None:
+    def _add(
+        self,
+        row: int,
+        trace_id: TraceId,
+        spans: Sequence[AgentSpan],
+        evaluations: Iterable[Evaluation],
+    ) -> None:
         self._open.add(trace_id, row, self.now)
         self._assembler.add_all(spans, self.now)
         self._assembler.evaluate(evaluations, self.now)
 
     def _alone(self, span: AgentSpan) -> AgentSpan:
-        """Return a span without what would join it to other traces: they may be in any partition."""
+        """Return a span without what would join it to other traces: they may be
+        in any partition.
+        """
         found = None if span.link is None and span.notes is None else crossing(span)
         if not found:
             return span
@@ -108,12 +126,14 @@ class Traces:
             yield event
 
     def _record(self, event: RunEvent) -> Outgoing:
-        """Return the record of a change. Of two records of a run the later has the greater revision."""
+        """Return the record of a change. Of two records of a run the later has the greater
+        revision.
+        """
         self._revision = max(self._revision + 1, round(self.now * 1e9))
         self.records[event.change.value] += 1
         return write(RunRecord(event.change, event.run, self._revision))
 
-    # --- A take-over --------------------------------------------------------------------------------------------------
+    # --- A take-over ------------------------------------------------------------------------------
 
     def _restore(self) -> None:
         """Assemble the stored spans again. What follows from them was sent before."""

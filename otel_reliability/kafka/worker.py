@@ -1,7 +1,7 @@
 """A stage on Quix Streams: which partitions this worker has, and when everything is committed.
 
-What messages change, what is sent because of them and how far was read are committed together, or not at all. Everything here
-runs on the thread that calls `run`, but for what is only read.
+What messages change, what is sent because of them and how far was read are committed together, or
+not at all. Everything here runs on the thread that calls `run`, but for what is only read.
 """
 
 from __future__ import annotations
@@ -33,20 +33,38 @@ from otel_reliability.telemetry.guard import Guard
 _logger = logging.getLogger("otel_reliability.kafka")
 
 POLL: Final = 0.25
-"""Seconds that one poll for messages waits, and so the least time between two checks of everything else."""
+"""Seconds that one poll for messages waits, and so the least time between two checks of everything
+else.
+"""
 AHEAD: Final = 5_000
-"""Messages of a partition that are held while those of its other topic are older: what an hour's backlog may take of memory."""
+"""Messages of a partition that are held while those of its other topic are older: what an hour's
+backlog may take of memory.
+"""
 LAG_INTERVAL_S: Final = 2.0
 """Seconds between two measurements of the lag."""
 STANDBY: Final = 15.0
 """Seconds without a partition after which a worker logs that it is one too many."""
-SLICE, LONGEST_SLICE, SHARE = 0.02, 1.0, 4
-"""Seconds of other work after which agents are loaded, for a share of that time, and for how long at most."""
+SLICE = 0.02
+LONGEST_SLICE = 1.0
+SHARE = 4
+"""Seconds of other work after which agents are loaded, for a share of that time, and for how long
+at most.
+"""
 PATIENCE: Final = 20.0
 """Seconds that the brokers may take to answer when a worker starts."""
 ENDING: Final = 25.0
-"""Seconds that the last commit may take at the end; orchestrators wait for half a minute, as a rule."""
-_FAULTS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""Seconds that the last commit may take at the end; orchestrators wait for half a minute, as a
+rule.
+"""
+_FAULTS: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 _GUARD: Final = Guard("a message")
 
 
@@ -54,7 +72,8 @@ class StreamValues:
     """The store of one partition, within the transaction that is open now."""
 
     def __init__(self, partition: Any, transaction: Callable[[], Any]) -> None:
-        self._partition, self._transaction = partition, transaction
+        self._partition = partition
+        self._transaction = transaction
 
     def get(self, key: bytes) -> bytes | None:
         return self._transaction().get_bytes(key=key, prefix=b"")
@@ -78,9 +97,13 @@ class Worker:
 
     def __init__(self, stage: Stage, kafka: KafkaSettings, state: Path, account: Account) -> None:
         self.account = account
-        self._stage, self._kafka = stage, kafka
-        connection = cast("Any", ConnectionConfig).from_librdkafka_dict(connection_of(kafka), ignore_extras=True)
-        extra, session_ms = extra_of(kafka), _ms(kafka.session_timeout)
+        self._stage = stage
+        self._kafka = kafka
+        connection = cast("Any", ConnectionConfig).from_librdkafka_dict(
+            connection_of(kafka), ignore_extras=True
+        )
+        extra = extra_of(kafka)
+        session_ms = _ms(kafka.session_timeout)
         self._group = f"{kafka.group}-{stage.name}"
         self._app: Any = Application(
             broker_address=connection,
@@ -103,12 +126,17 @@ class Worker:
             on_consumer_error=_raised,
             on_producer_error=_raised,
             topic_manager=TopicManager(
-                topic_admin=TopicAdmin(broker_address=connection, extra_config=extra, logger=_logger),
+                topic_admin=TopicAdmin(
+                    broker_address=connection, extra_config=extra, logger=_logger
+                ),
                 consumer_group=self._group,
                 timeout=PATIENCE,
             ),
         )
-        topics = [self._app.topic(name, value_deserializer="bytes", key_deserializer="bytes") for name in stage.inputs]
+        topics = [
+            self._app.topic(name, value_deserializer="bytes", key_deserializer="bytes")
+            for name in stage.inputs
+        ]
         frames: list[Any] = [self._app.dataframe(topic) for topic in topics]
         self._context: Any = frames[0].processing_context
         self._store_of: str = frames[0].stream_id
@@ -133,7 +161,9 @@ class Worker:
         self._is_loaded = True
 
     def run(self) -> None:
-        """Work until a signal, or until something breaks: then it raises, and nothing of what was not committed has happened."""
+        """Work until a signal, or until something breaks: then it raises, and nothing of what was
+        not committed has happened.
+        """
         self._ticker.start()
         try:
             self._app.run()
@@ -159,11 +189,12 @@ class Worker:
         """Return whether state is being restored. From any thread."""
         return self._context.state_manager.recovery_required
 
-    # --- The topology -------------------------------------------------------------------------------------------------
+    # --- The topology -----------------------------------------------------------------------------
 
     def _join(self, topics: list[Any], frames: list[Any]) -> None:
-        """All inputs share the store of the first: partitions of one number go to one worker, and are read by time. Otherwise
-        the shorter backlog would bring the present, and the runs of the longer one would close before their spans are read.
+        """All inputs share the store of the first: partitions of one number go to one worker, and
+        are read by time. Otherwise the shorter backlog would bring the present, and the runs of the
+        longer one would close before their spans are read.
         """
         frames[0].register_store()
         registry = self._context.dataframe_registry
@@ -175,11 +206,13 @@ class Worker:
         if len(frames) > 1:
             registry.require_time_alignment()
 
-    # --- One message --------------------------------------------------------------------------------------------------
+    # --- One message ------------------------------------------------------------------------------
 
     def _take(self, value: bytes | None, key: bytes | None, time_ms: int, headers: object) -> None:
         context = message_context()
-        topic, number, offset = context.topic, context.partition, context.offset
+        topic = context.topic
+        number = context.partition
+        offset = context.offset
         message = Message(topic, key, value or TICK, time_ms)
         self._offsets[topic, number] = offset + 1
         self.account.messages[topic, "records" if message.value else "ticks"] += 1
@@ -196,27 +229,43 @@ class Worker:
         for out in outgoing:
             self._context.producer.produce(topic=self._stage.output, key=out.key, value=out.value)
 
-    def _dead_letter(self, message: Message, reason: str, detail: str, offset: int, number: int) -> None:
-        """Count a message that cannot be used, and send it to the topic of dead letters where there is one."""
+    def _dead_letter(
+        self, message: Message, reason: str, detail: str, offset: int, number: int
+    ) -> None:
+        """Count a message that cannot be used, and send it to the topic of dead letters where there
+        is one.
+        """
         self.account.dead[reason] += 1
-        _logger.warning("%s[%d]@%d cannot be used: %s: %s", message.topic, number, offset, reason, detail)
+        _logger.warning(
+            "%s[%d]@%d cannot be used: %s: %s", message.topic, number, offset, reason, detail
+        )
         if self._kafka.dead_letters is not None:
-            where = {"topic": message.topic, "partition": number, "offset": offset, "stage": self._stage.name}
+            where = {
+                "topic": message.topic,
+                "partition": number,
+                "offset": offset,
+                "stage": self._stage.name,
+            }
             about = {"reason": reason, "detail": detail, **where}
             headers: Any = {name: str(value).encode() for name, value in about.items()}
             self._context.producer.produce(
-                topic=self._kafka.dead_letters, key=message.key, value=message.value, headers=headers
+                topic=self._kafka.dead_letters,
+                key=message.key,
+                value=message.value,
+                headers=headers,
             )
 
     def _committed(self, force: bool = False, **named: Any) -> None:
-        """Commit, where it is time or `force` asks for it; before that every partition stores what changed."""
+        """Commit, where it is time or `force` asks for it; before that every partition stores what
+        changed.
+        """
         checkpoint = self._context.checkpoint
         if (force or checkpoint.expired()) and not checkpoint.empty():
             for _, partition in self._open.values():
                 partition.save()
         self._commit(force=force, **named)
 
-    # --- Partitions ---------------------------------------------------------------------------------------------------
+    # --- Partitions -------------------------------------------------------------------------------
 
     def _partition(self, number: int) -> Partition:
         found = self._open.get(number)
@@ -232,7 +281,9 @@ class Worker:
         return self._context.state_manager.get_store(self._store_of).partitions
 
     def _sync(self, stores: Mapping[int, Any]) -> None:
-        """Give up what others have, take over what is given: a partition that was closed meanwhile is another."""
+        """Give up what others have, take over what is given: a partition that was closed meanwhile
+        is another.
+        """
         for number, (store, _) in list(self._open.items()):
             if stores.get(number) is not store:
                 del self._open[number]
@@ -242,12 +293,15 @@ class Worker:
         for number, store in given:
             values = StreamValues(store, partial(self._transaction, number))
             self._open[number] = (store, self._stage.open(number, values))
-        self._ticker.partitions = [(topic, number) for topic in self._stage.inputs for number in self._open]
+        self._ticker.partitions = [
+            (topic, number) for topic in self._stage.inputs for number in self._open
+        ]
         self.account.partitions = sorted(self._open)
         if given:
-            self._given, self._is_loaded = self.account.beat, False
+            self._given = self.account.beat
+            self._is_loaded = False
 
-    # --- Between messages ---------------------------------------------------------------------------------------------
+    # --- Between messages -------------------------------------------------------------------------
 
     def _between(self) -> None:
         """Synchronize partitions, load, publish and measure: after every message and every poll."""
@@ -281,7 +335,10 @@ class Worker:
         elif not self.account.ready and now >= self._began + STANDBY:
             self.account.ready = True
             _logger.warning(
-                "No partition of %s is left for this worker: there are more workers than partitions. It stands by.",
+                (
+                    "No partition of %s is left for this worker: there are more workers than "
+                    "partitions. It stands by."
+                ),
                 " or ".join(self._stage.inputs),
             )
 
@@ -308,14 +365,17 @@ class Worker:
         """Return the number of messages of a partition that wait; None if it is unknown."""
         position = self._offsets.get((topic, number))
         try:
-            _, high = self._context.consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)
+            _, high = self._context.consumer.get_watermark_offsets(
+                TopicPartition(topic, number), cached=True
+            )
         except KafkaException:
             return None
         return None if high < 0 or position is None else max(0, high - position)
 
 
 def _why_unusable(error: Exception) -> tuple[str, str] | None:
-    """Return the word by which a dead letter is counted, and what is wrong with it, without content. None: the stage fails.
+    """Return the word by which a dead letter is counted, and what is wrong with it, without
+    content. None: the stage fails.
 
     If our own code fails over a message, it is a dead letter and its partition goes on.
     """
@@ -323,11 +383,16 @@ def _why_unusable(error: Exception) -> tuple[str, str] | None:
         return error.reason, str(error)
     if isinstance(error, BadRecord):
         return "run_record", str(error)
-    return ("fault", type(error).__name__) if isinstance(error, _FAULTS) and _GUARD.stops(error) else None
+    return (
+        ("fault", type(error).__name__)
+        if isinstance(error, _FAULTS) and _GUARD.stops(error)
+        else None
+    )
 
 
 class Ticker:
-    """Sends ticks, which are empty messages, to every partition that a worker reads: its time goes on when nothing else comes.
+    """Sends ticks, which are empty messages, to every partition that a worker reads: its time goes
+    on when nothing else comes.
 
     It has a thread of its own. A tick that is lost is made up for by the next.
     """
@@ -335,7 +400,8 @@ class Ticker:
     def __init__(self, producer: Any, interval: float) -> None:
         self.partitions: Sequence[tuple[str, int]] = ()
         """Where to: topics and partitions. Replaced as a whole, by any thread."""
-        self._producer, self._interval = producer, interval
+        self._producer = producer
+        self._interval = interval
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
 
@@ -351,8 +417,11 @@ class Ticker:
         while not self._ending.wait(self._interval):
             for topic, number in self.partitions:
                 try:
-                    self._producer.produce(topic, value=TICK, partition=number, buffer_error_max_tries=1)
-                except Exception as error:  # noqa: BLE001 (brokers that are away are reported elsewhere)
+                    self._producer.produce(
+                        topic, value=TICK, partition=number, buffer_error_max_tries=1
+                    )
+                # brokers that are away are reported elsewhere
+                except Exception as error:  # noqa: BLE001
                     _logger.debug("A tick was not sent: %s", error)
             self._producer.poll(0)
 
@@ -376,13 +445,18 @@ class Account:
         """Count a rebalance; `seconds` passed until all partitions were loaded."""
         self.rebalances += 1
         self.restore = seconds
-        _logger.info("Partitions %s are at work after %.1f s.", ", ".join(map(str, self.partitions)), seconds)
+        _logger.info(
+            "Partitions %s are at work after %.1f s.", ", ".join(map(str, self.partitions)), seconds
+        )
 
 
 def _leave() -> None:
-    """End without the last commit, which the brokers do not take. As with any worker that dies, nothing of it has happened."""
+    """End without the last commit, which the brokers do not take. As with any worker that dies,
+    nothing of it has happened.
+    """
     _logger.error(
-        "The brokers have not taken the last commit for %.0f s: the worker ends without it. Nothing is lost; "
+        "The brokers have not taken the last commit for %.0f s: the worker ends without "
+        "it. Nothing is lost; "
         "the next owner of its partitions goes on from the commit before.",
         ENDING,
     )
@@ -392,15 +466,22 @@ def _leave() -> None:
 def extra_of(kafka: KafkaSettings) -> dict[str, Any]:
     """Return the client library's other options that were given."""
     known = ConnectionConfig.model_fields.keys() | {"sasl_mechanisms"}
-    return {name: value for name, value in kafka.client.items() if name.replace(".", "_") not in known}
+    return {
+        name: value for name, value in kafka.client.items() if name.replace(".", "_") not in known
+    }
 
 
 def _producer(kafka: KafkaSettings) -> dict[str, Any]:
     linger = {"linger.ms": 20, "compression.type": "zstd"}
     if kafka.guarantee == "exactly-once":
-        # A name of its own, for two of one name would end each other; rights are given by how it begins.
+        # A name of its own, for two of one name would end each other; rights are given by how it
+        # begins.
         name = f"{kafka.group}-{uuid.uuid4().hex}"
-        return {**linger, "transactional.id": name, "transaction.timeout.ms": _ms(kafka.transaction_timeout)}
+        return {
+            **linger,
+            "transactional.id": name,
+            "transaction.timeout.ms": _ms(kafka.transaction_timeout),
+        }
     return dict(linger)
 
 

@@ -1,7 +1,7 @@
 """The metrics, one a file, in one folder a family, and the one table of them all.
 
-To add a metric: one file with one class, one row in its family's `ROWS`, one fixture. Windows keep it, instruments emit it,
-the docs list it, and the laws test it, because they all walk this table.
+To add a metric: one file with one class, one row in its family's `ROWS`, one fixture. Windows keep
+it, instruments emit it, the docs list it, and the laws test it, because they all walk this table.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ SPECS: Final[tuple[MetricSpec, ...]] = tuple(spec for row in TABLE for spec in s
 ALL_SPECS: Final[Mapping[str, MetricSpec]] = {spec.name: spec for spec in (*SPECS, *sessions.SPECS)}
 """Every number of an agent, by name: those of windows, then those of its recent sessions."""
 
-OWNERS: Final[Mapping[str, int]] = {spec.name: at for at, row in enumerate(TABLE) for spec in specs_of(row)}
+OWNERS: Final[Mapping[str, int]] = {
+    spec.name: at for at, row in enumerate(TABLE) for spec in specs_of(row)
+}
 """Metric name → the index of its row in the table."""
 
 

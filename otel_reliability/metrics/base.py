@@ -1,12 +1,14 @@
-"""The protocol of a metric: `count(row, sign)`, `value()`; and the data that a row must have to reach it.
+"""The protocol of a metric: `count(row, sign)`, `value()`; and the data that a row must have to
+reach it.
 
-A window owns the rows. It passes each row that enters or leaves to `count`, with the sign 1 or -1, and asks for `value` when it
-is read. A sign of -1 undoes 1 exactly (integers, or the exact sums of `_support.sums`), so a value never depends on the rows
-that have passed through, nor on their order.
+A window owns the rows. It passes each row that enters or leaves to `count`, with the sign 1 or -1,
+and asks for `value` when it is read. A sign of -1 undoes 1 exactly (integers, or the exact sums of
+`_support.sums`), so a value never depends on the rows that have passed through, nor on their order.
 
-A class declares what the metric is (`spec`), which further numbers come from the same sums (`companions`, with
-`companion_values`), and which data a row must have to reach it (`requires`). To add a metric: one file with one class, one row
-in `metrics.TABLE`, one fixture (docs/contributing/add-a-metric.md).
+A class declares what the metric is (`spec`), which further numbers come from the same sums
+(`companions`, with `companion_values`), and which data a row must have to reach it (`requires`). To
+add a metric: one file with one class, one row in `metrics.TABLE`, one fixture
+(docs/contributing/add-a-metric.md).
 """
 
 from __future__ import annotations
@@ -25,13 +27,17 @@ DEFAULTS: Final = Settings()
 """The default settings."""
 
 Profile: TypeAlias = Literal["published", "hal-harness"]
-"""`published`: as the evaluation methodology's page defines its metrics. `hal-harness`: as its authors' code computes them today.
+"""`published`: as the evaluation methodology's page defines its metrics. `hal-harness`: as its
+authors' code computes them today.
 
-They differ in `outcome_consistency`, `trajectory_distribution`, `risk_coverage` and the aggregates of these.
+They differ in `outcome_consistency`, `trajectory_distribution`, `risk_coverage` and the aggregates
+of these.
 """
 
 Rows: TypeAlias = Callable[[], Sequence[Row]]
-"""Returns the rows that are in the window now, in order; a row that enters is among them already, one that leaves still."""
+"""Returns the rows that are in the window now, in order; a row that enters is among them already,
+one that leaves still.
+"""
 
 Series: TypeAlias = tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]
 """(attributes, reading) of each series of a metric."""
@@ -55,7 +61,8 @@ PRESSURE: Final = 128
 EVALUATED: Final = 256
 """It was evaluated for violations."""
 
-_SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
+_SUCCESS = Outcome.SUCCESS
+_FAILURE = Outcome.FAILURE
 
 
 def data_of(row: Row) -> int:
@@ -95,21 +102,29 @@ class Metric(ABC):
 
     spec: ClassVar[MetricSpec]
     companions: ClassVar[tuple[MetricSpec, ...]] = ()
-    """Further numbers from the same sums (a share next to a yes or no), emitted and listed like metrics."""
+    """Further numbers from the same sums (a share next to a yes or no), emitted and listed like
+    metrics.
+    """
     requires: ClassVar[int] = 0
     """The data that a row must have to reach `count`, as a sum of the flags above."""
     of_outcomes: ClassVar[bool] = False
-    """Whether it measures how often runs succeed. It has no value in a window in which only failures are known (`one_sided`)."""
+    """Whether it measures how often runs succeed. It has no value in a window in which only
+    failures are known (`one_sided`).
+    """
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         """Start without a row."""
         super().__init__()
 
     def bind(self, rows: Rows) -> None:  # noqa: B027 (most metrics do not need it)
-        """Receive the window's rows, before the first of them is counted. A metric that needs them need not keep them itself."""
+        """Receive the window's rows, before the first of them is counted. A metric that needs them
+        need not keep them itself.
+        """
 
     def add(self, row: Row) -> None:
-        """Count a row that enters, if it has the required data. (A window asks that once for all metrics.)"""
+        """Count a row that enters, if it has the required data. (A window asks that once for all
+        metrics.)
+        """
         if self.concerns(row):
             self.count(row, 1)
 
@@ -128,19 +143,25 @@ class Metric(ABC):
 
     @abstractmethod
     def value(self) -> Reading:
-        """Return the value for the rows in the window, with the number of runs behind it. Changes no later value."""
+        """Return the value for the rows in the window, with the number of runs behind it. Changes
+        no later value.
+        """
 
     def companion_values(self) -> tuple[Reading, ...]:
         """Return the readings of `companions`, in their order."""
         return ()
 
     def series(self) -> Series:
-        """Return the readings as emitted: one without attributes, unless a metric has several (pass^k by k)."""
+        """Return the readings as emitted: one without attributes, unless a metric has several
+        (pass^k by k).
+        """
         return (((), self.value()),)
 
 
 class WindowMetric(Metric):
-    """A metric that reads the whole window, each time it changed and is read. Outside a window it keeps the rows itself."""
+    """A metric that reads the whole window, each time it changed and is read. Outside a window it
+    keeps the rows itself.
+    """
 
     __slots__ = ("_own", "_window")
 
@@ -174,7 +195,9 @@ class WindowMetric(Metric):
 
 
 class Derived(ABC):
-    """A number computed from other metrics' readings (score, R_Con, R). It has no state of its own: all windows share it."""
+    """A number computed from other metrics' readings (score, R_Con, R). It has no state of its own:
+    all windows share it.
+    """
 
     spec: ClassVar[MetricSpec]
     needs: ClassVar[tuple[str, ...]]
@@ -189,19 +212,24 @@ class Derived(ABC):
         """Return the value, from the readings of the metrics named in `needs`."""
 
     def series(self, readings: Mapping[str, Reading]) -> Series:
-        """Return what is emitted, from the readings of `needs`: one series without attributes, unless it has several (a tier)."""
+        """Return what is emitted, from the readings of `needs`: one series without attributes,
+        unless it has several (a tier).
+        """
         return (((), self.derive(readings)),)
 
 
 class Composite(Derived):
     """A number made of the values of `needs`: their mean, unless a class has another formula.
 
-    Its runs are those of the part with most runs behind it, for parts are about the same window; its `parts` are those that
-    had a value. Where a part counts ends without error as success, so does the composite, and its note says so.
+    Its runs are those of the part with most runs behind it, for parts are about the same window;
+    its `parts` are those that had a value. Where a part counts ends without error as success, so
+    does the composite, and its note says so.
     """
 
     def formula(self, *parts: float | None) -> float | None:
-        """Return the value from those of the parts, in the order of `needs`: the mean of those that have one."""
+        """Return the value from those of the parts, in the order of `needs`: the mean of those that
+        have one.
+        """
         return mean_of_present(parts)
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
@@ -219,7 +247,8 @@ ENDS_COUNT: Final = "counts ends without error as success"
 
 
 def noted(reading: Reading, by_status: int) -> Reading:
-    """Return the reading, with that note where any of its successes is no more than an end without error.
+    """Return the reading, with that note where any of its successes is no more than an end without
+    error.
 
     >>> noted(Reading(0.5, 4, note="k = 2"), by_status=1).note
     'k = 2; counts ends without error as success'
@@ -230,9 +259,14 @@ def noted(reading: Reading, by_status: int) -> Reading:
 
 
 def one_sided(runs: int, known: int, passed: int) -> bool:
-    """Return whether only failures are known, because an end without error is no success: the pass rate is then unknown.
+    """Return whether only failures are known, because an end without error is no success: the pass
+    rate is then unknown.
 
-    >>> one_sided(runs=5, known=2, passed=0), one_sided(runs=5, known=5, passed=0), one_sided(runs=5, known=2, passed=1)
+    >>> (
+    ...     one_sided(runs=5, known=2, passed=0),
+    ...     one_sided(runs=5, known=5, passed=0),
+    ...     one_sided(runs=5, known=2, passed=1),
+    ... )
     (True, False, False)
     """
     return not passed and known < runs

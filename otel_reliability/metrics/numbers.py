@@ -1,4 +1,6 @@
-"""All numbers about some rows: the metrics that these rows have data for, and what is derived of them."""
+"""All numbers about some rows: the metrics that these rows have data for, and what is derived of
+them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
 
 DERIVED: Final = frozenset(at for at, entry in enumerate(TABLE) if issubclass(entry, Derived))
-"""Indices of the numbers that are made of others. (Testing an object instead costs as much as reading it.)"""
+"""Indices of the numbers that are made of others. (Testing an object instead costs as much as
+reading it.)
+"""
 
 MAX_SETTINGS: Final = 16
 """Settings whose empty metrics are shared at once."""
@@ -26,8 +30,8 @@ _empty: dict[int, tuple[Settings, tuple[Metric | Derived, ...]]] = {}
 class Numbers:
     """Every number about some rows.
 
-    A metric is made when the first row with data for it enters. Readings are kept until the rows change; asking for one
-    computes that one and those it is derived from.
+    A metric is made when the first row with data for it enters. Readings are kept until the rows
+    change; asking for one computes that one and those it is derived from.
     """
 
     __slots__ = ("_known", "_made", "_passed", "_readings", "_settings", "_undisturbed")
@@ -70,7 +74,9 @@ class Numbers:
             made[at].count(row, -1)
 
     def _count(self, row: Row, step: int) -> tuple[int, ...]:
-        """Count a row in (1) or out (-1), and return the indices of the metrics for which it has data."""
+        """Count a row in (1) or out (-1), and return the indices of the metrics for which it has
+        data.
+        """
         if self._readings:
             self._readings = {}
         data = data_of(row)
@@ -91,7 +97,9 @@ class Numbers:
     def _measure(self, at: int) -> None:
         if at in DERIVED:
             number = cast("Derived", self._metric(at))
-            self._readings[number.spec.name] = number.derive({name: self.reading(name) for name in number.needs})
+            self._readings[number.spec.name] = number.derive(
+                {name: self.reading(name) for name in number.needs}
+            )
             return
         metric = cast("Metric", self._metric(at))
         if metric.of_outcomes and self.one_sided:
@@ -99,7 +107,8 @@ class Numbers:
         else:
             values = (metric.value(), *metric.companion_values())
             self._readings.update(
-                (spec.name, reading) for spec, reading in zip(specs_of(TABLE[at]), values, strict=True)
+                (spec.name, reading)
+                for spec, reading in zip(specs_of(TABLE[at]), values, strict=True)
             )
 
 
@@ -108,7 +117,8 @@ def _owner_of(name: str) -> int:
 
     >>> _owner_of("path_entropie")
     Traceback (most recent call last):
-    otel_reliability.errors.UnknownMetric: 'path_entropie' names no metric. Did you mean path_entropy, ...?
+    otel_reliability.errors.UnknownMetric: 'path_entropie' names no metric. Did you mean
+    path_entropy, ...?
     """
     found = OWNERS.get(name)
     if found is None:

@@ -21,7 +21,10 @@ class Reliability(Composite):
         title="Reliability (R)",
         family="reliability",
         direction="higher",
-        description="The overall number of the evaluation methodology: consistency, predictability and robustness.",
+        description=(
+            "The overall number of the evaluation methodology: consistency, predictability "
+            "and robustness."
+        ),
         formula="mean of R_Con, R_Pred and R_Rob over those that exist",
         required_data="any of its parts",
         source="HAL reliability, evaluation methodology: R",

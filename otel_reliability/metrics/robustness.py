@@ -16,14 +16,18 @@ from otel_reliability.model.row import BASELINE, Row
 class KeptAccuracy(Metric):
     """min(accuracy of the runs under `condition` / baseline accuracy, 1). State: four integers.
 
-    Accuracies are over the runs of all tasks together; no value without runs of both sides, or where no baseline run
-    succeeds. These are the only metrics that perturbed runs change. The runs of a reading are those of both sides, which its
-    note counts.
+    Accuracies are over the runs of all tasks together; no value without runs of both sides, or
+    where no baseline run succeeds. These are the only metrics that perturbed runs change. The runs
+    of a reading are those of both sides, which its note counts.
 
     >>> from otel_reliability.testing import row
     >>> from otel_reliability.model.run import Outcome
     >>> metric = FaultRobustness()
-    >>> for condition, outcome in (("baseline", "success"), ("fault", "success"), ("fault", "failure")):
+    >>> for condition, outcome in (
+    ...     ("baseline", "success"),
+    ...     ("fault", "success"),
+    ...     ("fault", "failure"),
+    ... ):
     ...     metric.add(row(condition=condition, outcome=Outcome(outcome)))
     >>> metric.value()
     Reading(value=0.5, runs=3, parts=(), note='2 fault, 1 baseline')
@@ -50,11 +54,14 @@ class KeptAccuracy(Metric):
             self._passed[row.condition] += sign * (row.success is True)
 
     def value(self) -> Reading:
-        runs, baseline = self._runs[self.condition], self._runs[BASELINE]
+        runs = self._runs[self.condition]
+        baseline = self._runs[BASELINE]
         if not runs or not self._passed[BASELINE]:
             return NO_DATA
         kept = self._passed[self.condition] / runs / (self._passed[BASELINE] / baseline)
-        reading = Reading(min(kept, 1.0), runs + baseline, note=f"{runs} {self.condition}, {baseline} baseline")
+        reading = Reading(
+            min(kept, 1.0), runs + baseline, note=f"{runs} {self.condition}, {baseline} baseline"
+        )
         return noted(reading, self._by_status)
 
 
@@ -66,7 +73,10 @@ def _spec(condition: str, symbol: str, when: str, improve: str) -> MetricSpec:
         direction="higher",
         description=f"How much of its accuracy the agent keeps when {when}.",
         formula="min(accuracy under the condition / baseline accuracy, 1)",
-        required_data=f"a run marked reliability.condition={condition} and a successful baseline run, outcomes known",
+        required_data=(
+            f"a run marked reliability.condition={condition} and a successful baseline run, "
+            "outcomes known"
+        ),
         source=f"HAL reliability, evaluation methodology: {symbol}",
         improve=improve,
         interval="comparison",
@@ -83,7 +93,10 @@ class FaultRobustness(KeptAccuracy):
         condition,
         "R_fault",
         "tools and services fail",
-        "Give failed calls a bounded retry and a way round, and let the agent say when a tool is down.",
+        (
+            "Give failed calls a bounded retry and a way round, and let the agent say when a "
+            "tool is down."
+        ),
     )
 
 
@@ -116,9 +129,12 @@ class PromptRobustness(KeptAccuracy):
 
 
 class Robustness(Composite):
-    """R_Rob: the mean of R_fault, R_struct and R_prompt, over those that exist. The reading names these.
+    """R_Rob: the mean of R_fault, R_struct and R_prompt, over those that exist. The reading names
+    these.
 
-    >>> Robustness().derive({"fault_robustness": Reading(0.5, 8), "prompt_robustness": Reading(1.0, 6)})
+    >>> Robustness().derive(
+    ...     {"fault_robustness": Reading(0.5, 8), "prompt_robustness": Reading(1.0, 6)}
+    ... )
     Reading(value=0.75, runs=8, parts=('fault_robustness', 'prompt_robustness'), note='')
     """
 

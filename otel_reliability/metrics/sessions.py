@@ -1,4 +1,6 @@
-"""Sessions: scores of the traces of one conversation, and the gauges of an agent's recent ones. Pure functions of signals."""
+"""Sessions: scores of the traces of one conversation, and the gauges of an agent's recent ones.
+Pure functions of signals.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ RISK_NAMES: Final = {
     TOOL_CORRECTNESS: "tool_risk",
     COHERENCE: "coherence_risk",
 }
-"""The four signals, each a score of 0 to 1 where higher is better, and what the metadata call one minus it."""
+"""The four signals, each a score of 0 to 1 where higher is better, and what the metadata call one
+minus it.
+"""
 
 SIGNALS: Final = tuple(RISK_NAMES)
 
@@ -49,7 +53,9 @@ None where none was: 1.0, as the full functions return, is no data.
 
 
 class SessionScore(NamedTuple):
-    """A session's score from 0 to 1, the sentence that explains it, and the numbers behind it (none: no trace was evaluated)."""
+    """A session's score from 0 to 1, the sentence that explains it, and the numbers behind it
+    (none: no trace was evaluated).
+    """
 
     score: float
     reason: str
@@ -62,7 +68,8 @@ class SessionScore(NamedTuple):
 
 
 def merged(weights: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the default weights with overrides laid over them; unknown names are kept and have no effect.
+    """Return the default weights with overrides laid over them; unknown names are kept and have no
+    effect.
 
     >>> merged({"coherence": 0.5})["coherence"], merged(None)["tool_correctness"]
     (0.5, 0.8)
@@ -75,28 +82,43 @@ def weights_of(weights: Mapping[str, float] | None) -> tuple[float, ...]:
     return tuple([merged(weights)[name] for name in SIGNALS])
 
 
-# --- agent_reliability ------------------------------------------------------------------------------------------------------
+# --- agent_reliability ----------------------------------------------------------------------------
 
 
 def agent_reliability(
     traces: Sequence[str], signals: TraceSignals, weights: Mapping[str, float] | None = None
 ) -> SessionScore:
-    """Max-compose and tail risk: a session is as good as its worst traces. Did the agent ever fail badly in it?
+    """Max-compose and tail risk: a session is as good as its worst traces. Did the agent ever fail
+    badly in it?
 
-    Per trace, risk = max over its signals of w · (1 − score). Over the n traces with a signal, the k = max(1, ⌈0.15 n⌉)
-    greatest risks count: raw = 0.9 · mean of these + 0.1 · the greatest; score = 1 − raw, cut to [0, 1] and rounded to four
-    places. Traces with a risk above 0.5 (strictly) are flagged. Signals and weights are taken as they come, unchecked.
+    Per trace, risk = max over its signals of w · (1 − score). Over the n traces with a signal, the
+    k = max(1, ⌈0.15 n⌉) greatest risks count: raw = 0.9 · mean of these + 0.1 · the greatest; score
+    = 1 − raw, cut to [0, 1] and rounded to four places. Traces with a risk above 0.5 (strictly) are
+    flagged. Signals and weights are taken as they come, unchecked.
 
     No traces or no signals at all: 1.0, with a reason that says so.
 
     >>> signals = {
-    ...     "trace-1": {"confidence": 0.88, "loop_detection": 0.95, "tool_correctness": 0.92, "coherence": 0.97},
-    ...     "trace-7": {"confidence": 0.35, "loop_detection": 0.28, "tool_correctness": 0.90, "coherence": 0.85},
+    ...     "trace-1": {
+    ...         "confidence": 0.88,
+    ...         "loop_detection": 0.95,
+    ...         "tool_correctness": 0.92,
+    ...         "coherence": 0.97,
+    ...     },
+    ...     "trace-7": {
+    ...         "confidence": 0.35,
+    ...         "loop_detection": 0.28,
+    ...         "tool_correctness": 0.90,
+    ...         "coherence": 0.85,
+    ...     },
     ... }
     >>> score, reason, metadata = agent_reliability(["trace-1", "trace-7"], signals)
     >>> score, reason, metadata["flagged_traces"]
     (0.28, 'Elevated risk in 1 of 2 traces.', ['trace-7'])
-    >>> metadata["per_trace_signals"]["trace-7"]["step_risk"], metadata["aggregation"]["mean_top_k_risk"]
+    >>> (
+    ...     metadata["per_trace_signals"]["trace-7"]["step_risk"],
+    ...     metadata["aggregation"]["mean_top_k_risk"],
+    ... )
     (0.72, 0.72)
 
     References: PandaProbe, *Metrics*, "Agent Reliability".
@@ -104,7 +126,11 @@ def agent_reliability(
     if not traces or not signals:
         return _empty_session()
     listed = weights_of(weights)
-    steps = {trace: risk for trace in traces if (risk := _step_risk(_four(signals, trace), listed)) is not None}
+    steps = {
+        trace: risk
+        for trace in traces
+        if (risk := _step_risk(_four(signals, trace), listed)) is not None
+    }
     if not steps:
         return _not_evaluable()
     raw, mean_top, greatest = _tail_risk(steps.values())
@@ -119,7 +145,9 @@ def agent_reliability(
         "traces_evaluated": len(steps),
         "raw_risk": round(raw, PLACES),
         "signal_weights": merged(weights),
-        "per_trace_signals": {trace: _explained(signals[trace], step_risk=step) for trace, step in steps.items()},
+        "per_trace_signals": {
+            trace: _explained(signals[trace], step_risk=step) for trace, step in steps.items()
+        },
         "flagged_traces": flagged,
         "aggregation": {
             "method": "max_compose_top_k",
@@ -151,28 +179,41 @@ def _step_risk(scores: Four, weights: Sequence[float]) -> float | None:
 
 
 def _tail_risk(steps: Collection[float]) -> tuple[float, float, float]:
-    """Return (raw, mean of the top, greatest) of the risks of a session's traces, of which there is at least one."""
-    number, greatest = max(1, math.ceil(len(steps) * TOP_K_SHARE)), max(steps)
+    """Return (raw, mean of the top, greatest) of the risks of a session's traces, of which there is
+    at least one.
+    """
+    number = max(1, math.ceil(len(steps) * TOP_K_SHARE))
+    greatest = max(steps)
     mean_top = greatest if number == 1 else sum(sorted(steps, reverse=True)[:number]) / number
     return (1 - MAX_SHARE) * mean_top + MAX_SHARE * greatest, mean_top, greatest
 
 
-# --- agent_consistency ------------------------------------------------------------------------------------------------------
+# --- agent_consistency ----------------------------------------------------------------------------
 
 
 def agent_consistency(
     traces: Sequence[str], signals: TraceSignals, weights: Mapping[str, float] | None = None
 ) -> SessionScore:
-    """Root mean square of amplified uncertainty: any trace that is not smooth costs, and many moderate ones cost much.
+    """Root mean square of amplified uncertainty: any trace that is not smooth costs, and many
+    moderate ones cost much.
 
-    Per trace with a confidence: penalty = Σ w · (1 − score) over its other signals, uncertainty = (1 + penalty) · w_conf ·
-    (1 − confidence). Score = 1 − √(mean uncertainty²), cut to [0, 1] and rounded to four places. Traces without a confidence
-    are skipped; a confidence of 1 hides every other fault of its trace. Signals and weights are taken as they come.
+    Per trace with a confidence: penalty = Σ w · (1 − score) over its other signals, uncertainty =
+    (1 + penalty) · w_conf · (1 − confidence). Score = 1 − √(mean uncertainty²), cut to [0, 1] and
+    rounded to four places. Traces without a confidence are skipped; a confidence of 1 hides every
+    other fault of its trace. Signals and weights are taken as they come.
 
     No traces or no signals at all: 1.0, with a reason that says so.
 
     >>> score, reason, metadata = agent_consistency(
-    ...     ["t1"], {"t1": {"confidence": 0.88, "loop_detection": 0.95, "tool_correctness": 0.92, "coherence": 0.97}}
+    ...     ["t1"],
+    ...     {
+    ...         "t1": {
+    ...             "confidence": 0.88,
+    ...             "loop_detection": 0.95,
+    ...             "tool_correctness": 0.92,
+    ...             "coherence": 0.97,
+    ...         }
+    ...     },
     ... )
     >>> score, reason
     (0.8627, 'Consistent performance across 1 traces.')
@@ -185,11 +226,16 @@ def agent_consistency(
     if not traces or not signals:
         return _empty_session()
     listed = weights_of(weights)
-    found = {trace: one for trace in traces if (one := _uncertainty(_four(signals, trace), listed)) is not None}
+    found = {
+        trace: one
+        for trace in traces
+        if (one := _uncertainty(_four(signals, trace), listed)) is not None
+    }
     if not found:
         return _not_evaluable()
     rms = _root_mean_square([uncertainty for _, uncertainty in found.values()])
-    score, number = _rounded(1.0 - rms), len(found)
+    score = _rounded(1.0 - rms)
+    number = len(found)
     if score >= 0.8:
         reason = f"Consistent performance across {number} traces."
     elif score >= 0.5:
@@ -202,7 +248,9 @@ def agent_consistency(
         "raw_instability": round(rms, PLACES),
         "signal_weights": merged(weights),
         "per_trace_signals": {
-            trace: _explained(signals[trace], situational_penalty=penalty, weighted_uncertainty=uncertainty)
+            trace: _explained(
+                signals[trace], situational_penalty=penalty, weighted_uncertainty=uncertainty
+            )
             for trace, (penalty, uncertainty) in found.items()
         },
         "aggregation": {"method": "weighted_rms", "rms_value": round(rms, PLACES)},
@@ -234,7 +282,7 @@ def _root_mean_square(values: Sequence[float]) -> float:
     return math.sqrt(sum([value**2 for value in values]) / len(values))
 
 
-# --- What both share --------------------------------------------------------------------------------------------------------
+# --- What both share ------------------------------------------------------------------------------
 
 
 def _four(signals: TraceSignals, trace: str) -> Four:
@@ -243,7 +291,9 @@ def _four(signals: TraceSignals, trace: str) -> Four:
 
 
 def _explained(signals: Mapping[str, float], **numbers: float) -> dict[str, float]:
-    """Return the risks of a trace by the names of the metadata, and these numbers, at the places that the metadata show."""
+    """Return the risks of a trace by the names of the metadata, and these numbers, at the places
+    that the metadata show.
+    """
     risks = {risk: 1.0 - signals[name] for name, risk in RISK_NAMES.items() if name in signals}
     return {name: round(value, PLACES) for name, value in {**risks, **numbers}.items()}
 
@@ -260,7 +310,7 @@ def _not_evaluable() -> SessionScore:
     return SessionScore(1.0, "No evaluable traces.", {})
 
 
-# --- Gauges and bands -------------------------------------------------------------------------------------------------------
+# --- Gauges and bands -----------------------------------------------------------------------------
 
 FAMILY: Final = "sessions"
 
@@ -270,9 +320,14 @@ SESSION_RELIABILITY: Final = MetricSpec(
     family=FAMILY,
     unit="{score}",
     direction="higher",
-    description="Whether the agent never failed badly in a session: mean over its last 100 closed sessions.",
+    description=(
+        "Whether the agent never failed badly in a session: mean over its last 100 closed sessions."
+    ),
     formula="mean of 1 − (0.9 · mean of the top 15 % of trace risks + 0.1 · the greatest)",
-    required_data="a closed session with evaluations of confidence, loop_detection, tool_correctness or coherence",
+    required_data=(
+        "a closed session with evaluations of confidence, loop_detection, tool_correctness "
+        "or coherence"
+    ),
     source="PandaProbe, session metrics: agent_reliability",
     improve="Inspect the flagged traces of the worst sessions, and the signal that set their risk.",
 )
@@ -290,11 +345,17 @@ SESSION_CONSISTENCY: Final = MetricSpec(
     family=FAMILY,
     unit="{score}",
     direction="higher",
-    description="Whether the agent performed smoothly through a session: mean over its last 100 closed sessions.",
+    description=(
+        "Whether the agent performed smoothly through a session: mean over its last 100 "
+        "closed sessions."
+    ),
     formula="mean of 1 − √(mean over traces of ((1 + Σ w · risk) · w_conf · (1 − confidence))²)",
     required_data="a closed session with an evaluation of confidence",
     source="PandaProbe, session metrics: agent_consistency",
-    improve="Many moderate faults weigh as much as one grave one: look for the signal that is low everywhere.",
+    improve=(
+        "Many moderate faults weigh as much as one grave one: look for the signal that is "
+        "low everywhere."
+    ),
 )
 
 WORST_SESSION_CONSISTENCY: Final = SESSION_CONSISTENCY._replace(
@@ -310,7 +371,9 @@ SPECS: Final = (
     SESSION_CONSISTENCY,
     WORST_SESSION_CONSISTENCY,
 )
-"""The gauges of an agent's recent sessions. They are no metrics of a window of runs: a session is scored as a whole."""
+"""The gauges of an agent's recent sessions. They are no metrics of a window of runs: a session is
+scored as a whole.
+"""
 
 
 CUTS: Final = (0.3, 0.5, 0.7, 0.9)
@@ -333,7 +396,8 @@ CONSISTENCY_BANDS: Final = (
 
 
 def reliability_band(score: float) -> str:
-    """Return the band of an agent_reliability score: from 0.9, 0.7, 0.5, 0.3 and below, without gaps between.
+    """Return the band of an agent_reliability score: from 0.9, 0.7, 0.5, 0.3 and below, without
+    gaps between.
 
     >>> reliability_band(0.695)
     'Moderate risk — some traces show concerning behavior'

@@ -1,7 +1,7 @@
 """The interval of every number about a window, each by the method that suits it.
 
-The values that are resampled or left out are the metrics' own, computed again for one run, one task, or all runs but one: so a
-metric needs no second formula for its interval.
+The values that are resampled or left out are the metrics' own, computed again for one run, one
+task, or all runs but one: so a metric needs no second formula for its interval.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ SHARES: Final = _by("share")
 """Shares of runs: Wilson's interval."""
 
 MEANS_OF_RUNS: Final = _by("runs")
-"""Means over runs: the bootstrap, over tasks where there are at least 5, as the attempts at one task depend on one another."""
+"""Means over runs: the bootstrap, over tasks where there are at least 5, as the attempts at one
+task depend on one another.
+"""
 
 MEANS_OF_TASKS: Final = _by("tasks")
 """Means over tasks: the bootstrap over tasks, if there are at least 5 (else the jackknife)."""
@@ -39,15 +41,19 @@ COMPARISONS: Final = _by("comparison")
 """Comparisons of runs, and combinations of several numbers: the jackknife."""
 
 BLOCKS: Final = 100
-"""Of more runs than this, blocks are left out in turn instead of single runs: the cost stays that of 100."""
+"""Of more runs than this, blocks are left out in turn instead of single runs: the cost stays that
+of 100.
+"""
 
 
 def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, Interval]:
-    """Metric name → its interval over these rows. Numbers without data, of fewer than 5 runs, counts and flags have none.
+    """Metric name → its interval over these rows. Numbers without data, of fewer than 5 runs,
+    counts and flags have none.
 
     >>> from otel_reliability.testing import rows_of
-    >>> found = intervals(rows_of(*["search reply"] * 8, "search read reply", "reply"))
-    >>> print(f"{found['path_entropy'].low:.2f} to {found['path_entropy'].high:.2f}, {found['path_entropy'].method}")
+    >>> rows = rows_of(*["search reply"] * 8, "search read reply", "reply")
+    >>> entropy = intervals(rows)["path_entropy"]
+    >>> print(f"{entropy.low:.2f} to {entropy.high:.2f}, {entropy.method}")
     0.00 to 0.69, jackknife
     """
     whole = Sample(settings, one_sided=None)
@@ -56,7 +62,9 @@ def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, I
     valued = {name for name, reading in readings.items() if reading.value is not None}
     found = _shares(readings)
     found |= _means((MEANS_OF_RUNS | MEANS_OF_TASKS) & valued, _by_task(rows), "tasks", settings)
-    found |= _means((MEANS_OF_RUNS & valued) - found.keys(), [[row] for row in rows], "runs", settings)
+    found |= _means(
+        (MEANS_OF_RUNS & valued) - found.keys(), [[row] for row in rows], "runs", settings
+    )
     known = {name: readings[name] for name in (COMPARISONS | MEANS_OF_TASKS) - found.keys()}
     return found | _jackknifed(known, rows, settings, one_sided=whole.one_sided)
 
@@ -64,13 +72,18 @@ def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, I
 class Sample(Numbers):
     """All numbers about some rows, or those of some names.
 
-    `one_sided`: whether only failures are known in the window of which the rows are a part; None: they are all of it.
+    `one_sided`: whether only failures are known in the window of which the rows are a part; None:
+    they are all of it.
     """
 
     __slots__ = ("_fixed", "_names", "_wanted")
 
     def __init__(
-        self, settings: Settings, names: AbstractSet[str] = OWNERS.keys(), *, one_sided: bool | None = False
+        self,
+        settings: Settings,
+        names: AbstractSet[str] = OWNERS.keys(),
+        *,
+        one_sided: bool | None = False,
     ) -> None:
         super().__init__(settings)
         self._fixed = one_sided
@@ -109,7 +122,9 @@ def _with_needs(names: Iterable[str]) -> set[str]:
 
 
 def bounds_of(name: str, runs: int) -> Bounds:
-    """Return the bounds of a number about so many runs: an entropy in bits cannot exceed log2 of them."""
+    """Return the bounds of a number about so many runs: an entropy in bits cannot exceed log2 of
+    them.
+    """
     spec = ALL_SPECS[name]
     return Bounds(spec.low, log2(runs) if spec.unit == "{bit}" else spec.high)
 
@@ -124,7 +139,9 @@ def _shares(readings: Mapping[str, Reading]) -> dict[str, Interval]:
 
 
 def _by_task(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return the runs of each task; a run without one stands alone. Nothing where there are fewer than 5 tasks."""
+    """Return the runs of each task; a run without one stands alone. Nothing where there are fewer
+    than 5 tasks.
+    """
     tasks: dict[str, list[Row]] = {}
     alone: list[list[Row]] = []
     for row in rows:
@@ -135,8 +152,12 @@ def _by_task(rows: Sequence[Row]) -> list[list[Row]]:
     return [*tasks.values(), *alone] if len(tasks) >= MIN_RUNS else []
 
 
-def _means(names: AbstractSet[str], units: Sequence[Sequence[Row]], of: str, settings: Settings) -> dict[str, Interval]:
-    """Return intervals of means from the metrics' own values of each unit. Means over runs weigh a unit by its runs."""
+def _means(
+    names: AbstractSet[str], units: Sequence[Sequence[Row]], of: str, settings: Settings
+) -> dict[str, Interval]:
+    """Return intervals of means from the metrics' own values of each unit. Means over runs weigh a
+    unit by its runs.
+    """
     numbers = Sample(settings, names)
     of_units: dict[str, list[Reading]] = {name: [] for name in names}
     for unit in units:
@@ -181,7 +202,9 @@ def _jackknifed(
 
 
 def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return single runs, or a hundred blocks of as many; dealt at random, so that no block is a stretch of time."""
+    """Return single runs, or a hundred blocks of as many; dealt at random, so that no block is a
+    stretch of time.
+    """
     order = [rows[at] for at in shuffled(len(rows))]
     count = min(len(rows), BLOCKS)
     return [order[at::count] for at in range(count)]

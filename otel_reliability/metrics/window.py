@@ -9,11 +9,13 @@ from otel_reliability.model.row import Row
 
 
 class WindowRuns(Metric):
-    """The number of undisturbed runs in the window, whatever data they carry, and (Σ w)² / Σ w², their effective number.
+    """The number of undisturbed runs in the window, whatever data they carry, and (Σ w)² / Σ w²,
+    their effective number.
 
-    Runs whose tools cannot be observed, and incomplete ones, count too. An empty window has 0 runs: that is known, so it is a
-    value. w is how many runs a sampled run stands for. Where sampling rates were mixed, the metrics, which use the runs as they
-    are, say less about all runs than their number suggests. State: three integers.
+    Runs whose tools cannot be observed, and incomplete ones, count too. An empty window has 0 runs:
+    that is known, so it is a value. w is how many runs a sampled run stands for. Where sampling
+    rates were mixed, the metrics, which use the runs as they are, say less about all runs than
+    their number suggests. State: three integers.
 
     References: L. Kish, *Survey Sampling*, Wiley (1965), §11.7.
     """
@@ -39,7 +41,10 @@ class WindowRuns(Metric):
         spec._replace(
             name="window.effective_runs",
             title="Effective runs",
-            description="How many equally sampled runs the window is worth; less than its runs where sampling rates were mixed.",
+            description=(
+                "How many equally sampled runs the window is worth; less than its runs where "
+                "sampling rates were mixed."
+            ),
             formula="(Σ w)² / Σ w²",
             required_data="1 run",
             source="Kish, Survey Sampling (1965)",
@@ -60,4 +65,6 @@ class WindowRuns(Metric):
         return Reading(float(self._runs), self._runs)
 
     def companion_values(self) -> tuple[Reading, ...]:
-        return (Reading(self._weights**2 / self._squares, self._runs) if self._squares else NO_DATA,)
+        return (
+            Reading(self._weights**2 / self._squares, self._runs) if self._squares else NO_DATA,
+        )

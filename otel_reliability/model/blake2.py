@@ -1,4 +1,6 @@
-"""BLAKE2b as `hashlib` has it, without OpenSSL, which `hashlib` loads: 3 MB in a process that may do without."""
+"""BLAKE2b as `hashlib` has it, without OpenSSL, which `hashlib` loads: 3 MB in a process that may
+do without.
+"""
 
 from __future__ import annotations
 

@@ -9,9 +9,11 @@ K = TypeVar("K", bound=Hashable)
 
 
 class ChangedKeys(Generic[K]):
-    """Keys that changed since they were last taken, each once, the one that changed last at the end.
+    """Keys that changed since they were last taken, each once, the one that changed last at the
+    end.
 
-    None is kept until they are taken for the first time: where no state is stored they are never taken, and would only grow.
+    None is kept until they are taken for the first time: where no state is stored they are never
+    taken, and would only grow.
 
     >>> changed = ChangedKeys[str]()
     >>> changed.add("early")
@@ -35,7 +37,8 @@ class ChangedKeys(Generic[K]):
 
     def take(self) -> Collection[K]:
         """Return the keys and forget them."""
-        found, self._keys = list(self._keys or ()), {}
+        found = list(self._keys or ())
+        self._keys = {}
         return found
 
     def clear(self) -> None:

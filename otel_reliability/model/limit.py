@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 
 class Limit(NamedTuple):
-    """A limit, its use, and how often it was hit. `used` is None for a limit that applies to each run or agent."""
+    """A limit, its use, and how often it was hit. `used` is None for a limit that applies to each
+    run or agent.
+    """
 
     name: str
     used: int | None

@@ -1,7 +1,8 @@
 """An observation: the numbers of one run, or of a whole session, that change detection compares.
 
-The turns of one conversation depend on one another, so they cannot be observations of their own: a bet on the next turn would
-win without any change. Where an agent's runs carry session ids, the session is the observation.
+The turns of one conversation depend on one another, so they cannot be observations of their own: a
+bet on the next turn would win without any change. Where an agent's runs carry session ids, the
+session is the observation.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ _FAILURES: Final = {Outcome.SUCCESS: 0, Outcome.FAILURE: 1}
 class Observation(NamedTuple):
     """The numbers of one observation. None: the telemetry has no data, which is not 0.
 
-    `failures` is the number of failed runs among those whose outcome is known. `largest_input` is the greatest input of
-    one model call, in tokens: it shows a growing context where the sum over calls would not. `replies` is the number of
-    model calls with known output tokens, `reply_tokens` the sum of these. `fingerprints` are those of `Run`.
+    `failures` is the number of failed runs among those whose outcome is known. `largest_input` is
+    the greatest input of one model call, in tokens: it shows a growing context where the sum over
+    calls would not. `replies` is the number of model calls with known output tokens, `reply_tokens`
+    the sum of these. `fingerprints` are those of `Run`.
     """
 
     id: str
@@ -51,7 +53,8 @@ def counts_for_change(run: Run) -> bool:
 
 def observation_of(run: Run) -> Observation:
     """Return the numbers of one run."""
-    calls, path = run.tool_calls, run.path
+    calls = run.tool_calls
+    path = run.path
     replies = [call.output_tokens for call in run.model_calls if call.output_tokens is not None]
     inputs = [call.input_tokens for call in run.model_calls if call.input_tokens is not None]
     return Observation(
@@ -72,10 +75,11 @@ def observation_of(run: Run) -> Observation:
 
 
 def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
-    """Return the observation of a session: its runs' numbers summed, their paths joined, in the order of their ends.
+    """Return the observation of a session: its runs' numbers summed, their paths joined, in the
+    order of their ends.
 
-    A number that one of the runs lacks is absent: a sum of some of the turns would look like a change. Outcomes are summed
-    over the runs that have one.
+    A number that one of the runs lacks is absent: a sum of some of the turns would look like a
+    change. Outcomes are summed over the runs that have one.
     """
     ordered = in_order(runs)
     tasks = {run.task for run in ordered}
@@ -88,7 +92,9 @@ def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
         calls=_sum(run.calls for run in ordered),
         failed_calls=_sum(run.failed_calls for run in ordered),
         output_tokens=_sum(run.output_tokens for run in ordered),
-        largest_input=max((run.largest_input for run in ordered if run.largest_input is not None), default=None),
+        largest_input=max(
+            (run.largest_input for run in ordered if run.largest_input is not None), default=None
+        ),
         failures=sum(failures) if failures else None,
         reply_tokens=sum(run.reply_tokens for run in ordered),
         replies=sum(run.replies for run in ordered),

@@ -1,7 +1,9 @@
-"""Runs and spans as bytes: MessagePack with a checksum, in the state database and in messages of Kafka.
+"""Runs and spans as bytes: MessagePack with a checksum, in the state database and in messages of
+Kafka.
 
-Both are arrays of their fields, and the form follows from the annotations of the types: a new field of a type, at its end and
-with a default, needs no change here, and bytes written without it are read all the same.
+Both are arrays of their fields, and the form follows from the annotations of the types: a new field
+of a type, at its end and with a default, needs no change here, and bytes written without it are
+read all the same.
 """
 
 from __future__ import annotations
@@ -26,19 +28,29 @@ from otel_reliability.model.span import (
 )
 
 VERSION: Final = 3
-"""Version of run records; raised by any change of their form but a new field at the end of a type, with a default."""
+"""Version of run records; raised by any change of their form but a new field at the end of a type,
+with a default.
+"""
 
 _MAX_INTEGER: Final = 2**63 - 1
 _CHECKSUM_BYTES: Final = 4
 _FACTS: Final[tuple[Any, ...]] = (
-    None, InvocationFacts, ToolFacts, ModelFacts, HandoffFacts, RejectionFacts, CompressionFacts,
-)  # fmt: skip
+    None,
+    InvocationFacts,
+    ToolFacts,
+    ModelFacts,
+    HandoffFacts,
+    RejectionFacts,
+    CompressionFacts,
+)
 _RESOURCE_AT: Final = AgentSpan._fields.index("resource")
 _FACTS_AT: Final = AgentSpan._fields.index("facts")
 
 
 class BadRecord(ValueError):
-    """Error: bytes that are no run record, or one of another version. The message holds no content."""
+    """Error: bytes that are no run record, or one of another version. The message
+    holds no content.
+    """
 
 
 class Damaged(Exception):
@@ -46,14 +58,16 @@ class Damaged(Exception):
 
 
 class RunRecord(NamedTuple):
-    """One change of one run. Of two records of one run, the one with the greater `revision` (Unix nanoseconds) is current."""
+    """One change of one run. Of two records of one run, the one with the greater `revision` (Unix
+    nanoseconds) is current.
+    """
 
     change: RunChange
     run: Run
     revision: int
 
 
-# --- Run records: messages of Kafka -------------------------------------------------------------------------------------
+# --- Run records: messages of Kafka ---------------------------------------------------------------
 
 
 def write(record: RunRecord) -> bytes:
@@ -71,7 +85,9 @@ def read(data: bytes) -> RunRecord:
     try:
         version, record = _decoded(_VERSIONED, _checked(data))
         if version != VERSION:
-            raise BadRecord(f"a run record of version {version}; this service reads version {VERSION}")
+            raise BadRecord(
+                f"a run record of version {version}; this service reads version {VERSION}"
+            )
         return _decoded(RunRecord, record)
     except Damaged as error:
         raise BadRecord(f"no run record: {error}") from None
@@ -80,18 +96,22 @@ def read(data: bytes) -> RunRecord:
 def without_hashes(run: Run) -> Run:
     """Return a run without the hashes of arguments and results.
 
-    They stay in the process: retries and repeats are marked already. Hashes of effects are needed by the metrics.
+    They stay in the process: retries and repeats are marked already. Hashes of effects are needed
+    by the metrics.
     """
     if run.tool_calls is None:
         return run
-    return run._replace(tool_calls=tuple([call._replace(arguments=None, result=None) for call in run.tool_calls]))
+    return run._replace(
+        tool_calls=tuple([call._replace(arguments=None, result=None) for call in run.tool_calls])
+    )
 
 
-# --- Values, runs and spans ---------------------------------------------------------------------------------------------
+# --- Values, runs and spans -----------------------------------------------------------------------
 
 
 def pack(value: Any) -> bytes:
-    """Return plain values (None, booleans, numbers, texts, bytes, lists, tuples, dictionaries) or a run as bytes with a checksum.
+    """Return plain values (None, booleans, numbers, texts, bytes, lists, tuples, dictionaries) or a
+    run as bytes with a checksum.
 
     Text with lone surrogates and integers beyond 64 bits, which no encoder sends, are made valid.
 
@@ -121,11 +141,14 @@ def unpack_run(data: bytes) -> Run:
 
 
 def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
-    """Return spans as bytes. Attributes of their resources are left out: what counts of them was read before."""
+    """Return spans as bytes. Attributes of their resources are left out: what counts of them was
+    read before.
+    """
     resources: dict[tuple[str, ...], int] = {}
     rows: list[tuple[Any, ...]] = []
     for span in spans:
-        at, facts = resources.setdefault(span.resource[:5], len(resources)), span.facts
+        at = resources.setdefault(span.resource[:5], len(resources))
+        facts = span.facts
         kind = 0 if facts is None else _FACTS.index(type(facts))
         rows.append((*span[:_FACTS_AT], (kind, facts), span.scope, at, *span[_RESOURCE_AT + 1 :]))
     return pack((list(resources), rows))
@@ -163,7 +186,7 @@ def _decoded(form: Any, body: memoryview | msgspec.Raw) -> Any:
         raise Damaged(f"bytes of another form ({type(error).__name__})") from None
 
 
-# --- How types are written ----------------------------------------------------------------------------------------------
+# --- How types are written ------------------------------------------------------------------------
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decoder: Final = cache(msgspec.msgpack.Decoder[Any])
@@ -172,8 +195,8 @@ _VERSIONED: Final = tuple[int, msgspec.Raw]
 
 @cache
 def _span_rows() -> Any:
-    """Spans as `pack_spans` wrote them: facts with their kind, resources by their position. Fields that have a default may be
-    absent at the end.
+    """Spans as `pack_spans` wrote them: facts with their kind, resources by their position. Fields
+    that have a default may be absent at the end.
     """
     hints = get_type_hints(AgentSpan) | {"facts": tuple[int, Any], "resource": int}
     row: Any = NamedTuple("SpanRow", list(hints.items()))
@@ -191,7 +214,9 @@ def _valid(value: Any) -> Any:
         case int():
             return max(-_MAX_INTEGER, min(_MAX_INTEGER, value))
         case dict():
-            return {_valid(key): _valid(item) for key, item in cast("dict[Any, Any]", value).items()}
+            return {
+                _valid(key): _valid(item) for key, item in cast("dict[Any, Any]", value).items()
+            }
         case list() | tuple():
             return tuple([_valid(item) for item in cast("Iterable[Any]", value)])
         case _:

@@ -1,6 +1,7 @@
 """A row: the part of a run that a window keeps, and all that a metric may read.
 
-Rows are compact and self-contained: adding one and evicting it later see exactly the same facts, whatever happened since.
+Rows are compact and self-contained: adding one and evicting it later see exactly the same facts,
+whatever happened since.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from otel_reliability.model.run import Outcome
 BASELINE: Final = "baseline"
 """The condition of an undisturbed run."""
 
-_SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
+_SUCCESS = Outcome.SUCCESS
+_FAILURE = Outcome.FAILURE
 
 OTHER_TASK: Final = "__other__"
-"""The task of runs beyond the limit of tasks: a mixture, so no group of its own and part of none."""
+"""The task of runs beyond the limit of tasks: a mixture, so no group of its own and part of none.
+"""
 
 
 class Path(Struct, eq=False):
     """The ordered tool names of a run, made once a distinct path and shared.
 
-    `code` spells the path with one character a tool, so that edit distances run on plain strings; codes are comparable only
-    between paths of one `windows.rows.PathTable`, which keeps what the characters stand for. `held` is the number of rows that
-    have it. Two paths are the same if they are one object: hashing them by their names would cost more than most of what is
-    done with them.
+    `code` spells the path with one character a tool, so that edit distances run on plain strings;
+    codes are comparable only between paths of one `windows.rows.PathTable`, which keeps what the
+    characters stand for. `held` is the number of rows that have it. Two paths are the same if they
+    are one object: hashing them by their names would cost more than most of what is done with them.
 
     >>> Path('!"!', {"!": "search", '"': "read"}).counts
     (('read', 1), ('search', 2))
@@ -61,7 +64,9 @@ class Path(Struct, eq=False):
 
 
 class Retries(NamedTuple):
-    """The retries and repeats of one run, and what they cost in tokens and nanoseconds. `tool` is that of the longest chain."""
+    """The retries and repeats of one run, and what they cost in tokens and nanoseconds. `tool` is
+    that of the longest chain.
+    """
 
     number: int
     longest_chain: int
@@ -83,7 +88,8 @@ class CallTotals(NamedTuple):
 
 
 class Compressions(NamedTuple):
-    """The compressions of the context in one run: those that succeeded, those that failed, and the calls around the first.
+    """The compressions of the context in one run: those that succeeded, those that failed, and the
+    calls around the first.
 
     `tokens_before` and `tokens_after` are sums over those that succeeded and report both.
     """
@@ -99,13 +105,17 @@ class Compressions(NamedTuple):
 class Row(NamedTuple):
     """One run as a window keeps it. None means: no data.
 
-    - `path`: None for runs that do not count for path metrics (tools unobservable, or the run incomplete).
+    - `path`: None for runs that do not count for path metrics (tools unobservable, or the run
+      incomplete).
     - `retries`, `tool_calls`, `failed_calls`: None where the tools are unobservable.
-    - `effects`: (tool, hash) of the calls that changed something, None where unknown, or not compared (no task) and not empty.
-    - `signals`: (evaluation name, score) of the run, sorted; `derived` names those we computed ourselves.
+    - `effects`: (tool, hash) of the calls that changed something, None where unknown, or not
+      compared (no task) and not empty.
+    - `signals`: (evaluation name, score) of the run, sorted; `derived` names those we computed
+      ourselves.
     - `latency_ns`: mean duration of its model calls.
     - `models`: the names of the models that it called, sorted.
-    - `step_growth`: the rise of the share of the context window from one model call of its agent to the next.
+    - `step_growth`: the rise of the share of the context window from one model call of its agent to
+      the next.
     - `compressions`: those of the context; None where there is none.
     - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).
     """

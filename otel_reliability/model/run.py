@@ -1,4 +1,6 @@
-"""A run: what is rebuilt from the spans of one invocation of an agent, and its changes: the only thing that leaves assembly."""
+"""A run: what is rebuilt from the spans of one invocation of an agent, and its changes: the only
+thing that leaves assembly.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from otel_reliability.model.span import Evaluation, SpanId, TraceId, named_tuple
 
 
 class Outcome(enum.Enum):
-    """The outcome of a run. COMPLETED: it ended without an error, which is *unknown* for every metric that needs outcomes."""
+    """The outcome of a run. COMPLETED: it ended without an error, which is *unknown* for every
+    metric that needs outcomes.
+    """
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -41,11 +45,15 @@ class Tools(enum.Enum):
 
 
 FINGERPRINTS: Final = ("model", "version", "prompt", "tools", "framework")
-"""Kinds of fingerprints: models, versions of agent and service, system prompts, tool definitions, instrumentation scopes."""
+"""Kinds of fingerprints: models, versions of agent and service, system prompts, tool definitions,
+instrumentation scopes.
+"""
 
 
 class AgentKey(NamedTuple):
-    """The key of an agent, by which every window, series and report line is keyed by. Absent parts are empty."""
+    """The key of an agent, by which every window, series and report line is keyed by. Absent parts
+    are empty.
+    """
 
     service_namespace: str
     service_name: str
@@ -55,10 +63,11 @@ class AgentKey(NamedTuple):
 
 
 class ToolCall(NamedTuple):
-    """One tool call of a run. `retry`: it repeats a call that failed. `repeat`: it repeats one that succeeded (a loop).
+    """One tool call of a run. `retry`: it repeats a call that failed. `repeat`: it repeats one that
+    succeeded (a loop).
 
-    `chain` is the position in its retry chain (0: the first attempt). `agent` is the agent that made it. `has_effect`: it
-    succeeded and changed something (`model.tools`).
+    `chain` is the position in its retry chain (0: the first attempt). `agent` is the agent that
+    made it. `has_effect`: it succeeded and changed something (`model.tools`).
     """
 
     name: str
@@ -93,9 +102,11 @@ class ModelCall(NamedTuple):
 
 
 class Compression(NamedTuple):
-    """One compression of the context during a run: a step, but no call. `ok`: the agent went on with the compressed context.
+    """One compression of the context during a run: a step, but no call. `ok`: the agent went on
+    with the compressed context.
 
-    Tokens are those of the context; None, like `trigger` (`auto`, `manual`), where not reported. `agent` is whose context it was.
+    Tokens are those of the context; None, like `trigger` (`auto`, `manual`), where not reported.
+    `agent` is whose context it was.
     """
 
     ok: bool
@@ -108,13 +119,15 @@ class Compression(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One agent invocation, first span to last. `otel-reliability runs` prints it, and windows make their rows of it.
+    """One agent invocation, first span to last. `otel-reliability runs` prints it, and windows make
+    their rows of it.
 
-    `tool_calls` and `path` are None when the tools are unobservable. The path is the ordered tool names, hand-offs as
-    `→agent`; its parallel groups are in canonical order. `tool_calls` are in the order of the clock.
-    `weight` is how many runs this one represents under head sampling, 1 without. `fingerprints` are what the telemetry shows of
-    how the agent is made: sorted pairs of a kind (`FINGERPRINTS`) and a value; prompts and tool definitions as keyed hashes.
-    `evaluations` are the latest of each name, sorted by name.
+    `tool_calls` and `path` are None when the tools are unobservable. The path is the ordered tool
+    names, hand-offs as `→agent`; its parallel groups are in canonical order. `tool_calls` are in
+    the order of the clock. `weight` is how many runs this one represents under head sampling, 1
+    without. `fingerprints` are what the telemetry shows of how the agent is made: sorted pairs of a
+    kind (`FINGERPRINTS`) and a value; prompts and tool definitions as keyed hashes. `evaluations`
+    are the latest of each name, sorted by name.
     """
 
     run_id: str
@@ -177,7 +190,11 @@ class Run(NamedTuple):
     @property
     def longest_retry_chain(self) -> int | None:
         """The greatest number of retries of one call; None when the tools are unobservable."""
-        return None if self.tool_calls is None else max([call.chain for call in self.tool_calls], default=0)
+        return (
+            None
+            if self.tool_calls is None
+            else max([call.chain for call in self.tool_calls], default=0)
+        )
 
 
 def _sum(left: int | None, right: int | None) -> int | None:
@@ -185,9 +202,9 @@ def _sum(left: int | None, right: int | None) -> int | None:
 
 
 class RunChange(enum.Enum):
-    """CLOSED: a run is done. REVISED: late spans changed a closed run (`previous` is what it was). WITHDRAWN: a closed run
-    turned out to be part of another, or none. FINAL: its `reopen` has passed, it will not change any more: counters and
-    histograms record it now, once.
+    """CLOSED: a run is done. REVISED: late spans changed a closed run (`previous` is what it was).
+    WITHDRAWN: a closed run turned out to be part of another, or none. FINAL: its `reopen` has
+    passed, it will not change any more: counters and histograms record it now, once.
     """
 
     CLOSED = "closed"
@@ -197,7 +214,9 @@ class RunChange(enum.Enum):
 
 
 class RunEvent(NamedTuple):
-    """One change of one run. `previous` is set for REVISED only; for WITHDRAWN `run` is the run that goes."""
+    """One change of one run. `previous` is set for REVISED only; for WITHDRAWN `run` is the run
+    that goes.
+    """
 
     change: RunChange
     run: Run
@@ -205,7 +224,8 @@ class RunEvent(NamedTuple):
 
 
 event_of: Final[Callable[[Iterable[Any]], RunEvent]] = partial(named_tuple, RunEvent)
-"""An event of (change, run, previous): each run has two, and so they are made without a call in Python.
+"""An event of (change, run, previous): each run has two, and so they are made without a call in
+Python.
 
 >>> event_of((RunChange.CLOSED, "run", None)) == RunEvent(RunChange.CLOSED, "run")
 True

@@ -1,7 +1,8 @@
 """Spans: as received (`RawSpan`), and in our vocabulary (`AgentSpan`).
 
-Ids are raw bytes (16 for a trace, 8 for a span), times are nanoseconds since the Unix epoch, enums of OTLP keep their numbers.
-All types are named tuples: they cost one C call to make, compare by value and cannot be changed.
+Ids are raw bytes (16 for a trace, 8 for a span), times are nanoseconds since the Unix epoch, enums
+of OTLP keep their numbers. All types are named tuples: they cost one C call to make, compare by
+value and cannot be changed.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ _DIGEST: Final = 8
 
 
 def bounded(text: str) -> str:
-    """The text, or as much of it as there is room for, and a digest of all of it: two that differ stay two.
+    """The text, or as much of it as there is room for, and a digest of all of it: two that differ
+    stay two.
 
-    A member of an enumeration of strings, which a host may give, is its value: what is kept for long is plain.
+    A member of an enumeration of strings, which a host may give, is its value: what is kept for
+    long is plain.
 
     >>> bounded("support"), len(bounded("x" * 1_000_000))
     ('support', 256)
@@ -60,8 +63,9 @@ def _text(attributes: Mapping[str, Any], key: str) -> str:
 class Resource(NamedTuple):
     """The sender of a span. Made once a resource, shared by its spans.
 
-    Absent parts are empty strings, so that a key made of them always has the same shape. `scope_version` is the version of the
-    instrumentation scope; a resource as received has none, as its spans are of several scopes.
+    Absent parts are empty strings, so that a key made of them always has the same shape.
+    `scope_version` is the version of the instrumentation scope; a resource as received has none, as
+    its spans are of several scopes.
     """
 
     service_namespace: str = ""
@@ -73,7 +77,8 @@ class Resource(NamedTuple):
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any]) -> Resource:
-        """Read a resource's attributes. `deployment.environment` is the older name of `deployment.environment.name`.
+        """Read a resource's attributes. `deployment.environment` is the older name of
+        `deployment.environment.name`.
 
         >>> Resource.of({"service.name": "shop", "deployment.environment": "prod"})[:3]
         ('', 'shop', 'prod')
@@ -81,27 +86,32 @@ class Resource(NamedTuple):
         return cls(
             _text(attributes, "service.namespace"),
             _text(attributes, "service.name"),
-            _text(attributes, "deployment.environment.name") or _text(attributes, "deployment.environment"),
+            _text(attributes, "deployment.environment.name")
+            or _text(attributes, "deployment.environment"),
             _text(attributes, "service.version"),
             attributes=attributes,
         )
 
     def sender(self, scope_version: str) -> Resource:
-        """Return what is kept of it for the spans of one scope: no attributes, as spans wait long and these may be large."""
+        """Return what is kept of it for the spans of one scope: no attributes, as spans wait long
+        and these may be large.
+        """
         return Resource(*self[:4], bounded(scope_version))
 
 
 class LazyAttributes(Mapping[str, Any]):
-    """The attributes of one span or event: `raw` holds undecoded values by key, `value` decodes one.
+    """The attributes of one span or event: `raw` holds undecoded values by key, `value` decodes
+    one.
 
-    They keep the whole request they came in alive, so a holder of one must copy what it needs. Code that knows its keys takes
-    them from `raw`.
+    They keep the whole request they came in alive, so a holder of one must copy what it needs. Code
+    that knows its keys takes them from `raw`.
     """
 
     __slots__ = ("raw", "value")
 
     def __init__(self, raw: Mapping[str, bytes], value: Callable[[bytes], Any]) -> None:
-        self.raw, self.value = raw, value
+        self.raw = raw
+        self.value = value
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value, or the default where the key is absent."""
@@ -136,9 +146,10 @@ class RawEvent(NamedTuple):
 class RawSpan(NamedTuple):
     """A finished span as any source gives it.
 
-    `parent_remote` is True or False where the source knows whether the parent lives in another process (OTLP flags bits 8
-    and 9, or the SDK's own context), None where it cannot know. `attributes` may decode its values when they are asked for;
-    readers must not expect more than `get`, `in` and iteration.
+    `parent_remote` is True or False where the source knows whether the parent lives in another
+    process (OTLP flags bits 8 and 9, or the SDK's own context), None where it cannot know.
+    `attributes` may decode its values when they are asked for; readers must not expect more than
+    `get`, `in` and iteration.
     """
 
     trace_id: TraceId
@@ -160,7 +171,9 @@ class RawSpan(NamedTuple):
 
 
 class RawLog(NamedTuple):
-    """A log event as any source gives it: a record with the name of an event. Ids that are no ids are empty."""
+    """A log event as any source gives it: a record with the name of an event. Ids that are no ids
+    are empty.
+    """
 
     name: str
     time_ns: int
@@ -191,10 +204,12 @@ STEPS: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
 
 
 class Call(NamedTuple):
-    """One tool call as a span or a message reports it. `name` None: a call happened, but no name is known.
+    """One tool call as a span or a message reports it. `name` None: a call happened, but no name is
+    known.
 
-    `arguments`, `result` and `effect` are keyed hashes (`conventions.hashing`), None where the telemetry does not hold them.
-    `effect` is the hash of the arguments without free text, empty where they show that the call only reads.
+    `arguments`, `result` and `effect` are keyed hashes (`conventions.hashing`), None where the
+    telemetry does not hold them. `effect` is the hash of the arguments without free text, empty
+    where they show that the call only reads.
     """
 
     name: str | None
@@ -213,9 +228,11 @@ class Tokens(NamedTuple):
 
 
 class CompressionFacts(NamedTuple):
-    """A compression of the context: tokens before and after it, and what triggered it; None where not reported.
+    """A compression of the context: tokens before and after it, and what triggered it; None where
+    not reported.
 
-    `failed`, `start_ns` and `end_ns` are set where it is an event of another span; a span of its own has them itself.
+    `failed`, `start_ns` and `end_ns` are set where it is an event of another span; a span of its
+    own has them itself.
     """
 
     tokens_before: int | None = None
@@ -229,19 +246,26 @@ class CompressionFacts(NamedTuple):
 class InvocationFacts(NamedTuple):
     """The facts of an agent, workflow or chain span beyond its times.
 
-    A convention turns every quirk of its framework into one of these plain marks, so that assembly knows no framework:
+    A convention turns every quirk of its framework into one of these plain marks, so that assembly
+    knows no framework:
 
-    - `name`: the agent's (or the workflow's explicit) name. `weak`: taken only where nothing else names the run.
+    - `name`: the agent's (or the workflow's explicit) name. `weak`: taken only where nothing else
+      names the run.
     - `fallback_name`: names the run where nothing better does (a class name).
-    - `agent_if_root`: a chain or workflow that is the agent itself where nothing stands above it (a LangGraph graph).
-    - `tokens`: the invocation's own totals; None where they run on over turns or cover the last call only.
+    - `agent_if_root`: a chain or workflow that is the agent itself where nothing stands above it (a
+      LangGraph graph).
+    - `tokens`: the invocation's own totals; None where they run on over turns or cover the last
+      call only.
     - `limit_reached`: the convention's mark of a run stopped by a limit of turns, steps or length.
     - `expects_finish`: without a finish mark directly below, the run was stopped by a limit.
-    - `call`: this invocation stands for its own tool call in the run above (no tool span reports it).
+    - `call`: this invocation stands for its own tool call in the run above (no tool span reports
+      it).
     - `emits_no_tools`: its scope never emits tool spans.
     - `hides_failure`: its scope ends agent spans OK although the run failed.
-    - `manages`: names of the agents it can call; `called_as`: the name under which it was called, where its own is only a class.
-    - `version`: the agent's version. `prompt`, `tools`: keyed hashes of its system prompt and of the definitions of its tools.
+    - `manages`: names of the agents it can call; `called_as`: the name under which it was called,
+      where its own is only a class.
+    - `version`: the agent's version. `prompt`, `tools`: keyed hashes of its system prompt and of
+      the definitions of its tools.
     - `compressions`: those of the context that are events of its span.
     """
 
@@ -264,23 +288,28 @@ class InvocationFacts(NamedTuple):
 
 
 class ToolFacts(NamedTuple):
-    """The calls a tool span reports (usually one), or that it only marks the end of a run (`finish`)."""
+    """The calls a tool span reports (usually one), or that it only marks the end of a run
+    (`finish`).
+    """
 
     calls: tuple[Call, ...] = ()
     finish: bool = False
 
 
 class RejectionFacts(NamedTuple):
-    """A call that was refused and never executed: it is no step, and neither is the call that its span lies in."""
+    """A call that was refused and never executed: it is no step, and neither is the call that its
+    span lies in.
+    """
 
     call_id: str | None = None
 
 
 class ModelFacts(NamedTuple):
-    """The facts of a model call. `calls` are the tool calls its messages asked for, where they are captured (`messages`).
+    """The facts of a model call. `calls` are the tool calls its messages asked for, where they are
+    captured (`messages`).
 
-    `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools. `compressions` of the context
-    are events of its span.
+    `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools.
+    `compressions` of the context are events of its span.
     """
 
     model: str | None = None
@@ -304,7 +333,9 @@ class HandoffFacts(NamedTuple):
     target: str | None = None
 
 
-Facts: TypeAlias = InvocationFacts | ToolFacts | ModelFacts | HandoffFacts | RejectionFacts | CompressionFacts
+Facts: TypeAlias = (
+    InvocationFacts | ToolFacts | ModelFacts | HandoffFacts | RejectionFacts | CompressionFacts
+)
 
 
 EVALUATION: Final = "gen_ai.evaluation.result"
@@ -316,7 +347,9 @@ EVALUATED_RESPONSE: Final = "gen_ai.response.id"
 
 
 class Evaluation(NamedTuple):
-    """A result of an evaluation that came with the telemetry. It names the span, the response or neither."""
+    """A result of an evaluation that came with the telemetry. It names the span, the response or
+    neither.
+    """
 
     name: str
     score: float | None
@@ -328,11 +361,18 @@ class Evaluation(NamedTuple):
 
     @classmethod
     def of(
-        cls, facts: Mapping[str, Any], time_ns: int, trace_id: TraceId | None = None, span_id: SpanId | None = None
+        cls,
+        facts: Mapping[str, Any],
+        time_ns: int,
+        trace_id: TraceId | None = None,
+        span_id: SpanId | None = None,
     ) -> Evaluation:
-        """Read the attributes of the GenAI conventions. Without a name it is empty; a score may have any type.
+        """Read the attributes of the GenAI conventions. Without a name it is empty; a score may
+        have any type.
 
-        >>> Evaluation.of({"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.value": "0.5"}, 7)[:3]
+        >>> Evaluation.of(
+        ...     {"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.value": "0.5"}, 7
+        ... )[:3]
         ('tone', 0.5, None)
         """
         score = facts.get(EVALUATION_SCORE)
@@ -341,9 +381,14 @@ class Evaluation(NamedTuple):
         except (ValueError, OverflowError):
             number = math.nan
         return cls(
-            _text(facts, EVALUATION_NAME), number if math.isfinite(number) else None, _text(facts, EVALUATION_LABEL) or None,
-            time_ns, trace_id, span_id, _text(facts, EVALUATED_RESPONSE) or None,
-        )  # fmt: skip
+            _text(facts, EVALUATION_NAME),
+            number if math.isfinite(number) else None,
+            _text(facts, EVALUATION_LABEL) or None,
+            time_ns,
+            trace_id,
+            span_id,
+            _text(facts, EVALUATED_RESPONSE) or None,
+        )
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes that `of` reads."""
@@ -360,7 +405,8 @@ class Evaluation(NamedTuple):
 class Notes(NamedTuple):
     """The attributes that users add (`reliability.*`), read and checked. None: absent.
 
-    `refused` names what was there and out of range: `(attribute, reason)`; such values count as absent.
+    `refused` names what was there and out of range: `(attribute, reason)`; such values count as
+    absent.
     """
 
     task_id: str | None = None
@@ -386,12 +432,12 @@ class Session(NamedTuple):
 
 
 class AgentSpan(NamedTuple):
-    """A span in our vocabulary. Of a span of kind OTHER only its position, its times, notes and evaluations are kept; with
-    `facts` it is a log event that adds to the model call above it.
+    """A span in our vocabulary. Of a span of kind OTHER only its position, its times, notes and
+    evaluations are kept; with `facts` it is a log event that adds to the model call above it.
 
     `link` is set only for a parentless messaging hop with exactly one link: the link is its parent.
-    `threshold` is the sampling threshold T of the span's trace state (`ot=th:`), None where the span carries none.
-    `extra` are the attributes that the settings add to an agent's identity.
+    `threshold` is the sampling threshold T of the span's trace state (`ot=th:`), None where the
+    span carries none. `extra` are the attributes that the settings add to an agent's identity.
     """
 
     trace_id: TraceId
@@ -414,7 +460,7 @@ class AgentSpan(NamedTuple):
     extra: tuple[tuple[str, str], ...] = ()
 
 
-# --- Data that belong to two traces -------------------------------------------------------------------------------------
+# --- Data that belong to two traces ---------------------------------------------------------------
 
 
 LINK: Final = "link"
@@ -424,14 +470,17 @@ _NOT_KEYED: Final = INVOCATIONS | {Kind.OTHER}
 
 
 def crossing(span: AgentSpan) -> tuple[str, ...]:
-    """By what a span may belong to a run of another trace: the link of a messaging hop, or the user's own key.
+    """By what a span may belong to a run of another trace: the link of a messaging hop, or the
+    user's own key.
 
     >>> from otel_reliability.testing import agent
     >>> crossing(agent(1)), crossing(agent(1, link=(b"another trace...", b"its span")))
     ((), ('link',))
     """
     link = span.link is not None and span.link[0] != span.trace_id
-    keyed = span.notes is not None and span.notes.run_key is not None and span.kind not in _NOT_KEYED
+    keyed = (
+        span.notes is not None and span.notes.run_key is not None and span.kind not in _NOT_KEYED
+    )
     return (LINK,) * link + (RUN_KEY,) * keyed
 
 
@@ -445,13 +494,14 @@ def alone(span: AgentSpan) -> AgentSpan:
     return span
 
 
-# --- Conversations with coding agents: a trace stands for one -----------------------------------------------------------
+# --- Conversations with coding agents: a trace stands for one -------------------------------------
 
 
 _PREFIX: Final = b"convers."
 """The first half of the trace id of every conversation."""
 BY_TIME: Final[SpanId] = bytes(7) + b"\x01"
-"""The parent of what names no prompt: the prompt of the conversation that was current at its time."""
+"""The parent of what names no prompt: the prompt of the conversation that was current at its time.
+"""
 ORIGIN: Final[SpanId] = bytes(7) + b"\x02"
 """The span of a conversation that a tool call of another one started; its parent is that call."""
 
@@ -471,7 +521,9 @@ def is_conversation(trace_id: TraceId) -> bool:
 
 
 def conversation_of(span: AgentSpan) -> TraceId | None:
-    """Return the trace of the conversation that a span belongs to; None where it belongs to none."""
+    """Return the trace of the conversation that a span belongs to; None where it
+    belongs to none.
+    """
     if is_conversation(span.trace_id):
         return span.trace_id
     return span.link[0] if span.link is not None and is_conversation(span.link[0]) else None

@@ -1,8 +1,8 @@
 """Rules for which tool calls change the world, by the tool's name and, of a shell, by the command.
 
-Telemetry does not say which tools change something, but their names do: `get_order` reads, `cancel_order` does not. Users who
-know better say so in one line (`tools.effects`, `tools.reads`). Assembly sets `ToolCall.has_effect` by these rules, `inspect`
-shows the rule that applied.
+Telemetry does not say which tools change something, but their names do: `get_order` reads,
+`cancel_order` does not. Users who know better say so in one line (`tools.effects`, `tools.reads`).
+Assembly sets `ToolCall.has_effect` by these rules, `inspect` shows the rule that applied.
 """
 
 from __future__ import annotations
@@ -28,9 +28,15 @@ READING_FIRST: Final = frozenset(
     | {"think", "view", "show", "describe", "retrieve", "count", "is", "has"}
 )
 READING_ANYWHERE: Final = frozenset({"search", "lookup", "grep", "query"})
-READING_COMMANDS: Final = frozenset({"open", "goto", "scroll", "ls", "cd", "cat", "head", "tail", "grep", "pwd"})
-"""Tools of coding agents, and commands of a shell, that only read. As a word of a longer name they mean other things."""
-SHELL_WORDS: Final = frozenset({"bash", "shell", "sh", "zsh", "terminal", "powershell", "command", "cmd"})
+READING_COMMANDS: Final = frozenset(
+    {"open", "goto", "scroll", "ls", "cd", "cat", "head", "tail", "grep", "pwd"}
+)
+"""Tools of coding agents, and commands of a shell, that only read. As a word of a longer name they
+mean other things.
+"""
+SHELL_WORDS: Final = frozenset(
+    {"bash", "shell", "sh", "zsh", "terminal", "powershell", "command", "cmd"}
+)
 """Words of the names of tools that run the command that their arguments hold."""
 EDITING: Final = frozenset({"edit", "patch", "replace", "write"})
 """Words of the names of tools that change a file."""
@@ -57,7 +63,9 @@ class ToolEffect(NamedTuple):
 
 
 class ToolRules(NamedTuple):
-    """The user's word on tools, as shell globs: `helpers` and `reads` have no effect, `effects` have one."""
+    """The user's word on tools, as shell globs: `helpers` and `reads` have no effect, `effects`
+    have one.
+    """
 
     helpers: Patterns = ("TodoWrite", "TodoRead", "ToolSearch", "Skill")
     effects: Patterns = ()
@@ -68,7 +76,8 @@ DEFAULT_RULES: Final = ToolRules()
 
 
 def words(name: str) -> tuple[str, ...]:
-    """The words of a tool's name: of its last part after `.`, `/` or `__`, split at `_`, `-`, space and case.
+    """The words of a tool's name: of its last part after `.`, `/` or `__`, split at `_`, `-`, space
+    and case.
 
     >>> words("mcp__github__create_issue"), words("getUserDetails"), words("crm/HTTPGet-2")
     (('create', 'issue'), ('get', 'user', 'details'), ('http', 'get', '2'))
@@ -81,7 +90,10 @@ def words(name: str) -> tuple[str, ...]:
 def is_reading(name: str) -> bool:
     """Return whether a name says that the tool only reads.
 
-    >>> [is_reading(name) for name in ("get_order", "check_status", "check_in_guest", "web_search", "book_flight")]
+    >>> [
+    ...     is_reading(name)
+    ...     for name in ("get_order", "check_status", "check_in_guest", "web_search", "book_flight")
+    ... ]
     [True, True, False, True, False]
     """
     parts = words(name)
@@ -98,18 +110,28 @@ def is_reading(name: str) -> bool:
 def has_word(name: str, among: frozenset[str]) -> bool:
     """Return whether a word of a tool's name is among these (`SHELL_WORDS`, `EDITING`).
 
-    >>> [has_word(name, SHELL_WORDS) for name in ("Bash", "run_shell_command", "local_shell", "seashell_catalogue")]
+    >>> [
+    ...     has_word(name, SHELL_WORDS)
+    ...     for name in ("Bash", "run_shell_command", "local_shell", "seashell_catalogue")
+    ... ]
     [True, True, True, False]
-    >>> [has_word(name, EDITING) for name in ("Edit", "apply_patch", "str_replace_based_edit_tool", "book_flight")]
+    >>> [
+    ...     has_word(name, EDITING)
+    ...     for name in ("Edit", "apply_patch", "str_replace_based_edit_tool", "book_flight")
+    ... ]
     [True, True, True, False]
     """
     return not among.isdisjoint(words(name))
 
 
 def only_reads(command: str) -> bool:
-    """Return whether every part of a shell command begins with a command that only reads, and nothing is written to a file.
+    """Return whether every part of a shell command begins with a command that only reads, and
+    nothing is written to a file.
 
-    >>> [only_reads(each) for each in ("cd src && ls -l", "cat a.py | head -5", "ls; rm -r x", "cat a > b", "")]
+    >>> [
+    ...     only_reads(each)
+    ...     for each in ("cd src && ls -l", "cat a.py | head -5", "ls; rm -r x", "cat a > b", "")
+    ... ]
     [True, True, False, False, False]
     """
     command = _HARMLESS.sub("", command) if len(command) <= MAX_COMMAND else ">"
@@ -122,7 +144,11 @@ def only_reads(command: str) -> bool:
 def is_handover(name: str) -> bool:
     """Return whether a name hands the work over, which changes nothing by itself.
 
-    >>> is_handover("transfer_to_human_agents"), is_handover("→billing"), is_handover("handle_refund")
+    >>> (
+    ...     is_handover("transfer_to_human_agents"),
+    ...     is_handover("→billing"),
+    ...     is_handover("handle_refund"),
+    ... )
     (True, True, False)
     """
     return name.startswith(HANDOFF_MARK) or not HANDING_OVER.isdisjoint(words(name)[:1])
@@ -153,7 +179,8 @@ def classified(name: str, rules: ToolRules = DEFAULT_RULES) -> ToolEffect:
 
 
 def has_effect(name: str, arguments_effect: bytes | None, rules: ToolRules = DEFAULT_RULES) -> bool:
-    """Return whether a successful call changes something; a command that only reads does, where `tools.effects` says so.
+    """Return whether a successful call changes something; a command that only reads does, where
+    `tools.effects` says so.
 
     >>> (
     ...     has_effect("bash", b"hash"),
@@ -167,6 +194,8 @@ def has_effect(name: str, arguments_effect: bytes | None, rules: ToolRules = DEF
 
 
 def effects_of(calls: Iterable[ToolCall]) -> frozenset[Effect]:
-    """Return the changes that calls made: (tool, hash of the arguments without free text) of each that has an effect."""
+    """Return the changes that calls made: (tool, hash of the arguments without free text) of each
+    that has an effect.
+    """
     found = [(call.name, call.effect) for call in calls if call.has_effect]
     return frozenset(found) if found else NO_EFFECTS

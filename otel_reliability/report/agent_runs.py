@@ -38,21 +38,28 @@ class AgentRuns:
 
     def measure(self, agent: str | None = None) -> AgentWindow:
         """All numbers of an agent's runs; of all top-level runs where no agent is named."""
-        chosen = (run for run in self.runs if (not run.nested if agent is None else run.key.agent == agent))
+        chosen = (
+            run
+            for run in self.runs
+            if (not run.nested if agent is None else run.key.agent == agent)
+        )
         return measure(chosen, REPORT_SETTINGS)
 
     def require(self, *targets: str, min_runs: int = 1) -> None:
-        """Check the runs against targets: `score>=80`, `agents["support"].path_entropy<=0.3`, `reliability.passhat_k>=90`.
+        """Check the runs against targets: `score>=80`, `agents["support"].path_entropy<=0.3`,
+        `reliability.passhat_k>=90`.
 
-        Raises `AssertionError` where one fails or lacks data (with metric, agent, value, bound and runs of each), and
-        `ValueError` for a target that cannot be read.
+        Raises `AssertionError` where one fails or lacks data (with metric, agent, value, bound and
+        runs of each), and `ValueError` for a target that cannot be read.
         """
         wanted = [parse(target) for target in targets]
         results = gate.check(self.report, wanted, min_runs)
         missed = [result for result in results if result.state is not gate.TargetState.HELD]
         if missed:
             lines = [line for result in missed for line in (result.sentence, result.doubt) if line]
-            raise AssertionError("\n  ".join([gate.summary(results), *lines, *gate.flagged(missed)]))
+            raise AssertionError(
+                "\n  ".join([gate.summary(results), *lines, *gate.flagged(missed)])
+            )
 
     def _recorded(self) -> tuple[Recording, list[Run]]:
         runs: list[Run] = []
@@ -63,12 +70,15 @@ class AgentRuns:
 
 
 _BROUGHT: Final = TracerProvider(shutdown_on_exit=False)
-"""Global where a suite sets none: tracers of the API keep the provider that they first met, so there is only one."""
+"""Global where a suite sets none: tracers of the API keep the provider that they first met, so
+there is only one.
+"""
 
 
 @contextmanager
 def following_global_provider(processor: SpanProcessor) -> Generator[None]:
-    """Add a processor to the global TracerProvider, to those that are set meanwhile, and, where none is set, to one brought here.
+    """Add a processor to the global TracerProvider, to those that are set meanwhile, and, where
+    none is set, to one brought here.
 
     A provider that is brought does not count as set: the code under test may still set its own.
     """

@@ -9,10 +9,22 @@ from xml.sax.saxutils import escape
 
 from rich.cells import cell_len
 
-from otel_reliability.metrics.stability.tier import CRITICAL_BELOW, SECURED_ABOVE, Tier, badge_text, tier_of, trust_text
+from otel_reliability.metrics.stability.tier import (
+    CRITICAL_BELOW,
+    SECURED_ABOVE,
+    Tier,
+    badge_text,
+    tier_of,
+    trust_text,
+)
 from otel_reliability.report.junit import allowed
 
-COLOURS: Final = {Tier.STABLE: "#2e7d32", Tier.VARIABLE: "#b58900", Tier.UNSTABLE: "#c75300", Tier.CRITICAL: "#c62828"}
+COLOURS: Final = {
+    Tier.STABLE: "#2e7d32",
+    Tier.VARIABLE: "#b58900",
+    Tier.UNSTABLE: "#c75300",
+    Tier.CRITICAL: "#c62828",
+}
 """Dark enough for white text."""
 LABEL: Final = "#555"
 HEIGHT: Final = 20
@@ -20,7 +32,8 @@ PADDING: Final = 6
 
 
 def text(score: float, trust: float | None = None, coverage: str = "") -> str:
-    """Return the badge in one line; `coverage` is the sentence on the points assessed, where these are not all.
+    """Return the badge in one line; `coverage` is the sentence on the points assessed, where these
+    are not all.
 
     >>> text(87, coverage="from 60 of 100 points assessed")
     '🟢 STABLE 87/100, from 60 of 100 points assessed'
@@ -28,15 +41,24 @@ def text(score: float, trust: float | None = None, coverage: str = "") -> str:
     return ", ".join(filter(None, (badge_text(score, trust), coverage)))
 
 
-def svg(score: float, trust: float | None = None, label: str = "reliability", coverage: str = "") -> str:
-    """Return the badge as a self-contained SVG: no font, script or image is fetched. `label` names the agent.
+def svg(
+    score: float, trust: float | None = None, label: str = "reliability", coverage: str = ""
+) -> str:
+    """Return the badge as a self-contained SVG: no font, script or image is fetched. `label` names
+    the agent.
 
     >>> svg(87, trust=94).partition("><title>")[0]
-    '<svg xmlns="http://www.w3.org/2000/svg" width="..." height="20" role="img" aria-label="reliability: ✅ SECURED ...'
+    '<svg xmlns="http://www.w3.org/2000/svg" ... aria-label="reliability: ✅ SECURED ...'
     """
     parts = [(allowed(label), LABEL)]
     if trust is not None:
-        grade = Tier.STABLE if trust > SECURED_ABOVE else Tier.VARIABLE if trust >= CRITICAL_BELOW else Tier.CRITICAL
+        grade = (
+            Tier.STABLE
+            if trust > SECURED_ABOVE
+            else Tier.VARIABLE
+            if trust >= CRITICAL_BELOW
+            else Tier.CRITICAL
+        )
         parts.append((trust_text(trust), COLOURS[grade]))
     parts.append((badge_text(score), COLOURS[tier_of(score)]))
     if coverage:
@@ -44,11 +66,13 @@ def svg(score: float, trust: float | None = None, label: str = "reliability", co
     return _drawn(parts, f"{allowed(label)}: {text(score, trust, coverage)}")
 
 
-def endpoint(score: float, trust: float | None = None, label: str = "reliability", coverage: str = "") -> str:
+def endpoint(
+    score: float, trust: float | None = None, label: str = "reliability", coverage: str = ""
+) -> str:
     """Return the JSON of a shields.io endpoint badge.
 
     >>> print(endpoint(71))
-    {"schemaVersion": 1, "label": "reliability", "message": "🟡 VARIABLE 71/100", "color": "#b58900"}
+    {"schemaVersion": 1, "label": "reliability", "message": "🟡 VARIABLE 71/100", ...}
     """
     answer = {
         "schemaVersion": 1,
@@ -60,20 +84,26 @@ def endpoint(score: float, trust: float | None = None, label: str = "reliability
 
 
 def _drawn(parts: Sequence[tuple[str, str]], title: str) -> str:
-    """Return the picture of these texts, each on its colour. Widths are those of Verdana; `textLength` makes them exact."""
+    """Return the picture of these texts, each on its colour. Widths are those of Verdana;
+    `textLength` makes them exact.
+    """
     widths = [7 * cell_len(words) + 2 * PADDING for words, _ in parts]
     starts = [sum(widths[:at]) for at in range(len(parts))]
     total = sum(widths)
     fields = texts = ""
     for (words, colour), x, width in zip(parts, starts, widths, strict=True):
         fields += f'<rect x="{x}" width="{width}" height="{HEIGHT}" fill="{colour}"/>'
-        middle, length = f"{x + width / 2:g}", width - 2 * PADDING
+        middle = f"{x + width / 2:g}"
+        length = width - 2 * PADDING
         texts += f'<text x="{middle}" y="14" textLength="{length}">{escape(words)}</text>'
     name = escape(title, {'"': "&quot;"})
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{total}" height="{HEIGHT}" role="img" aria-label="{name}">'
-        f'<title>{name}</title><clipPath id="r"><rect width="{total}" height="{HEIGHT}" rx="3"/></clipPath>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{total}" height="{HEIGHT}" '
+        f'role="img" aria-label="{name}">'
+        f'<title>{name}</title><clipPath id="r"><rect width="{total}" height="{HEIGHT}" '
+        'rx="3"/></clipPath>'
         f'<g clip-path="url(#r)">{fields}</g>'
-        f'<g fill="#fff" text-anchor="middle" font-family="Verdana,Geneva,DejaVu Sans,sans-serif" font-size="11">{texts}</g>'
+        '<g fill="#fff" text-anchor="middle" font-family="Verdana,Geneva,DejaVu '
+        f'Sans,sans-serif" font-size="11">{texts}</g>'
         "</svg>\n"
     )

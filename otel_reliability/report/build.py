@@ -56,14 +56,17 @@ MAX_RUNS_FOR_INTERVALS: Final = 1_000
 SAME_BELOW: Final = 1e-9
 """A difference smaller than this is the noise of adding floats."""
 CORRECTION: Final = "Holm"
-"""Correction for the number of numbers that are compared: without it one of them would differ by chance alone."""
+"""Correction for the number of numbers that are compared: without it one of them would differ by
+chance alone.
+"""
 
 
 class AgentSource(NamedTuple):
     """The data of one agent that its view is built from.
 
-    `window` holds the runs that are examined (at least one), `rows` all that count and `readings` their numbers: a service
-    examines only the newest of a long window. `recent` are whole runs, oldest first.
+    `window` holds the runs that are examined (at least one), `rows` all that count and `readings`
+    their numbers: a service examines only the newest of a long window. `recent` are whole runs,
+    oldest first.
     """
 
     key: AgentKey
@@ -78,7 +81,7 @@ class AgentSource(NamedTuple):
     exceeding: Sequence[str] = ()
 
 
-# --- A report on a recording ------------------------------------------------------------------------------------------
+# --- A report on a recording ----------------------------------------------------------------------
 
 
 def report_of(
@@ -92,15 +95,20 @@ def report_of(
     split: bool = False,
     for_people: bool = False,
 ) -> ReportView:
-    """Return the report on a closed recording: on the agents of those names (or shell patterns), and on the runs since then.
+    """Return the report on a closed recording: on the agents of those names (or shell patterns),
+    and on the runs since then.
 
-    `changes` are the results of change detection, `earlier` is a recording to compare with (all of it). `split`: the recording
-    is split by a kind of fingerprint, and the groups of each agent are compared with its first one. `for_people` adds what only
-    terminals and pages draw: the score over time and the last whole runs.
+    `changes` are the results of change detection, `earlier` is a recording to compare with (all of
+    it). `split`: the recording is split by a kind of fingerprint, and the groups of each agent are
+    compared with its first one. `for_people` adds what only terminals and pages draw: the score
+    over time and the last whole runs.
     """
-    engine, settings = recording.engine, recording.settings
+    engine = recording.engine
+    settings = recording.settings
     views: list[AgentView] = []
-    for source in _recorded(recording, chosen(recording.agents(), agents), since_ns, for_people=for_people):
+    for source in _recorded(
+        recording, chosen(recording.agents(), agents), since_ns, for_people=for_people
+    ):
         watched = source._replace(change=changes.get(source.key))
         views.append(agent_view(watched, settings, max_runs_for_intervals))
     baseline = None
@@ -117,7 +125,10 @@ def report_of(
         problems=dict(recording.problems),
         attributes_refused=_by_reason(engine.refused_attributes),
         notes=[
-            f"The limit of {each.limit:,} {each.name.replace('_', ' ')} was reached {count(each.hits, 'time')}"
+            (
+                f"The limit of {each.limit:,} {each.name.replace('_', ' ')} was reached "
+                f"{count(each.hits, 'time')}"
+            )
             for each in engine.limits()
             if each.hits
         ],
@@ -126,12 +137,17 @@ def report_of(
 
 
 def chosen(keys: Sequence[AgentKey], names: Iterable[str]) -> list[AgentKey]:
-    """Return the agents with these names; all without any. Raises `ConfigurationError` for a name that no agent has."""
+    """Return the agents with these names; all without any. Raises `ConfigurationError` for a name
+    that no agent has.
+    """
     wanted = list(names)
     for name in wanted:
         if not any(is_named(key, name) for key in keys):
             raise ConfigurationError(
-                "--agent", name, "an agent with runs here", nearest_agent(name, (key.agent for key in keys))
+                "--agent",
+                name,
+                "an agent with runs here",
+                nearest_agent(name, (key.agent for key in keys)),
             )
     return [key for key in keys if not wanted or any(is_named(key, name) for name in wanted)]
 
@@ -151,18 +167,26 @@ def _recorded(
     recording: Recording, keys: Iterable[AgentKey], since_ns: int, *, for_people: bool
 ) -> Iterator[AgentSource]:
     for key in keys:
-        window, state = recording.window(key, since_ns), recording.engine.agents.agent(key)
+        window = recording.window(key, since_ns)
+        state = recording.engine.agents.agent(key)
         if window is None or state is None or not window.runs:
             continue
-        rows, left_out = window.rows(), window.left_out
-        source = AgentSource(key, window, rows, window.readings(), left_out, recording.sessions(key, since_ns))
+        rows = window.rows()
+        left_out = window.left_out
+        source = AgentSource(
+            key, window, rows, window.readings(), left_out, recording.sessions(key, since_ns)
+        )
         if for_people:
-            source = source._replace(recent=tuple(state.recent), history=recorded_history(rows, recording.settings))
+            source = source._replace(
+                recent=tuple(state.recent), history=recorded_history(rows, recording.settings)
+            )
         yield source
 
 
 def _by_reason(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
-    """Nest counts by (what, why) as {what: {why: count}}; those without a reason are in the totals already."""
+    """Nest counts by (what, why) as {what: {why: count}}; those without a reason are in the totals
+    already.
+    """
     found: dict[str, dict[str, int]] = {}
     for (what, why), number in sorted(counts.items()):
         if why and number:
@@ -170,21 +194,29 @@ def _by_reason(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int
     return found
 
 
-# --- One agent --------------------------------------------------------------------------------------------------------
+# --- One agent ------------------------------------------------------------------------------------
 
 
 def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: int) -> AgentView:
-    """Return the view of an agent. Intervals are computed for windows of at most `max_runs_for_intervals` runs."""
+    """Return the view of an agent. Intervals are computed for windows of at most
+    `max_runs_for_intervals` runs.
+    """
     sample = source.window.rows()
     baseline = [row for row in source.rows if row.baseline]
     readings = {**source.readings, **_session_readings(source.sessions)}
     bounds = intervals(sample, settings) if len(sample) <= max_runs_for_intervals else {}
-    metrics = {name: ReadingView(*readings[name], *bounds.get(name, (None, None, ""))) for name in ALL_SPECS}
+    metrics = {
+        name: ReadingView(*readings[name], *bounds.get(name, (None, None, "")))
+        for name in ALL_SPECS
+    }
     pressure = metrics["token_budget_pressure"]
     if pressure.value is None and any(row.tokens is not None for row in baseline):
         models = listed(models_without_limit(baseline)) or "the models"
-        metrics["token_budget_pressure"] = replace(pressure, note=f"no context limit is known for {models}")
-    score, outcomes = metrics["score"].value, Counter(row.outcome for row in baseline)
+        metrics["token_budget_pressure"] = replace(
+            pressure, note=f"no context limit is known for {models}"
+        )
+    score = metrics["score"].value
+    outcomes = Counter(row.outcome for row in baseline)
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
     tasks = task_table(sample, settings)
     compression = compression_of([row for row in sample if row.baseline])
@@ -209,7 +241,9 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         passes=_passes(source.window, sample),
         sessions=source.sessions,
         tasks=tasks,
-        findings=findings_of(sample, metrics, distances, settings, compression, has_tasks=bool(tasks)),
+        findings=findings_of(
+            sample, metrics, distances, settings, compression, has_tasks=bool(tasks)
+        ),
         missing=missing_of(source.rows),
         caveats=(),
         change=source.change,
@@ -269,15 +303,20 @@ def _task_outcomes(baseline: Iterable[Row]) -> dict[str | None, tuple[int, int]]
     return found
 
 
-# --- Two recordings ---------------------------------------------------------------------------------------------------
+# --- Two recordings -------------------------------------------------------------------------------
 
 
-def _baseline(olds: Iterable[AgentSource], news: Sequence[AgentView], settings: Settings, max_runs: int) -> Baseline:
+def _baseline(
+    olds: Iterable[AgentSource], news: Sequence[AgentView], settings: Settings, max_runs: int
+) -> Baseline:
     """Compare agents by their keys: service, environment and name."""
-    before, after = {source.key: source for source in olds}, {view.key: view for view in news}
+    before = {source.key: source for source in olds}
+    after = {view.key: view for view in news}
     return Baseline(
         agents=[
-            compared(agent_view(before[key], settings, max_runs), view) for key, view in after.items() if key in before
+            compared(agent_view(before[key], settings, max_runs), view)
+            for key, view in after.items()
+            if key in before
         ],
         only_before=[key for key in before if key not in after],
         only_after=[key for key in after if key not in before],
@@ -285,7 +324,9 @@ def _baseline(olds: Iterable[AgentSource], news: Sequence[AgentView], settings: 
 
 
 def _groups_compared(views: Sequence[AgentView]) -> Baseline | None:
-    """Compare the groups of each agent with the one that has its first run; None where every agent has one group."""
+    """Compare the groups of each agent with the one that has its first run; None where every agent
+    has one group.
+    """
     groups: dict[AgentKey, list[AgentView]] = {}
     for view in views:
         groups.setdefault(view.key._replace(extra=view.key.extra[:-1]), []).append(view)
@@ -298,15 +339,23 @@ def _groups_compared(views: Sequence[AgentView]) -> Baseline | None:
 
 def compared(old: AgentView, new: AgentView) -> AgentComparison:
     """Compare two groups of runs of one agent."""
-    clear = {name: p <= SIGNIFICANCE_LEVEL for name, p in p_values_of(_estimates(old), _estimates(new)).items()}
+    clear = {
+        name: p <= SIGNIFICANCE_LEVEL
+        for name, p in p_values_of(_estimates(old), _estimates(new)).items()
+    }
     metrics = {
         name: _change(spec, old.metrics[name], new.metrics[name], clear.get(name))
         for name, spec in ALL_SPECS.items()
-        if name not in {"tier", "flag"} and (old.metrics[name].value is not None or new.metrics[name].value is not None)
+        if name not in {"tier", "flag"}
+        and (old.metrics[name].value is not None or new.metrics[name].value is not None)
     }
     tested_numbers = sum(change.more_than_chance is not None for change in metrics.values())
     return AgentComparison(
-        key=new.key, metrics=metrics, chance=Chance(SIGNIFICANCE_LEVEL, CORRECTION, tested_numbers), old=old, new=new
+        key=new.key,
+        metrics=metrics,
+        chance=Chance(SIGNIFICANCE_LEVEL, CORRECTION, tested_numbers),
+        old=old,
+        new=new,
     )
 
 
@@ -319,7 +368,9 @@ def _estimates(view: AgentView) -> dict[str, Estimate]:
     }
 
 
-def _change(spec: MetricSpec, before: ReadingView, after: ReadingView, clear: bool | None) -> Compared:
+def _change(
+    spec: MetricSpec, before: ReadingView, after: ReadingView, clear: bool | None
+) -> Compared:
     if before.value is None or after.value is None:
         return Compared(None, "gained" if before.value is None else "lost", None, before, after)
     difference = after.value - before.value

@@ -1,4 +1,6 @@
-"""Results of change detection: for each agent of recordings, whether its behaviour changed, and the data behind the answer."""
+"""Results of change detection: for each agent of recordings, whether its behaviour changed, and the
+data behind the answer.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from otel_reliability.change.detector import BLIND
 from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.recording import evaluate
 from otel_reliability.change.result import Result
-from otel_reliability.change.sentences import moment, of_alarm, of_comparison, of_point, of_recording
+from otel_reliability.change.sentences import (
+    moment,
+    of_alarm,
+    of_comparison,
+    of_point,
+    of_recording,
+)
 from otel_reliability.change.signals import SIGNALS
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.observation import Observation
@@ -29,16 +37,24 @@ from otel_reliability.report.text import agent_name, clean, count, instant, perc
 from otel_reliability.report.view import BEHAVIOUR, ChangeMark, ChangeView, Instant
 
 MAX_SENTENCE: Final = 10_000
-NOT_PINNED: Final = "it has no observation in the reference recording, so its own first observations were the reference"
+NOT_PINNED: Final = (
+    "it has no observation in the reference recording, so its own first observations were "
+    "the reference"
+)
 PINNED: Final = "measured against the reference recording"
 BY_NAME: Final = "measured against the agent of that name in the reference recording"
 SEVERAL: Final = (
-    "several agents of that name are in the reference recording, none of its service and environment, so its own first "
+    "several agents of that name are in the reference recording, none of its service and "
+    "environment, so its own first "
     "observations were the reference"
 )
 NO_AGENT: Final = "there is no complete run of an agent here"
 STATES: Final = {Result.CHANGED: "changed", Result.NO_CHANGE: "watching", Result.NO_RESULT: "none"}
-SYMBOLS: Final = {Result.CHANGED: ("●", "yellow"), Result.NO_CHANGE: ("✓", "green"), Result.NO_RESULT: ("?", "dim")}
+SYMBOLS: Final = {
+    Result.CHANGED: ("●", "yellow"),
+    Result.NO_CHANGE: ("✓", "green"),
+    Result.NO_RESULT: ("?", "dim"),
+}
 ABOUT: Final = (
     "an observation is a run, or a whole session where runs have one; changed is not worse "
     "(otel-reliability explain change)"
@@ -48,7 +64,9 @@ ObservationsOf: TypeAlias = Mapping[AgentKey, Sequence[Observation]]
 
 
 class Finding(NamedTuple):
-    """The result for one agent. `key` None: there is no agent at all. `earlier`: its key in the earlier recording, if another."""
+    """The result for one agent. `key` None: there is no agent at all. `earlier`: its key in the
+    earlier recording, if another.
+    """
 
     key: AgentKey | None
     change: ChangeView
@@ -59,36 +77,55 @@ class Finding(NamedTuple):
         """The agent in one line: `b (before: a)`."""
         if self.key is None:
             return "the recording"
-        name, earlier = agent_name(self.key), self.earlier
+        name = agent_name(self.key)
+        earlier = self.earlier
         if earlier is None:
             return name
-        return f"{name} (before: {agent_name(earlier) if earlier.agent != self.key.agent else place(earlier)})"
+        return (
+            f"{name} (before: "
+            f"{agent_name(earlier) if earlier.agent != self.key.agent else place(earlier)})"
+        )
 
 
 def detected(
-    observations: ObservationsOf, settings: ChangeSettings, pinned: ObservationsOf, names: Iterable[str] = ()
+    observations: ObservationsOf,
+    settings: ChangeSettings,
+    pinned: ObservationsOf,
+    names: Iterable[str] = (),
 ) -> list[Finding]:
-    """Return, for one recording, whether each agent changed in it; with a pinned reference, whether it differs from that."""
+    """Return, for one recording, whether each agent changed in it; with a pinned reference, whether
+    it differs from that.
+    """
     keys = chosen(sorted(observations), names)
-    return [_detected(key, observations[key], settings, pinned) for key in keys] or [_without_result(None, NO_AGENT)]
+    return [_detected(key, observations[key], settings, pinned) for key in keys] or [
+        _without_result(None, NO_AGENT)
+    ]
 
 
-def compared(before: ObservationsOf, after: ObservationsOf, names: Iterable[str] = ()) -> list[Finding]:
+def compared(
+    before: ObservationsOf, after: ObservationsOf, names: Iterable[str] = ()
+) -> list[Finding]:
     """Return, for two recordings, whether each agent behaves in the later as in the earlier.
 
-    Agents are the same by service, environment and name; else by name, where no other has it; else where either recording has
-    one agent only.
+    Agents are the same by service, environment and name; else by name, where no other has it; else
+    where either recording has one agent only.
     """
     earlier = pairs(before, after)
     keys = chosen(sorted({*after, *(before.keys() - earlier.values())}), names)
-    return [_compared(key, earlier.get(key), before, after) for key in keys] or [_without_result(None, NO_AGENT)]
+    return [_compared(key, earlier.get(key), before, after) for key in keys] or [
+        _without_result(None, NO_AGENT)
+    ]
 
 
 def since(observations: ObservationsOf, since_ns: int) -> ObservationsOf:
-    """Return the observations that ended then or later, without agents that have none. 0: all of them."""
+    """Return the observations that ended then or later, without agents that have none. 0: all of
+    them.
+    """
     if not since_ns:
         return observations
-    latest = {key: [one for one in every if one.end_ns >= since_ns] for key, every in observations.items()}
+    latest = {
+        key: [one for one in every if one.end_ns >= since_ns] for key, every in observations.items()
+    }
     return {key: every for key, every in latest.items() if every}
 
 
@@ -99,13 +136,20 @@ def summary(findings: Sequence[Finding]) -> str:
     '1 without a result'
     """
     verdicts = Counter(finding.change.verdict for finding in findings)
-    words = {Result.CHANGED: "changed", Result.NO_CHANGE: "unchanged", Result.NO_RESULT: "without a result"}
-    return ", ".join(f"{verdicts[verdict]} {word}" for verdict, word in words.items() if verdicts[verdict])
+    words = {
+        Result.CHANGED: "changed",
+        Result.NO_CHANGE: "unchanged",
+        Result.NO_RESULT: "without a result",
+    }
+    return ", ".join(
+        f"{verdicts[verdict]} {word}" for verdict, word in words.items() if verdicts[verdict]
+    )
 
 
 def pairs(before: Iterable[AgentKey], after: Iterable[AgentKey]) -> dict[AgentKey, AgentKey]:
     """Return the agents of the later recording, each with its key in the earlier."""
-    earlier, later = list(before), list(after)
+    earlier = list(before)
+    later = list(after)
     if len(earlier) == len(later) == 1:
         return {later[0]: earlier[0]}
     same = {key: key for key in later if key in earlier}
@@ -122,7 +166,8 @@ def marks(alarms: Sequence[Alarm], points: Iterable[ChangePoint]) -> tuple[Chang
         for first in alarm.signals[:1]
     ]
     found += [
-        ChangeMark(Instant(point.at_ns), _at(point.at_ns, of_point(point, alarms)), point.kind) for point in points
+        ChangeMark(Instant(point.at_ns), _at(point.at_ns, of_point(point, alarms)), point.kind)
+        for point in points
     ]
     return tuple(sorted(found, key=lambda mark: mark.since))
 
@@ -132,9 +177,13 @@ def _at(ns: int, sentence: str) -> str:
 
 
 def _detected(
-    key: AgentKey, observations: Sequence[Observation], settings: ChangeSettings, pinned: ObservationsOf
+    key: AgentKey,
+    observations: Sequence[Observation],
+    settings: ChangeSettings,
+    pinned: ObservationsOf,
 ) -> Finding:
-    found, since_command = evaluate(observations, settings, pinned.get(key, ())), ""
+    found = evaluate(observations, settings, pinned.get(key, ()))
+    since_command = ""
     if found.alarms:
         since_time = instant(found.alarms[-1].signals[0].since_ns)[:19]
         since_command = f"report --agent {shlex.quote(clean(key.agent))} --since {since_time}Z"
@@ -163,13 +212,23 @@ def _measured_against(key: AgentKey, pinned: ObservationsOf) -> str:
     return PINNED if found == key else f"{BY_NAME} ({place(found)})"
 
 
-def _compared(key: AgentKey, earlier: AgentKey | None, before: ObservationsOf, after: ObservationsOf) -> Finding:
+def _compared(
+    key: AgentKey, earlier: AgentKey | None, before: ObservationsOf, after: ObservationsOf
+) -> Finding:
     if earlier is None:
-        return _without_result(key, f"it has no observation in the {'earlier' if key in after else 'later'} recording")
-    old, new = before[earlier], after[key]
+        return _without_result(
+            key, f"it has no observation in the {'earlier' if key in after else 'later'} recording"
+        )
+    old = before[earlier]
+    new = after[key]
     found = compare(old, new)
     tests = [
-        {"signal": test.signal, "p": test.p, "differs": test.differs, **_sides(test.before, test.after)}
+        {
+            "signal": test.signal,
+            "p": test.p,
+            "differs": test.differs,
+            **_sides(test.before, test.after),
+        }
         for test in found.tests
     ]
     view = ChangeView(
@@ -186,7 +245,7 @@ def _without_result(key: AgentKey | None, why: str) -> Finding:
     return Finding(key, ChangeView(Result.NO_RESULT, f"no result: {why}", STATES[Result.NO_RESULT]))
 
 
-# --- The data behind a sentence ---------------------------------------------------------------------------------------
+# --- The data behind a sentence -------------------------------------------------------------------
 
 
 def _alarm(alarm: Alarm) -> dict[str, Any]:
@@ -210,19 +269,25 @@ def _alarm(alarm: Alarm) -> dict[str, Any]:
 
 
 def _point(point: ChangePoint) -> dict[str, Any]:
-    names = {"observation": point.observation, "run_id": point.observation_id, "at": Instant(point.at_ns)}
+    names = {
+        "observation": point.observation,
+        "run_id": point.observation_id,
+        "at": Instant(point.at_ns),
+    }
     return {"kind": point.kind, "before": point.before, "after": point.after, **names}
 
 
 def _sides(*sides: Summary | None) -> dict[str, dict[str, float] | None]:
     found = [
-        None if side is None else {"observations": side.observations, "mean": side.mean, "median": side.median}
+        None
+        if side is None
+        else {"observations": side.observations, "mean": side.mean, "median": side.median}
         for side in sides
     ]
     return dict(zip(("before", "after"), found, strict=True))
 
 
-# --- JSON and terminal ------------------------------------------------------------------------------------------------
+# --- JSON and terminal ----------------------------------------------------------------------------
 
 
 def document(findings: Sequence[Finding], settings: ChangeSettings) -> dict[str, Any]:
@@ -253,27 +318,36 @@ def render(findings: Sequence[Finding], settings: ChangeSettings, console: Conso
     if any("alarms" in finding.change.evidence for finding in findings):
         promise = (
             "While the work stays the same mix in random order, a false alarm comes once in "
-            f"{settings.runs_per_false_alarm:,.0f} observations or less often. The first {BLIND} observations, and {BLIND} after "
+            f"{settings.runs_per_false_alarm:,.0f} observations or less often. The first "
+            f"{BLIND} observations, and {BLIND} after "
             "each alarm, are the baseline: they raise no alarm."
         )
         console.print(Text(promise, "dim"))
     if any("tests" in finding.change.evidence for finding in findings):
         cases = f"in at most {percent(LEVEL)} of cases."
         console.print(
-            Text(f"Two recordings of the same behaviour at the same work are called different {cases}", "dim")
+            Text(
+                (
+                    "Two recordings of the same behaviour at the same work are called "
+                    f"different {cases}"
+                ),
+                "dim",
+            )
         )
 
 
 def _agent(finding: Finding) -> RenderableType:
     symbol, colour = SYMBOLS[finding.change.verdict]
     where = "" if finding.key is None else place(finding.key)
-    title = Text.assemble((f"{symbol} ", colour), (finding.name, "bold"), (f"  {where}" if where else "", "dim"))
+    title = Text.assemble(
+        (f"{symbol} ", colour), (finding.name, "bold"), (f"  {where}" if where else "", "dim")
+    )
     return Group(title, *(Padding(line, (0, 0, 0, 2)) for line in lines(finding.change)))
 
 
 def lines(change: ChangeView) -> list[Text]:
-    """Return the sentence, the change points, the reference it was measured against, and the command that shows the agent since
-    it changed.
+    """Return the sentence, the change points, the reference it was measured against, and the
+    command that shows the agent since it changed.
     """
     more = [one.sentence for one in change.marks if one.kind != BEHAVIOUR]
     more += [change.note] if change.note else []

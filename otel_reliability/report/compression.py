@@ -1,8 +1,9 @@
 """The behaviour of an agent before and after its context was compressed.
 
-Each run is compared with itself, because runs with a compression are long, and long runs differ from others in any case. Where a
-compression lies between two runs of a session, the run before it is compared with the run after it. A difference does not show
-that the compression caused it: later calls of a long run may differ without one.
+Each run is compared with itself, because runs with a compression are long, and long runs differ
+from others in any case. Where a compression lies between two runs of a session, the run before it
+is compared with the run after it. A difference does not show that the compression caused it: later
+calls of a long run may differ without one.
 """
 
 from __future__ import annotations
@@ -18,14 +19,20 @@ from otel_reliability.statistics.permutation import paired_p
 from otel_reliability.statistics.significance import SIGNIFICANCE_LEVEL, holm
 
 COMPRESSION: Final = "Context compression"
-MEASURES: Final = {"failed": "failed", "retries": "were retries", "repeats": "repeated one that had succeeded"}
+MEASURES: Final = {
+    "failed": "failed",
+    "retries": "were retries",
+    "repeats": "repeated one that had succeeded",
+}
 """What is counted of calls, and how a sentence says it."""
 SEED: Final = 0
 _NOTHING: Final = CallTotals(0, 0, 0, 0)
 
 
 def compression_of(rows: Sequence[Row]) -> CompressionView | None:
-    """Return the compressions of these runs, which are in order; None without any. Effects need `MIN_RUNS` runs."""
+    """Return the compressions of these runs, which are in order; None without any. Effects need
+    `MIN_RUNS` runs.
+    """
     found = [row.compressions for row in rows if row.compressions is not None]
     if not found:
         return None
@@ -46,36 +53,56 @@ def compression_reasons(found: CompressionView | None) -> Iterator[ScoreReason]:
     """Yield the findings in words."""
     if found is None:
         return
-    saved = f", from {found.tokens_before:,} to {found.tokens_after:,} tokens in all" if found.tokens_before else ""
+    saved = (
+        f", from {found.tokens_before:,} to {found.tokens_after:,} tokens in all"
+        if found.tokens_before
+        else ""
+    )
     failed = f"; {count(found.failed, 'attempt')} failed" if found.failed else ""
     sentence = (
-        f"The context was compressed {count(found.compressions, 'time')} in {found.runs:,} of {count(found.of, 'run')}"
+        f"The context was compressed {count(found.compressions, 'time')} in "
+        f"{found.runs:,} of {count(found.of, 'run')}"
         f"{saved}{failed}."
     )
     details = [_words(one, found.compared) for one in found.effects]
     if not details:
         details = [
-            f"Before and after are compared from {MIN_RUNS} runs with calls on both sides; here {found.compared:,}."
+            (
+                f"Before and after are compared from {MIN_RUNS} runs with calls on both "
+                f"sides; here {found.compared:,}."
+            )
         ]
     yield ScoreReason(COMPRESSION, None, sentence, tuple(details))
 
 
 def _words(effect: CompressionEffect, runs: int) -> str:
-    chance = f"more than chance, p = {effect.p:.2g}" if effect.more_than_chance else "no more than chance"
+    chance = (
+        f"more than chance, p = {effect.p:.2g}"
+        if effect.more_than_chance
+        else "no more than chance"
+    )
     return (
-        f"After a compression {effect.after:,} of {count(effect.calls_after, 'call')} {MEASURES[effect.name]}, before "
-        f"{effect.before:,} of {effect.calls_before:,} ({percent(effect.after / effect.calls_after)} and "
+        f"After a compression {effect.after:,} of {count(effect.calls_after, 'call')} "
+        f"{MEASURES[effect.name]}, before "
+        f"{effect.before:,} of {effect.calls_before:,} "
+        f"({percent(effect.after / effect.calls_after)} and "
         f"{percent(effect.before / effect.calls_before)}, {count(runs, 'run')}; {chance})"
     )
 
 
 def _pairs(rows: Sequence[Row]) -> Iterator[tuple[CallTotals, CallTotals]]:
-    """Yield the calls before and after the first compression of each run, where there are calls on both sides."""
+    """Yield the calls before and after the first compression of each run, where there are calls on
+    both sides.
+    """
     sessions: dict[str, list[Row]] = {}
     for row in rows:
-        sessions.setdefault(row.run_id if row.session_id is None else row.session_id, []).append(row)
+        sessions.setdefault(row.run_id if row.session_id is None else row.session_id, []).append(
+            row
+        )
     for session in sessions.values():
-        for previous, row, following in zip([None, *session], session, [*session[1:], None], strict=False):
+        for previous, row, following in zip(
+            [None, *session], session, [*session[1:], None], strict=False
+        ):
             found = row.compressions
             if found is not None and found.number:
                 before = found.before if found.before.calls else _all(previous)
@@ -85,15 +112,22 @@ def _pairs(rows: Sequence[Row]) -> Iterator[tuple[CallTotals, CallTotals]]:
 
 
 def _all(row: Row | None) -> CallTotals:
-    """Return all calls of a run beside a compression; none of one that has a compression of its own."""
+    """Return all calls of a run beside a compression; none of one that has a compression of its
+    own.
+    """
     if row is None or row.compressions is not None or row.retries is None:
         return _NOTHING
-    return CallTotals(row.tool_calls or 0, row.failed_calls or 0, row.retries.number, row.retries.repeats)
+    return CallTotals(
+        row.tool_calls or 0, row.failed_calls or 0, row.retries.number, row.retries.repeats
+    )
 
 
 def _effects(pairs: Sequence[tuple[CallTotals, CallTotals]]) -> tuple[CompressionEffect, ...]:
     sides = {
-        name: [[(getattr(side, name), side.calls) for side in every] for every in zip(*pairs, strict=True)]
+        name: [
+            [(getattr(side, name), side.calls) for side in every]
+            for every in zip(*pairs, strict=True)
+        ]
         for name in MEASURES
     }
     chances = holm([paired_p(before, after, SEED) for before, after in sides.values()])

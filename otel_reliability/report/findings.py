@@ -1,4 +1,6 @@
-"""The findings of a window: which runs, tools and steps are behind its numbers, what lowers the score most, and this in words."""
+"""The findings of a window: which runs, tools and steps are behind its numbers, what lowers the
+score most, and this in words.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,17 @@ from otel_reliability.metrics.stability.tables import (
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
 from otel_reliability.report.compression import compression_reasons
-from otel_reliability.report.text import clean, count, grouped, listed, number, percent, route, seconds, trace_of
+from otel_reliability.report.text import (
+    clean,
+    count,
+    grouped,
+    listed,
+    number,
+    percent,
+    route,
+    seconds,
+    trace_of,
+)
 from otel_reliability.report.view import (
     CompressionView,
     Cost,
@@ -64,7 +76,9 @@ def findings_of(
     *,
     has_tasks: bool,
 ) -> Findings:
-    """Return what is behind the numbers of these runs. `distances` are their path distances, the largest first."""
+    """Return what is behind the numbers of these runs. `distances` are their path distances, the
+    largest first.
+    """
     found = Findings(
         costs=ranked_costs(metrics, settings),
         reasons=(),
@@ -96,14 +110,17 @@ def ranked_costs(metrics: Mapping[str, ReadingView], settings: Settings) -> tupl
     return tuple(sorted(costs, key=lambda cost: (cost.points is None, -(cost.points or 0.0))))
 
 
-# --- Which runs --------------------------------------------------------------------------------------------------------
+# --- Which runs -----------------------------------------------------------------------------------
 
 
 def exploding_runs(rows: Iterable[Row], threshold: int) -> tuple[ExplodingRun, ...]:
     """Return the runs with a chain of at least `threshold` retries, the longest chain first.
 
     >>> from otel_reliability.testing import row
-    >>> [(found.tool, found.retries) for found in exploding_runs([row(retries=2), row(retries=3), row(retries=7)], 3)]
+    >>> [
+    ...     (found.tool, found.retries)
+    ...     for found in exploding_runs([row(retries=2), row(retries=3), row(retries=7)], 3)
+    ... ]
     [('tool', 7), ('tool', 3)]
     """
     found = [
@@ -116,19 +133,24 @@ def exploding_runs(rows: Iterable[Row], threshold: int) -> tuple[ExplodingRun, .
             retries.duration_ns / 1e9,
         )
         for row in rows
-        if (retries := row.retries) is not None and row.baseline and retries.longest_chain >= threshold
+        if (retries := row.retries) is not None
+        and row.baseline
+        and retries.longest_chain >= threshold
     ]
     return tuple(sorted(found, key=lambda run: (-run.retries, run.run_id)))
 
 
 def _runs_nearest_limit(rows: Iterable[Row]) -> Iterator[FullRun]:
-    known = ((row.pressure, row.run_id) for row in rows if row.baseline and row.pressure is not None)
+    known = (
+        (row.pressure, row.run_id) for row in rows if row.baseline and row.pressure is not None
+    )
     for pressure, run_id in nsmallest(FULL_RUNS, known, key=lambda one: (-one[0], one[1])):
         yield FullRun(run_id, trace_of(run_id), pressure)
 
 
 def path_distances(rows: Iterable[Row], distance: Callable[[Row], Reading]) -> dict[str, float]:
-    """Return how unlike the others of its group each run is (`AgentWindow.path_distance`), the most unlike first.
+    """Return how unlike the others of its group each run is (`AgentWindow.path_distance`), the most
+    unlike first.
 
     Runs that took the same path in the same group are equally far: each path is measured once.
 
@@ -154,8 +176,12 @@ def path_distances(rows: Iterable[Row], distance: Callable[[Row], Reading]) -> d
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _runs_unlike_others(rows: Sequence[Row], distances: Mapping[str, float]) -> Iterator[UnusualRun]:
-    named = {run_id: value for run_id, value in islice(distances.items(), UNUSUAL_RUNS) if value > 0}
+def _runs_unlike_others(
+    rows: Sequence[Row], distances: Mapping[str, float]
+) -> Iterator[UnusualRun]:
+    named = {
+        run_id: value for run_id, value in islice(distances.items(), UNUSUAL_RUNS) if value > 0
+    }
     by_id = {row.run_id: row for row in rows} if named else {}
     for run_id, value in named.items():
         row = by_id[run_id]
@@ -163,16 +189,20 @@ def _runs_unlike_others(rows: Sequence[Row], distances: Mapping[str, float]) -> 
         yield UnusualRun(run_id, trace_of(run_id), value, row.task, steps)
 
 
-# --- In words ----------------------------------------------------------------------------------------------------------
+# --- In words -------------------------------------------------------------------------------------
 
 
 def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterator[ScoreReason]:
-    """Yield why the score is what it is, the largest penalty first; then what else is worth inspecting."""
+    """Yield why the score is what it is, the largest penalty first; then what else is worth
+    inspecting.
+    """
     for cost in found.costs:
         if (cost.points or 0.0) >= MIN_POINTS:
             cause = _CAUSES[cost.name](found, metrics)
             if cause is not None:
-                yield ScoreReason(ALL_SPECS[cost.name].title, cost.points, cause[0], tuple(cause[1]))
+                yield ScoreReason(
+                    ALL_SPECS[cost.name].title, cost.points, cause[0], tuple(cause[1])
+                )
     wasted = [
         *_wasted("retry", "retries_per_run", "retry", metrics),
         *_wasted("repeated call", "loops", "loop", metrics),
@@ -186,19 +216,26 @@ def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterato
         yield ScoreReason(UNUSUAL, None, sentence, tuple(map(_unusual, found.runs_unlike_others)))
     effects = [one for one in found.tasks_by_effects if one.disagreement > 0]
     if effects:
-        sentence = f"{count(len(effects), 'task')} whose attempts did not end in the same changes. Inspect these first:"
-        yield ScoreReason(EFFECTS, None, sentence, tuple(_some("task", map(_task_effects, effects))))
+        sentence = (
+            f"{count(len(effects), 'task')} whose attempts did not end in the same changes. "
+            "Inspect these first:"
+        )
+        yield ScoreReason(
+            EFFECTS, None, sentence, tuple(_some("task", map(_task_effects, effects)))
+        )
 
 
 def short_reason(name: str, ask: Ask) -> str:
-    """Return why a part lowers the score, from readings alone: a table of thousands of agents can afford it.
+    """Return why a part lowers the score, from readings alone: a table of thousands of agents can
+    afford it.
 
     Without task ids all runs are attempts at one task.
     """
     value = ask(name).value or 0.0
     match name:
         case "path_entropy":
-            distinct, common = ask("distinct_paths"), ask("modal_path_share")
+            distinct = ask("distinct_paths")
+            common = ask("modal_path_share")
             if distinct.value is None or common.value is None:
                 return "The order of tool calls varies from run to run."
             paths = f"{count(round(distinct.value), 'path')} in {count(distinct.runs, 'run')}"
@@ -206,26 +243,35 @@ def short_reason(name: str, ask: Ask) -> str:
         case "tool_variance":
             return f"Runs combine the tools differently ({percent(value)} tool variance)."
         case "retry_explosion":
-            share, longest = ask("retry_explosion_share"), ask("longest_retry_chain")
+            share = ask("retry_explosion_share")
+            longest = ask("longest_retry_chain")
             if share.value is None or longest.value is None:
                 return "A failing call was retried again and again."
             runs = f"{round(share.value * share.runs)} of {count(share.runs, 'run')}"
-            return f"{runs} kept retrying a failing call, up to {count(round(longest.value), 'time')}."
+            return (
+                f"{runs} kept retrying a failing call, up to {count(round(longest.value), 'time')}."
+            )
         case "branch_instability":
-            return f"Decisions flip although the input is the same ({percent(value)} branch instability)."
+            return (
+                f"Decisions flip although the input is the same ({percent(value)} branch "
+                "instability)."
+            )
         case _:
             return f"The context window is {percent(value)} full on average."
 
 
 def _paths(found: Findings, metrics: Metrics) -> Cause:
-    return short_reason("path_entropy", metrics.__getitem__), _some("task", map(_divergence, found.divergences))
+    return short_reason("path_entropy", metrics.__getitem__), _some(
+        "task", map(_divergence, found.divergences)
+    )
 
 
 def _divergence(one: Divergence) -> str:
     where = "" if one.task_id is None else f"task {clean(one.task_id)}: "
     after = f"after {route(one.shared)}, " if one.shared else "at the first step, "
     turns = (
-        f"{percent(turn.share)} {'end there' if turn.step is None else clean(turn.step, 40)}" for turn in one.turns
+        f"{percent(turn.share)} {'end there' if turn.step is None else clean(turn.step, 40)}"
+        for turn in one.turns
     )
     return f"{where}{after}{listed(turns)}"
 
@@ -236,18 +282,32 @@ def _tools(found: Findings, metrics: Metrics) -> Cause:
         return None
     if rare:
         were = "was" if len(rare) == 1 else "were"
-        sentence = f"{len(rare)} of {count(len(found.tools), 'tool')} {were} used in fewer than one run in five."
+        sentence = (
+            f"{len(rare)} of {count(len(found.tools), 'tool')} {were} used in fewer than one "
+            "run in five."
+        )
     else:
-        sentence = f"No tool is rare; the {count(len(found.tools), 'tool')} are combined differently from run to run."
-    uneven = sorted((use for use in found.tools if use.share < 1), key=lambda use: abs(use.share - 0.5))
+        sentence = (
+            f"No tool is rare; the {count(len(found.tools), 'tool')} are combined differently "
+            "from run to run."
+        )
+    uneven = sorted(
+        (use for use in found.tools if use.share < 1), key=lambda use: abs(use.share - 0.5)
+    )
     runs = count(metrics["distinct_paths"].runs, "run")
     return sentence, _some(
-        "tool", (f"{clean(use.tool)}: {percent(use.share)}, {use.runs} of {runs}" for use in rare or uneven)
+        "tool",
+        (
+            f"{clean(use.tool)}: {percent(use.share)}, {use.runs} of {runs}"
+            for use in rare or uneven
+        ),
     )
 
 
 def _retries(found: Findings, metrics: Metrics) -> Cause:
-    return short_reason("retry_explosion", metrics.__getitem__), _some("run", map(_explosion, found.exploding_runs))
+    return short_reason("retry_explosion", metrics.__getitem__), _some(
+        "run", map(_explosion, found.exploding_runs)
+    )
 
 
 def _explosion(one: ExplodingRun) -> str:
@@ -258,8 +318,16 @@ def _explosion(one: ExplodingRun) -> str:
 
 def _branches(found: Findings, metrics: Metrics) -> Cause:
     if not found.decisions:
-        return "No branch is named, so the whole path of a task counts as one decision (see path entropy).", ()
-    sentence = f"{count(len(found.decisions), 'named decision')} flipped although the input was the same."
+        return (
+            (
+                "No branch is named, so the whole path of a task counts as one decision (see "
+                "path entropy)."
+            ),
+            (),
+        )
+    sentence = (
+        f"{count(len(found.decisions), 'named decision')} flipped although the input was the same."
+    )
     return sentence, _some("decision", map(_decision, found.decisions))
 
 
@@ -287,7 +355,9 @@ _CAUSES: Final[Mapping[str, Callable[[Findings, Metrics], Cause]]] = {
 def _wasted(noun: str, per_run: str, prefix: str, metrics: Metrics) -> Iterator[str]:
     amount = _total(metrics[per_run])
     if amount:
-        tokens, spent, cost = (metrics[f"{prefix}_{unit}_per_run"] for unit in ("tokens", "seconds", "cost"))
+        tokens, spent, cost = (
+            metrics[f"{prefix}_{unit}_per_run"] for unit in ("tokens", "seconds", "cost")
+        )
         parts = [f"{_total(tokens):,.0f} tokens"] if tokens.value else []
         parts += [seconds(_total(spent))] if spent.value else []
         known = f"in the {count(cost.runs, 'run')} whose cost is known"
@@ -308,7 +378,10 @@ def _unusual(one: UnusualRun) -> str:
 
 def _task_effects(one: TaskEffects) -> str:
     failed = f"; {one.failed} of {one.judged} failed" if one.judged else ""
-    return f"task {clean(one.task)}: {percent(one.disagreement)} apart: {differing(one, MAX_DETAILS)}{failed}"
+    return (
+        f"task {clean(one.task)}: {percent(one.disagreement)} apart: "
+        f"{differing(one, MAX_DETAILS)}{failed}"
+    )
 
 
 def _some(noun: str, details: Iterable[str]) -> list[str]:
@@ -318,12 +391,18 @@ def _some(noun: str, details: Iterable[str]) -> list[str]:
 
 
 def differing(effects: TaskEffects, most: int) -> str:
-    """Return the tools whose calls differ between the attempts at a task, and how many attempts made which.
+    """Return the tools whose calls differ between the attempts at a task, and how many attempts
+    made which.
 
     The most evenly split tools come first; arguments are never shown.
 
     >>> from otel_reliability.metrics.stability.tables import Parting
-    >>> differing(TaskEffects("refund", 6, 0.5, (Parting("pay", 2), Parting("mail", 1), Parting("mail", 1)), 0, 0), 3)
+    >>> differing(
+    ...     TaskEffects(
+    ...         "refund", 6, 0.5, (Parting("pay", 2), Parting("mail", 1), Parting("mail", 1)), 0, 0
+    ...     ),
+    ...     3,
+    ... )
     'pay by 2 of 6; mail: 2 different calls, each by 1 of 6'
     """
     tools: dict[str, list[int]] = {}
@@ -333,7 +412,10 @@ def differing(effects: TaskEffects, most: int) -> str:
     def unevenness(tool: str) -> int:
         return abs(2 * min(effects.runs, sum(tools[tool])) - effects.runs)
 
-    found = (clean(tool, 40) + _split(tools[tool], effects.runs) for tool in sorted(tools, key=unevenness))
+    found = (
+        clean(tool, 40) + _split(tools[tool], effects.runs)
+        for tool in sorted(tools, key=unevenness)
+    )
     return listed(found, most, "; ")
 
 

@@ -31,7 +31,8 @@ MAX_RESULTS: Final = 5
 """Results of one target that are shown; the others are counted."""
 NO_DATA: Final = ReadingView(None, 0)
 MIN_DIFFERENCE: Final = 0.005
-"""Rates nearer than half a point are the same to a reader: then the runs for ±5 points are named."""
+"""Rates nearer than half a point are the same to a reader: then the runs for ±5 points are named.
+"""
 
 
 class TargetState(Enum):
@@ -60,14 +61,20 @@ class TargetResult(NamedTuple):
     def subject(self) -> str:
         if self.agent is None:
             return "the recording"
-        return agent_name(self.agent.key) + ("" if self.task is None else f", task {clean(self.task)}")
+        return agent_name(self.agent.key) + (
+            "" if self.task is None else f", task {clean(self.task)}"
+        )
 
     @property
     def sentence(self) -> str:
         """The agent, the metric, its value, the bound and the runs; or what is missing."""
-        target, value = self.target, self.reading.value
+        target = self.target
+        value = self.reading.value
         of_tier = target.name == "tier"
-        bound = f"{target.sign} {TIERS.get(target.wanted, target.wanted) if of_tier else f'{target.wanted:.12g}'}"
+        bound = (
+            f"{target.sign} "
+            f"{TIERS.get(target.wanted, target.wanted) if of_tier else f'{target.wanted:.12g}'}"
+        )
         if self.why or value is None:
             return f"{self.subject}: {target.name} {bound} is not checked: {self.why}"
         shown = self.reading.note if of_tier else grouped(value)
@@ -98,7 +105,8 @@ SYMBOLS: Final = {
 
 
 def check(report: ReportView, targets: Sequence[GateTarget], min_runs: int) -> list[TargetResult]:
-    """Return the results of all targets, in their order; of one target, agent by agent and task by task.
+    """Return the results of all targets, in their order; of one target, agent by agent and task by
+    task.
 
     Raises `ConfigurationError` for a target on an agent or a task that has no runs.
     """
@@ -122,21 +130,34 @@ def summary(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) ->
     'nothing to check'
     """
     states = _states(results, changes)
-    words = ((TargetState.FAILED, "failed"), (TargetState.MISSING, "without enough data"), (TargetState.HELD, "held"))
-    return ", ".join(f"{states[state]} {word}" for state, word in words if states[state]) or "nothing to check"
+    words = (
+        (TargetState.FAILED, "failed"),
+        (TargetState.MISSING, "without enough data"),
+        (TargetState.HELD, "held"),
+    )
+    return (
+        ", ".join(f"{states[state]} {word}" for state, word in words if states[state])
+        or "nothing to check"
+    )
 
 
 def _states(results: Sequence[TargetResult], changes: Sequence[Finding]) -> Counter[TargetState]:
-    return Counter([*(result.state for result in results), *(OF_CHANGE[one.change.verdict] for one in changes)])
+    return Counter(
+        [*(result.state for result in results), *(OF_CHANGE[one.change.verdict] for one in changes)]
+    )
 
 
 def flagged(results: Sequence[TargetResult]) -> list[str]:
     """Return the warnings of the agents behind results, whatever was required of them."""
     agents = {result.agent.key: result.agent for result in results if result.agent is not None}
-    return [f"{agent_name(key)}: {sentence}" for key, agent in agents.items() for sentence in warnings(agent)]
+    return [
+        f"{agent_name(key)}: {sentence}"
+        for key, agent in agents.items()
+        for sentence in warnings(agent)
+    ]
 
 
-# --- The numbers a target names --------------------------------------------------------------------------------------
+# --- The numbers a target names -------------------------------------------------------------------
 
 
 def _numbers(report: ReportView, target: GateTarget) -> list[Number]:
@@ -146,8 +167,12 @@ def _numbers(report: ReportView, target: GateTarget) -> list[Number]:
         raise ConfigurationError("--require", target.agent, "an agent with runs here", remedy)
     found = [each for agent in agents for each in _of_agent(agent, target)]
     if agents and not found and target.task is not None:
-        tasks = sorted({task for agent in agents for task in agent.task_outcomes if task is not None})
-        raise ConfigurationError("--require", target.task, "a task with runs here", nearest(target.task, tasks))
+        tasks = sorted(
+            {task for agent in agents for task in agent.task_outcomes if task is not None}
+        )
+        raise ConfigurationError(
+            "--require", target.task, "a task with runs here", nearest(target.task, tasks)
+        )
     return found
 
 
@@ -156,7 +181,11 @@ def _of_agent(agent: AgentView, target: GateTarget) -> Iterator[Number]:
         field = target.name.removeprefix(TARGET_PREFIX)
         for task in agent.passes.tasks:
             if target.task in {None, task.task_id}:
-                yield agent, task.task_id, ReadingView(getattr(task.summary, field), task.summary.runs)
+                yield (
+                    agent,
+                    task.task_id,
+                    ReadingView(getattr(task.summary, field), task.summary.runs),
+                )
         if not agent.passes.tasks and target.task is None:
             yield agent, None, NO_DATA
     elif target.task is not None:
@@ -176,7 +205,11 @@ def _reading(agent: AgentView, name: str) -> ReadingView:
 
 
 def _result(
-    target: GateTarget, agent: AgentView | None, task: str | None, reading: ReadingView, min_runs: int
+    target: GateTarget,
+    agent: AgentView | None,
+    task: str | None,
+    reading: ReadingView,
+    min_runs: int,
 ) -> TargetResult:
     found = TargetResult(target, agent, task, reading, TargetState.MISSING)
     if agent is None or reading.value is None:
@@ -195,16 +228,22 @@ def _missing(target: GateTarget, agent: AgentView | None, reading: ReadingView) 
     return missing(ALL_SPECS.get(target.name) or ALL_SPECS[target.name.partition(".")[0]], reading)
 
 
-# --- Doubt: whether the runs behind a result are too few to support it ------------------------------------------------
+# --- Doubt: whether the runs behind a result are too few to support it ----------------------------
 
 
 def doubt(target: GateTarget, agent: AgentView, task: str | None) -> str:
-    """Return why the runs do not decide this target; empty where they do, or where nothing is known of it."""
+    """Return why the runs do not decide this target; empty where they do, or where nothing is known
+    of it.
+    """
     rate = _rate(target, agent, task)
     if rate is not None:
         return _doubt_of_rate(*rate)
     reading = NO_DATA if target.task is not None else agent.metrics.get(target.name, NO_DATA)
-    if reading.low is None or reading.high is None or not reading.low < target.wanted < reading.high:
+    if (
+        reading.low is None
+        or reading.high is None
+        or not reading.low < target.wanted < reading.high
+    ):
         return ""
     runs = f"{count(reading.runs, 'run')} do not decide this"
     if not is_bounded(ALL_SPECS[target.name], reading):
@@ -214,15 +253,30 @@ def doubt(target: GateTarget, agent: AgentView, task: str | None) -> str:
 
 
 def _rate(target: GateTarget, agent: AgentView, task: str | None) -> tuple[int, int, float] | None:
-    """Return (runs that have it, all runs, share at which the result turns), if the target is a bound on a share of runs."""
+    """Return (runs that have it, all runs, share at which the result turns), if the target is a
+    bound on a share of runs.
+    """
     reading = agent.metrics.get(target.name)
-    if target.task is None and target.name in SHARES and reading is not None and reading.value is not None:
+    if (
+        target.task is None
+        and target.name in SHARES
+        and reading is not None
+        and reading.value is not None
+    ):
         return round(reading.value * reading.runs), reading.runs, target.wanted
     if target.name == "reliability.passhat_k":
         attempts = next(each for each in agent.passes.tasks if each.task_id == task)
-        return attempts.passed, attempts.summary.runs, _root(target.wanted / 100, attempts.summary.runs)
+        return (
+            attempts.passed,
+            attempts.summary.runs,
+            _root(target.wanted / 100, attempts.summary.runs),
+        )
     series, _, k = target.name.partition(".")
-    if series not in {"pass_hat_k", "pass_at_k"} or not k or (k != "1" and len(agent.passes.tasks) > 1):
+    if (
+        series not in {"pass_hat_k", "pass_at_k"}
+        or not k
+        or (k != "1" and len(agent.passes.tasks) > 1)
+    ):
         return None
     missed = _root(1 - target.wanted, int(k))
     turns = _root(target.wanted, int(k)) if series == "pass_hat_k" else 1 - missed
@@ -237,8 +291,11 @@ def _doubt_of_rate(having: int, runs: int, turns: float) -> str:
     low, high = wilson(having, runs)
     if not low < turns < high:
         return ""
-    share, many = having / runs, count(runs, "run")
-    pinned = f"(Wilson, 95 %); {many} pin a rate to ±{confidence_band(runs) * 100:.0f} points at worst"
+    share = having / runs
+    many = count(runs, "run")
+    pinned = (
+        f"(Wilson, 95 %); {many} pin a rate to ±{confidence_band(runs) * 100:.0f} points at worst"
+    )
     found = f"{having} of {runs} is {percent(low)} to {percent(high)} {pinned}"
     apart = abs(share - turns)
     if apart < MIN_DIFFERENCE:
@@ -247,14 +304,15 @@ def _doubt_of_rate(having: int, runs: int, turns: float) -> str:
     return f"{many} cannot distinguish {share:.3g} from {turns:.3g}: {found}. {needed}."
 
 
-# --- Terminal and JSON ------------------------------------------------------------------------------------------------
+# --- Terminal and JSON ----------------------------------------------------------------------------
 
 
 def render(results: Sequence[TargetResult], changes: Sequence[Finding], console: Console) -> None:
     """Print each target with its value, bound and number of runs; what failed comes first."""
     for target in dict.fromkeys(result.target for result in results):
         ranked = sorted(
-            (each for each in results if each.target == target), key=lambda each: PRECEDENCE.index(each.state)
+            (each for each in results if each.target == target),
+            key=lambda each: PRECEDENCE.index(each.state),
         )
         for result in ranked[:MAX_RESULTS]:
             _print(result.sentence, result.state, result.doubt, console)
@@ -263,7 +321,12 @@ def render(results: Sequence[TargetResult], changes: Sequence[Finding], console:
             more = f"and {count(len(rest), 'more number')} of {target.text}: {summary(rest)}"
             console.print(Padding(Text(more, "dim"), (0, 0, 0, 2)))
     for one in sorted(changes, key=lambda one: PRECEDENCE.index(OF_CHANGE[one.change.verdict])):
-        _print(f"{one.name}: {one.change.sentence}", OF_CHANGE[one.change.verdict], one.change.note, console)
+        _print(
+            f"{one.name}: {one.change.sentence}",
+            OF_CHANGE[one.change.verdict],
+            one.change.note,
+            console,
+        )
     console.print()
     console.print(Text(summary(results, changes), "bold"))
     for sentence in flagged(results):
@@ -284,7 +347,10 @@ def document(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) -
         "summary": summary(results, changes),
         "flagged": flagged(results),
         "verdicts": [_object(result) for result in results],
-        "changes": [{**finding_object(one), "state": OF_CHANGE[one.change.verdict].name.lower()} for one in changes],
+        "changes": [
+            {**finding_object(one), "state": OF_CHANGE[one.change.verdict].name.lower()}
+            for one in changes
+        ],
     }
 
 

@@ -17,7 +17,9 @@ MAX_POINTS: Final = 60
 MAX_AGE_NS: Final = 7 * 86_400 * 10**9
 """Age of a point from which it is dropped: a week."""
 MIN_RUNS: Final = 10
-"""Runs that a window holds before its score is a point: the score of fewer varies too much to show a trend."""
+"""Runs that a window holds before its score is a point: the score of fewer varies too much to show
+a trend.
+"""
 TRAILING_RUNS: Final = 100
 """Runs that each point of a recording's history covers, like the default window of a service."""
 MAX_ROWS: Final = 10_000
@@ -25,11 +27,13 @@ MAX_ROWS: Final = 10_000
 
 STEPS: Final = "▁▂▃▄▅▆▇█"
 MIN_RANGE: Final = 20.0
-"""Points of score that a chart spans at least: otherwise the noise of a steady agent would fill it."""
+"""Points of score that a chart spans at least: otherwise the noise of a steady agent would fill it.
+"""
 
 
 class History:
-    """At most `MAX_POINTS` points. When they are full, every other one is dropped, and then only every other run adds one.
+    """At most `MAX_POINTS` points. When they are full, every other one is dropped, and then only
+    every other run adds one.
 
     >>> history = History()
     >>> for run in range(200):
@@ -89,14 +93,21 @@ class History:
             self._stride *= 2
 
     def _keep(self, kept: slice) -> None:
-        self._ns, self._scores = self._ns[kept], self._scores[kept]
+        self._ns = self._ns[kept]
+        self._scores = self._scores[kept]
 
 
-def recorded_history(rows: Sequence[Row], settings: Settings, trailing: int = TRAILING_RUNS) -> tuple[ScorePoint, ...]:
-    """Return the score of the last hundred runs through a recording, as at most `MAX_POINTS` points.
+def recorded_history(
+    rows: Sequence[Row], settings: Settings, trailing: int = TRAILING_RUNS
+) -> tuple[ScorePoint, ...]:
+    """Return the score of the last hundred runs through a recording, as at most `MAX_POINTS`
+    points.
 
     >>> from otel_reliability.testing import row
-    >>> rows = [row("a b" if number < 30 else "b a"[: 1 + number % 3], pressure=0.1) for number in range(60)]
+    >>> rows = [
+    ...     row("a b" if number < 30 else "b a"[: 1 + number % 3], pressure=0.1)
+    ...     for number in range(60)
+    ... ]
     >>> history = recorded_history(rows, Settings(), trailing=20)
     >>> len(history) <= MAX_POINTS, history[0].score > history[-1].score
     (True, True)
@@ -121,11 +132,13 @@ def _spread(number: int, most: int) -> frozenset[int]:
     >>> sorted(_spread(10, 4)), sorted(_spread(3, 4))
     ([1, 4, 7, 9], [0, 1, 2])
     """
-    steps: Iterable[int] = range(1, min(number, most) + 1)  # none, where there is nothing to spread over
+    steps: Iterable[int] = range(
+        1, min(number, most) + 1
+    )  # none, where there is nothing to spread over
     return frozenset(round(step * number / min(number, most)) - 1 for step in steps)
 
 
-# --- As a picture -----------------------------------------------------------------------------------------------------
+# --- As a picture ---------------------------------------------------------------------------------
 
 
 def sparkline(scores: Sequence[float], width: int = 16) -> str:
@@ -139,7 +152,9 @@ def sparkline(scores: Sequence[float], width: int = 16) -> str:
     if len(scores) < 2:
         return ""
     last = len(scores) - 1
-    shown = scores if last < width else [scores[round(at * last / (width - 1))] for at in range(width)]
+    shown = (
+        scores if last < width else [scores[round(at * last / (width - 1))] for at in range(width)]
+    )
     heights = (min(len(STEPS) - 1, int((1 - depth) * len(STEPS) + 1e-9)) for depth in depths(shown))
     return "".join(STEPS[height] for height in heights)
 

@@ -1,7 +1,8 @@
 """An inspection of a recording: what was recognized in it and what was not.
 
-Spans and log events are counted by the convention that recognizes them; of the others, their scopes, names and attribute keys
-are listed, never a value. Runs are counted by the data they carry, tools by whether they change anything.
+Spans and log events are counted by the convention that recognizes them; of the others, their
+scopes, names and attribute keys are listed, never a value. Runs are counted by the data they carry,
+tools by whether they change anything.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ CROSSING_WORDS: Final = {LINK: "the links", RUN_KEY: "the run_key"}
 
 
 class Recognised(NamedTuple):
-    """Spans of one scope that one convention read as one kind. Kind `other`: known, and no step of a run."""
+    """Spans of one scope that one convention read as one kind. Kind `other`: known, and no step of
+    a run.
+    """
 
     convention: str
     kind: str
@@ -51,7 +54,9 @@ class Recognised(NamedTuple):
 
 
 class LogEvents(NamedTuple):
-    """Log events of one name and scope, and the convention that reads them as one kind; None where none reads them."""
+    """Log events of one name and scope, and the convention that reads them as one kind; None where
+    none reads them.
+    """
 
     name: str
     scope: str
@@ -62,10 +67,11 @@ class LogEvents(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AgentTelemetry:
-    """The data that the runs of one agent carry: for how many runs each thing of `CARRIED` is known.
+    """The data that the runs of one agent carry: for how many runs each thing of `CARRIED` is
+    known.
 
-    `sessions` counts distinct conversation ids. Where each of several runs has one of its own, the instrumentation may make
-    them up (`invented_sessions`).
+    `sessions` counts distinct conversation ids. Where each of several runs has one of its own, the
+    instrumentation may make them up (`invented_sessions`).
     """
 
     key: Mapping[str, Any]
@@ -107,7 +113,9 @@ class ToolClass(NamedTuple):
 
 
 class UncaughtErrors(NamedTuple):
-    """Results of a tool that begin with an error word, of calls that count as successful; `pattern` would make them fail."""
+    """Results of a tool that begin with an error word, of calls that count as successful; `pattern`
+    would make them fail.
+    """
 
     tool: str
     word: str
@@ -117,14 +125,16 @@ class UncaughtErrors(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InspectionView:
-    """Result of an inspection; its serialisation is the JSON. Each list begins with what is most frequent.
+    """Result of an inspection; its serialisation is the JSON. Each list begins with what is most
+    frequent.
 
-    - `crossing`: spans that may belong to a run of another trace, by what: workers that each have some traces cannot join them.
+    - `crossing`: spans that may belong to a run of another trace, by what: workers that each have
+      some traces cannot join them.
     - `events`: those that are read first. `unknown`: the scopes that look like agents' work first.
     - `tools`: of equals, the one first that was called in the earliest run.
     - `mapping`: rules of `mapping.spans` for the scopes that look like agents' work.
-    - `uncaught_errors`: tools of which at least `MIN_ALIKE` results begin alike with an error word, though no rule makes the
-      calls fail.
+    - `uncaught_errors`: tools of which at least `MIN_ALIKE` results begin alike with an error word,
+      though no rule makes the calls fail.
     """
 
     spans: int
@@ -160,7 +170,9 @@ class Inspection:
         for log in batch.logs:
             self._see_event(log)
         if batch.evaluations:
-            self._events[EVALUATION, "", "evaluations", Kind.EVALUATION.value] += len(batch.evaluations)
+            self._events[EVALUATION, "", "evaluations", Kind.EVALUATION.value] += len(
+                batch.evaluations
+            )
         self._spans += len(batch.spans)
         for span in batch.spans:
             convention = self._reader.convention_of(span)
@@ -173,7 +185,8 @@ class Inspection:
                     self._recognised[convention, found.kind.value, span.scope] += 1
 
     def _see_event(self, log: RawLog) -> None:
-        read, found = self._reader.event_of(log), (log.name, log.scope, None, None)
+        read = self._reader.event_of(log)
+        found = (log.name, log.scope, None, None)
         if read is not None:
             convention, event = read
             kind = Kind.MODEL if event.conversation is None else event.kind
@@ -206,10 +219,15 @@ class Inspection:
                 key=lambda one: (one.kind is None, -one.events, one.scope, one.name),
             ),
             unknown=self._unknown.scopes(),
-            agents=sorted(map(self._agent, self._runs), key=lambda known: (-known.runs["runs"], *known.key.values())),
+            agents=sorted(
+                map(self._agent, self._runs),
+                key=lambda known: (-known.runs["runs"], *known.key.values()),
+            ),
             tools=[
                 ToolClass(name, number, *classified(name, self._rules))
-                for name, number in sorted(self._tools.items(), key=lambda item: (-item[1], self._first[item[0]]))
+                for name, number in sorted(
+                    self._tools.items(), key=lambda item: (-item[1], self._first[item[0]])
+                )
             ],
             mapping={"spans": self._unknown.rules()},
             uncaught_errors=[
@@ -220,7 +238,8 @@ class Inspection:
         )
 
     def _agent(self, key: AgentKey) -> AgentTelemetry:
-        runs, sessions = self._runs[key], len(self._sessions.get(key, ()))
+        runs = self._runs[key]
+        sessions = len(self._sessions.get(key, ()))
         return AgentTelemetry(key._asdict(), runs, sessions, runs["with_session"] == sessions >= 3)
 
 
@@ -229,21 +248,27 @@ def _ranked(counts: Mapping[K, int]) -> list[tuple[K, int]]:
 
 
 def _pattern(word: str) -> str:
-    """Return the pattern of `tools.soft_errors` for results that begin with a word, or have a key."""
+    """Return the pattern of `tools.soft_errors` for results that begin with a word, or
+    have a key.
+    """
     return f"{word}(?!\\s*(null|false))" if word.startswith('"') else f"(?i)^\\W*\\w*{word}"
 
 
-# --- Terminal ---------------------------------------------------------------------------------------------------------
+# --- Terminal -------------------------------------------------------------------------------------
 
 
-def render(found: InspectionView, rows: Sequence[tuple[str, Sequence[Row]]], console: Console) -> None:
+def render(
+    found: InspectionView, rows: Sequence[tuple[str, Sequence[Row]]], console: Console
+) -> None:
     """Print what was found. `rows`: each agent's name and the rows of its window."""
     for part in _page(found, rows):
         console.print(part)
         console.print()
 
 
-def _page(found: InspectionView, rows: Sequence[tuple[str, Sequence[Row]]]) -> Iterator[RenderableType]:
+def _page(
+    found: InspectionView, rows: Sequence[tuple[str, Sequence[Row]]]
+) -> Iterator[RenderableType]:
     yield _spans(found)
     if found.events:
         yield _events(found.events)
@@ -252,7 +277,10 @@ def _page(found: InspectionView, rows: Sequence[tuple[str, Sequence[Row]]]) -> I
     if rules := found.mapping["spans"]:
         yield Group(
             heading("A mapping for these spans, by their names and keys"),
-            dim("Correct what is wrong, put it into a settings file, and read the recording again with --config:"),
+            dim(
+                "Correct what is wrong, put it into a settings file, and read the "
+                "recording again with --config:"
+            ),
             Padding(Text("\n".join(settings_lines(rules)), "cyan"), INDENT),
         )
     yield _runs(found.agents)
@@ -280,11 +308,17 @@ def _option(line: str) -> tuple[str, str]:
 
 
 def _spans(found: InspectionView) -> RenderableType:
-    rows = [(one.convention, one.kind, clean(one.scope), f"{one.spans:,}") for one in found.recognised]
-    known = f"{sum(one.spans for one in found.recognised):,} of {count(found.spans, 'span')} recognized"
+    rows = [
+        (one.convention, one.kind, clean(one.scope), f"{one.spans:,}") for one in found.recognised
+    ]
+    known = (
+        f"{sum(one.spans for one in found.recognised):,} of {count(found.spans, 'span')} recognized"
+    )
     notes: list[Cell] = [f"{known}; `other` is known, and no step of a run."]
     if found.crossing:
-        crossing = " and ".join(f"{CROSSING_WORDS[what]} of {count(n, 'span')}" for what, n in found.crossing.items())
+        crossing = " and ".join(
+            f"{CROSSING_WORDS[what]} of {count(n, 'span')}" for what, n in found.crossing.items()
+        )
         remedy = "workers on Kafka do not join them (docs/guides/scale.md)."
         notes.append(_warning(f"Runs that cross traces, by {crossing}: {remedy}"))
     return _table(("Spans recognized, by convention", "as", "scope", "spans"), "lllr", rows, notes)
@@ -292,10 +326,17 @@ def _spans(found: InspectionView) -> RenderableType:
 
 def _events(found: Sequence[LogEvents]) -> RenderableType:
     rows = [
-        (clean(one.name), clean(one.scope), one.convention or "", one.kind or dim("not read"), f"{one.events:,}")
+        (
+            clean(one.name),
+            clean(one.scope),
+            one.convention or "",
+            one.kind or dim("not read"),
+            f"{one.events:,}",
+        )
         for one in found
     ]
-    read, total = sum(one.events for one in found if one.kind is not None), sum(one.events for one in found)
+    read = sum(one.events for one in found if one.kind is not None)
+    total = sum(one.events for one in found)
     notes = [f"{read:,} of {count(total, 'event')} read."]
     return _table(("Log events, by name", "scope", "read by", "as", "events"), "llllr", rows, notes)
 
@@ -303,18 +344,29 @@ def _events(found: Sequence[LogEvents]) -> RenderableType:
 def _unknown(unknown: Sequence[Unknown]) -> RenderableType:
     mark = " ← looks like agents' work"
     rows = [
-        (Text.assemble(clean(found.scope), (mark if found.suspected else "", "yellow")), f"{found.spans:,}")
+        (
+            Text.assemble(clean(found.scope), (mark if found.suspected else "", "yellow")),
+            f"{found.spans:,}",
+        )
         for found in unknown
     ]
     offers = [Padding(_offer(found), INDENT) for found in unknown[:3] if found.suspected]
     closing = dim("A new convention takes one file: docs/contributing/add-a-convention.md.")
-    return Group(_table(("Not recognized, by scope", "spans"), "lr", rows), *offers, *([closing] if offers else []))
+    return Group(
+        _table(("Not recognized, by scope", "spans"), "lr", rows),
+        *offers,
+        *([closing] if offers else []),
+    )
 
 
 def _offer(found: Unknown) -> RenderableType:
     names = ", ".join(f"{clean(name, 40)} ×{number:,}" for name, number in found.names.items())
     keys = ", ".join(f"{clean(key, 60)} ×{number:,}" for key, number in found.keys.items())
-    return Group(Text(clean(found.scope), "bold"), dim(f"spans: {names}"), dim(f"attributes: {keys or 'none'}"))
+    return Group(
+        Text(clean(found.scope), "bold"),
+        dim(f"spans: {names}"),
+        dim(f"attributes: {keys or 'none'}"),
+    )
 
 
 def _uncaught(found: Sequence[UncaughtErrors]) -> RenderableType:
@@ -323,7 +375,8 @@ def _uncaught(found: Sequence[UncaughtErrors]) -> RenderableType:
         heading("Results that look like errors"),
         *(
             _warning(
-                f"{clean(one.tool)}: {count(one.results, 'result')} of successful calls with {one.word!r} at the start."
+                f"{clean(one.tool)}: {count(one.results, 'result')} of successful calls "
+                f"with {one.word!r} at the start."
             )
             for one in found[:MAX_LINES]
         ),
@@ -334,16 +387,35 @@ def _uncaught(found: Sequence[UncaughtErrors]) -> RenderableType:
 
 def _runs(agents: Sequence[AgentTelemetry]) -> RenderableType:
     if not agents:
-        text = "No run was found: no span is an agent invocation, and there is no tool call without one."
+        text = (
+            "No run was found: no span is an agent invocation, and there is no tool call "
+            "without one."
+        )
         return Group(heading("Runs"), Text(text))
-    titles = ("Runs, by agent", "runs", "nested", "calls seen", "outcome", "tokens", "task", "session")
+    titles = (
+        "Runs, by agent",
+        "runs",
+        "nested",
+        "calls seen",
+        "outcome",
+        "tokens",
+        "task",
+        "session",
+    )
     notes = [_warning(f"{known.name}: {note}") for known in agents for note in _notes(known)]
-    return _table(titles, "lrrrrrrr", [(known.name, *_shares(known.runs)) for known in agents], notes)
+    return _table(
+        titles, "lrrrrrrr", [(known.name, *_shares(known.runs)) for known in agents], notes
+    )
 
 
 def _shares(runs: Mapping[str, int]) -> Iterator[str]:
     yield from (f"{runs['runs']:,}", f"{runs['nested']:,}")
-    for number in (runs["observed"] + runs["from_messages"], runs["outcomes"], runs["tokens"], runs["tasks"]):
+    for number in (
+        runs["observed"] + runs["from_messages"],
+        runs["outcomes"],
+        runs["tokens"],
+        runs["tasks"],
+    ):
         yield percent(number / (runs["runs"] + runs["nested"]))
     yield percent(runs["with_session"] / runs["runs"]) if runs["runs"] else ABSENT
 
@@ -351,13 +423,22 @@ def _shares(runs: Mapping[str, int]) -> Iterator[str]:
 def _notes(known: AgentTelemetry) -> Iterator[str]:
     runs = known.runs
     notes = (
-        (runs["from_messages"], "the calls of {} were read from model messages, without their failures."),
+        (
+            runs["from_messages"],
+            "the calls of {} were read from model messages, without their failures.",
+        ),
         (runs["unobservable"], "the tools of {} cannot be observed; they do not count for paths."),
         (runs["incomplete"], "{} without a root span; they do not count for paths."),
-        (runs["calls"] - runs["arguments"], "arguments of calls are unknown in {}; retries are matched by tool alone."),
+        (
+            runs["calls"] - runs["arguments"],
+            "arguments of calls are unknown in {}; retries are matched by tool alone.",
+        ),
     )
     if known.invented_sessions:
-        yield "every run has a conversation id of its own; if the instrumentation makes them up, no session is real."
+        yield (
+            "every run has a conversation id of its own; if the instrumentation makes them "
+            "up, no session is real."
+        )
     yield from (note.format(count(number, "run")) for number, note in notes if number)
 
 
@@ -365,7 +446,10 @@ def _tools(tools: Sequence[ToolClass]) -> RenderableType:
     effects = {True: Text("changes it", "bold"), False: dim("only reads")}
     rows = [(clean(one.name), effects[one.effect], one.why, f"{one.calls:,}") for one in tools]
     notes: list[Cell] = ["To correct it, here or in a settings file:"]
-    for effect, setting, means in ((True, "tools.reads", "only reads"), (False, "tools.effects", "changes it")):
+    for effect, setting, means in (
+        (True, "tools.reads", "only reads"),
+        (False, "tools.effects", "changes it"),
+    ):
         name = next((clean(tool.name) for tool in tools if tool.effect is effect), None)
         if name is not None:
             option = _option(f"{setting}={json.dumps([name], ensure_ascii=False)}")
@@ -375,6 +459,9 @@ def _tools(tools: Sequence[ToolClass]) -> RenderableType:
 
 def _missing(rows: Sequence[tuple[str, Sequence[Row]]]) -> RenderableType:
     if not rows:
-        return Group(heading("Missing data"), Text("Every number: without a run there is nothing to compute."))
+        return Group(
+            heading("Missing data"),
+            Text("Every number: without a run there is nothing to compute."),
+        )
     gaps = missing_data([(name, missing_of(of_agent)) for name, of_agent in rows])
     return gaps or Group(heading("Missing data"), Text("None: every number has the data it needs."))

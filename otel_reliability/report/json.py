@@ -1,4 +1,6 @@
-"""The JSON document of a report: the serialisation of its view, with every number in full and every name unchanged."""
+"""The JSON document of a report: the serialisation of its view, with every number in full and every
+name unchanged.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def key_object(key: AgentKey) -> dict[str, Any]:
 def _session(session: SessionScores) -> dict[str, Any]:
     scores = {"reliability": session.reliability, "consistency": session.consistency}
     details = {
-        f"{name}_detail": None if each is None else {"reason": each.reason, "metadata": plain(each.metadata)}
+        f"{name}_detail": None
+        if each is None
+        else {"reason": each.reason, "metadata": plain(each.metadata)}
         for name, each in scores.items()
     }
     return {
@@ -102,12 +106,18 @@ def render(view: Any) -> str:
 
 
 def pieces(report: ReportView) -> Iterator[str]:
-    """Yield the document in pieces, its sessions one by one: there may be tens of thousands, a kilobyte each."""
+    """Yield the document in pieces, its sessions one by one: there may be tens of thousands, a
+    kilobyte each.
+    """
     mark = uuid4().hex
     marks: Sequence[Any] = (mark,)
-    agents = [replace(agent, sessions=marks) if agent.sessions else agent for agent in report.agents]
+    agents = [
+        replace(agent, sessions=marks) if agent.sessions else agent for agent in report.agents
+    ]
     parts = render(replace(report, agents=agents)).split(f'"{mark}"')
-    for part, agent in zip(parts, (agent for agent in report.agents if agent.sessions), strict=False):
+    for part, agent in zip(
+        parts, (agent for agent in report.agents if agent.sessions), strict=False
+    ):
         yield part
         for number, session in enumerate(agent.sessions):
             text = json.dumps(plain(session), indent=2, ensure_ascii=False)
@@ -115,7 +125,7 @@ def pieces(report: ReportView) -> Iterator[str]:
     yield parts[-1]
 
 
-# --- A run --------------------------------------------------------------------------------------------------------------
+# --- A run ----------------------------------------------------------------------------------------
 
 
 def line(run: Run) -> str:
@@ -123,19 +133,24 @@ def line(run: Run) -> str:
 
     >>> from otel_reliability.testing import run
     >>> print(line(run(["search"])))
-    {"run_id": "run-1", "trace_id": "00000000000000000000000000000001", "root_span_id": "0000000000000001", ...}
+    {"run_id": "run-1", "trace_id": "00000000000000000000000000000001", ...}
     """
     return json.dumps(record(run), ensure_ascii=False)
 
 
 def record(run: Run) -> dict[str, Any]:
-    """The run as an object: hexadecimal ids, RFC 3339 times in UTC, null for what is not known. No argument, no text."""
+    """The run as an object: hexadecimal ids, RFC 3339 times in UTC, null for what is not known. No
+    argument, no text.
+    """
     return {
         "run_id": run.run_id,
         "trace_id": run.trace_id.hex(),
         "root_span_id": None if run.root_span_id is None else run.root_span_id.hex(),
         **key_object(run.key),
-        "fingerprints": {kind: [value for of, value in run.fingerprints if of == kind] for kind, _ in run.fingerprints},
+        "fingerprints": {
+            kind: [value for of, value in run.fingerprints if of == kind]
+            for kind, _ in run.fingerprints
+        },
         "session_id": run.session_id,
         "task_id": run.task_id,
         "trial": run.trial,

@@ -30,24 +30,37 @@ def allowed(text: str) -> str:
 
 
 def render(report: ReportView) -> str:
-    """Return a suite for each agent, a test for each number; one without data is skipped, and says what it needs.
+    """Return a suite for each agent, a test for each number; one without data is skipped, and says
+    what it needs.
 
-    A report demands nothing: a test fails only where the tier is UNSTABLE or CRITICAL, or a flag is set. A gate demands more.
+    A report demands nothing: a test fails only where the tier is UNSTABLE or CRITICAL, or a flag is
+    set. A gate demands more.
     """
     suites = Element("testsuites", name="otel-reliability report")
     for agent in report.agents:
-        suite = SubElement(suites, "testsuite", name=f"{agent_name(agent.key)} ({place(agent.key)})")
+        suite = SubElement(
+            suites, "testsuite", name=f"{agent_name(agent.key)} ({place(agent.key)})"
+        )
         for name in ALL_SPECS:
             _number(suite, agent, name)
     return _written(suites)
 
 
 def render_gate(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) -> str:
-    """Return a test for each result. A target without data is an error: neither passed nor failed."""
+    """Return a test for each result. A target without data is an error: neither
+    passed nor failed.
+    """
     suites = Element("testsuites", name="otel-reliability gate")
     suite = SubElement(suites, "testsuite", name=f"gate: {summary(results, changes)}")
     for result in results:
-        _case(suite, f"{result.target.text} [{result.subject}]", result.state, "target", result.sentence, result.doubt)
+        _case(
+            suite,
+            f"{result.target.text} [{result.subject}]",
+            result.state,
+            "target",
+            result.sentence,
+            result.doubt,
+        )
     for one in changes:
         state = OF_CHANGE[one.change.verdict]
         _case(suite, f"no change [{one.name}]", state, "change", one.change.sentence)
@@ -55,7 +68,8 @@ def render_gate(results: Sequence[TargetResult], changes: Sequence[Finding] = ()
 
 
 def _number(suite: Element, agent: AgentView, name: str) -> None:
-    reading, spec = agent.metrics[name], ALL_SPECS[name]
+    reading = agent.metrics[name]
+    spec = ALL_SPECS[name]
     case = SubElement(suite, "testcase", classname=agent_name(agent.key), name=name)
     if reading.value is None:
         SubElement(case, "skipped", message=missing(spec, reading))
@@ -75,7 +89,9 @@ def _fault(agent: AgentView, name: str) -> str:
     return f"set: {', '.join(agent.flags)}" if name == "flag" and agent.flags else ""
 
 
-def _case(suite: Element, name: str, state: TargetState, kind: str, message: str, doubt: str = "") -> None:
+def _case(
+    suite: Element, name: str, state: TargetState, kind: str, message: str, doubt: str = ""
+) -> None:
     case = SubElement(suite, "testcase", classname="gate", name=name)
     if state is TargetState.MISSING:
         SubElement(case, "error", message=message, type="missing")
@@ -86,7 +102,9 @@ def _case(suite: Element, name: str, state: TargetState, kind: str, message: str
 
 
 def _written(suites: Element) -> str:
-    """Return the document with the counts that CI servers add up, and without characters that XML cannot hold."""
+    """Return the document with the counts that CI servers add up, and without characters that XML
+    cannot hold.
+    """
     for element in suites.iter():
         element.text = allowed(element.text or "") or None
         element.attrib.update({name: allowed(value) for name, value in element.attrib.items()})

@@ -1,4 +1,6 @@
-"""The report as Markdown: for a pull request, a wiki, a chat. Its template is templates/report.md."""
+"""The report as Markdown: for a pull request, a wiki, a chat. Its
+template is templates/report.md.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ def escaped(text: Cell) -> str:
 
 def render(report: ReportView) -> str:
     """Return the report, or, with a baseline, how it differs from that."""
-    return _templates().get_template("report.md").render(report=report, agents=words.worst_first(report.agents))
+    return (
+        _templates()
+        .get_template("report.md")
+        .render(report=report, agents=words.worst_first(report.agents))
+    )
 
 
 @cache

@@ -21,7 +21,9 @@ CONTEXT_LIMITS: Final = "context limits"
 
 
 class RequiredData(NamedTuple):
-    """A kind of data, the numbers that need it, how to add it, and a count of the runs that lack it."""
+    """A kind of data, the numbers that need it, how to add it, and a count of the runs that lack
+    it.
+    """
 
     missing: str
     unlocks: str
@@ -81,7 +83,10 @@ REQUIRED_DATA: Final = (
         CONTEXT_LIMITS,
         "token budget pressure",
         "--set 'context_limits=my-model*=128000'",
-        _each(lambda row: row.pressure is None, lambda row: row.tokens is not None or row.pressure is not None),
+        _each(
+            lambda row: row.pressure is None,
+            lambda row: row.tokens is not None or row.pressure is not None,
+        ),
     ),
     RequiredData(
         "arguments of tool calls",
@@ -123,7 +128,10 @@ REQUIRED_DATA: Final = (
         "evaluations in sessions",
         "session consistency",
         "gen_ai.evaluation.result events named confidence, coherence, …",
-        _each(lambda row: "confidence" not in dict(row.signals), lambda row: row.session_id is not None),
+        _each(
+            lambda row: "confidence" not in dict(row.signals),
+            lambda row: row.session_id is not None,
+        ),
     ),
 )
 """The data that a run can carry, what the score needs first."""
@@ -134,7 +142,10 @@ def missing_of(rows: Sequence[Row]) -> list[Gap]:
 
     >>> from otel_reliability.testing import row
     >>> gaps = missing_of(
-    ...     [row("search", task="order", tokens=100), row("search", task="order", tokens=100, pressure=0.1)]
+    ...     [
+    ...         row("search", task="order", tokens=100),
+    ...         row("search", task="order", tokens=100, pressure=0.1),
+    ...     ]
     ... )
     >>> print(*(f"{gap.missing}: {gap.runs} of {gap.of}" for gap in gaps[:2]), sep="; ")
     context limits: 1 of 2; outcomes: 2 of 2
@@ -142,7 +153,8 @@ def missing_of(rows: Sequence[Row]) -> list[Gap]:
     found = (Gap(*data[:3], *data.lacking(rows)) for data in REQUIRED_DATA)
     gaps = {gap.missing: gap for gap in found if gap.runs}
     if CONTEXT_LIMITS in gaps:
-        gap, models = gaps[CONTEXT_LIMITS], models_without_limit(rows)
+        gap = gaps[CONTEXT_LIMITS]
+        models = models_without_limit(rows)
         if models:
             remedy = f"not known of {listed(models, 5)}: --set 'context_limits={models[0]}=128000'"
             gap = replace(gap, remedy=remedy)
@@ -152,5 +164,7 @@ def missing_of(rows: Sequence[Row]) -> list[Gap]:
 
 def models_without_limit(rows: Sequence[Row]) -> list[str]:
     """Return the models of baseline runs whose tokens are known, and whose context limit is not."""
-    unlimited = (row for row in rows if row.baseline and row.pressure is None and row.tokens is not None)
+    unlimited = (
+        row for row in rows if row.baseline and row.pressure is None and row.tokens is not None
+    )
     return sorted({clean(name) for row in unlimited for name in row.models})

@@ -1,4 +1,6 @@
-"""Spans that no convention recognizes: their scopes, names and keys, and a proposal of `mapping.spans` for them."""
+"""Spans that no convention recognizes: their scopes, names and keys, and a proposal of
+`mapping.spans` for them.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,25 @@ Mark: TypeAlias = tuple[str, str]
 Rule: TypeAlias = dict[str, Any]
 
 KINDS: Final[Mapping[str, frozenset[str]]] = {
-    "agent": frozenset({"agent", "agent_run", "agent_call", "invoke_agent", "run_agent", "assistant", "bot"}),
+    "agent": frozenset(
+        {"agent", "agent_run", "agent_call", "invoke_agent", "run_agent", "assistant", "bot"}
+    ),
     "workflow": frozenset({"workflow", "pipeline", "graph", "crew"}),
     "tool": frozenset(
-        {"tool", "tool_call", "tool_use", "tool_run", "execute_tool", "function", "function_call", "action"}
+        {
+            "tool",
+            "tool_call",
+            "tool_use",
+            "tool_run",
+            "execute_tool",
+            "function",
+            "function_call",
+            "action",
+        }
     ),
-    "model": frozenset({"model", "model_call", "llm", "llm_call", "chat", "completion", "generation", "inference"}),
+    "model": frozenset(
+        {"model", "model_call", "llm", "llm_call", "chat", "completion", "generation", "inference"}
+    ),
     "retrieval": frozenset({"retrieval", "retriever", "rag"}),
     "handoff": frozenset({"handoff", "hand_off", "transfer"}),
     "chain": frozenset({"chain", "step", "turn", "node"}),
@@ -30,21 +45,34 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
 KIND_OF: Final = {word: kind for kind, words in KINDS.items() for word in words}
 LONGEST_WORD: Final = max(map(len, KIND_OF))
 MAX_GROUPS: Final = 2_000
-"""Groups of spans of one scope, name and words for kinds; the spans of more count as one group, `OTHERS`."""
+"""Groups of spans of one scope, name and words for kinds; the spans of more count as one group,
+`OTHERS`.
+"""
 MAX_KEYS: Final = 1_000
 """Keys of a group that are counted."""
 MAX_SHOWN: Final = 8
 """Names and keys of a scope that are shown."""
 OTHERS: Final = "(others)"
 NO_SCOPE: Final = "(no scope)"
-AGENT_WORDS: Final = re.compile("agent|tool|llm|gen_?ai|prompt|completion|token|model|chat|chain", re.IGNORECASE)
+AGENT_WORDS: Final = re.compile(
+    "agent|tool|llm|gen_?ai|prompt|completion|token|model|chat|chain", re.IGNORECASE
+)
 """Words in an attribute key or a span name by which unknown spans of agents are suspected."""
 MAX_MARKS: Final = 4
 
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "agent": ("agent", "assistant", "bot"),
     "tool": ("tool", "function", "action"),
-    "arguments": ("arguments", "args", "parameters", "params", "input", "inputs", "request", "query"),
+    "arguments": (
+        "arguments",
+        "args",
+        "parameters",
+        "params",
+        "input",
+        "inputs",
+        "request",
+        "query",
+    ),
     "result": ("result", "results", "output", "outputs", "response", "return"),
     "model": ("model", "llm"),
     "session": ("session", "conversation", "thread", "chat"),
@@ -58,7 +86,11 @@ TOKEN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "output_tokens": frozenset({"output", "out", "completion"}),
 }
 TIME_WORDS: Final = frozenset({"duration", "latency", "ms", "seconds"})
-OTHER_WORDS: Final = TOKENS | TIME_WORDS | {"type", "kind", "version", "count", "number", "index", "url", "description"}
+OTHER_WORDS: Final = (
+    TOKENS
+    | TIME_WORDS
+    | {"type", "kind", "version", "count", "number", "index", "url", "description"}
+)
 """Words of keys that hold none of these fields."""
 FIELDS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "agent": ("agent", "session", "task", "outcome"),
@@ -83,7 +115,9 @@ class Group(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """A scope whose spans no convention recognizes: how many, their names and keys, and whether they look like agents' work."""
+    """A scope whose spans no convention recognizes: how many, their names and keys, and whether
+    they look like agents' work.
+    """
 
     scope: str
     spans: int
@@ -101,7 +135,9 @@ class Proposal:
 
     def add(self, span: RawSpan) -> None:
         """Count a span: its name, its keys, and which of its values are words for kinds."""
-        marks = [(key, word) for key in span.attributes if (word := _kind_word(span.attributes.get(key)))]
+        marks = [
+            (key, word) for key in span.attributes if (word := _kind_word(span.attributes.get(key)))
+        ]
         group = Group(span.scope or NO_SCOPE, span.name, tuple(sorted(marks)[:MAX_MARKS]))
         if group not in self._spans and len(self._spans) >= MAX_GROUPS:
             group = Group(OTHERS, OTHERS, ())
@@ -126,25 +162,43 @@ class Proposal:
             )
             for scope, of_name in names.items()
         ]
-        return sorted(found, key=lambda unknown: (not unknown.suspected, -unknown.spans, unknown.scope))
+        return sorted(
+            found, key=lambda unknown: (not unknown.suspected, -unknown.spans, unknown.scope)
+        )
 
     def rules(self) -> list[Rule]:
-        """Return rules for the spans that look like agents' work, those of runs first; none where no kind can be recognized."""
+        """Return rules for the spans that look like agents' work, those of runs first; none where
+        no kind can be recognized.
+        """
         found: dict[tuple[str, str, Mark | None], list[Group]] = {}
         for scope in sorted(unknown.scope for unknown in self.scopes() if unknown.suspected):
-            groups = [group for group in self._spans if group.scope == scope and group.name != OTHERS]
+            groups = [
+                group for group in self._spans if group.scope == scope and group.name != OTHERS
+            ]
             key = self._kind_key(groups)
             for group in sorted(groups):
                 mark = next((mark for mark in group.marks if mark[0] == key), None)
-                kind = KIND_OF[_plain(mark[1])] if mark else _kind_by_words(group.name, self._keys[group])
+                kind = (
+                    KIND_OF[_plain(mark[1])]
+                    if mark
+                    else _kind_by_words(group.name, self._keys[group])
+                )
                 if kind is not None:
                     found.setdefault((scope, kind, mark), []).append(group)
         order = list(KINDS)
-        ranked = sorted(found.items(), key=lambda item: (order.index(item[0][1]), item[0][0], str(item[0][2])))
-        return [rule for (scope, kind, mark), groups in ranked for rule in self._rules(scope, kind, mark, groups)]
+        ranked = sorted(
+            found.items(), key=lambda item: (order.index(item[0][1]), item[0][0], str(item[0][2]))
+        )
+        return [
+            rule
+            for (scope, kind, mark), groups in ranked
+            for rule in self._rules(scope, kind, mark, groups)
+        ]
 
     def _kind_key(self, groups: Iterable[Group]) -> str | None:
-        """Return the key that separates most spans of a scope: by the number of kinds, then of spans."""
+        """Return the key that separates most spans of a scope: by the number of kinds, then of
+        spans.
+        """
         kinds: dict[str, set[str]] = {}
         spans: Counter[str] = Counter()
         for group in groups:
@@ -153,7 +207,9 @@ class Proposal:
                 spans[key] += self._spans[group]
         return max(sorted(kinds), key=lambda key: (len(kinds[key]), spans[key]), default=None)
 
-    def _rules(self, scope: str, kind: str, mark: Mark | None, groups: Sequence[Group]) -> list[Rule]:
+    def _rules(
+        self, scope: str, kind: str, mark: Mark | None, groups: Sequence[Group]
+    ) -> list[Rule]:
         keys = Counter[str]()
         for group in groups:
             keys.update(self._keys[group])
@@ -194,13 +250,17 @@ def _words(text: str) -> list[str]:
 
 def _kind_by_words(name: str, keys: Iterable[str]) -> str | None:
     """Return the kind that the words of a name say, else those of its keys."""
-    by_name = [KIND_OF[word] for word in _words(name) if word in KIND_OF and KIND_OF[word] != "chain"]
+    by_name = [
+        KIND_OF[word] for word in _words(name) if word in KIND_OF and KIND_OF[word] != "chain"
+    ]
     if by_name:
         return by_name[0]
     words = {word for key in keys for word in _words(key)}
     if not words.isdisjoint(TOKENS):
         return "model"
-    return next((kind for kind in ("tool", "model", "agent") if not words.isdisjoint(FIELDS[kind])), None)
+    return next(
+        (kind for kind in ("tool", "model", "agent") if not words.isdisjoint(FIELDS[kind])), None
+    )
 
 
 def _fields(kind: str, keys: Sequence[str]) -> Rule:
@@ -213,12 +273,18 @@ def _fields(kind: str, keys: Sequence[str]) -> Rule:
 
 
 def _token_key(sides: frozenset[str], keys: Sequence[str]) -> str | None:
-    fitting = [key for key in keys if not TOKENS.isdisjoint(_words(key)) and not sides.isdisjoint(_words(key))]
+    fitting = [
+        key
+        for key in keys
+        if not TOKENS.isdisjoint(_words(key)) and not sides.isdisjoint(_words(key))
+    ]
     return min(fitting, key=lambda key: (len(key), key), default=None)
 
 
 def _key(field: str, keys: Sequence[str]) -> str | None:
-    """Return the key with the best word for a field, of equals the shortest; no key that speaks of another field."""
+    """Return the key with the best word for a field, of equals the shortest; no key that speaks of
+    another field.
+    """
     others = OTHER_WORDS
     if field in {"agent", "tool", "model"}:
         others = others.union(FIELDS["arguments"], FIELDS["result"], FIELDS["outcome"])
@@ -233,19 +299,24 @@ def _key(field: str, keys: Sequence[str]) -> str | None:
 
 
 def _patterns(names: Sequence[str]) -> list[str]:
-    """Return patterns of names; names that only differ behind a common start, such as `tool:`, have one."""
+    """Return patterns of names; names that only differ behind a common start, such as `tool:`, have
+    one.
+    """
     starts: dict[str, list[str]] = {}
     for name in names:
         start = re.match(r"[A-Za-z_]+[:./ ]", name)
         starts.setdefault(start[0] if start else name, []).append(name)
-    return [_literal(start) + "*" if len(of) > 1 else _literal(of[0]) for start, of in sorted(starts.items())]
+    return [
+        _literal(start) + "*" if len(of) > 1 else _literal(of[0])
+        for start, of in sorted(starts.items())
+    ]
 
 
 def _literal(text: str) -> str:
     return _GLOB.sub(lambda sign: f"[{sign[0]}]", text)
 
 
-# --- In a running service -----------------------------------------------------------------------------------------------
+# --- In a running service -------------------------------------------------------------------------
 
 
 SAMPLES: Final = 50
@@ -255,14 +326,18 @@ MAX_KINDS: Final = 2_000
 
 
 class UnknownLines(NamedTuple):
-    """The scopes whose spans look like agents' work, and the lines of a settings file that would recognize them."""
+    """The scopes whose spans look like agents' work, and the lines of a settings file that would
+    recognize them.
+    """
 
     scopes: list[Unknown]
     mapping: str
 
 
 class UnknownSpans:
-    """Examines the first spans of each kind that no convention recognizes. Receivers call `wants`, on any thread."""
+    """Examines the first spans of each kind that no convention recognizes. Receivers call `wants`,
+    on any thread.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -273,7 +348,9 @@ class UnknownSpans:
         """Examine a span, and return whether more like it are wanted."""
         kind = (span.scope, frozenset(span.attributes))
         with self._lock:
-            if self._samples[kind] >= SAMPLES or (kind not in self._samples and len(self._samples) >= MAX_KINDS):
+            if self._samples[kind] >= SAMPLES or (
+                kind not in self._samples and len(self._samples) >= MAX_KINDS
+            ):
                 return False
             self._samples[kind] += 1
             self._proposal.add(span)
@@ -284,4 +361,8 @@ class UnknownSpans:
         with self._lock:
             scopes = [found for found in self._proposal.scopes() if found.suspected]
             rules = self._proposal.rules()
-        return UnknownLines(scopes, "\n".join(settings_lines(rules)) if rules else "") if scopes else None
+        return (
+            UnknownLines(scopes, "\n".join(settings_lines(rules)) if rules else "")
+            if scopes
+            else None
+        )

@@ -31,21 +31,35 @@ from otel_reliability.report.text import (
 )
 from otel_reliability.report.view import AgentComparison, AgentView, Compared, Cost, ReadingView
 
-COLOURS: Final = {Tier.STABLE: "green", Tier.VARIABLE: "yellow", Tier.UNSTABLE: "dark_orange", Tier.CRITICAL: "red"}
+COLOURS: Final = {
+    Tier.STABLE: "green",
+    Tier.VARIABLE: "yellow",
+    Tier.UNSTABLE: "dark_orange",
+    Tier.CRITICAL: "red",
+}
 STYLES: Final = {"better": "green", "worse": "red"}
 APART: Final = (
-    "apart: how much the attempts at a task differ in what they changed; calls differ by arguments, which are never shown. "
+    "apart: how much the attempts at a task differ in what they changed; calls differ by "
+    "arguments, which are never shown. "
     "Set tools.reads for tools that only read; otel-reliability inspect lists them."
 )
 
-EVALUATION_FAMILIES: Final = frozenset({"consistency", "predictability", "robustness", "safety", "reliability"})
+EVALUATION_FAMILIES: Final = frozenset(
+    {"consistency", "predictability", "robustness", "safety", "reliability"}
+)
 """Families of the evaluation methodology."""
-_ELSEWHERE: Final = frozenset({*PENALTIES, "score", "score_coverage", "tier", "flag", "pass_at_k", "pass_hat_k"})
+_ELSEWHERE: Final = frozenset(
+    {*PENALTIES, "score", "score_coverage", "tier", "flag", "pass_at_k", "pass_hat_k"}
+)
 """Numbers that a report shows in a section of their own."""
 
 
 def _of(*families: str) -> tuple[str, ...]:
-    return tuple(name for name, spec in ALL_SPECS.items() if spec.family in families and name not in _ELSEWHERE)
+    return tuple(
+        name
+        for name, spec in ALL_SPECS.items()
+        if spec.family in families and name not in _ELSEWHERE
+    )
 
 
 STABILITY: Final = _of("stability")
@@ -54,7 +68,9 @@ PASSES: Final = _of("passes")
 SESSION_GAUGES: Final = _of(FAMILY)
 
 _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
-    row.spec.name: row.needs for row in TABLE if issubclass(row, Derived) and row.spec.family in EVALUATION_FAMILIES
+    row.spec.name: row.needs
+    for row in TABLE
+    if issubclass(row, Derived) and row.spec.family in EVALUATION_FAMILIES
 }
 
 Cell: TypeAlias = str | Text
@@ -64,8 +80,8 @@ Cell: TypeAlias = str | Text
 class Section(NamedTuple):
     """A table, the headings of its columns (the first is the title), and sentences below it.
 
-    `align` has a letter for each column: `l` text, `n` text that stays on one line, `c` a name of code, `r` a number. A note
-    without a style of its own matters less than the table.
+    `align` has a letter for each column: `l` text, `n` text that stays on one line, `c` a name of
+    code, `r` a number. A note without a style of its own matters less than the table.
     """
 
     titles: Sequence[str]
@@ -76,8 +92,11 @@ class Section(NamedTuple):
     def without_empty_columns(self) -> Section:
         """Return the section without the columns that have no text in any row."""
         kept = [at for at in range(len(self.titles)) if any(row[at] for row in self.rows)]
-        titles, align = [self.titles[at] for at in kept], "".join(self.align[at] for at in kept)
-        return self._replace(titles=titles, align=align, rows=[[row[at] for at in kept] for row in self.rows])
+        titles = [self.titles[at] for at in kept]
+        align = "".join(self.align[at] for at in kept)
+        return self._replace(
+            titles=titles, align=align, rows=[[row[at] for at in kept] for row in self.rows]
+        )
 
 
 def dim(text: str) -> Text:
@@ -118,11 +137,15 @@ def overview(agents: Sequence[AgentView], most: int | None = None) -> Section:
 
 
 def costs(agent: AgentView) -> Iterator[Section]:
-    """Yield the parts of the score, and the points that each lowers it by; nothing where no part has data."""
+    """Yield the parts of the score, and the points that each lowers it by; nothing where no part
+    has data.
+    """
     found = agent.findings.costs
     if any(cost.points is not None for cost in found):
         titles = ("What lowers the score", "", "value", "95 %", "runs", "points")
-        yield Section(titles, "llrrrr", [_cost(agent, cost) for cost in found]).without_empty_columns()
+        yield Section(
+            titles, "llrrrr", [_cost(agent, cost) for cost in found]
+        ).without_empty_columns()
 
 
 def details(agent: AgentView, *, brief: bool) -> Iterator[Section]:
@@ -140,18 +163,28 @@ def details(agent: AgentView, *, brief: bool) -> Iterator[Section]:
 
 def gaps(agent: AgentView) -> Iterator[Section]:
     """Yield the data that an agent's runs lack."""
-    rows = [(gap.missing, f"{gap.of - gap.runs:,} of {gap.of:,}", gap.unlocks, gap.remedy) for gap in agent.missing]
+    rows = [
+        (gap.missing, f"{gap.of - gap.runs:,} of {gap.of:,}", gap.unlocks, gap.remedy)
+        for gap in agent.missing
+    ]
     if rows:
         yield Section(("Missing data", "runs that have it", "for", "how to add it"), "lrll", rows)
 
 
 def comparison(each: AgentComparison, *, brief: bool) -> Section:
-    """Return the numbers of an agent before and after; brief: those alone that got better or worse, came or went."""
+    """Return the numbers of an agent before and after; brief: those alone that got better or worse,
+    came or went.
+    """
     moved, same = words.moved(each)
     sides = (each.old.key.extra, each.new.key.extra) if each.old.key != each.new.key else ()
     before, now = (clean(extra[-1][1], 24) for extra in sides) if sides else ("before", "now")
     rows = [
-        (name, *_side(name, one.before), *_side(name, one.after), Text(words.compared(name, one), _style(one)))
+        (
+            name,
+            *_side(name, one.before),
+            *_side(name, one.after),
+            Text(words.compared(name, one), _style(one)),
+        )
         for name, one in (moved if brief else each.metrics).items()
     ]
     notes = [f"{count(len(same), 'number')} the same: {listed(same, 5)}"] if same and brief else []
@@ -171,7 +204,8 @@ def made_of(metrics: Mapping[str, ReadingView], names: Sequence[str]) -> Iterato
     ['reliability is made of consistency; not enough data for predictability, robustness']
     """
     for name in names:
-        needs, parts = _NEEDS.get(name, ()), metrics[name].parts
+        needs = _NEEDS.get(name, ())
+        parts = metrics[name].parts
         absent = [part for part in needs if part not in parts]
         if absent:
             yield f"{name} is made of {', '.join(parts)}; not enough data for {', '.join(absent)}"
@@ -179,7 +213,7 @@ def made_of(metrics: Mapping[str, ReadingView], names: Sequence[str]) -> Iterato
             yield f"{name} is made of {', '.join(parts)}"
 
 
-# --- One section ------------------------------------------------------------------------------------------------------
+# --- One section ----------------------------------------------------------------------------------
 
 
 def _more(found: int, shown: int, noun: str) -> list[str]:
@@ -191,27 +225,42 @@ def _style(one: Compared) -> str:
 
 
 def _side(name: str, reading: ReadingView) -> tuple[Cell, ...]:
-    return measured(ALL_SPECS[name], reading.value), dim(words.interval(name, reading)), f"{reading.runs:,}"
+    return (
+        measured(ALL_SPECS[name], reading.value),
+        dim(words.interval(name, reading)),
+        f"{reading.runs:,}",
+    )
 
 
 def _cost(agent: AgentView, cost: Cost) -> Sequence[Cell]:
-    reading, title = agent.metrics[cost.name], ALL_SPECS[cost.name].title
+    reading = agent.metrics[cost.name]
+    title = ALL_SPECS[cost.name].title
     if cost.points is None:
         return title, dim("not enough data"), ABSENT, "", ABSENT, dim(f"of {cost.most:.0f}")
     interval = dim(words.interval(cost.name, reading))
-    return title, _bar(cost), number(reading.value), interval, f"{reading.runs:,}", points_lost(cost.points)
+    return (
+        title,
+        _bar(cost),
+        number(reading.value),
+        interval,
+        f"{reading.runs:,}",
+        points_lost(cost.points),
+    )
 
 
 def _bar(cost: Cost) -> Text:
     """Return a bar half as long as the points that the part can cost, filled by those it does."""
-    points, most = cost.points or 0.0, round(cost.most / 2)
+    points = cost.points or 0.0
+    most = round(cost.most / 2)
     filled = 0 if points < 0.05 else max(1, round(points / 2))
     colour = "red" if points >= cost.most / 2 else "yellow" if points >= cost.most / 4 else "green"
     return Text.assemble(("━" * filled, colour), ("╌" * (most - filled), "dim"))
 
 
 def _ordered_tasks(agent: AgentView) -> list[tuple[TaskRow, TaskEffects | None]]:
-    """Return each task with its effects: those first whose attempts disagree most about them, then by their paths."""
+    """Return each task with its effects: those first whose attempts disagree most about them, then
+    by their paths.
+    """
 
     def order(pair: tuple[TaskRow, TaskEffects | None]) -> tuple[float, float, int, str]:
         task, effects = pair
@@ -220,13 +269,19 @@ def _ordered_tasks(agent: AgentView) -> list[tuple[TaskRow, TaskEffects | None]]
 
     effects = {one.task: one for one in agent.findings.tasks_by_effects}
     return sorted(
-        ((task, None if task.task_id is None else effects.get(task.task_id)) for task in agent.tasks), key=order
+        (
+            (task, None if task.task_id is None else effects.get(task.task_id))
+            for task in agent.tasks
+        ),
+        key=order,
     )
 
 
 def tasks(agent: AgentView, *, brief: bool) -> Iterator[Section]:
     """Yield the tasks of an agent, those first whose attempts differ most."""
-    ordered = [pair for pair in _ordered_tasks(agent) if not brief or pair[0].path_entropy is not None]
+    ordered = [
+        pair for pair in _ordered_tasks(agent) if not brief or pair[0].path_entropy is not None
+    ]
     known_apart = any(effects is not None for _, effects in ordered)
 
     def row(task: TaskRow, effects: TaskEffects | None) -> tuple[str, ...]:
@@ -236,7 +291,9 @@ def tasks(agent: AgentView, *, brief: bool) -> Iterator[Section]:
         if effects is not None:
             apart = percent(effects.disagreement), differing(effects, 2 if brief else 4) or "none"
         return (
-            "(without a task)" if task.task_id is None else clean(task.task_id, 30 if brief else 60),
+            "(without a task)"
+            if task.task_id is None
+            else clean(task.task_id, 30 if brief else 60),
             f"{passed:,} of {known:,}" if known else ABSENT,
             f"{task.runs:,}",
             f"{task.distinct_paths or 0:,}",
@@ -248,17 +305,31 @@ def tasks(agent: AgentView, *, brief: bool) -> Iterator[Section]:
     if rows:
         parted = any(effects is not None and effects.partings for _, effects in ordered)
         notes = [*_more(len(ordered), len(rows), "task"), *([APART] if parted else [])]
-        titles = ("Tasks to inspect first", "passed", "runs", "paths", "entropy", "similarity", "apart")
-        yield Section((*titles, "tools whose calls differ"), "nrrrrrrl", rows, notes).without_empty_columns()
+        titles = (
+            "Tasks to inspect first",
+            "passed",
+            "runs",
+            "paths",
+            "entropy",
+            "similarity",
+            "apart",
+        )
+        yield Section(
+            (*titles, "tools whose calls differ"), "nrrrrrrl", rows, notes
+        ).without_empty_columns()
 
 
 def _readings(
     title: str, names: Sequence[str], agent: AgentView, *, brief: bool, notes: Sequence[str] = ()
 ) -> Iterator[Section]:
     known = {name: agent.metrics[name] for name in names if agent.metrics[name].value is not None}
-    rows = [(name, *_side(name, reading), "" if brief else reading.note) for name, reading in known.items()]
+    rows = [
+        (name, *_side(name, reading), "" if brief else reading.note)
+        for name, reading in known.items()
+    ]
     if rows:
-        titles, notes = (title, "value", "95 %", "runs", "note"), [*made_of(agent.metrics, list(known)), *notes]
+        titles = (title, "value", "95 %", "runs", "note")
+        notes = [*made_of(agent.metrics, list(known)), *notes]
         yield Section(titles, "crrrl", rows, notes).without_empty_columns()
 
 
@@ -267,7 +338,11 @@ def _passes(agent: AgentView, *, brief: bool) -> Iterator[Section]:
     if not passes.pass_hat_k or agent.one_sided:
         return
     rows = [
-        (name, *(ABSENT if value is None else percent(value) for value in series.values()), f"{passes.runs:,}")
+        (
+            name,
+            *(ABSENT if value is None else percent(value) for value in series.values()),
+            f"{passes.runs:,}",
+        )
         for name, series in (
             ("pass@k, one of k passes", passes.pass_at_k),
             ("pass^k, all of k pass", passes.pass_hat_k),
@@ -286,21 +361,37 @@ def _derived(agent: AgentView) -> list[str]:
 
 
 def sessions(agent: AgentView, *, brief: bool) -> Iterator[Section]:
-    """Yield the sessions of an agent, the lowest first; `brief`: only those that are not perfectly reliable."""
-    scored = ((None if one.reliability is None else one.reliability.score, one.session_id) for one in agent.sessions)
+    """Yield the sessions of an agent, the lowest first; `brief`: only those that are not perfectly
+    reliable.
+    """
+    scored = (
+        (None if one.reliability is None else one.reliability.score, one.session_id)
+        for one in agent.sessions
+    )
     ranked = ((score is None, score or 0.0, id_, at) for at, (score, id_) in enumerate(scored))
     worst = [key for key in ranked if not brief or (not key[0] and key[1] < 1)]
     most = 3 if brief else 10
     rows: list[tuple[Cell, ...]] = []
     for *_, at in nsmallest(most, worst):
-        session, band = agent.sessions[at], "not enough data: no run has a signal"
+        session = agent.sessions[at]
+        band = "not enough data: no run has a signal"
         if session.reliability is not None:
             band = reliability_band(session.reliability.score)
         if session.consistency is not None and not brief:
             band += f"; {consistency_band(session.consistency.score).partition(' — ')[0].lower()}"
         meaning = dim(band.partition(" — ")[0] if brief else band)
-        scores = (number(None if each is None else each.score) for each in (session.reliability, session.consistency))
-        rows.append((clean(session.session_id, 24 if brief else 60), meaning, f"{len(session.runs):,}", *scores))
+        scores = (
+            number(None if each is None else each.score)
+            for each in (session.reliability, session.consistency)
+        )
+        rows.append(
+            (
+                clean(session.session_id, 24 if brief else 60),
+                meaning,
+                f"{len(session.runs):,}",
+                *scores,
+            )
+        )
     if rows:
         titles = ("Sessions, the lowest first", "meaning", "runs", "reliability", "consistency")
         yield Section(titles, "llrrr", rows, _more(len(worst), len(rows), "session"))

@@ -29,7 +29,9 @@ HOLDS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 SERIES: Final = ("pass_at_k", "pass_hat_k")
 OF_SERIES: Final = tuple(f"{name}.{k}" for name in SERIES for k in range(1, LARGEST_K + 1))
 OF_TASKS: Final = (*(field for field in TaskRow._fields if field != "task_id"), *TARGETS)
-EXAMPLE: Final = "'score>=80', 'reliability.passhat_k>=90' or 'agents[\"support\"].path_entropy<=0.3'"
+EXAMPLE: Final = (
+    "'score>=80', 'reliability.passhat_k>=90' or 'agents[\"support\"].path_entropy<=0.3'"
+)
 
 _NAME: Final = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
 _TARGET: Final = re.compile(
@@ -38,8 +40,9 @@ _TARGET: Final = re.compile(
 
 
 class GateTarget(NamedTuple):
-    """`text` as it was written: a bound on the number `name` of one agent (None: of every agent that has it), and of one
-    task (None: of the agent, or of every task where the number is a task's).
+    """`text` as it was written: a bound on the number `name` of one agent (None: of every agent
+    that has it), and of one task (None: of the agent, or of every task where the number is a
+    task's).
     """
 
     text: str
@@ -54,7 +57,8 @@ class GateTarget(NamedTuple):
 
 
 def parse(text: str) -> GateTarget:
-    """Read a target. Raises `ConfigurationError` for what is none, `UnknownMetric` for a path that names no metric.
+    """Read a target. Raises `ConfigurationError` for what is none, `UnknownMetric` for a path that
+    names no metric.
 
     >>> parse('agents["support"].score >= 80')[1:]
     ('support', None, 'score', '>=', 80.0)
@@ -71,7 +75,9 @@ def parse(text: str) -> GateTarget:
     known = OF_TASKS if task else (*ALL_SPECS, *OF_SERIES, *TARGETS)
     if name not in known:
         raise UnknownMetric(name, known)
-    return GateTarget(text.strip(), _unquoted(agent), _unquoted(task), name, sign, _bound(text, name, wanted))
+    return GateTarget(
+        text.strip(), _unquoted(agent), _unquoted(task), name, sign, _bound(text, name, wanted)
+    )
 
 
 def _unquoted(name: str | None) -> str | None:

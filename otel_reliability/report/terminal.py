@@ -29,18 +29,22 @@ HISTORY_WIDTH: Final = 24
 
 
 def render(report: ReportView, console: Console) -> None:
-    """Print the report, or, with a baseline, the comparison. Of many agents, those with the lowest scores are shown in full."""
+    """Print the report, or, with a baseline, the comparison. Of many agents, those with the lowest
+    scores are shown in full.
+    """
     for part in _page(report) if report.baseline is None else _comparison(report.baseline):
         console.print(part)
         console.print()
 
 
-# --- Parts of all pages -----------------------------------------------------------------------------------------------
+# --- Parts of all pages ---------------------------------------------------------------------------
 
 
 def heading(text: str) -> Text:
     """Return the title of a section."""
-    return Text.assemble((text, "bold underline"))  # a style of the whole would underline the rest of a column too
+    return Text.assemble(
+        (text, "bold underline")
+    )  # a style of the whole would underline the rest of a column too
 
 
 def columns(titles: Sequence[str], align: str) -> Table:
@@ -48,7 +52,9 @@ def columns(titles: Sequence[str], align: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for title, letter in zip(titles, align, strict=True):
         header = dim(title) if table.columns else heading(title)
-        table.add_column(header, justify="right" if letter == "r" else "left", no_wrap=letter in "nr")
+        table.add_column(
+            header, justify="right" if letter == "r" else "left", no_wrap=letter in "nr"
+        )
     return table
 
 
@@ -66,13 +72,17 @@ def title(agent: AgentView) -> RenderableType:
     line = Table.grid(expand=True, padding=(0, 1, 0, 0))
     line.add_column(no_wrap=True)
     line.add_column(ratio=1)
-    where = [dim(place(agent.key))] if place(agent.key) else []  # an empty column would leave no room for the line
+    where = (
+        [dim(place(agent.key))] if place(agent.key) else []
+    )  # an empty column would leave no room for the line
     line.add_row(Text(agent_name(agent.key), "bold"), Rule(style="dim"), *where)
     return line
 
 
 def missing_data(gaps: Sequence[tuple[str, Sequence[Gap]]]) -> RenderableType | None:
-    """Return what the runs of these agents lack, each gap once for all of them; None where they lack nothing."""
+    """Return what the runs of these agents lack, each gap once for all of them; None where they
+    lack nothing.
+    """
     found: dict[str, list[tuple[str, Gap]]] = {}
     for name, lacking in gaps:
         for gap in lacking:
@@ -83,21 +93,23 @@ def missing_data(gaps: Sequence[tuple[str, Sequence[Gap]]]) -> RenderableType | 
         known = of - sum(gap.runs for _, gap in every)
         whose = "" if len(every) == len(gaps) else f" of {listed(name for name, _ in every)}"
         have = (f" ({known:,} of {count(of, 'run')}{whose})", "dim")
-        lines.append(Padding(Text.assemble((missing, "bold"), have, f": {every[0][1].unlocks}"), INDENT))
+        lines.append(
+            Padding(Text.assemble((missing, "bold"), have, f": {every[0][1].unlocks}"), INDENT)
+        )
         remedies = dict.fromkeys(gap.remedy for _, gap in every)
         lines += [Padding(Text(remedy, "cyan"), (0, 0, 0, 4)) for remedy in remedies]
     return Group(*lines) if found else None
 
 
-# --- The page ---------------------------------------------------------------------------------------------------------
+# --- The page -------------------------------------------------------------------------------------
 
 
 def _page(report: ReportView) -> Iterator[RenderableType]:
     agents = words.worst_first(report.agents)
     if not agents and report.spans["received"]:
-        yield Text("No agent runs: none of the spans comes from a known agent framework.", "bold").append(
-            "\notel-reliability inspect FILE shows what they are.", "not bold"
-        )
+        yield Text(
+            "No agent runs: none of the spans comes from a known agent framework.", "bold"
+        ).append("\notel-reliability inspect FILE shows what they are.", "not bold")
     elif not agents:
         yield Text("No agent runs: there are no spans.", "bold")
     if len(agents) > 1:
@@ -105,10 +117,13 @@ def _page(report: ReportView) -> Iterator[RenderableType]:
     for agent in agents[:MAX_DETAILED]:
         parts = [_score_lines(agent), *map(drawn, sections.costs(agent)), *_why(agent)]
         parts += map(drawn, sections.details(agent, brief=True))
-        yield Group(title(agent), *(row for part in parts for row in (Text(), Padding(part, INDENT))))
+        yield Group(
+            title(agent), *(row for part in parts for row in (Text(), Padding(part, INDENT)))
+        )
     if len(agents) > MAX_DETAILED:
         yield dim(
-            f"{count(len(agents) - MAX_DETAILED, 'more agent')}; --agent NAME shows one in full, --format json all of them."
+            f"{count(len(agents) - MAX_DETAILED, 'more agent')}; --agent NAME shows one "
+            "in full, --format json all of them."
         )
     gaps = missing_data([(agent_name(agent.key), agent.missing) for agent in agents])
     if gaps is not None:
@@ -121,7 +136,9 @@ def _score_lines(agent: AgentView) -> RenderableType:
     if agent.tier is None or agent.badge is None:
         badge = Text.assemble(("No score", "bold"), f": {words.meaning(agent)}")
     else:
-        badge = Text.assemble((agent.badge, f"bold {COLOURS[agent.tier]}"), f"  {words.meaning(agent)}")
+        badge = Text.assemble(
+            (agent.badge, f"bold {COLOURS[agent.tier]}"), f"  {words.meaning(agent)}"
+        )
     trust = words.about_score(agent)
     return Group(
         badge,
@@ -156,7 +173,9 @@ def _change(agent: AgentView) -> Iterator[Text]:
 
 
 def _why(agent: AgentView) -> Iterator[RenderableType]:
-    reasons = [reason for reason in agent.findings.reasons if reason.title != EFFECTS]  # the table of tasks has them
+    reasons = [
+        reason for reason in agent.findings.reasons if reason.title != EFFECTS
+    ]  # the table of tasks has them
     parts: list[RenderableType] = [heading("Why, and what to inspect")]
     for reason in reasons:
         cost = "" if reason.points is None else f"  {points_lost(reason.points)}"
@@ -167,7 +186,7 @@ def _why(agent: AgentView) -> Iterator[RenderableType]:
         yield Group(*parts)
 
 
-# --- Two recordings ---------------------------------------------------------------------------------------------------
+# --- Two recordings -------------------------------------------------------------------------------
 
 
 def _comparison(baseline: Baseline) -> Iterator[RenderableType]:
@@ -176,7 +195,10 @@ def _comparison(baseline: Baseline) -> Iterator[RenderableType]:
         if keys:
             yield dim(f"Only {where}: {listed((clean(key.agent) for key in keys), 10)}.")
     if not baseline.agents:
-        yield Text("No agent is in both recordings: agents are matched by service, environment and name.", "bold")
+        yield Text(
+            "No agent is in both recordings: agents are matched by service, environment and name.",
+            "bold",
+        )
 
 
 def _compared(each: AgentComparison) -> RenderableType:

@@ -20,7 +20,8 @@ SECOND: Final = 1_000_000_000
 
 
 def clean(name: str, longest: int = LONGEST_NAME) -> str:
-    r"""Return a name from telemetry that is safe to show: on one line, without control characters, of limited length.
+    r"""Return a name from telemetry that is safe to show: on one line, without control characters,
+    of limited length.
 
     Names are input of the user's agents; a terminal would obey control characters in them.
 
@@ -37,7 +38,8 @@ def agent_name(key: AgentKey) -> str:
 
 
 def place(key: AgentKey) -> str:
-    """Return where an agent runs: its service and environment, and its other identifying attributes.
+    """Return where an agent runs: its service and environment, and its other identifying
+    attributes.
 
     >>> place(AgentKey("acme", "shop", "prod", "support", (("service.version", "2"),)))
     'acme / shop · prod · service.version 2'
@@ -57,11 +59,17 @@ def trace_of(run_id: str) -> str:
 
 
 def number(value: float | None, unit: str = "{ratio}") -> str:
-    """Return a value in as many digits as mean something: shares with three decimals, points with one, counts as they are.
+    """Return a value in as many digits as mean something: shares with three decimals, points with
+    one, counts as they are.
 
     >>> [number(value) for value in (0.56499, 1.0, None)]
     ['0.565', '1.000', '–']
-    >>> number(128.0, "{path}"), number(0.085, "{retry}"), number(99.96, "{points}"), number(0.00743, "s")
+    >>> (
+    ...     number(128.0, "{path}"),
+    ...     number(0.085, "{retry}"),
+    ...     number(99.96, "{points}"),
+    ...     number(0.00743, "s"),
+    ... )
     ('128', '0.085', '100.0', '7.43 ms')
     """
     if value is None:
@@ -77,7 +85,10 @@ def measured(spec: MetricSpec, value: float | None) -> str:
     """Return a metric's value.
 
     >>> from otel_reliability.metrics import ALL_SPECS
-    >>> [measured(ALL_SPECS[name], value) for name, value in (("path_entropy", 0.5), ("score", 38.54), ("loops", 2.0))]
+    >>> [
+    ...     measured(ALL_SPECS[name], value)
+    ...     for name, value in (("path_entropy", 0.5), ("score", 38.54), ("loops", 2.0))
+    ... ]
     ['0.500', '38.5', '2']
     """
     if spec.unit == "{score}":
@@ -107,7 +118,8 @@ def seconds(value: float) -> str:
     if value < 60:
         return f"{value:.3g} s"
     sizes = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    left, parts = round(value), list[str]()
+    left = round(value)
+    parts = list[str]()
     for unit, size in sizes:
         count, left = divmod(left, size)
         if count or parts:
@@ -179,11 +191,29 @@ def span_of_time(start_ns: int, end_ns: int) -> str:
     """
     start, end = (datetime.fromtimestamp(ns // SECOND, UTC) for ns in (start_ns, end_ns))
     until = f"{end:%H:%M}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M}"
-    return f"{start:%Y-%m-%d %H:%M} to {until} UTC" if f"{start:%H:%M}" != until else f"{start:%Y-%m-%d %H:%M} UTC"
+    return (
+        f"{start:%Y-%m-%d %H:%M} to {until} UTC"
+        if f"{start:%H:%M}" != until
+        else f"{start:%Y-%m-%d %H:%M} UTC"
+    )
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     each.__name__: each
-    for each in (agent_name, clean, count, grouped, instant, number, percent, place, route, seconds, trace_of)
+    for each in (
+        agent_name,
+        clean,
+        count,
+        grouped,
+        instant,
+        number,
+        percent,
+        place,
+        route,
+        seconds,
+        trace_of,
+    )
 }
-"""The functions that templates of pages and Markdown use as filters, by their own names. `count` replaces Jinja's."""
+"""The functions that templates of pages and Markdown use as filters, by their own names. `count`
+replaces Jinja's.
+"""

@@ -1,7 +1,9 @@
-"""The view of a report: plain values, built once from readings and windows, that every format and every page renders.
+"""The view of a report: plain values, built once from readings and windows, that every format and
+every page renders.
 
-The JSON report is its serialisation (`json.plain`): a field that has its default is left out, and so is a field marked `HIDDEN`,
-which only terminals and pages draw. Its schema is docs/reference/report.schema.json.
+The JSON report is its serialisation (`json.plain`): a field that has its default is left out, and
+so is a field marked `HIDDEN`, which only terminals and pages draw. Its schema is
+docs/reference/report.schema.json.
 """
 
 from __future__ import annotations
@@ -12,13 +14,21 @@ from typing import Any, Final
 
 from otel_reliability.change.result import Result
 from otel_reliability.metrics.passes.summary import ReliabilitySummary
-from otel_reliability.metrics.stability.tables import Decision, Divergence, TaskEffects, TaskRow, ToolUse
+from otel_reliability.metrics.stability.tables import (
+    Decision,
+    Divergence,
+    TaskEffects,
+    TaskRow,
+    ToolUse,
+)
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.sessions import SessionScores
 
 VERSION: Final = 1
-"""Version of the JSON document: raised when a field changes its meaning or goes; new fields come without."""
+"""Version of the JSON document: raised when a field changes its meaning or goes; new fields come
+without.
+"""
 HIDDEN: Final[Mapping[str, bool]] = {"json": False}
 """Metadata of a field that is not part of the JSON document."""
 MERGED: Final[Mapping[str, bool]] = {"merged": True}
@@ -29,12 +39,13 @@ class Instant(int):
     """Unix time in nanoseconds; RFC 3339 in JSON."""
 
 
-# --- Numbers ----------------------------------------------------------------------------------------------------------
+# --- Numbers --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingView:
-    """A value, the runs behind it and its interval at 95 % confidence. `value` None: not enough data, which is neither 0 nor 1.
+    """A value, the runs behind it and its interval at 95 % confidence. `value` None: not enough
+    data, which is neither 0 nor 1.
 
     `parts` names what an aggregate was made of, `note` limits or explains the value.
     """
@@ -67,12 +78,13 @@ class Passes:
     tasks: Sequence[TaskAttempts]
 
 
-# --- Findings ---------------------------------------------------------------------------------------------------------
+# --- Findings -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The points that one part lowers the score by, of the most it can; `points` None: not enough data.
+    """The points that one part lowers the score by, of the most it can; `points` None: not enough
+    data.
 
     With some parts not assessed, the others count for more: all points sum to 100 − score.
     """
@@ -84,7 +96,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class ScoreReason:
-    """One cause in words: its subject, the points it costs (None: it is no part of the score), a sentence and details."""
+    """One cause in words: its subject, the points it costs (None: it is no part of the score), a
+    sentence and details.
+    """
 
     title: str
     points: float | None
@@ -150,14 +164,16 @@ class Gap:
     of: int
 
 
-# --- Compression of the context ---------------------------------------------------------------------------------------
+# --- Compression of the context -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class CompressionEffect:
-    """Number of the calls before a compression, and of those after it, that failed, were retries or were repeats.
+    """Number of the calls before a compression, and of those after it, that failed, were retries or
+    were repeats.
 
-    `p` is the probability of so large a difference by chance, adjusted for the number of differences (Holm).
+    `p` is the probability of so large a difference by chance, adjusted for the number of
+    differences (Holm).
     """
 
     name: str
@@ -171,10 +187,11 @@ class CompressionEffect:
 
 @dataclass(frozen=True, slots=True)
 class CompressionView:
-    """The compressions of an agent's context: those that succeeded, in how many `runs` of how many, and those that failed.
+    """The compressions of an agent's context: those that succeeded, in how many `runs` of how many,
+    and those that failed.
 
-    Tokens are sums over those that report both. `compared` runs have calls before and after their first compression; `effects`
-    compare these, and are absent for fewer than 5 runs.
+    Tokens are sums over those that report both. `compared` runs have calls before and after their
+    first compression; `effects` compare these, and are absent for fewer than 5 runs.
     """
 
     compressions: int
@@ -187,7 +204,7 @@ class CompressionView:
     effects: tuple[CompressionEffect, ...]
 
 
-# --- Change of behaviour ----------------------------------------------------------------------------------------------
+# --- Change of behaviour --------------------------------------------------------------------------
 
 
 BEHAVIOUR: Final = "behaviour"
@@ -196,7 +213,9 @@ BEHAVIOUR: Final = "behaviour"
 
 @dataclass(frozen=True, slots=True)
 class ChangeMark:
-    """A change of behaviour: about when it began, and its sentence; or a change point, of this `kind`."""
+    """A change of behaviour: about when it began, and its sentence; or a change point, of this
+    `kind`.
+    """
 
     since: Instant
     sentence: str
@@ -207,9 +226,10 @@ class ChangeMark:
 class ChangeView:
     """The result of change detection for an agent.
 
-    `evidence` is what stands behind the sentence: alarms of one recording, tests of two. `state` is one of changed, watching,
-    learning, none (no result) or off; `since` is the command line that shows the agent since its last change;
-    `acknowledged`: whether a user has acknowledged the last one.
+    `evidence` is what stands behind the sentence: alarms of one recording, tests of two. `state` is
+    one of changed, watching, learning, none (no result) or off; `since` is the command line that
+    shows the agent since its last change; `acknowledged`: whether a user has acknowledged the last
+    one.
     """
 
     verdict: Result
@@ -222,7 +242,7 @@ class ChangeView:
     acknowledged: bool = field(default=False, metadata=HIDDEN)
 
 
-# --- One agent, all agents --------------------------------------------------------------------------------------------
+# --- One agent, all agents ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,13 +255,16 @@ class ScorePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
-    """One agent: its score, every reading with the runs behind it, the findings, the missing data and the caveats.
+    """One agent: its score, every reading with the runs behind it, the findings, the missing data
+    and the caveats.
 
-    `runs` leaves perturbed runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs that
-    did not fit into the window. Of the hidden fields, `history` is the score over time (oldest first), `recent` the last whole
-    runs (oldest first), `exceeding` a line for each open run beyond a bound, `task_outcomes` (passed, known) by task, `paths` the
-    number of baseline runs by (task, path); `distances` are path distances by run id, `pressures` the shares of the context
-    window that runs filled, `retry_threshold` the setting that counted retry explosions.
+    `runs` leaves perturbed runs out; `start` and `end` are those of its first and last run.
+    `runs_left_out` counts the runs that did not fit into the window. Of the hidden fields,
+    `history` is the score over time (oldest first), `recent` the last whole runs (oldest first),
+    `exceeding` a line for each open run beyond a bound, `task_outcomes` (passed, known) by task,
+    `paths` the number of baseline runs by (task, path); `distances` are path distances by run id,
+    `pressures` the shares of the context window that runs filled, `retry_threshold` the setting
+    that counted retry explosions.
     """
 
     key: AgentKey = field(metadata=MERGED)
@@ -295,7 +318,9 @@ class AgentView:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One number before and after. `change` is None where either side has no value; `more_than_chance` None: not tested."""
+    """One number before and after. `change` is None where either side has no value;
+    `more_than_chance` None: not tested.
+    """
 
     change: float | None
     verdict: str
@@ -306,7 +331,9 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """The test behind `more_than_chance`: the level over all numbers compared, and the correction for their number."""
+    """The test behind `more_than_chance`: the level over all numbers compared, and the correction
+    for their number.
+    """
 
     level: float
     correction: str
@@ -339,7 +366,8 @@ class ReportView:
 
     - `agents`: one view an agent, in the order of their keys.
     - `spans`: the spans by disposition; `span_reasons`: the same by disposition and reason.
-    - `problems`: lines and spans that could not be read, by reason; `attributes_refused`: attributes with values out of range.
+    - `problems`: lines and spans that could not be read, by reason; `attributes_refused`:
+      attributes with values out of range.
     - `notes`: the limits that were reached, a sentence each.
     """
 

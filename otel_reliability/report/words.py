@@ -1,4 +1,6 @@
-"""Sentences about a recording and its agents, the same in every format; the caveats say what limits the numbers of an agent."""
+"""Sentences about a recording and its agents, the same in every format; the caveats say what limits
+the numbers of an agent.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,29 @@ from typing import Final
 from otel_reliability.change.result import Result
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.context_growth import growths
-from otel_reliability.metrics.stability.flag import CONTEXT_GROWTH, RANDOM_STEPS, TOKEN_PRESSURE_HIGH
+from otel_reliability.metrics.stability.flag import (
+    CONTEXT_GROWTH,
+    RANDOM_STEPS,
+    TOKEN_PRESSURE_HIGH,
+)
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 from otel_reliability.report.text import MINUS, clean, count, measured, percent, span_of_time
-from otel_reliability.report.view import AgentComparison, AgentView, Compared, ReadingView, ReportView
+from otel_reliability.report.view import (
+    AgentComparison,
+    AgentView,
+    Compared,
+    ReadingView,
+    ReportView,
+)
 from otel_reliability.statistics.intervals import wilson
 
 FULL_COVERAGE: Final = 100.0
 MAX_INTERVAL: Final = 0.8
-"""Share of a number's range from which an interval bounds nothing: that of a score then covers CRITICAL to STABLE."""
+"""Share of a number's range from which an interval bounds nothing: that of a score then covers
+CRITICAL to STABLE.
+"""
 
 LIMITING: Final = ("unknown", "left out")
 """Words of notes that limit what a value means; other notes explain it."""
@@ -30,25 +44,44 @@ def worst_first(agents: Sequence[AgentView]) -> list[AgentView]:
 
 
 def about_recording(report: ReportView) -> list[str]:
-    """Return how many spans were received and what became of them, then what could not be used, and the limits reached."""
-    fates = ", ".join(f"{amount:,} {name}" for name, amount in report.spans.items() if amount and name != "received")
-    found = [f"{count(report.spans['received'], 'span')} received: {fates}" if fates else "No spans received"]
+    """Return how many spans were received and what became of them, then what could not be used, and
+    the limits reached.
+    """
+    fates = ", ".join(
+        f"{amount:,} {name}"
+        for name, amount in report.spans.items()
+        if amount and name != "received"
+    )
+    found = [
+        f"{count(report.spans['received'], 'span')} received: {fates}"
+        if fates
+        else "No spans received"
+    ]
     if report.problems:
-        unread = ", ".join(f"{number:,} {reason}" for reason, number in sorted(report.problems.items()))
+        unread = ", ".join(
+            f"{number:,} {reason}" for reason, number in sorted(report.problems.items())
+        )
         found.append(f"could not be read: {unread}")
     for attribute, reasons in report.attributes_refused.items():
-        found += [f"{clean(attribute)}: refused {count(times, 'time')} ({why})" for why, times in reasons.items()]
+        found += [
+            f"{clean(attribute)}: refused {count(times, 'time')} ({why})"
+            for why, times in reasons.items()
+        ]
     return [*found, *report.notes]
 
 
-# --- An agent ---------------------------------------------------------------------------------------------------------
+# --- An agent -------------------------------------------------------------------------------------
 
 
 def meaning(agent: AgentView) -> str:
     """Return what the score means, or why there is none."""
     if agent.tier is None:
         return f"{agent.score_note}."
-    if agent.tier is Tier.STABLE and agent.change is not None and agent.change.verdict is Result.CHANGED:
+    if (
+        agent.tier is Tier.STABLE
+        and agent.change is not None
+        and agent.change.verdict is Result.CHANGED
+    ):
         return "Runs are alike, but the behaviour changed."
     if agent.tier is Tier.STABLE and agent.flags:
         return "Runs are alike, with a warning below."
@@ -57,17 +90,25 @@ def meaning(agent: AgentView) -> str:
 
 def warnings(agent: AgentView) -> list[str]:
     """Return the sentences of the flags that are set."""
-    return [caveat for caveat in agent.caveats if any(f"({flag})" in caveat for flag in agent.flags)]
+    return [
+        caveat for caveat in agent.caveats if any(f"({flag})" in caveat for flag in agent.flags)
+    ]
 
 
 def coverage(agent: AgentView) -> str:
     """Return the points that the score was assessed on; empty where all of them were."""
     assessed = agent.score_coverage or 0.0
-    return "" if agent.score is None or assessed >= FULL_COVERAGE else f"from {assessed:.0f} of 100 points assessed"
+    return (
+        ""
+        if agent.score is None or assessed >= FULL_COVERAGE
+        else f"from {assessed:.0f} of 100 points assessed"
+    )
 
 
 def about(agent: AgentView) -> list[str]:
-    """Return how far the score can be trusted, how many runs of what there are, and how they ended."""
+    """Return how far the score can be trusted, how many runs of what there are, and
+    how they ended.
+    """
     return [*filter(None, [about_score(agent)]), about_runs(agent), about_outcomes(agent)]
 
 
@@ -75,7 +116,8 @@ def about_score(agent: AgentView) -> str:
     """Return how far the score can be trusted; empty where there is none, or nothing limits it."""
     if agent.score is None:
         return ""
-    reading, assessed = agent.metrics["score"], coverage(agent)
+    reading = agent.metrics["score"]
+    assessed = coverage(agent)
     if reading.low is None or reading.high is None:
         return assessed
     if is_bounded(ALL_SPECS["score"], reading):
@@ -89,13 +131,23 @@ def is_bounded(spec: MetricSpec, reading: ReadingView) -> bool:
     """Return whether the interval says more than that the number is somewhere in its range."""
     if reading.low is None or reading.high is None:
         return False
-    return spec.low is None or spec.high is None or reading.high - reading.low <= MAX_INTERVAL * (spec.high - spec.low)
+    return (
+        spec.low is None
+        or spec.high is None
+        or reading.high - reading.low <= MAX_INTERVAL * (spec.high - spec.low)
+    )
 
 
 def about_runs(agent: AgentView) -> str:
     """Return how many runs of what there are, from when to when."""
-    parts = [count(agent.runs, "run") + (f" of {count(agent.task_count, 'task')}" if agent.task_count else "")]
-    parts += [f"{number:,} under {clean(condition)}" for condition, number in sorted(agent.perturbed_runs.items())]
+    parts = [
+        count(agent.runs, "run")
+        + (f" of {count(agent.task_count, 'task')}" if agent.task_count else "")
+    ]
+    parts += [
+        f"{number:,} under {clean(condition)}"
+        for condition, number in sorted(agent.perturbed_runs.items())
+    ]
     parts += [count(len(agent.sessions), "session")] if agent.sessions else []
     return f"{', '.join(parts)}; {span_of_time(agent.start, agent.end)}"
 
@@ -104,11 +156,17 @@ def about_outcomes(agent: AgentView) -> str:
     """Return how the runs ended, with no pass rate where only failures can be known."""
     if agent.one_sided:
         failed = f"{agent.known:,} failed; " if agent.known else "No outcome is known; "
-        return f"{failed}{agent.outcomes['completed']:,} ended without an error, which is no success yet"
+        return (
+            f"{failed}{agent.outcomes['completed']:,} ended without an error, which is no "
+            "success yet"
+        )
     unknown = agent.runs - agent.known
     low, high = wilson(agent.passed, agent.known)
     rest = f"; the outcome of {unknown:,} is unknown" if unknown else ""
-    share = f"{percent(agent.passed / agent.known)} ({percent(low)} to {percent(high)} at 95 % confidence)"
+    share = (
+        f"{percent(agent.passed / agent.known)} ({percent(low)} to {percent(high)} at 95 % "
+        "confidence)"
+    )
     return f"{agent.passed:,} of {count(agent.known, 'run')} succeeded, {share}{rest}"
 
 
@@ -120,21 +178,28 @@ def missing(spec: MetricSpec, reading: ReadingView) -> str:
     """
     if reading.value is not None:
         return ""
-    return f"not enough data: {clean(reading.note, 300) if reading.note else f'it needs {spec.required_data}'}"
+    return (
+        "not enough data: "
+        f"{clean(reading.note, 300) if reading.note else f'it needs {spec.required_data}'}"
+    )
 
 
 def interval(name: str, reading: ReadingView) -> str:
-    """Return the bounds of a number at 95 % confidence, in its own unit; empty where they are not known."""
+    """Return the bounds of a number at 95 % confidence, in its own unit; empty where they are not
+    known.
+    """
     if reading.low is None or reading.high is None:
         return ""
     spec = ALL_SPECS[name]
     # One digit less than the value has: bounds are no more exact.
     short = spec.unit in {"{ratio}", "{score}"} and spec.high == 1
-    low, high = (f"{bound:.2f}" if short else measured(spec, bound) for bound in (reading.low, reading.high))
+    low, high = (
+        f"{bound:.2f}" if short else measured(spec, bound) for bound in (reading.low, reading.high)
+    )
     return f"{low}–{high}"
 
 
-# --- Two recordings ---------------------------------------------------------------------------------------------------
+# --- Two recordings -------------------------------------------------------------------------------
 
 
 def about_chance(each: AgentComparison) -> str:
@@ -142,7 +207,8 @@ def about_chance(each: AgentComparison) -> str:
     if not each.chance.compared:
         return ""
     return (
-        f"More than chance: {count(each.chance.compared, 'number')} compared with {each.chance.correction}'s correction for so "
+        f"More than chance: {count(each.chance.compared, 'number')} compared with "
+        f"{each.chance.correction}'s correction for so "
         "many, so that for two recordings of one behaviour any of these words is false in at most "
         f"{percent(each.chance.level)} of cases."
     )
@@ -161,50 +227,78 @@ def compared(name: str, number: Compared) -> str:
 
 
 def moved(each: AgentComparison) -> tuple[dict[str, Compared], list[str]]:
-    """Return the numbers that got better or worse, appeared or vanished, and the names of those that stayed the same."""
-    changed = {name: one for name, one in each.metrics.items() if one.verdict not in {"same", "changed"}}
+    """Return the numbers that got better or worse, appeared or vanished, and the names of those
+    that stayed the same.
+    """
+    changed = {
+        name: one for name, one in each.metrics.items() if one.verdict not in {"same", "changed"}
+    }
     return changed, [name for name, one in each.metrics.items() if one.verdict == "same"]
 
 
-# --- Caveats ----------------------------------------------------------------------------------------------------------
+# --- Caveats --------------------------------------------------------------------------------------
 
 
 def caveats_of(agent: AgentView, rows: Sequence[Row]) -> list[str]:
     """Return the caveats of an agent whose window holds these rows."""
-    return [*_of_flags(agent, rows), *_of_window(agent, rows), *_of_outcomes(agent), *_of_readings(agent)]
+    return [
+        *_of_flags(agent, rows),
+        *_of_window(agent, rows),
+        *_of_outcomes(agent),
+        *_of_readings(agent),
+    ]
 
 
 def _of_flags(agent: AgentView, rows: Sequence[Row]) -> Iterator[str]:
     pressure = agent.metrics["token_budget_pressure"].value
     if TOKEN_PRESSURE_HIGH in agent.flags and pressure is not None:
-        yield f"UNSTABLE by token pressure: the context window is {percent(pressure)} full on average ({TOKEN_PRESSURE_HIGH})"
+        yield (
+            f"UNSTABLE by token pressure: the context window is {percent(pressure)} full on "
+            f"average ({TOKEN_PRESSURE_HIGH})"
+        )
     predictability = agent.metrics["step_predictability"].value
     if RANDOM_STEPS in agent.flags and predictability is not None:
         determined = f"the current step determines {percent(max(predictability, 0.0))} of the next"
         yield f"chooses its tools as if at random: {determined} ({RANDOM_STEPS})"
     if CONTEXT_GROWTH in agent.flags:
         soonest = growths(rows)[0]
-        rate = f"{percent(soonest.filled)} full at turn {soonest.turns}, {percent(soonest.slope)} more each turn"
+        rate = (
+            f"{percent(soonest.filled)} full at turn {soonest.turns}, "
+            f"{percent(soonest.slope)} more each turn"
+        )
         until = f"{'at this rate full' if soonest.turns_left else 'full'} at turn {soonest.full_at}"
-        yield f"the context window of session {clean(soonest.session_id)} is {rate}: {until} ({CONTEXT_GROWTH})"
+        yield (
+            f"the context window of session {clean(soonest.session_id)} is {rate}: {until} "
+            f"({CONTEXT_GROWTH})"
+        )
 
 
 def _of_window(agent: AgentView, rows: Sequence[Row]) -> Iterator[str]:
     if agent.runs_left_out:
-        yield f"{count(agent.runs_left_out, 'older run')} left out: the report covers the newest {len(rows):,}"
+        yield (
+            f"{count(agent.runs_left_out, 'older run')} left out: the report covers the "
+            f"newest {len(rows):,}"
+        )
     effective = agent.metrics["window.effective_runs"].value
     if effective is not None and round(effective) < agent.runs:
-        yield f"the runs were sampled at different rates: they are worth {effective:.0f} equally sampled ones"
+        yield (
+            f"the runs were sampled at different rates: they are worth {effective:.0f} "
+            "equally sampled ones"
+        )
     weighted = sum(row.weight for row in rows)
     if weighted > len(rows):
-        yield f"the runs are a sample and stand for about {weighted:,}; the numbers are of the runs as they are"
+        yield (
+            f"the runs are a sample and stand for about {weighted:,}; the numbers are of the "
+            "runs as they are"
+        )
 
 
 def _of_outcomes(agent: AgentView) -> Iterator[str]:
     by_status = agent.outcomes["by_status"]
     if by_status:
         yield (
-            f"{by_status} of {count(agent.passed, 'success')} rest on no more than an end without error "
+            f"{by_status} of {count(agent.passed, 'success')} rest on no more than an end "
+            "without error "
             "(outcome.fallback: status): pass rates built on them are too high"
         )
 

@@ -28,7 +28,11 @@ class HostPort(NamedTuple):
     def public(self) -> bool:
         """Return whether other machines can reach it. A name other than localhost counts as public.
 
-        >>> HostPort("127.0.0.1", 4317).public, HostPort("0.0.0.0", 4317).public, HostPort("::1", 4317).public
+        >>> (
+        ...     HostPort("127.0.0.1", 4317).public,
+        ...     HostPort("0.0.0.0", 4317).public,
+        ...     HostPort("::1", 4317).public,
+        ... )
         (False, True, False)
         """
         try:
@@ -37,16 +41,21 @@ class HostPort(NamedTuple):
             return self.host not in _LOCAL
 
     def reached_by(self, host: str) -> HostPort:
-        """Return the address for a client that knows this machine by that name: an endpoint on every interface is there too.
+        """Return the address for a client that knows this machine by that name: an endpoint on
+        every interface is there too.
 
-        >>> str(HostPort("0.0.0.0", 4317).reached_by("obs-1")), str(HostPort("10.0.0.7", 4317).reached_by("obs-1"))
+        >>> (
+        ...     str(HostPort("0.0.0.0", 4317).reached_by("obs-1")),
+        ...     str(HostPort("10.0.0.7", 4317).reached_by("obs-1")),
+        ... )
         ('obs-1:4317', '10.0.0.7:4317')
         """
         return self._replace(host=host) if self.host in _EVERYWHERE else self
 
 
 def parse_address(address: str) -> HostPort | None:
-    """Return host and port of an address; None if the endpoint is off. Raise `ValueError` for text that is no address.
+    """Return host and port of an address; None if the endpoint is off. Raise `ValueError` for text
+    that is no address.
 
     >>> parse_address("[::1]:4317"), parse_address("localhost:0"), parse_address("off")
     (HostPort(host='::1', port=4317), HostPort(host='localhost', port=0), None)

@@ -10,7 +10,10 @@ from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsPartialSuccess,
+    ExportLogsServiceResponse,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceResponse,
@@ -21,7 +24,9 @@ from otel_reliability.errors import ReliabilityError
 RETRY: Final = 1.0
 """Seconds after which a client may retry when the budget was used up."""
 RETRY_LATER: Final = 5.0
-"""Seconds after which a client may retry while state is loaded, the service stops, or nothing can be stored."""
+"""Seconds after which a client may retry while state is loaded, the service stops, or nothing can
+be stored.
+"""
 
 
 class Codes(NamedTuple):
@@ -51,12 +56,17 @@ class Problem(enum.Enum):
 class Refused(ReliabilityError):
     """Error: a request that is not accepted.
 
-    `reason` is the word it is counted by, `detail` is for the client and holds nothing that the client sent; `retry_after`
-    is in seconds, None if a retry does not help.
+    `reason` is the word it is counted by, `detail` is for the client and holds nothing that the
+    client sent; `retry_after` is in seconds, None if a retry does not help.
     """
 
-    def __init__(self, problem: Problem, reason: str, detail: str, *, retry_after: float | None = None) -> None:
-        self.problem, self.reason, self.detail, self.retry_after = problem, reason, detail, retry_after
+    def __init__(
+        self, problem: Problem, reason: str, detail: str, *, retry_after: float | None = None
+    ) -> None:
+        self.problem = problem
+        self.reason = reason
+        self.detail = detail
+        self.retry_after = retry_after
         super().__init__(f"{reason}: {detail}")
 
 
@@ -82,7 +92,8 @@ class OtlpSignal(enum.Enum):
     TRACES = "traces"
     LOGS = "logs"
     METRICS = "metrics"
-    """Accepted and discarded: agents that export every signal to one endpoint must not log errors."""
+    """Accepted and discarded: agents that export every signal to one endpoint must not log errors.
+    """
 
 
 _FULL: Final = {Encoding.PROTOBUF: b"", Encoding.JSON: b"{}"}

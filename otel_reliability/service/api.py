@@ -31,54 +31,80 @@ class UnknownAgent(ReliabilityError):
 
 
 class Agents:
-    """Reads agents of an engine, each as of one moment, and their whole runs. `histories` add scores over time.
+    """Reads agents of an engine, each as of one moment, and their whole runs. `histories` add
+    scores over time.
 
-    A request about a service and an agent of it is about all agents of these names, unless its query gives a namespace and an
-    environment. Raises `UnknownAgent` if there is none, and `ReliabilityError` for a query that cannot be answered.
+    A request about a service and an agent of it is about all agents of these names, unless its
+    query gives a namespace and an environment. Raises `UnknownAgent` if there is none, and
+    `ReliabilityError` for a query that cannot be answered.
     """
 
     def __init__(self, engine: Engine, runs: RunStore, histories: Histories | None = None) -> None:
-        self._engine, self._runs, self._histories = engine, runs, histories
+        self._engine = engine
+        self._runs = runs
+        self._histories = histories
 
     def page(self, request: web.Request) -> Object:
-        """Return a line for each agent, in the order in which they were first seen: `limit` of them from `offset` on."""
-        limit, offset = min(_whole(request, "limit", MAX_LINES), MAX_LINES), _whole(request, "offset", 0)
-        return self._engine.read(lambda agents: self._page(agents, limit, offset)) or {"total": 0, "agents": []}
+        """Return a line for each agent, in the order in which they were first seen: `limit` of them
+        from `offset` on.
+        """
+        limit = min(_whole(request, "limit", MAX_LINES), MAX_LINES)
+        offset = _whole(request, "offset", 0)
+        return self._engine.read(lambda agents: self._page(agents, limit, offset)) or {
+            "total": 0,
+            "agents": [],
+        }
 
     def details(self, request: web.Request) -> Object:
         return {"agents": list(map(self._details, self._found(request)))}
 
     def gate(self, request: web.Request) -> Object:
-        """Return the results of the targets `require`; each needs `min_runs`, else as many as a score."""
-        settings, targets = self._engine.settings, list(map(parse, request.query.getall("require", ())))
+        """Return the results of the targets `require`; each needs `min_runs`, else as many as a
+        score.
+        """
+        settings = self._engine.settings
+        targets = list(map(parse, request.query.getall("require", ())))
         min_runs = _whole(request, "min_runs", 0) or settings.metrics.min_runs
         agents = [live_view(found, settings) for found in self._found(request)]
-        report = ReportView(agents=agents, spans={}, span_reasons={}, problems={}, attributes_refused={}, notes=())
+        report = ReportView(
+            agents=agents, spans={}, span_reasons={}, problems={}, attributes_refused={}, notes=()
+        )
         return document(check(report, targets, min_runs))
 
     def runs(self, request: web.Request) -> Object:
         """Return the last whole runs that are chosen."""
-        keys, choice = self._keys(request), RunChoice.of(request.query)
+        keys = self._keys(request)
+        choice = RunChoice.of(request.query)
         return {"runs": [record(run) for key in keys for run in self._runs.last(key, choice)]}
 
     def compare(self, request: web.Request) -> Object:
         """Return how the versions `before` and `after` differ."""
-        keys, settings = self._keys(request), self._engine.settings
+        keys = self._keys(request)
+        settings = self._engine.settings
         before, after = (request.query.get(name, "") for name in ("before", "after"))
         runs = ((key, self._runs.last(key, most=MAX_COMPARED)) for key in keys)
-        return {"agents": [plain(versions_compared(key, each, before, after, settings)) for key, each in runs]}
+        return {
+            "agents": [
+                plain(versions_compared(key, each, before, after, settings)) for key, each in runs
+            ]
+        }
 
     def _found(self, request: web.Request) -> list[AgentSource]:
         engine = self._engine
-        found = [engine.read(lambda agents, key=key: snapshot(engine, agents, key)) for key in self._keys(request)]
+        found = [
+            engine.read(lambda agents, key=key: snapshot(engine, agents, key))
+            for key in self._keys(request)
+        ]
         return [one for one in found if one is not None]
 
     def _keys(self, request: web.Request) -> list[AgentKey]:
-        path, query = request.match_info, request.query
+        path = request.match_info
+        query = request.query
         found = [
             key
             for key in self._engine.read(lambda agents: agents.keys()) or ()
-            if (key.service_name or UNNAMED, key.agent or UNNAMED) == (path["service"], path["agent"])
+            if (key.service_name or UNNAMED, key.agent or UNNAMED)
+            == (path["service"], path["agent"])
             and query.get("namespace") in {None, key.service_namespace}
             and query.get("environment") in {None, key.environment}
         ]
@@ -89,14 +115,20 @@ class Agents:
     def _details(self, found: AgentSource) -> Object:
         settings = self._engine.settings
         agent = live_view(found, settings)
-        recent = [{**record(run), "path_distance": agent.distances.get(run.run_id)} for run in agent.recent]
+        recent = [
+            {**record(run), "path_distance": agent.distances.get(run.run_id)}
+            for run in agent.recent
+        ]
         change = None if agent.change is None else _change(agent.change)
         return {**plain(agent), "change": change, "recent_runs": recent}
 
     def _page(self, agents: AgentRegistry, limit: int, offset: int) -> Object:
         keys = agents.keys()
         states = [agents.agent(key) for key in keys[offset : offset + limit]]
-        return {"total": len(keys), "agents": [self._line(state) for state in states if state is not None]}
+        return {
+            "total": len(keys),
+            "agents": [self._line(state) for state in states if state is not None],
+        }
 
     def _line(self, state: AgentState) -> Object:
         """Return the line of an agent in the list of all."""
@@ -115,7 +147,9 @@ class Agents:
             "flags": list(line.flags),
             "largest_penalty": None if line.penalty.name is None else line.penalty._asdict(),
             "last_run": instant(line.last_ns) if line.last_ns else None,
-            "changed": None if alarm is None else {"noticed": instant(alarm.noticed_ns), "signal": alarm.signal},
+            "changed": None
+            if alarm is None
+            else {"noticed": instant(alarm.noticed_ns), "signal": alarm.signal},
             "score_history": [round(point.score, 1) for point in points],
         }
 

@@ -13,8 +13,8 @@ from otel_reliability.service.answers import Problem, Refused
 class AccessTokens:
     """Tokens that clients must send. Without any, every client is accepted.
 
-    A file of tokens, one a line, is read again when it changes, so that one can be added before another is removed. If it can
-    no longer be read, the last ones stay valid.
+    A file of tokens, one a line, is read again when it changes, so that one can be added before
+    another is removed. If it can no longer be read, the last ones stay valid.
 
     >>> (
     ...     AccessTokens("secret").allow("Bearer secret"),
@@ -35,7 +35,9 @@ class AccessTokens:
         return bool(self._given) or self._file is not None
 
     def allow(self, authorization: str | None) -> bool:
-        """Return whether a client that sends this header is accepted. The time does not depend on how wrong the token is."""
+        """Return whether a client that sends this header is accepted. The time does not depend on
+        how wrong the token is.
+        """
         if not self.asked:
             return True
         sent = _sent(authorization or "")
@@ -52,14 +54,21 @@ class AccessTokens:
                 found = self._file.stat()
                 stamp = (found.st_mtime_ns, found.st_size)
                 if stamp != self._stamp:
-                    self._read, self._stamp = tuple(self._file.read_bytes().split()), stamp
+                    self._read = tuple(self._file.read_bytes().split())
+                    self._stamp = stamp
         return self._read
 
 
 def _sent(authorization: str) -> bytes:
-    """Return the token in a header; empty, which is never valid, if there is none. A browser sends it as a password.
+    """Return the token in a header; empty, which is never valid, if there is none. A browser sends
+    it as a password.
 
-    >>> _sent("Bearer secret"), _sent("Basic bWU6c2VjcmV0"), _sent("Digest secret"), _sent("Basic ?")
+    >>> (
+    ...     _sent("Bearer secret"),
+    ...     _sent("Basic bWU6c2VjcmV0"),
+    ...     _sent("Digest secret"),
+    ...     _sent("Basic ?"),
+    ... )
     (b'secret', b'secret', b'', b'')
     """
     scheme, _, given = authorization.partition(" ")

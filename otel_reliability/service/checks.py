@@ -1,4 +1,6 @@
-"""Checks of a service's settings as a whole: fields that depend on one another, and files. Raise `ConfigurationError`."""
+"""Checks of a service's settings as a whole: fields that depend on one another, and files. Raise
+`ConfigurationError`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def check_workers(config: Config) -> None:
         raise ConfigurationError("kafka.brokers", config.kafka.brokers, "a list of brokers", remedy)
     if config.hash_key is None:
         allowed = "a key that all workers share: they compare hashes"
-        raise ConfigurationError("hash_key", None, allowed, "give all of them the same, as a secret")
+        raise ConfigurationError(
+            "hash_key", None, allowed, "give all of them the same, as a secret"
+        )
 
 
 def _check_endpoints(service: ServiceSettings) -> None:
@@ -33,12 +37,17 @@ def _check_endpoints(service: ServiceSettings) -> None:
         address: str = getattr(service, endpoint)
         place = parse_address(address)
         if place is not None and place.public and not service.guarded and not service.allow_public:
-            remedy = "set tls.certificate and tls.key, or token_file; or allow_public, if something else guards it"
+            remedy = (
+                "set tls.certificate and tls.key, or token_file; or allow_public, if "
+                "something else guards it"
+            )
             raise _wrong(endpoint, address, "safe without encryption and without a token", remedy)
 
 
 def _check_files(service: ServiceSettings) -> None:
-    """Files of TLS are of use together only; each that is named must be readable, and hold something."""
+    """Files of TLS are of use together only; each that is named must be readable, and hold
+    something.
+    """
     tls = service.tls
     files = {
         "tls.certificate": (tls.certificate, "tls.key", tls.key),
@@ -46,7 +55,11 @@ def _check_files(service: ServiceSettings) -> None:
         "tls.client_ca": (tls.client_ca, "tls.certificate", tls.certificate),
         "token_file": (service.token_file, "", service.token_file),
     }
-    given = [(field, file, other, need) for field, (file, other, need) in files.items() if file is not None]
+    given = [
+        (field, file, other, need)
+        for field, (file, other, need) in files.items()
+        if file is not None
+    ]
     for field, file, other, need in given:
         if need is None:
             raise _wrong(field, file, f"usable without {other}", f"give {other} too")
@@ -54,13 +67,17 @@ def _check_files(service: ServiceSettings) -> None:
         try:
             content = Path(file).read_bytes()
         except OSError as error:
-            raise _wrong(field, file, f"a file that can be read ({error.strerror})", "give its path") from None
+            raise _wrong(
+                field, file, f"a file that can be read ({error.strerror})", "give its path"
+            ) from None
         if not content.strip():
             raise _wrong(field, file, "a file with anything in it", "fill it")
 
 
 def http_context(tls: TLSSettings) -> ssl.SSLContext | None:
-    """Return the context of HTTP endpoints; None without encryption. With `client_ca` clients need a certificate signed by it."""
+    """Return the context of HTTP endpoints; None without encryption. With `client_ca` clients need
+    a certificate signed by it.
+    """
     if tls.certificate is None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

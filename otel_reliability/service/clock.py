@@ -1,7 +1,9 @@
-"""The time by which the service's state goes: it can be stopped, and goes on after a restart where it was.
+"""The time by which the service's state goes: it can be stopped, and goes on after a restart where
+it was.
 
-What a request or a deadline changes depends on when it came. So that a journal can repeat it exactly, time stands still for
-the writer while it applies one entry, at the moment that was written down with it.
+What a request or a deadline changes depends on when it came. So that a journal can repeat it
+exactly, time stands still for the writer while it applies one entry, at the moment that was written
+down with it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ class Clock:
     """
 
     def __init__(self, seconds: Callable[[], float], wall: Callable[[], int]) -> None:
-        self._seconds, self._wall = seconds, wall
+        self._seconds = seconds
+        self._wall = wall
         self._ahead = 0.0
         self._held: Moment | None = None
         self._holder = 0
@@ -56,7 +59,8 @@ class Clock:
 
     def hold(self, moment: Moment) -> None:
         """Stand still at this moment, for the thread that asks, until `release`."""
-        self._holder, self._held = threading.get_ident(), moment
+        self._holder = threading.get_ident()
+        self._held = moment
 
     def release(self) -> None:
         self._held = None

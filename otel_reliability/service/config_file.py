@@ -1,6 +1,8 @@
-"""The settings of a service: a file (YAML, TOML or JSON), over it the environment, over that what flags say.
+"""The settings of a service: a file (YAML, TOML or JSON), over it the environment, over that what
+flags say.
 
-The file holds the settings of the engine, below `service` those of the service, and below `kafka` those of workers on Kafka:
+The file holds the settings of the engine, below `service` those of the service, and below `kafka`
+those of workers on Kafka:
 
     windows: [{last: 100}, {name: day, period: 24h}]
     service:
@@ -22,11 +24,16 @@ from otel_reliability.service.settings import Config
 
 
 def load_config(
-    file: Path | None = None, env: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
+    file: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
 ) -> Config:
-    """Read settings from wherever they stand, and check them as a whole. Raises `ConfigurationError`.
+    """Read settings from wherever they stand, and check them as a whole. Raises
+    `ConfigurationError`.
 
-    >>> load_config(env={"OTEL_RELIABILITY_SERVICE_HTTP": "off"}, flags={"service": {"drain": "20s"}}).service.http
+    >>> load_config(
+    ...     env={"OTEL_RELIABILITY_SERVICE_HTTP": "off"}, flags={"service": {"drain": "20s"}}
+    ... ).service.http
     'off'
     """
     config = Config.load({} if file is None else read_file(file), env, **(flags or {}))
@@ -38,7 +45,9 @@ def read_file(path: Path) -> Mapping[str, object]:
     """Return the settings of a file: none for an empty one."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
-        raise ConfigurationError("--config", path.name, "a .yaml, .toml or .json file", "give it one of these endings")
+        raise ConfigurationError(
+            "--config", path.name, "a .yaml, .toml or .json file", "give it one of these endings"
+        )
     try:
         found = reader(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -53,7 +62,9 @@ def read_file(path: Path) -> Mapping[str, object]:
         return {}
     if not isinstance(found, Mapping):
         kind = type(found).__name__
-        raise ConfigurationError("--config", kind, "a mapping of settings", "write it like name: value")
+        raise ConfigurationError(
+            "--config", kind, "a mapping of settings", "write it like name: value"
+        )
     return cast("Mapping[str, object]", found)
 
 

@@ -1,6 +1,8 @@
-"""A body → what the writer takes: spans in our vocabulary, evaluations, and what of it cannot be used.
+"""A body → what the writer takes: spans in our vocabulary, evaluations, and what of it cannot be
+used.
 
-Spans are read here, on the receiver's thread. So no text of a request is kept once this returns, however long the writer takes.
+Spans are read here, on the receiver's thread. So no text of a request is kept once this returns,
+however long the writer takes.
 """
 
 from __future__ import annotations
@@ -39,10 +41,13 @@ class Decoded(NamedTuple):
 
 
 class Decoder:
-    """Reads decompressed bodies by the conventions of a reader, with the native extension where it is installed."""
+    """Reads decompressed bodies by the conventions of a reader, with the native extension where it
+    is installed.
+    """
 
     def __init__(self, reader: Reader, *, native: bool = True) -> None:
-        self._read, self._read_logs = reader.read, reader.read_logs
+        self._read = reader.read
+        self._read_logs = reader.read_logs
         self._native = native_decoder(reader) if native else None
 
     def __call__(self, signal: OtlpSignal, encoding: Encoding, body: bytes) -> Decoded:
@@ -52,7 +57,11 @@ class Decoder:
                 found = None if self._native is None else self._native(body)
                 spans, malformed = found or otlp_protobuf.read_traces(body, self._read)
                 return _decoded(spans, Batch(malformed=malformed))
-            batch = _json(signal, body) if encoding is Encoding.JSON else otlp_protobuf.decode_logs(body)
+            batch = (
+                _json(signal, body)
+                if encoding is Encoding.JSON
+                else otlp_protobuf.decode_logs(body)
+            )
         except UndecodableBody as error:
             raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
         if batch.logs:
@@ -70,7 +79,9 @@ def _decoded(spans: Iterable[AgentSpan], batch: Batch) -> Decoded:
 
 
 def _json(signal: OtlpSignal, body: bytes) -> Batch:
-    """A request of one signal in OTLP-JSON. Whatever else stands in the object is unknown, and ignored."""
+    """A request of one signal in OTLP-JSON. Whatever else stands in the object is unknown, and
+    ignored.
+    """
     request = otlp_json.parse(body)
     if not isinstance(request, dict):
         raise UndecodableBody("a request in OTLP-JSON is an object")

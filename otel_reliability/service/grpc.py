@@ -1,7 +1,9 @@
-"""OTLP over gRPC: the services of traces, logs and metrics, and gRPC's own health service. Others are unimplemented.
+"""OTLP over gRPC: the services of traces, logs and metrics, and gRPC's own health service. Others
+are unimplemented.
 
-Messages stay raw bytes up to the decoder. A request that can be refused without its message (no token, no budget) is refused
-before that is received. The library is kept from unpacking messages, which it would do without a bound: they are unpacked here.
+Messages stay raw bytes up to the decoder. A request that can be refused without its message (no
+token, no budget) is refused before that is received. The library is kept from unpacking messages,
+which it would do without a bound: they are unpacked here.
 
 Source: OTLP specification 1.11, "OTLP/gRPC"; gRPC health checking protocol.
 """
@@ -18,7 +20,15 @@ import grpc
 
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.addresses import HostPort
-from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, accepted, retry_info, status_of
+from otel_reliability.service.answers import (
+    Encoding,
+    OtlpSignal,
+    Problem,
+    Refused,
+    accepted,
+    retry_info,
+    status_of,
+)
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.intake import MAGIC, Intake
@@ -40,7 +50,9 @@ CHECK: Final = "/grpc.health.v1.Health/Check"
 
 DETAILS: Final = "grpc-status-details-bin"
 RETRY_INFO: Final = "google.rpc.retryinfo-bin"
-"""Metadata in which clients look for the time to retry: those in Go read the first, those in Python the second."""
+"""Metadata in which clients look for the time to retry: those in Go read the first, those in Python
+the second.
+"""
 
 _untyped: Final[Any] = grpc
 """The library, where its stubs would have raw bytes be messages."""
@@ -53,9 +65,16 @@ class OtlpGrpc(grpc.GenericRpcHandler):
     """The OTLP/gRPC receiver and the gRPC health service."""
 
     def __init__(
-        self, intake: Intake, readiness: Readiness, tokens: AccessTokens, *, max_connection_age: float
+        self,
+        intake: Intake,
+        readiness: Readiness,
+        tokens: AccessTokens,
+        *,
+        max_connection_age: float,
     ) -> None:
-        self._intake, self._readiness, self._tokens = intake, readiness, tokens
+        self._intake = intake
+        self._readiness = readiness
+        self._tokens = tokens
         self._pool = ThreadPoolExecutor(THREADS, "grpc")
         self._server: Any = _untyped.server(
             self._pool,
@@ -72,7 +91,8 @@ class OtlpGrpc(grpc.GenericRpcHandler):
 
     def open(self, place: HostPort, tls: TLSSettings) -> HostPort:
         """Listen, and return the address. Raise `ConfigurationError` if it cannot be bound."""
-        server, credentials = self._server, _credentials(tls)
+        server = self._server
+        credentials = _credentials(tls)
         try:
             port: int = (
                 server.add_insecure_port(str(place))
@@ -81,7 +101,9 @@ class OtlpGrpc(grpc.GenericRpcHandler):
             )
         except RuntimeError:
             remedy = "take another, or end what has it"
-            raise ConfigurationError("service.grpc", str(place), "an address to be had here", remedy) from None
+            raise ConfigurationError(
+                "service.grpc", str(place), "an address to be had here", remedy
+            ) from None
         server.start()
         return HostPort(place.host, port)
 
@@ -90,10 +112,12 @@ class OtlpGrpc(grpc.GenericRpcHandler):
         self._server.stop(patience).wait()
         self._pool.shutdown(wait=True)
 
-    # --- Calls --------------------------------------------------------------------------------------------------------
+    # --- Calls ------------------------------------------------------------------------------------
 
     def service(self, handler_call_details: Any) -> Any:
-        """Return the handler of a call, before its message is received; None: it is unimplemented."""
+        """Return the handler of a call, before its message is received; None:
+        it is unimplemented.
+        """
         method: str = handler_call_details.method
         if method == CHECK:
             return _untyped.unary_unary_rpc_method_handler(self._check)
@@ -142,7 +166,9 @@ class OtlpGrpc(grpc.GenericRpcHandler):
         return accepted(signal, Encoding.PROTOBUF, ack.rejected, ack.message)
 
     def _check(self, request: bytes, context: Any) -> bytes:
-        """Answer whether requests are accepted now. The request names the server as a whole, or one service."""
+        """Answer whether requests are accepted now. The request names the server as a whole, or one
+        service.
+        """
         name = _asked_service(request)
         if name and not any(method.startswith(f"/{name}/") for method in EXPORTS):
             context.abort(grpc.StatusCode.NOT_FOUND, "no such service")

@@ -1,4 +1,6 @@
-"""Readiness of the service, which `/readyz`, the gRPC health service and every receiver check, and its memory."""
+"""Readiness of the service, which `/readyz`, the gRPC health service and every receiver check, and
+its memory.
+"""
 
 from __future__ import annotations
 
@@ -50,18 +52,24 @@ SHARE: Final = 0.9
 """Share of a container's limit; beyond the limit the kernel ends the process."""
 _BELOW: Final = 0.95
 """Share of the limit to which memory must fall before requests are accepted again."""
-_LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+_LIMITS: Final = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 _STATM: Final = Path("/proc/self/statm")
 _GARBAGE: Final = (1_000_000, 10, 20)
-"""Thresholds of the collector of reference cycles. Its cost grows with the new objects, nearly all of which are runs without
-cycles: at 200 000 objects, collections were a tenth of the service's work. Cycles of closed connections and of errors, some
-fifteen objects each, wait that long. A collection stops every thread: for a quarter of a second at a million new objects.
+"""Thresholds of the collector of reference cycles. Its cost grows with the new objects, nearly all
+of which are runs without cycles: at 200 000 objects, collections were a tenth of the service's
+work. Cycles of closed connections and of errors, some fifteen objects each, wait that long. A
+collection stops every thread: for a quarter of a second at a million new objects.
 """
 _UNLIMITED: Final = 1 << 50
 
 
 class Memory:
-    """Watches the resident memory. Above `limit` bytes the service is not ready; 0: 90 % of the container's limit."""
+    """Watches the resident memory. Above `limit` bytes the service is not ready; 0: 90 % of the
+    container's limit.
+    """
 
     def __init__(self, limit: int, readiness: Readiness) -> None:
         self.limit = limit or container_limit()
@@ -83,7 +91,11 @@ class Memory:
             self._readiness.release(REASON)
 
     def limits(self) -> tuple[Limit, ...]:
-        return () if self.limit is None else (Limit("memory_bytes", self.used, self.limit, self.crossings),)
+        return (
+            ()
+            if self.limit is None
+            else (Limit("memory_bytes", self.used, self.limit, self.crossings),)
+        )
 
 
 def collect_seldom() -> None:

@@ -1,4 +1,5 @@
-"""OTLP over HTTP: `POST /v1/traces`, `/v1/logs` and `/v1/metrics`, in protobuf and in JSON, compressed with gzip or not.
+"""OTLP over HTTP: `POST /v1/traces`, `/v1/logs` and `/v1/metrics`, in protobuf and in JSON,
+compressed with gzip or not.
 
 Source: OTLP specification 1.11, "OTLP/HTTP".
 """
@@ -14,7 +15,14 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, accepted, refused
+from otel_reliability.service.answers import (
+    Encoding,
+    OtlpSignal,
+    Problem,
+    Refused,
+    accepted,
+    refused,
+)
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.intake import Intake, Reservation
 from otel_reliability.service.writer import Ack
@@ -24,11 +32,15 @@ TRANSPORT: Final = "http"
 BODY_TIMEOUT: Final = 30.0
 """Seconds that a body may take to arrive."""
 SMALL: Final = 16 * 1024
-"""Bytes of a plain body that is read at once; a larger or packed one would hold up other clients, and goes to a thread."""
+"""Bytes of a plain body that is read at once; a larger or packed one would hold up other clients,
+and goes to a thread.
+"""
 ERROR: Final = 400
 """The first status that is no success."""
 
-_CHALLENGE: Final = 'Basic realm="otel-reliability: any user, the token as password", charset="UTF-8"'
+_CHALLENGE: Final = (
+    'Basic realm="otel-reliability: any user, the token as password", charset="UTF-8"'
+)
 """Header that makes a browser ask for the token."""
 _HANDLE: Final = Guard("answering a request over HTTP")
 
@@ -37,16 +49,20 @@ class OtlpHttp:
     """The receiver. `threads` is where bodies are unpacked and read."""
 
     def __init__(self, intake: Intake, threads: Executor) -> None:
-        self._intake, self._threads = intake, threads
+        self._intake = intake
+        self._threads = threads
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes; the rest of /v1 is an unknown signal."""
-        return [web.post(f"/v1/{signal.value}", partial(self._export, signal)) for signal in OtlpSignal]
+        return [
+            web.post(f"/v1/{signal.value}", partial(self._export, signal)) for signal in OtlpSignal
+        ]
 
     async def _export(self, signal: OtlpSignal, request: web.Request) -> web.Response:
         try:
             encoding, gzip = _form_of(request)
-            ack, outcome = Ack(0, ""), "discarded"
+            ack = Ack(0, "")
+            outcome = "discarded"
             if signal is OtlpSignal.METRICS:  # accepted without reading it
                 async for _ in request.content.iter_any():
                     pass
@@ -57,9 +73,13 @@ class OtlpHttp:
             self._intake.count(signal, TRANSPORT, refusal.reason)
             return answer(request, refusal)
         self._intake.count(signal, TRANSPORT, outcome)
-        return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
+        return web.Response(
+            body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value
+        )
 
-    async def _accept(self, signal: OtlpSignal, encoding: Encoding, request: web.Request, *, gzip: bool) -> Ack:
+    async def _accept(
+        self, signal: OtlpSignal, encoding: Encoding, request: web.Request, *, gzip: bool
+    ) -> Ack:
         """Read a request, have it decoded, and wait for the writer."""
         self._intake.admit(request.content_length)
         with self._intake.budget.reserve() as reservation:
@@ -77,15 +97,21 @@ class OtlpHttp:
                     reservation.grow(len(part))
                     parts.append(part)
         except TimeoutError:
-            raise Refused(Problem.TIMEOUT, "slow", f"the body did not arrive within {BODY_TIMEOUT:g} s") from None
+            raise Refused(
+                Problem.TIMEOUT, "slow", f"the body did not arrive within {BODY_TIMEOUT:g} s"
+            ) from None
         except (web.RequestPayloadError, ConnectionError):
-            raise Refused(Problem.UNDECODABLE, "cut_off", "the body did not arrive as its headers say") from None
+            raise Refused(
+                Problem.UNDECODABLE, "cut_off", "the body did not arrive as its headers say"
+            ) from None
         return b"".join(parts)
 
     async def _committed(self, submit: Callable[[], Future[Ack]], *, at_once: bool) -> Ack:
-        """Decode a body, at once or on a thread, and wait for the writer: so long from when it has the request.
+        """Decode a body, at once or on a thread, and wait for the writer: so long from when it has
+        the request.
 
-        An error holds this frame, so no variable may hold a future that holds the error: the body would stay with both.
+        An error holds this frame, so no variable may hold a future that holds the error: the body
+        would stay with both.
         """
         loop = asyncio.get_running_loop()
         committed = submit() if at_once else await loop.run_in_executor(self._threads, submit)
@@ -102,31 +128,45 @@ _ENCODINGS: Final = {one.value: one for one in Encoding}
 
 
 def _form_of(request: web.Request) -> tuple[Encoding, bool]:
-    """Return the encoding of a body, and whether it is compressed with gzip. Raise `Refused` for anything else."""
+    """Return the encoding of a body, and whether it is compressed with gzip. Raise `Refused` for
+    anything else.
+    """
     encoding = _ENCODINGS.get(request.content_type)
     if encoding is None:
         raise Refused(Problem.TYPE, "content_type", f"send {' or '.join(_ENCODINGS)}")
     packed = request.headers.get("Content-Encoding", "identity").strip().lower()
     if packed not in {"gzip", "identity", ""}:
-        raise Refused(Problem.TYPE, "content_encoding", "compress the body with gzip, or not at all")
+        raise Refused(
+            Problem.TYPE, "content_encoding", "compress the body with gzip, or not at all"
+        )
     return encoding, packed == "gzip"
 
 
 def answer(request: web.Request, refusal: Refused) -> web.Response:
-    """Return a refusal as a `google.rpc.Status` in the encoding of the request; in JSON if that is unknown."""
+    """Return a refusal as a `google.rpc.Status` in the encoding of the request; in JSON if that is
+    unknown.
+    """
     encoding = _ENCODINGS.get(request.content_type, Encoding.JSON)
     headers: dict[str, str] = {}
     if refusal.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(refusal.retry_after)))
     if refusal.problem is Problem.UNAUTHENTICATED:
-        headers["WWW-Authenticate"] = _CHALLENGE if "text/html" in request.headers.get("Accept", "") else "Bearer"
+        headers["WWW-Authenticate"] = (
+            _CHALLENGE if "text/html" in request.headers.get("Accept", "") else "Bearer"
+        )
     return web.Response(
-        status=refusal.problem.value.http, body=refused(refusal, encoding), content_type=encoding.value, headers=headers
+        status=refusal.problem.value.http,
+        body=refused(refusal, encoding),
+        content_type=encoding.value,
+        headers=headers,
     )
 
 
-def guarding(tokens: AccessTokens, open_paths: frozenset[str], count: Callable[[str], None]) -> Middleware:
-    """Return the middleware of every endpoint: it checks the token, and gives all errors the same form.
+def guarding(
+    tokens: AccessTokens, open_paths: frozenset[str], count: Callable[[str], None]
+) -> Middleware:
+    """Return the middleware of every endpoint: it checks the token, and gives all errors the same
+    form.
 
     `count` is called with the reason of each refusal that no handler made.
     """
@@ -146,7 +186,9 @@ def guarding(tokens: AccessTokens, open_paths: frozenset[str], count: Callable[[
             if not _HANDLE.stops(error):
                 raise
             count("fault")
-            return answer(request, Refused(Problem.FAULT, "fault", "the service failed on this request"))
+            return answer(
+                request, Refused(Problem.FAULT, "fault", "the service failed on this request")
+            )
 
     return guard
 
@@ -154,7 +196,9 @@ def guarding(tokens: AccessTokens, open_paths: frozenset[str], count: Callable[[
 _STATUSES: Final = {problem.value.http: problem for problem in Problem}
 
 
-def _translated(request: web.Request, error: web.HTTPException, count: Callable[[str], None]) -> web.StreamResponse:
+def _translated(
+    request: web.Request, error: web.HTTPException, count: Callable[[str], None]
+) -> web.StreamResponse:
     """The library's own answers, with the body that clients of OTLP expect."""
     if error.status < ERROR:
         return error

@@ -1,8 +1,9 @@
 """From the bytes of a request to its acknowledgement, for both receivers.
 
-A receiver calls `admit`, reads the bytes while it reserves budget for them, calls `submit`, and waits for the writer. Bytes that
-have arrived and are not committed yet are bounded: they are reserved before anything is parsed, again as they are decompressed,
-and released when the request is answered. A client that is refused still has its request, and sends it again.
+A receiver calls `admit`, reads the bytes while it reserves budget for them, calls `submit`, and
+waits for the writer. Bytes that have arrived and are not committed yet are bounded: they are
+reserved before anything is parsed, again as they are decompressed, and released when the request is
+answered. A client that is refused still has its request, and sends it again.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class RequestBudget:
         self.lock = threading.Lock()
 
     def reserve(self, size: int = 0) -> Reservation:
-        """Reserve bytes until `release`, or as long as a `with` lasts. Raise `Refused` if the budget does not allow it."""
+        """Reserve bytes until `release`, or as long as a `with` lasts. Raise `Refused` if the
+        budget does not allow it.
+        """
         reservation = Reservation(self)
         reservation.grow(size)
         with self.lock:
@@ -55,7 +58,9 @@ class RequestBudget:
         """Raise `Refused` if the budget does not allow so many further bytes."""
         if self.used + size > self.capacity:
             self.refused += 1
-            raise overload("queue_full", f"the queue of {self.capacity} bytes is full; send this again later")
+            raise overload(
+                "queue_full", f"the queue of {self.capacity} bytes is full; send this again later"
+            )
 
 
 class Reservation:
@@ -64,7 +69,8 @@ class Reservation:
     __slots__ = ("_budget", "size")
 
     def __init__(self, budget: RequestBudget) -> None:
-        self._budget, self.size = budget, 0
+        self._budget = budget
+        self.size = 0
 
     def __enter__(self) -> Self:
         return self
@@ -73,7 +79,9 @@ class Reservation:
         self.release()
 
     def grow(self, size: int) -> None:
-        """Reserve further bytes. Raise `Refused` if the budget does not allow it; what is reserved stays."""
+        """Reserve further bytes. Raise `Refused` if the budget does not allow it; what is reserved
+        stays.
+        """
         with self._budget.lock:
             self._budget.check(size)
             self._budget.used += size
@@ -88,7 +96,9 @@ class Reservation:
 
 
 MAGIC: Final = b"\x1f\x8b"
-"""First bytes of gzip; no OTLP message in protobuf does (it would be a field of an unknown wire type)."""
+"""First bytes of gzip; no OTLP message in protobuf does (it would be a field of an unknown wire
+type).
+"""
 MAX_MEMBERS: Final = 64
 """Members that one body may have. Encoders write one; a million empty ones would only cost time."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
@@ -111,7 +121,11 @@ def inflate(packed: bytes, limit: int, grow: Callable[[int], None] = lambda size
         for part in _parts(packed):
             left -= len(part)
             if left < 0:
-                raise Refused(Problem.TOO_LARGE, "too_large", f"the body decompresses to more than {limit} bytes")
+                raise Refused(
+                    Problem.TOO_LARGE,
+                    "too_large",
+                    f"the body decompresses to more than {limit} bytes",
+                )
             grow(len(part))
             parts.append(part)
     except zlib.error as error:
@@ -120,13 +134,17 @@ def inflate(packed: bytes, limit: int, grow: Callable[[int], None] = lambda size
 
 
 def _parts(packed: bytes) -> Iterator[bytes]:
-    """Yield the decompressed data in parts of a bounded size, each decompressed when it is asked for. Raise `zlib.error`."""
-    member, members = zlib.decompressobj(_GZIP), 1
+    """Yield the decompressed data in parts of a bounded size, each decompressed when it is asked
+    for. Raise `zlib.error`.
+    """
+    member = zlib.decompressobj(_GZIP)
+    members = 1
     for start in range(0, len(packed), _IN):
         rest = packed[start : start + _IN]
         while rest:
             if member.eof:
-                member, members = zlib.decompressobj(_GZIP), members + 1
+                member = zlib.decompressobj(_GZIP)
+                members = members + 1
             if members > MAX_MEMBERS:
                 raise zlib.error(f"it has more than {MAX_MEMBERS} members")
             yield member.decompress(rest, _OUT)
@@ -142,7 +160,8 @@ JSON_WEIGHT: Final = 3
 class Intake:
     """Accepts requests, or raises the reason not to.
 
-    `requests` counts them by (signal, transport, outcome): `accepted`, `partial`, or the reason of a refusal.
+    `requests` counts them by (signal, transport, outcome): `accepted`, `partial`, or the reason of
+    a refusal.
     """
 
     def __init__(
@@ -155,28 +174,44 @@ class Intake:
         limit: int,
         patience: float,
     ) -> None:
-        self.budget, self.limit, self.patience = budget, limit, patience
+        self.budget = budget
+        self.limit = limit
+        self.patience = patience
         self.requests: Counter[tuple[str, str, str]] = Counter()
-        self._decode, self._writer, self._readiness = decoder, writer, readiness
+        self._decode = decoder
+        self._writer = writer
+        self._readiness = readiness
         self._lock = threading.Lock()
 
     def admit(self, size: int | None = None) -> None:
-        """Raise `Refused` if a request, of `size` bytes where that is known, need not be read at all."""
+        """Raise `Refused` if a request, of `size` bytes where that is known, need not be read at
+        all.
+        """
         self._readiness.check()
         if size is not None and size > self.limit:
             raise self.too_large()
         self.budget.check()
 
     def too_large(self) -> Refused:
-        return Refused(Problem.TOO_LARGE, "too_large", f"the body is larger than {self.limit} bytes")
+        return Refused(
+            Problem.TOO_LARGE, "too_large", f"the body is larger than {self.limit} bytes"
+        )
 
     def limits(self) -> tuple[Limit, ...]:
         return (Limit("queue_bytes", self.budget.used, self.budget.capacity, self.budget.refused),)
 
     def submit(
-        self, signal: OtlpSignal, encoding: Encoding, body: bytes, reservation: Reservation, *, gzip: bool
+        self,
+        signal: OtlpSignal,
+        encoding: Encoding,
+        body: bytes,
+        reservation: Reservation,
+        *,
+        gzip: bool,
     ) -> Future[Ack]:
-        """Decompress and decode a body whose bytes `reservation` has reserved, and hand it to the writer. Raise `Refused`."""
+        """Decompress and decode a body whose bytes `reservation` has reserved, and hand it to the
+        writer. Raise `Refused`.
+        """
         if gzip:
             body = inflate(body, self.limit, reservation.grow)
         if encoding is Encoding.JSON:
@@ -184,7 +219,9 @@ class Intake:
         return self._writer.commit(self._decode(signal, encoding, body))
 
     def late(self, answer: Future[Ack]) -> Refused:
-        """The writer did not answer in time: the request is taken back where it can be, and is to be sent again."""
+        """The writer did not answer in time: the request is taken back where it can be, and is to
+        be sent again.
+        """
         answer.cancel()
         return overload("commit_timeout", f"not committed within {self.patience:g} s")
 

@@ -1,12 +1,13 @@
 """Keep what was acknowledged, over the death of the process.
 
-Spans are stored as they come, one transaction a group of requests, before they are acknowledged. When their runs are final,
-the runs take their place, together with everything else that then changed (`parts`): one transaction, at most once a second.
-A restart loads the final runs, agent by agent when something asks for them, and the parts; it assembles the open traces again
-from their spans, at the moments at which they came. So nothing depends on how classes look.
+Spans are stored as they come, one transaction a group of requests, before they are acknowledged.
+When their runs are final, the runs take their place, together with everything else that then
+changed (`parts`): one transaction, at most once a second. A restart loads the final runs, agent by
+agent when something asks for them, and the parts; it assembles the open traces again from their
+spans, at the moments at which they came. So nothing depends on how classes look.
 
-The clock stands still at the moment that was stored while a group is applied or deadlines are met, and goes on from the last
-stored moment after a restart.
+The clock stands still at the moment that was stored while a group is applied or deadlines are met,
+and goes on from the last stored moment after a restart.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ from typing import Any, Final, TypeVar
 from otel_reliability.assembly.evaluations import MAX_RUNS, WAIT
 from otel_reliability.engine import MAX_UNREAD
 from otel_reliability.model.limit import Limit
-from otel_reliability.model.record import Damaged, agent_key, pack, pack_spans, unpack, unpack_run, unpack_spans
+from otel_reliability.model.record import (
+    Damaged,
+    agent_key,
+    pack,
+    pack_spans,
+    unpack,
+    unpack_run,
+    unpack_spans,
+)
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 from otel_reliability.service.clock import Clock, Moment
@@ -45,7 +54,14 @@ from otel_reliability.service.store import (
     Unreadable,
     copy_of,
 )
-from otel_reliability.service.stored_parts import ClosedTraceRecords, Item, OpenTraces, Retention, StoredPart, parts_of
+from otel_reliability.service.stored_parts import (
+    ClosedTraceRecords,
+    Item,
+    OpenTraces,
+    Retention,
+    StoredPart,
+    parts_of,
+)
 from otel_reliability.telemetry.guard import Guard
 
 T = TypeVar("T")
@@ -53,16 +69,23 @@ T = TypeVar("T")
 _logger = logging.getLogger("otel_reliability.service")
 
 SAVE_INTERVAL_S: Final = 1.0
-"""Seconds between two transactions that move final runs out of the arrivals, and between two recordings of counters."""
+"""Seconds between two transactions that move final runs out of the arrivals, and between two
+recordings of counters.
+"""
 RETRY_INTERVAL_S: Final = 1.0
 """Seconds between two attempts to open the database."""
 LOAD_S: Final = 0.1
-"""Seconds that the writer spends, each time it meets deadlines, on loading agents after a restart."""
+"""Seconds that the writer spends, each time it meets deadlines, on loading agents after a restart.
+"""
 URGENT_LOAD_S: Final = 1.0
-"""The same while more than `MAX_WAITING` final runs wait for their agents. Requests wait for so long: less than a client does."""
+"""The same while more than `MAX_WAITING` final runs wait for their agents. Requests wait for so
+long: less than a client does.
+"""
 MAX_WAITING: Final = MAX_UNREAD // 2
 MAX_TICKS: Final = 10_000
-"""Moments stored; of more, every other one is deleted, and runs are closed a moment later when they are assembled again."""
+"""Moments stored; of more, every other one is deleted, and runs are closed a moment later when they
+are assembled again.
+"""
 
 _RESTORE: Final = Guard("bringing state back")
 _LOAD: Final = Guard("loading an agent")
@@ -71,9 +94,10 @@ _LOAD: Final = Guard("loading an agent")
 class Volatile:
     """Keeps nothing: what was acknowledged lives as long as the process. The base of `Persistent`.
 
-    The writer calls it from its one thread. `keeps_open_runs`: whether runs that are open at shutdown are there again after a
-    start; where they are not, they are closed. `pause`: seconds after `restore` in which no deadline is met, so that spans
-    which could not be sent meanwhile come in time.
+    The writer calls it from its one thread. `keeps_open_runs`: whether runs that are open at
+    shutdown are there again after a start; where they are not, they are closed. `pause`: seconds
+    after `restore` in which no deadline is met, so that spans which could not be sent meanwhile
+    come in time.
     """
 
     keeps_open_runs = False
@@ -87,13 +111,17 @@ class Volatile:
         """Bring state back, before anything is accepted. The service is not ready meanwhile."""
 
     def commit(self, group: Sequence[Decoded]) -> None:
-        """Store these requests, all or none, before they are applied and acknowledged. Raise `Unavailable`."""
+        """Store these requests, all or none, before they are applied and acknowledged. Raise
+        `Unavailable`.
+        """
 
     def applied(self) -> None:
         """Go on: the requests of the last `commit` are applied."""
 
     def advancing(self) -> None:
-        """Store the moment at which deadlines are about to be met. Raise `Unavailable`: then they are not met now."""
+        """Store the moment at which deadlines are about to be met. Raise `Unavailable`: then they
+        are not met now.
+        """
 
     def advanced(self, now: float) -> None:
         """Record what became final."""
@@ -105,7 +133,9 @@ class Volatile:
         return ()
 
     def runs(self, key: AgentKey, most: int, since_ns: int, until_ns: int) -> list[Run]:
-        """Return the newest stored runs of an agent that ended between two times, at most so many. Any thread may ask."""
+        """Return the newest stored runs of an agent that ended between two times, at most so many.
+        Any thread may ask.
+        """
         return []
 
     def changed(self) -> None:
@@ -125,22 +155,33 @@ class Persistent(Volatile):
     keeps_open_runs = True
 
     def __init__(
-        self, state: State, clock: Clock, directory: StateDirectory, *, sync: Sync = "normal", limit: int | None = None
+        self,
+        state: State,
+        clock: Clock,
+        directory: StateDirectory,
+        *,
+        sync: Sync = "normal",
+        limit: int | None = None,
     ) -> None:
         super().__init__(state)
         settings = state.engine.settings
         self.pause = settings.assembly.linger
         self.lost = self.refused = self.used = 0
-        self._clock, self._directory, self._limit = clock, directory, limit
+        self._clock = clock
+        self._directory = directory
+        self._limit = limit
         self._sync: Sync = sync
         self._wait = WAIT + settings.assembly.idle_timeout + settings.assembly.reopen
         self._retention = Retention.of(settings)
         self._store: Store | None = None
-        self._seq, self._position = 0, 0
+        self._seq = 0
+        self._position = 0
         self._moment = clock.moment()
         self._is_quiet = False
         self._has_changed = False
-        self._closed = ClosedTraceRecords(state.engine.assembler, state.engine.now, settings.assembly.remember)
+        self._closed = ClosedTraceRecords(
+            state.engine.assembler, state.engine.now, settings.assembly.remember
+        )
         self._open = OpenTraces(state.engine.assembler, self._closed, settings)
         self._ticks: list[int] = []
         self._evaluations: list[tuple[float, int]] = []
@@ -158,11 +199,14 @@ class Persistent(Volatile):
 
     def runs(self, key: AgentKey, most: int, since_ns: int, until_ns: int) -> list[Run]:
         question = (
-            "SELECT body FROM run WHERE agent = (SELECT id FROM agent WHERE key = ?) AND end_ns BETWEEN ? AND ? "
+            "SELECT body FROM run WHERE agent = (SELECT id FROM agent WHERE key = ?) AND "
+            "end_ns BETWEEN ? AND ? "
             "ORDER BY end_ns DESC, run_id DESC LIMIT ?"
         )
         try:
-            with closing(sqlite3.connect(f"{self._directory.database.resolve().as_uri()}?mode=ro", uri=True)) as db:
+            with closing(
+                sqlite3.connect(f"{self._directory.database.resolve().as_uri()}?mode=ro", uri=True)
+            ) as db:
                 rows = db.execute(question, (pack(key), since_ns, until_ns, most)).fetchall()
         except sqlite3.Error:  # the writer finds out what is wrong with it
             return []
@@ -171,7 +215,7 @@ class Persistent(Volatile):
     def changed(self) -> None:
         self._has_changed = True
 
-    # --- Requests -----------------------------------------------------------------------------------------------------
+    # --- Requests ---------------------------------------------------------------------------------
 
     def commit(self, group: Sequence[Decoded]) -> None:
         """Store these requests, and stand still at their moment until they are applied."""
@@ -187,23 +231,29 @@ class Persistent(Volatile):
         self._clock.release()
 
     def advancing(self) -> None:
-        """Store the moment at which deadlines are met. One at which nothing happened gives way to the next."""
+        """Store the moment at which deadlines are met. One at which nothing happened gives way to
+        the next.
+        """
         moment = self._clock.moment()
         tick = Arrival(self._seq + (not self._is_quiet), TICK, *moment, None, b"")
         self._write([_insert([tick])])
         if not self._is_quiet:
             self._ticks.append(tick.seq)
-        self._seq, self._moment, self._is_quiet = tick.seq, moment, True
+        self._seq = tick.seq
+        self._moment = moment
+        self._is_quiet = True
         self._clock.hold(moment)
 
     def advanced(self, now: float) -> None:
         """Load some of the agents that nothing has asked for yet, and save what became final.
 
-        What is final is recorded with readings of its agent, so saving waits until these agents are loaded, but for a backlog of
-        which runs would soon be dropped. Sessions close, and agents expire, without a request.
+        What is final is recorded with readings of its agent, so saving waits until these agents are
+        loaded, but for a backlog of which runs would soon be dropped. Sessions close, and agents
+        expire, without a request.
         """
         self._clock.release()
-        engine, waiting = self._state.engine, self._state.engine.waiting
+        engine = self._state.engine
+        waiting = self._state.engine.waiting
         with _LOAD:
             engine.load_agents(LOAD_S if waiting < MAX_WAITING else URGENT_LOAD_S)
         has_news = self._has_changed or waiting or now >= self._save_at + SWEEP_INTERVAL_S
@@ -218,7 +268,10 @@ class Persistent(Volatile):
             try:
                 self._save(self._state.engine.now())
             except Unavailable as error:
-                _logger.warning("The state could not be saved at the end; the next start takes longer: %s", error)
+                _logger.warning(
+                    "The state could not be saved at the end; the next start takes longer: %s",
+                    error,
+                )
             self._store.close()
             self._store = None
         self._directory.release()
@@ -234,13 +287,16 @@ class Persistent(Volatile):
         else:
             self._counts.append(arrival.seq)
         if arrival.seq >= self._seq:
-            self._seq, self._moment = arrival.seq, arrival.moment
-        self._is_quiet, self._has_changed = False, True
+            self._seq = arrival.seq
+            self._moment = arrival.moment
+        self._is_quiet = False
+        self._has_changed = True
 
     def _observe(self, event: RunEvent, now: float) -> None:
         """Note what the next transaction changes of a run: the last change of each counts."""
         change, run, _ = event
-        self._has_changed, self._is_quiet = True, False
+        self._has_changed = True
+        self._is_quiet = False
         if change is RunChange.CLOSED:
             return
         if change is not RunChange.REVISED:
@@ -250,20 +306,23 @@ class Persistent(Volatile):
         self._changed[run.run_id] = change, self._in_time(run)
 
     def _in_time(self, run: Run) -> Run:
-        """Return the run with the end that windows have of it: one from the future was clamped when it closed."""
+        """Return the run with the end that windows have of it: one from the future was clamped when
+        it closed.
+        """
         if run.end_ns <= self._clock.wall():
             return run
         agent = self._state.engine.agents.agent(run.key)
         row = None if agent is None else agent.row(run.run_id)
         return run if row is None else run._replace(end_ns=row.end_ns)
 
-    # --- Saving -------------------------------------------------------------------------------------------------------
+    # --- Saving -----------------------------------------------------------------------------------
 
     def _save(self, now: float) -> None:
-        """Move what is final out of the arrivals, with everything that follows from it, and record it.
+        """Move what is final out of the arrivals, with everything that follows from it, and record
+        it.
 
-        Counters and histograms that leave the process rest on what is stored: their readers wait for the transaction. While
-        one is pending that failed, nothing further is recorded.
+        Counters and histograms that leave the process rest on what is stored: their readers wait
+        for the transaction. While one is pending that failed, nothing further is recorded.
         """
         self._write_pending()
         self._state.recording.record(partial(self._save_all, now))
@@ -279,15 +338,21 @@ class Persistent(Volatile):
             self._pending = []
 
     def _statements(self, now: float) -> Iterator[Statement]:
-        """Yield what is to be written. What it covers is not noted any longer once this is consumed."""
-        changed, self._changed = self._changed.values(), {}
+        """Yield what is to be written. What it covers is not noted any longer once this is
+        consumed.
+        """
+        changed = self._changed.values()
+        self._changed = {}
         final, revised, withdrawn = (
             [run for change, run in changed if change is kind]
             for kind in (RunChange.FINAL, RunChange.REVISED, RunChange.WITHDRAWN)
         )
         yield from self._write_agents({run.key for run in (*final, *revised)})
         rows = ((run.run_id, self._agents[run.key], run.end_ns, pack(run)) for run in final)
-        yield "INSERT OR REPLACE INTO run (run_id, agent, end_ns, body) VALUES (?, ?, ?, ?)", list(rows)
+        yield (
+            "INSERT OR REPLACE INTO run (run_id, agent, end_ns, body) VALUES (?, ?, ?, ?)",
+            list(rows),
+        )
         yield (
             "UPDATE run SET agent = ?, end_ns = ?, body = ? WHERE run_id = ?",
             [(self._agents[run.key], run.end_ns, pack(run), run.run_id) for run in revised],
@@ -301,7 +366,9 @@ class Persistent(Volatile):
         yield "INSERT OR REPLACE INTO saved VALUES (1, ?, ?, ?)", [(self._seq, *self._moment)]
 
     def _surplus(self, agents: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Yield agents, each with the end (ns) before which none of its runs is needed, among those that are stored."""
+        """Yield agents, each with the end (ns) before which none of its runs is needed, among those
+        that are stored.
+        """
         if self._store is None:
             return
         newest = "SELECT end_ns FROM run WHERE agent = ? ORDER BY end_ns DESC LIMIT 1 OFFSET ?"
@@ -312,7 +379,11 @@ class Persistent(Volatile):
 
     def _write_agents(self, keys: set[AgentKey]) -> Iterator[Statement]:
         agents = self._state.engine.agents
-        gone = [key for key in self._agents if agents.seen(key) is None] if len(self._agents) > len(agents) else []
+        gone = (
+            [key for key in self._agents if agents.seen(key) is None]
+            if len(self._agents) > len(agents)
+            else []
+        )
         for key in gone:
             number = self._agents.pop(key)
             yield "DELETE FROM run WHERE agent = ?", [(number,)]
@@ -331,12 +402,19 @@ class Persistent(Volatile):
             "DELETE FROM part WHERE name = ? AND key = ?",
             [(name, pack(key)) for key, body in changes if body is None],
         )
-        first, self._position = self._position + 1, self._position + len(changes)
-        kept = [(name, pack(key), at, pack(body)) for at, (key, body) in enumerate(changes, first) if body is not None]
+        first = self._position + 1
+        self._position = self._position + len(changes)
+        kept = [
+            (name, pack(key), at, pack(body))
+            for at, (key, body) in enumerate(changes, first)
+            if body is not None
+        ]
         yield "INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?)", kept
 
     def _over(self, now: float) -> Iterator[int]:
-        """Yield the arrivals that nothing needs any longer: of final traces, old ones of no trace, moments before all others."""
+        """Yield the arrivals that nothing needs any longer: of final traces, old ones of no trace,
+        moments before all others.
+        """
         yield from self._open.over(now)
         yield from self._counts
         self._counts.clear()
@@ -346,7 +424,9 @@ class Persistent(Volatile):
         yield from self._old_ticks()
 
     def _old_ticks(self) -> Iterator[int]:
-        """Yield the moments before all spans that are kept; of too many, every other one of the older half."""
+        """Yield the moments before all spans that are kept; of too many, every other one of the
+        older half.
+        """
         first = min(self._open.first, self._seq)
         if self._evaluations:
             first = min(first, self._evaluations[0][1])
@@ -356,13 +436,16 @@ class Persistent(Volatile):
         yield from sorted(set(self._ticks).difference(ticks, (self._seq,)))
         self._ticks = ticks
 
-    # --- At the start -------------------------------------------------------------------------------------------------
+    # --- At the start -----------------------------------------------------------------------------
 
     def restore(self) -> None:
-        """Go on where the last process stopped. A damaged database is set aside, and what can be read of it is kept."""
+        """Go on where the last process stopped. A damaged database is set aside, and what can be
+        read of it is kept.
+        """
         began = time.monotonic()
         self._moment = self._clock.moment()
-        gc.disable()  # what is loaded stays, and to look through it for cycles again and again costs most
+        # what is loaded stays, and to look through it for cycles again and again costs most
+        gc.disable()
         try:
             store = self._store = self._opened()
             self._load(store)
@@ -372,10 +455,14 @@ class Persistent(Volatile):
         if self.lost:
             _logger.error("%d entries of the state are damaged, and lost.", self.lost)
         self.used = store.size
-        _logger.info("State is back: %d open traces, %.1f s.", len(self._open), time.monotonic() - began)
+        _logger.info(
+            "State is back: %d open traces, %.1f s.", len(self._open), time.monotonic() - began
+        )
 
     def _load(self, store: Store) -> None:
-        """Load what was saved, assemble open traces again, and apply what came after it was saved."""
+        """Load what was saved, assemble open traces again, and apply what came after
+        it was saved.
+        """
         for self._seq, *moment in store.rows("SELECT seq, now, wall FROM saved"):
             self._moment = Moment(*moment)
             self._clock.resume(self._moment.now)
@@ -406,19 +493,26 @@ class Persistent(Volatile):
             except Unreadable as error:
                 name = self._directory.set_aside()
                 why = str(error)
-                _logger.error("The state was set aside as %s: %s. The service begins without it.", name, why)  # noqa: TRY400
+                _logger.error(  # noqa: TRY400
+                    "The state was set aside as %s: %s. The service begins without it.", name, why
+                )
             except Unavailable as error:
                 _logger.warning("%s; trying again in %g s.", error.detail, RETRY_INTERVAL_S)
                 time.sleep(RETRY_INTERVAL_S)
 
     def _salvaged(self, damaged: Store) -> Store:
-        """Return a new database with everything that can be read of a damaged one, which is set aside."""
-        name, why = self._directory.set_aside(), damaged.damage
+        """Return a new database with everything that can be read of a damaged one, which is set
+        aside.
+        """
+        name = self._directory.set_aside()
+        why = damaged.damage
         store = Store(self._directory.database, self._sync)
         for table in ("arrival", "agent", "run", "part", "saved"):
             store.transact([copy_of(damaged, table)])
         damaged.close()
-        _logger.error("The state was set aside as %s: %s. What could be read of it was kept.", name, why)
+        _logger.error(
+            "The state was set aside as %s: %s. What could be read of it was kept.", name, why
+        )
         return store
 
     def _load_agents(self, store: Store) -> None:
@@ -430,13 +524,16 @@ class Persistent(Volatile):
         found = list(self._intact(agent, store.rows("SELECT id, key, seen FROM agent ORDER BY id")))
         self._agents = {key: number for key, number, _ in found}
         self._last_agent = max(self._agents.values(), default=0)
-        self._state.engine.restore_agents({key: (seen, partial(self._runs_of, number)) for key, number, seen in found})
+        self._state.engine.restore_agents(
+            {key: (seen, partial(self._runs_of, number)) for key, number, seen in found}
+        )
 
     def _runs_of(self, agent: int) -> Iterator[Run]:
         """Yield the final runs of an agent in the order in which they became final."""
         if self._store is not None:
             yield from self._intact(
-                unpack_run, self._store.rows("SELECT body FROM run WHERE agent = ? ORDER BY seq", agent)
+                unpack_run,
+                self._store.rows("SELECT body FROM run WHERE agent = ? ORDER BY seq", agent),
             )
 
     def _load_part(self, store: Store, name: str, part: StoredPart) -> None:
@@ -469,10 +566,12 @@ class Persistent(Volatile):
             else:
                 yield found
 
-    # --- Writing ------------------------------------------------------------------------------------------------------
+    # --- Writing ----------------------------------------------------------------------------------
 
     def _write(self, statements: Sequence[Statement]) -> None:
-        """Write to the database. One that turns out to be damaged is set aside, and its rows are copied to a new one."""
+        """Write to the database. One that turns out to be damaged is set aside, and its rows are
+        copied to a new one.
+        """
         store = self._store
         if store is None:
             raise Unavailable("state_unwritable", "the state is closed")
@@ -484,17 +583,23 @@ class Persistent(Volatile):
             try:
                 self._store = self._salvaged(store)
             except (OSError, Unreadable) as worse:
-                raise Unavailable("state_unwritable", f"no state can be written ({worse})") from None
+                raise Unavailable(
+                    "state_unwritable", f"no state can be written ({worse})"
+                ) from None
             self._store.transact(statements)
         except Unavailable:
             self.refused += 1
             raise
 
     def _check_limit(self) -> None:
-        """Raise `Unavailable` if no further request may be stored. What becomes final is still saved: it makes room."""
+        """Raise `Unavailable` if no further request may be stored. What becomes final is still
+        saved: it makes room.
+        """
         if self._limit is not None and self.used >= self._limit:
             self.refused += 1
-            raise Unavailable("state_full", f"the state has reached its limit of {self._limit} bytes")
+            raise Unavailable(
+                "state_full", f"the state has reached its limit of {self._limit} bytes"
+            )
 
 
 def _arrivals(group: Sequence[Decoded], moment: Moment, seq: int) -> Iterator[Arrival]:
@@ -513,7 +618,9 @@ def _arrivals(group: Sequence[Decoded], moment: Moment, seq: int) -> Iterator[Ar
             yield Arrival(seq, EVALUATIONS, *moment, trace_id, pack(some))
             seq += 1
         if request.malformed or request.other_logs:
-            yield Arrival(seq, COUNTS, *moment, None, pack((dict(request.malformed), request.other_logs)))
+            yield Arrival(
+                seq, COUNTS, *moment, None, pack((dict(request.malformed), request.other_logs))
+            )
             seq += 1
 
 

@@ -38,12 +38,19 @@ class SeriesRecording:
 
         `commit` stores what follows from it. No reader sees the series in between.
         """
-        engine, book, recorder = self._engine, self.book, self._recorder
-        closed, self._closed = self._closed, []
-        final, revised = engine.take_final(), engine.take_revised()
-        scored, changes = engine.take_scored(), engine.take_changes()
+        engine = self._engine
+        book = self.book
+        recorder = self._recorder
+        closed = self._closed
+        self._closed = []
+        final = engine.take_final()
+        revised = engine.take_revised()
+        scored = engine.take_scored()
+        changes = engine.take_changes()
         keys = {run.key for run in closed}
-        counted_as = engine.read(lambda registry: {key: registry.counted_as(key) for key in keys}) or {}
+        counted_as = (
+            engine.read(lambda registry: {key: registry.counted_as(key) for key in keys}) or {}
+        )
         runs = (*final, *revised)
         readings = (engine.read(partial(readings_of, runs)) if runs else None) or {}
         self._sweep()
@@ -73,7 +80,12 @@ class SeriesRecording:
         """Forget what became final while arrivals were applied again that are recorded already."""
         self._closed.clear()
         engine = self._engine
-        for take in (engine.take_final, engine.take_revised, engine.take_scored, engine.take_changes):
+        for take in (
+            engine.take_final,
+            engine.take_revised,
+            engine.take_scored,
+            engine.take_changes,
+        ):
             take()
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
@@ -83,12 +95,20 @@ class SeriesRecording:
 
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Replace all series, and let every tool that has one have it again."""
-        self.book.restore((name, tuple((key, value) for key, value in labels), body) for (name, labels), body in data)
+        self.book.restore(
+            (name, tuple((key, value) for key, value in labels), body)
+            for (name, labels), body in data
+        )
         known = self._engine.agents.keys()
         agents: dict[Labels, AgentKey] = {tuple(of_agent(key).items()): key for key in known}
         spec = names.TOOL_CALLS
-        found = ((agents.get(owner_of(spec, labels)), dict(labels)[names.TOOL]) for labels in self.book.labels(spec))
-        places = {(key, str(tool)) for key, tool in found if key is not None and tool != names.OTHER}
+        found = (
+            (agents.get(owner_of(spec, labels)), dict(labels)[names.TOOL])
+            for labels in self.book.labels(spec)
+        )
+        places = {
+            (key, str(tool)) for key, tool in found if key is not None and tool != names.OTHER
+        }
         self.ledger.restore(places)
 
     def _observe(self, event: RunEvent, now: float) -> None:
@@ -97,7 +117,9 @@ class SeriesRecording:
             self._closed.append(event.run)
 
     def _sweep(self) -> None:
-        """End the series of agents that have expired. Those beyond the limit of agents are counted together, for ever."""
+        """End the series of agents that have expired. Those beyond the limit of agents are counted
+        together, for ever.
+        """
         now = self._engine.now()
         if now < self._sweep_at:
             return

@@ -1,4 +1,6 @@
-"""The service: all parts joined, the order in which they start and end, and the process that runs it until a signal."""
+"""The service: all parts joined, the order in which they start and end, and the process that runs
+it until a signal.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,12 @@ from otel_reliability.telemetry import names
 from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.exposition import Exposition, Registry
 from otel_reliability.telemetry.instruments import Point, counted
-from otel_reliability.telemetry.otlp import OtlpPush, is_push_configured, protocol_of, resource_attributes
+from otel_reliability.telemetry.otlp import (
+    OtlpPush,
+    is_push_configured,
+    protocol_of,
+    resource_attributes,
+)
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.ui.live import Histories
 from otel_reliability.ui.rendering import Endpoints
@@ -58,14 +65,16 @@ PATIENCE: Final = 2.0
 POLL: Final = 0.02
 """Seconds between two checks whether state is loaded."""
 READERS: Final = 2
-"""Threads that decompress and decode large bodies; under one interpreter lock more would not be faster."""
+"""Threads that decompress and decode large bodies; under one interpreter lock more would not be
+faster.
+"""
 
 
 class Service:
     """One process of the service. `start` and `stop` are called once each, on one event loop.
 
-    `persistence_of` makes what keeps its state; `env` holds OpenTelemetry's own variables; `clock` counts seconds, and `wall`
-    gives the Unix time in nanoseconds.
+    `persistence_of` makes what keeps its state; `env` holds OpenTelemetry's own variables; `clock`
+    counts seconds, and `wall` gives the Unix time in nanoseconds.
     """
 
     def __init__(
@@ -81,7 +90,8 @@ class Service:
         check(settings)
         self.settings = settings
         self.resource = _resource(settings.instance)
-        """Resource of the metrics. It stays the same over restarts: a new instance is a new series."""
+        """Resource of the metrics. It stays the same over restarts: a new instance is a new series.
+        """
         self.addresses: dict[str, HostPort] = {}
         """Addresses of the open endpoints."""
         directory = None if settings.state is None else StateDirectory(Path(settings.state))
@@ -91,7 +101,11 @@ class Service:
         time_of_state = Clock(clock, wall)
         wall = time_of_state.wall
         self.engine = Engine(
-            engine_settings, clock=time_of_state, wall=wall, places_return=True, pinned=pinned_by(config)
+            engine_settings,
+            clock=time_of_state,
+            wall=wall,
+            places_return=True,
+            pinned=pinned_by(config),
         )
         self.book = Registry(wall)
         recording = SeriesRecording(self.engine, self.book)
@@ -125,11 +139,16 @@ class Service:
         self.exposition = Exposition(lambda: [(self.engine, self.book)], self._self_telemetry)
         self._tokens = tokens = AccessTokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
-        self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "ui")
+        self._threads, self._painter = (
+            ThreadPoolExecutor(READERS, "reader"),
+            ThreadPoolExecutor(1, "ui"),
+        )
         self._runs = RunStore(self.engine, self.persistence.runs)
         self._site = None if self._histories is None else self._site_of(self._histories)
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
-        self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
+        self._grpc = OtlpGrpc(
+            self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age
+        )
 
     def healthy(self) -> bool:
         """Return whether the process works: its writer makes progress, or still loads state."""
@@ -137,7 +156,9 @@ class Service:
         return self.writer.alive and (recovering or not self.progress.stuck)
 
     async def start(self) -> None:
-        """Open the endpoints, and accept requests once state is loaded. Raise `ConfigurationError` if one cannot be opened."""
+        """Open the endpoints, and accept requests once state is loaded. Raise `ConfigurationError`
+        if one cannot be opened.
+        """
         self.writer.start()
         try:
             self.addresses = await self._web.open(self._endpoints())
@@ -171,36 +192,52 @@ class Service:
         """Push metrics once state is loaded, and check that the writer makes progress."""
         while RECOVERING in self.readiness.reasons:  # noqa: ASYNC110 (a thread sets it)
             await asyncio.sleep(POLL)
-        endpoint, env = self.settings.push, self._env
+        endpoint = self.settings.push
+        env = self._env
         if is_push_configured(endpoint, env):
-            self.push = OtlpPush(self.exposition, self.resource, endpoint=endpoint, protocol=protocol_of(env))
+            self.push = OtlpPush(
+                self.exposition, self.resource, endpoint=endpoint, protocol=protocol_of(env)
+            )
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
             self.progress.check()
 
     def _self_telemetry(self) -> Iterator[Point]:
         """Yield the current values of all instruments of the service itself."""
-        engine, ledger, intake = self.engine, self.state.recording.ledger, self.intake
+        engine = self.engine
+        ledger = self.state.recording.ledger
+        intake = self.intake
         yield from engine.read(lambda _: list(self_telemetry.points(engine, ledger))) or ()
         yield from counted(names.REQUESTS, intake.requests)
         yield names.REQUESTS_WAITING.name, intake.budget.held, {}
         yield names.READY.name, 0 if self.readiness.reasons else 1, {}
         yield from counted(names.LOG_RECORDS, self.state.logs)
-        yield from self_telemetry.of_limits((*intake.limits(), *self._memory.limits(), *self.persistence.limits()))
+        yield from self_telemetry.of_limits(
+            (*intake.limits(), *self._memory.limits(), *self.persistence.limits())
+        )
         if self.push is not None:
-            exporter, sink = self.push.exporter, "metrics"
+            exporter = self.push.exporter
+            sink = "metrics"
             outcomes = dict(exporter.outcomes)
-            yield from counted(names.EXPORTS, {(sink, outcome): number for outcome, number in outcomes.items()})
+            yield from counted(
+                names.EXPORTS, {(sink, outcome): number for outcome, number in outcomes.items()}
+            )
             yield from counted(names.EXPORT_DURATION, {sink: exporter.duration})
 
     def _endpoints(self) -> Iterable[Endpoint]:
         checks = probes(self.readiness, self.healthy)
-        answers = api(Agents(self.engine, self._runs, self._histories), self._threads, self.readiness)
+        answers = api(
+            Agents(self.engine, self._runs, self._histories), self._threads, self.readiness
+        )
         scrapes = metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness)
         return (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
             ("metrics", self.settings.metrics, scrapes),
-            ("ui", self.settings.ui, [*checks, *answers, *(() if self._site is None else self._site.routes())]),
+            (
+                "ui",
+                self.settings.ui,
+                [*checks, *answers, *(() if self._site is None else self._site.routes())],
+            ),
         )
 
     def _site_of(self, histories: Histories) -> Site:
@@ -218,19 +255,29 @@ class Service:
         )
 
     def _receiver_endpoints(self, host: str) -> Endpoints:
-        """Return the addresses of the OTLP receivers for a client that reaches this machine by that name."""
+        """Return the addresses of the OTLP receivers for a client that reaches this machine by that
+        name.
+        """
         scheme = "http" if self.settings.tls.certificate is None else "https"
         places = ((name, self.addresses.get(name)) for name in ("http", "grpc"))
-        found = {name: f"{scheme}://{place.reached_by(host)}" for name, place in places if place is not None}
+        found = {
+            name: f"{scheme}://{place.reached_by(host)}"
+            for name, place in places
+            if place is not None
+        }
         return Endpoints(**found, token=self._tokens.asked)
 
 
 def _resource(instance: str | None) -> dict[str, str]:
-    found = {"service.name": NAME, "service.instance.id": socket.gethostname(), **resource_attributes()}
+    found = {
+        "service.name": NAME,
+        "service.instance.id": socket.gethostname(),
+        **resource_attributes(),
+    }
     return found if instance is None else {**found, "service.instance.id": instance}
 
 
-# --- The process --------------------------------------------------------------------------------------------------------
+# --- The process ----------------------------------------------------------------------------------
 
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -262,7 +309,11 @@ async def _serve(service: Service) -> None:
         _logger.info("Requests are decoded by the native extension (%s).", MODULE)
     scheme = "https" if service.settings.tls.certificate is not None else "http"
     texts = {"ui": "UI: {}/", "metrics": "Metrics: {}/metrics"}
-    where = [texts[name].format(f"{scheme}://{place}") for name, place in service.addresses.items() if name in texts]
+    where = [
+        texts[name].format(f"{scheme}://{place}")
+        for name, place in service.addresses.items()
+        if name in texts
+    ]
     _logger.info("Started. %s", "; ".join(where) or "Neither the UI nor /metrics is served.")
     await asked.wait()
     _logger.info("Shutting down: draining the queue and exporting metrics.")

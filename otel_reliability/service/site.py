@@ -1,4 +1,6 @@
-"""The pages: `/` for all agents, `/agents/{service}/{agent}` for one and its runs below it, `/alerts` is the runbook."""
+"""The pages: `/` for all agents, `/agents/{service}/{agent}` for one and its runs below it,
+`/alerts` is the runbook.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,15 @@ from otel_reliability.report.text import seconds
 from otel_reliability.report.view import AgentView
 from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.ui import rendering
-from otel_reliability.ui.agent_list import UNNAMED, AgentLine, TableChoice, address, id_of, line_of, list_of
+from otel_reliability.ui.agent_list import (
+    UNNAMED,
+    AgentLine,
+    TableChoice,
+    address,
+    id_of,
+    line_of,
+    list_of,
+)
 from otel_reliability.ui.live import Histories, live_view, snapshot
 from otel_reliability.ui.rendering import Endpoints
 from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
@@ -35,13 +45,16 @@ CHUNK: Final = 10
 LEAST_AGE: Final = 1.0
 """Seconds for which a value is valid, however many clients read it."""
 SHARE: Final = 4.0
-"""A value is valid for so many times as long as it took to make: pages never take more than a fifth of a processor."""
+"""A value is valid for so many times as long as it took to make: pages never take more than a fifth
+of a processor.
+"""
 MOST_KEPT: Final = 64
 """Agents whose page is kept for a moment."""
 AGENT: Final = "/agents/{service}/{agent}"
 
 POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
 """Nothing runs or is fetched but the files that pages bring along, whatever a name may say."""
@@ -69,7 +82,8 @@ class TimedCache(Generic[T]):
             known, until = self._made[name]
             if begun < until:
                 return known
-        found, now = make(), time.monotonic()
+        found = make()
+        now = time.monotonic()
         self._made[name] = found, now + max(LEAST_AGE, SHARE * (now - begun))
         self._made.move_to_end(name)
         while len(self._made) > self._most:
@@ -81,9 +95,9 @@ class TimedCache(Generic[T]):
 
 
 class Site:
-    """Makes pages. `histories` hold scores over time; `runs` finds whole runs; `thread` makes pages, one at a time;
-    `endpoints` returns where spans can be sent, for a client that knows this machine by a name; `changed` is called when
-    something is to be stored.
+    """Makes pages. `histories` hold scores over time; `runs` finds whole runs; `thread` makes
+    pages, one at a time; `endpoints` returns where spans can be sent, for a client that knows this
+    machine by a name; `changed` is called when something is to be stored.
     """
 
     def __init__(
@@ -97,12 +111,19 @@ class Site:
         endpoints: Callable[[str], Endpoints],
         changed: Callable[[], None],
     ) -> None:
-        self._engine, self._histories, self._runs, self._unknown = engine, histories, runs, unknown
-        self._thread, self._readiness, self._endpoints, self._changed = thread, readiness, endpoints, changed
+        self._engine = engine
+        self._histories = histories
+        self._runs = runs
+        self._unknown = unknown
+        self._thread = thread
+        self._readiness = readiness
+        self._endpoints = endpoints
+        self._changed = changed
         self._lines: TimedCache[list[AgentLine]] = TimedCache(1)
         self._views: TimedCache[AgentView | None] = TimedCache(MOST_KEPT)
         self._compared: TimedCache[str] = TimedCache(MOST_KEPT)
-        self._window, self._trace_url = window_words(engine.settings.windows[0]), engine.settings.ui.trace_url
+        self._window = window_words(engine.settings.windows[0])
+        self._trace_url = engine.settings.ui.trace_url
 
     def routes(self) -> list[web.RouteDef]:
         pages: dict[str, Callable[[web.Request], str | None]] = {
@@ -120,7 +141,9 @@ class Site:
         ]
 
     async def _acknowledge(self, request: web.Request) -> web.Response:
-        """Note that a reader has seen the last change. Only pages of this service may ask for it."""
+        """Note that a reader has seen the last change. Only pages of this service may
+        ask for it.
+        """
         if urlsplit(request.headers.get("Origin", "")).netloc != request.host:
             raise web.HTTPForbidden(reason="only a page of this service may do this")
         loop = asyncio.get_running_loop()
@@ -145,34 +168,43 @@ class Site:
         headers = {**HEADERS, "Content-Type": asset.kind, "Cache-Control": kept}
         return web.Response(body=asset.body, headers=headers)
 
-    async def _answer(self, page: Callable[[web.Request], str | None], request: web.Request) -> web.Response:
+    async def _answer(
+        self, page: Callable[[web.Request], str | None], request: web.Request
+    ) -> web.Response:
         """Answer with a page; `page` returns None where what the request names is not there."""
         status = 200
         if RECOVERING in self._readiness.reasons:
-            status, text = 503, rendering.message_page("Not yet", _RECOVERING, poll=rendering.POLL)
+            status = 503
+            text = rendering.message_page("Not yet", _RECOVERING, poll=rendering.POLL)
         else:
             text = await asyncio.get_running_loop().run_in_executor(self._thread, page, request)
         if text is None:
-            status, text = 404, rendering.message_page("Not found", "No such agent or run is kept here.")
+            status = 404
+            text = rendering.message_page("Not found", "No such agent or run is kept here.")
         body = text.encode("utf-8", "replace")
         tag = f'"{hashlib.blake2b(body, digest_size=10).hexdigest()}"'
         headers = {**HEADERS, "ETag": tag}
         if status == 200 and request.headers.get("If-None-Match") == tag:
             return web.Response(status=304, headers=headers)
         response = web.Response(
-            status=status, body=body, headers={**headers, "Content-Type": "text/html; charset=utf-8"}
+            status=status,
+            body=body,
+            headers={**headers, "Content-Type": "text/html; charset=utf-8"},
         )
         response.enable_compression()
         return response
 
-    # --- On the thread of its own -------------------------------------------------------------------------------------
+    # --- On the thread of its own -----------------------------------------------------------------
 
     def _fleet_page(self, request: web.Request) -> str:
         agents = list_of(self._lines.of("", self._read_lines), TableChoice.of(request.query))
-        endpoints, unknown = self._endpoints(request.url.host or ""), self._unknown.lines()
+        endpoints = self._endpoints(request.url.host or "")
+        unknown = self._unknown.lines()
         return rendering.agents_page(agents, endpoints, window=self._window, unknown=unknown)
 
-    def _of_agent(self, page: Callable[[AgentView, web.Request], str | None], request: web.Request) -> str | None:
+    def _of_agent(
+        self, page: Callable[[AgentView, web.Request], str | None], request: web.Request
+    ) -> str | None:
         key = self._meant(request)
         view = None if key is None else self._views.of(key, partial(self._read_view, key))
         return None if view is None else page(view, request)
@@ -181,23 +213,38 @@ class Site:
         return rendering.agent_page(agent, window=self._window, trace_url=self._trace_url)
 
     def _runs_page(self, agent: AgentView, request: web.Request) -> str:
-        runs, choice = self._runs.last(agent.key), RunChoice.of(request.query)
+        runs = self._runs.last(agent.key)
+        choice = RunChoice.of(request.query)
         return rendering.runs_page(agent, runs, choice, trace_url=self._trace_url)
 
     def _run_page(self, agent: AgentView, request: web.Request) -> str | None:
         wanted = request.match_info["run"]
-        run = next((run for run in self._runs.last(agent.key, most=MAX_COMPARED) if run.run_id == wanted), None)
+        run = next(
+            (run for run in self._runs.last(agent.key, most=MAX_COMPARED) if run.run_id == wanted),
+            None,
+        )
         return None if run is None else rendering.run_page(agent, run, trace_url=self._trace_url)
 
     def _compare_page(self, agent: AgentView, request: web.Request) -> str:
-        make = partial(rendering.compare_page, agent, self._runs, request.query, self._engine.settings)
+        make = partial(
+            rendering.compare_page, agent, self._runs, request.query, self._engine.settings
+        )
         return self._compared.of((agent.key, request.query_string), make)
 
     def _meant(self, request: web.Request) -> AgentKey | None:
-        """The agent with that id; else the first of that service and name. A name that no address can hold has its id alone."""
-        service, agent, id_ = (*map(request.match_info.get, ("service", "agent")), request.query.get("id", ""))
+        """The agent with that id; else the first of that service and name. A name that no address
+        can hold has its id alone.
+        """
+        service, agent, id_ = (
+            *map(request.match_info.get, ("service", "agent")),
+            request.query.get("id", ""),
+        )
         keys = self._keys()
-        named = [key for key in keys if (service, agent) == (key.service_name or UNNAMED, key.agent or UNNAMED)]
+        named = [
+            key
+            for key in keys
+            if (service, agent) == (key.service_name or UNNAMED, key.agent or UNNAMED)
+        ]
         chosen = (key for key in (*named, *keys) if id_of(key) == id_) if id_ else iter(())
         return next(chosen, None) or next(iter(named), None)
 
@@ -206,7 +253,8 @@ class Site:
 
     def _read_lines(self) -> list[AgentLine]:
         """The line of every agent, some at a time."""
-        keys, found = self._keys(), list[AgentLine]()
+        keys = self._keys()
+        found = list[AgentLine]()
         for start in range(0, len(keys), CHUNK):
             found += self._engine.read(partial(self._some_lines, keys[start : start + CHUNK])) or []
         return found
@@ -220,8 +268,12 @@ class Site:
         ]
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
-        found = self._engine.read(lambda registry: snapshot(self._engine, registry, key, self._histories))
-        return None if found is None else live_view(found._replace(left_out=0), self._engine.settings)
+        found = self._engine.read(
+            lambda registry: snapshot(self._engine, registry, key, self._histories)
+        )
+        return (
+            None if found is None else live_view(found._replace(left_out=0), self._engine.settings)
+        )
 
 
 def window_words(window: WindowSettings) -> str:

@@ -1,4 +1,6 @@
-"""All state of the service: engine, counters and histograms, the account of log records. One thread at a time changes it."""
+"""All state of the service: engine, counters and histograms, the account of log records. One thread
+at a time changes it.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,20 @@ from otel_reliability.sources.batch import Reason
 class State:
     """State that requests and time change. `logs` counts log records by (disposition, reason)."""
 
-    def __init__(self, engine: Engine, recording: SeriesRecording, histories: StoredPart | None = None) -> None:
+    def __init__(
+        self, engine: Engine, recording: SeriesRecording, histories: StoredPart | None = None
+    ) -> None:
         """`histories` are the scores over time that the UI shows."""
-        self.engine, self.recording, self.histories = engine, recording, histories
+        self.engine = engine
+        self.recording = recording
+        self.histories = histories
         self.logs: Counter[tuple[str, str]] = Counter()
         self.watchers: list[Callable[[], None]] = []
         """Called after every step in which deadlines were met."""
         self.steps = 0
-        """How often a request was applied, or deadlines were met: it rises while the writer gets on."""
+        """How often a request was applied, or deadlines were met: it rises while the writer gets
+        on.
+        """
 
     def apply(self, request: Decoded) -> None:
         """Receive one request."""

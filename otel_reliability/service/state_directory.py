@@ -1,7 +1,8 @@
-"""The directory in which a service keeps its state: one service at a time, readable by its user alone.
+"""The directory in which a service keeps its state: one service at a time, readable by its user
+alone.
 
-It holds the database (`state.db`), the files that SQLite puts next to it, the key of the hashes (`hash.key`), and what was set
-aside: what was damaged, and what another version wrote.
+It holds the database (`state.db`), the files that SQLite puts next to it, the key of the hashes
+(`hash.key`), and what was set aside: what was damaged, and what another version wrote.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ MAX_SET_ASIDE: Final = 3
 
 
 class StateDirectory:
-    """A directory, held by this process until it ends. Raises `ConfigurationError` where it cannot be."""
+    """A directory, held by this process until it ends. Raises `ConfigurationError` where it cannot
+    be.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,12 +37,16 @@ class StateDirectory:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise _wrong(path, f"a directory that can be written ({error.strerror})", "give another") from None
+            raise _wrong(
+                path, f"a directory that can be written ({error.strerror})", "give another"
+            ) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
-            raise _wrong(path, "free: another service keeps its state there", "give each its own") from None
+            raise _wrong(
+                path, "free: another service keeps its state there", "give each its own"
+            ) from None
 
     @property
     def database(self) -> Path:
@@ -50,7 +57,9 @@ class StateDirectory:
         os.close(self._lock)
 
     def key(self) -> str:
-        """The key of the hashes, hexadecimal. Made where there is none, so that hashes agree over restarts."""
+        """The key of the hashes, hexadecimal. Made where there is none, so that hashes agree over
+        restarts.
+        """
         file = self.path / KEY
         with suppress(FileNotFoundError):
             found = file.read_text(encoding="ascii").strip()
@@ -66,13 +75,16 @@ class StateDirectory:
                 os.fsync(stream.fileno())
             fresh.replace(file)
         except OSError as error:
-            raise _wrong(self.path, f"a directory that can be written ({error.strerror})", "give another") from None
+            raise _wrong(
+                self.path, f"a directory that can be written ({error.strerror})", "give another"
+            ) from None
         return made
 
     def set_aside(self) -> str:
         """Rename the database and its companions. Returns the name that it has now."""
         base = f"{SET_ASIDE}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-        mark, number = base, 1
+        mark = base
+        number = 1
         while (self.path / f"{DATABASE}{mark}").exists():
             number += 1
             mark = f"{base}-{number}"
@@ -80,7 +92,9 @@ class StateDirectory:
             with suppress(FileNotFoundError):
                 (self.path / f"{DATABASE}{suffix}").rename(self.path / f"{DATABASE}{mark}{suffix}")
         found = sorted(
-            one for one in self.path.glob(f"{DATABASE}{SET_ASIDE}*") if not one.name.endswith(COMPANIONS[1:])
+            one
+            for one in self.path.glob(f"{DATABASE}{SET_ASIDE}*")
+            if not one.name.endswith(COMPANIONS[1:])
         )
         for old in found[:-MAX_SET_ASIDE]:
             for suffix in COMPANIONS:

@@ -1,9 +1,10 @@
 """The state database: one SQLite file in WAL mode that holds data, no objects. One thread uses it.
 
-- `arrival`: spans, evaluations and counts of requests, and the moments at which deadlines were met, in their order, until the
-  runs that they belong to are final;
+- `arrival`: spans, evaluations and counts of requests, and the moments at which deadlines were met,
+  in their order, until the runs that they belong to are final;
 - `run`: records of final runs that windows, recent runs and change detection still need, by agent;
-- `part`: everything else by name and key: closed ids, sessions, detectors, totals, counters and histograms, history;
+- `part`: everything else by name and key: closed ids, sessions, detectors, totals, counters and
+  histograms, history;
 - `saved`: the last arrival that `run` and `part` include, and its moment.
 """
 
@@ -29,18 +30,22 @@ APPLICATION: Final = 0x6F746C73
 """Number in the head of the file that marks it as a database of this program."""
 SCHEMA: Final = """
 CREATE TABLE arrival (
-    seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, now REAL NOT NULL, wall INTEGER NOT NULL, trace BLOB, body BLOB NOT NULL
+    seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, now REAL NOT NULL, wall INTEGER NOT NULL,
+    trace BLOB, body BLOB NOT NULL
 );
 CREATE TABLE agent (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, seen REAL NOT NULL);
 CREATE TABLE run (
-    seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, agent INTEGER NOT NULL, end_ns INTEGER NOT NULL, body BLOB NOT NULL
+    seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, agent INTEGER NOT NULL,
+    end_ns INTEGER NOT NULL, body BLOB NOT NULL
 );
 CREATE INDEX run_of_agent ON run (agent, end_ns, run_id);
 CREATE TABLE part (
-    name TEXT NOT NULL, key BLOB NOT NULL, position INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (name, key)
+    name TEXT NOT NULL, key BLOB NOT NULL, position INTEGER NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (name, key)
 ) WITHOUT ROWID;
 CREATE TABLE saved (
-    one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, now REAL NOT NULL, wall INTEGER NOT NULL
+    one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, now REAL NOT NULL,
+    wall INTEGER NOT NULL
 );
 """
 TICK: Final = 0
@@ -60,10 +65,13 @@ _UNREADABLE: Final = frozenset(
 
 
 class Unavailable(Exception):
-    """Error: nothing can be stored now (the disk is full, say). Requests are refused, and their senders try again."""
+    """Error: nothing can be stored now (the disk is full, say). Requests are refused, and their
+    senders try again.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
-        self.reason, self.detail = reason, detail
+        self.reason = reason
+        self.detail = detail
         super().__init__(f"{reason}: {detail}")
 
 
@@ -88,11 +96,15 @@ class Arrival(NamedTuple):
 
 
 class Store:
-    """An open state database. Raises `Unreadable` or `Unavailable`. `damage` says what of it is damaged, if anything is."""
+    """An open state database. Raises `Unreadable` or `Unavailable`. `damage` says what of it is
+    damaged, if anything is.
+    """
 
     def __init__(self, path: Path, sync: Sync = "normal") -> None:
         self.damage = ""
-        self.db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
+        self.db = sqlite3.connect(
+            path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False
+        )
         try:
             self._open(sync)
         except Unreadable:
@@ -103,7 +115,8 @@ class Store:
             raise meaning(error) from None
 
     def _open(self, sync: Sync) -> None:
-        db, is_new = self.db, self._check_layout()
+        db = self.db
+        is_new = self._check_layout()
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA synchronous = {sync.upper()}")
         db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
@@ -116,10 +129,16 @@ class Store:
         self._page_size = int(db.execute("PRAGMA page_size").fetchone()[0])
 
     def _check_layout(self) -> bool:
-        """Return whether the file is new. Raise `Unreadable` for one that this version did not write."""
+        """Return whether the file is new. Raise `Unreadable` for one that this version did not
+        write.
+        """
         layout, application, tables = (
             int(self.db.execute(question).fetchone()[0])
-            for question in ("PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_schema")
+            for question in (
+                "PRAGMA user_version",
+                "PRAGMA application_id",
+                "SELECT count(*) FROM sqlite_schema",
+            )
         )
         if (layout, application) != (LAYOUT, APPLICATION) and (layout or application or tables):
             raise Unreadable(f"its layout is {layout}; this version reads layout {LAYOUT}")
@@ -154,7 +173,9 @@ class Store:
 
 
 def meaning(error: Exception) -> Unreadable | Unavailable:
-    """Return what an error of SQLite means here: the file is damaged, or it cannot be written now."""
+    """Return what an error of SQLite means here: the file is damaged, or it cannot
+    be written now.
+    """
     if isinstance(error, UnicodeDecodeError):
         return Unreadable("it is damaged (invalid text)")
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
@@ -164,7 +185,9 @@ def meaning(error: Exception) -> Unreadable | Unavailable:
 
 
 def copy_of(store: Store, table: str) -> Statement:
-    """Return the statement that inserts all rows of a table that can be read into another database."""
+    """Return the statement that inserts all rows of a table that can be read
+    into another database.
+    """
     rows: list[tuple[object, ...]] = []
     try:
         rows.extend(store.rows(f"SELECT * FROM {table}"))  # noqa: S608 (a table of ours)

@@ -1,7 +1,9 @@
-"""State that is stored by key, as plain data: everything that a restart needs next to stored spans and final runs.
+"""State that is stored by key, as plain data: everything that a restart needs next to stored spans
+and final runs.
 
-A part yields what changed since it was last saved, and is restored at a start, after open traces were assembled again from
-their spans: what that repeated is replaced. Sessions, change detection, series and histories are parts themselves.
+A part yields what changed since it was last saved, and is restored at a start, after open traces
+were assembled again from their spans: what that repeated is replaced. Sessions, change detection,
+series and histories are parts themselves.
 """
 
 from __future__ import annotations
@@ -30,18 +32,27 @@ class StoredPart(Protocol):
     """State that is stored by key."""
 
     def changes(self) -> Iterable[Item]:
-        """Yield what changed since this was last asked for; nothing at first, as nothing is noted until then (`ChangedKeys`)."""
+        """Yield what changed since this was last asked for; nothing at first, as nothing is noted
+        until then (`ChangedKeys`).
+        """
         ...
 
     def restore(self, data: Iterable[Item]) -> None:
-        """Replace everything by what `changes` yielded, each key once, the one that changed last at the end."""
+        """Replace everything by what `changes` yielded, each key once, the one that changed last at
+        the end.
+        """
         ...
 
 
 def parts_of(
-    engine: Engine, recording: SeriesRecording, logs: Counter[tuple[str, str]], histories: StoredPart | None = None
+    engine: Engine,
+    recording: SeriesRecording,
+    logs: Counter[tuple[str, str]],
+    histories: StoredPart | None = None,
 ) -> dict[str, StoredPart]:
-    """Return the parts by name, in the order in which they are restored. `histories`: scores over time, if the UI shows them."""
+    """Return the parts by name, in the order in which they are restored. `histories`: scores over
+    time, if the UI shows them.
+    """
     found: dict[str, StoredPart | None] = {
         "change": engine.monitor,
         "session": engine.sessions,
@@ -53,11 +64,17 @@ def parts_of(
 
 
 class ClosedTraceRecords:
-    """Memory of final runs, so that a span that is sent again, or late, is known after a restart too."""
+    """Memory of final runs, so that a span that is sent again, or late, is known after a restart
+    too.
+    """
 
     def __init__(self, assembler: Assembler, now: Callable[[], float], remember: float) -> None:
-        """`now` gives the engine's time, `remember` the seconds for which closed traces are remembered."""
-        self._assembler, self._now, self._remember = assembler, now, remember
+        """`now` gives the engine's time, `remember` the seconds for which closed traces are
+        remembered.
+        """
+        self._assembler = assembler
+        self._now = now
+        self._remember = remember
         self._changed: dict[TraceId, None] = {}
         self._since: dict[TraceId, float] = {}
 
@@ -67,7 +84,8 @@ class ClosedTraceRecords:
 
     def changes(self) -> Iterator[Item]:
         """Yield what is new, and what need not be remembered any longer."""
-        changed, self._changed = self._changed, {}
+        changed = self._changed
+        self._changed = {}
         now = self._now()
         for trace_id in changed:
             record = self._assembler.closed_record(trace_id, now)
@@ -84,7 +102,10 @@ class ClosedTraceRecords:
             yield trace_id, None
 
     def restore(self, data: Iterable[Item]) -> None:
-        found = [(trace_id, (ids, unpack_spans(spans) if spans else ())) for trace_id, (ids, spans) in data]
+        found = [
+            (trace_id, (ids, unpack_spans(spans) if spans else ()))
+            for trace_id, (ids, spans) in data
+        ]
         found.sort(key=lambda one: since_of(one[1]))  # the oldest is forgotten first
         self._since = {trace_id: since_of(record) for trace_id, record in found}
         self._assembler.restore_closed(found)
@@ -94,7 +115,8 @@ class Totals:
     """The accounts of spans, runs and log records: small, and stored as a whole."""
 
     def __init__(self, engine: Engine, logs: Counter[tuple[str, str]]) -> None:
-        self._engine, self._logs = engine, logs
+        self._engine = engine
+        self._logs = logs
 
     def changes(self) -> Iterator[Item]:
         totals = {**self._engine.totals(), "logs": self._logs}
@@ -109,7 +131,11 @@ class Totals:
 
 
 def _plain(total: Any) -> Plain:
-    return [list(item) for item in cast("Counter[Any]", total).items()] if isinstance(total, Counter) else total
+    return (
+        [list(item) for item in cast("Counter[Any]", total).items()]
+        if isinstance(total, Counter)
+        else total
+    )
 
 
 def _total(plain: Plain) -> Any:
@@ -134,16 +160,20 @@ class _Stored(Struct):
 
 
 class OpenTraces:
-    """The rows of stored spans and evaluations by trace. `due`: traces of which runs have become final, or were withdrawn, since
-    `over`.
+    """The rows of stored spans and evaluations by trace. `due`: traces of which runs have become
+    final, or were withdrawn, since `over`.
 
-    A trace that grows stands in `_new`, in the order of arrival. When it has lingered it has runs, or evaluations that wait for
-    them, and moves to `_old` until the runs are final or nothing waits any more; or it has neither, and its rows go.
+    A trace that grows stands in `_new`, in the order of arrival. When it has lingered it has runs,
+    or evaluations that wait for them, and moves to `_old` until the runs are final or nothing waits
+    any more; or it has neither, and its rows go.
     """
 
-    def __init__(self, assembler: Assembler, closed: ClosedTraceRecords, settings: Settings) -> None:
+    def __init__(
+        self, assembler: Assembler, closed: ClosedTraceRecords, settings: Settings
+    ) -> None:
         self.due: dict[TraceId, None] = {}
-        self._assembler, self._closed = assembler, closed
+        self._assembler = assembler
+        self._closed = closed
         self._linger = settings.assembly.linger + MARGIN_S
         self._wait = settings.assembly.idle_timeout + settings.assembly.reopen
         self._new: OrderedDict[TraceId, _Stored] = OrderedDict()
@@ -169,7 +199,8 @@ class OpenTraces:
 
     def over(self, now: float) -> Iterator[int]:
         """Yield the rows that are needed no longer, once."""
-        due, self.due = self.due, {}
+        due = self.due
+        self.due = {}
         for kept, wait in ((self._new, self._linger), (self._old, self._wait)):
             while kept:
                 trace_id, stored = next(iter(kept.items()))
@@ -196,7 +227,9 @@ MIN_RECENT_RUNS: Final = 200
 
 
 class Retention(NamedTuple):
-    """Which final runs of an agent are stored: the last `last`, and those that ended in the last `period_ns` nanoseconds."""
+    """Which final runs of an agent are stored: the last `last`, and those that ended in the last
+    `period_ns` nanoseconds.
+    """
 
     last: int
     period_ns: int
@@ -205,10 +238,16 @@ class Retention(NamedTuple):
     def of(cls, settings: Settings) -> Retention:
         """Return what the widest windows, and the list of recent runs, need."""
         lasts = [window.last for window in settings.windows if window.last is not None]
-        periods = [window.period for window in settings.windows if window.period is not None and window.last is None]
+        periods = [
+            window.period
+            for window in settings.windows
+            if window.period is not None and window.last is None
+        ]
         last = max(MIN_RECENT_RUNS, settings.limits.recent_runs, *lasts)
         return cls(min(last, settings.limits.rows), round(max(periods, default=0.0) * 1e9))
 
     def oldest_end(self, newest: int, last: int) -> int:
-        """Return the end (ns) before which no run is stored, from the ends of the newest run and of the one at rank `last`."""
+        """Return the end (ns) before which no run is stored, from the ends of the newest run and of
+        the one at rank `last`.
+        """
         return min(last, newest - self.period_ns)

@@ -27,7 +27,9 @@ from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
 KEEP_ALIVE: Final = 75.0
 """Seconds that an idle connection stays open."""
 LINGER: Final = 2.0
-"""Seconds that the rest of a body is read and thrown away, so that a client which still sends it gets its answer."""
+"""Seconds that the rest of a body is read and thrown away, so that a client which still sends it
+gets its answer.
+"""
 
 
 Endpoint: TypeAlias = tuple[str, str, Iterable[web.RouteDef]]
@@ -35,14 +37,20 @@ Endpoint: TypeAlias = tuple[str, str, Iterable[web.RouteDef]]
 
 
 class Web:
-    """Opens and closes endpoints. Endpoints at one address share it. `count` is called with the reason of each refusal."""
+    """Opens and closes endpoints. Endpoints at one address share it. `count` is called with the
+    reason of each refusal.
+    """
 
-    def __init__(self, tokens: AccessTokens, tls: ssl.SSLContext | None, count: Callable[[str], None]) -> None:
+    def __init__(
+        self, tokens: AccessTokens, tls: ssl.SSLContext | None, count: Callable[[str], None]
+    ) -> None:
         self._tls, self._guard = tls, guarding(tokens, PROBES, count)
         self._runners: list[web.AppRunner] = []
 
     async def open(self, endpoints: Iterable[Endpoint]) -> dict[str, HostPort]:
-        """Listen, and return the addresses of those that are not off. Raise `ConfigurationError` if one cannot be bound."""
+        """Listen, and return the addresses of those that are not off. Raise `ConfigurationError` if
+        one cannot be bound.
+        """
         groups: dict[HostPort | str, tuple[HostPort, list[str], list[web.RouteDef]]] = {}
         for name, address, routes in endpoints:
             place = parse_address(address)
@@ -96,7 +104,9 @@ FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def metrics(prometheus: Prometheus, threads: Executor, readiness: Readiness) -> list[web.RouteDef]:
-    """Return the route `/metrics`: Prometheus text, or OpenMetrics with exemplars if the client accepts it."""
+    """Return the route `/metrics`: Prometheus text, or OpenMetrics with exemplars if the client
+    accepts it.
+    """
     turn = asyncio.Lock()  # one scrape is written at a time
 
     async def answer(request: web.Request) -> web.Response:
@@ -125,7 +135,9 @@ def _written(prometheus: Prometheus, *, openmetrics: bool, packed: bool) -> byte
 
 
 def probes(readiness: Readiness, healthy: Callable[[], bool]) -> list[web.RouteDef]:
-    """Return the routes `/healthz`: the process works, and `/readyz`: it accepts requests now; if not, the reasons."""
+    """Return the routes `/healthz`: the process works, and `/readyz`: it accepts requests now; if
+    not, the reasons.
+    """
 
     async def health(request: web.Request) -> web.Response:
         works = healthy()
@@ -139,9 +151,10 @@ def probes(readiness: Readiness, healthy: Callable[[], bool]) -> list[web.RouteD
 
 
 def api(agents: Agents, threads: Executor, readiness: Readiness) -> list[web.RouteDef]:
-    """Return the routes of `/api/v1/agents`: all agents with their scores; below it one agent, with readings, recent runs and
-    diverging paths, and below that `gate?require=TARGET`, `compare?before=VERSION&after=VERSION`, and `runs` for its last runs.
-    Lists are CSV with `?format=csv`.
+    """Return the routes of `/api/v1/agents`: all agents with their scores; below it one agent, with
+    readings, recent runs and diverging paths, and below that `gate?require=TARGET`,
+    `compare?before=VERSION&after=VERSION`, and `runs` for its last runs. Lists are CSV with
+    `?format=csv`.
     """
     one = "/{service}/{agent}"
     questions = {
@@ -152,7 +165,9 @@ def api(agents: Agents, threads: Executor, readiness: Readiness) -> list[web.Rou
         f"{one}/runs": (agents.runs, "runs"),
     }
 
-    async def answer(ask: Callable[..., Any], rows: str | None, request: web.Request) -> web.Response:
+    async def answer(
+        ask: Callable[..., Any], rows: str | None, request: web.Request
+    ) -> web.Response:
         detail = readiness.reasons.get(RECOVERING)
         if detail is not None:  # agents are missing or incomplete
             raise overload(RECOVERING, detail, retry_after=RETRY_LATER)
@@ -166,18 +181,25 @@ def api(agents: Agents, threads: Executor, readiness: Readiness) -> list[web.Rou
             return _csv(rows, found[rows])
         return _json(found)
 
-    return [web.get(f"/api/v1/agents{path}", partial(answer, *question)) for path, question in questions.items()]
+    return [
+        web.get(f"/api/v1/agents{path}", partial(answer, *question))
+        for path, question in questions.items()
+    ]
 
 
 def _csv(name: str, rows: Sequence[Mapping[str, Any]]) -> web.Response:
-    """Return rows as a CSV file, nested objects as columns of their own. Text that a spreadsheet would run is quoted."""
+    """Return rows as a CSV file, nested objects as columns of their own. Text that a spreadsheet
+    would run is quoted.
+    """
     flat = [dict(_columns(row)) for row in rows]
     text = io.StringIO()
     table = csv.DictWriter(text, list(dict.fromkeys(column for row in flat for column in row)))
     table.writeheader()
     table.writerows(flat)
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-    return web.Response(text=text.getvalue(), content_type="text/csv", charset="utf-8", headers=headers)
+    return web.Response(
+        text=text.getvalue(), content_type="text/csv", charset="utf-8", headers=headers
+    )
 
 
 def _columns(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -185,12 +207,19 @@ def _columns(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
         if isinstance(value, Mapping):
             yield from _columns(cast("Mapping[str, Any]", value), f"{prefix}{name}.")
             continue
-        cell = " → ".join(map(_part, cast("list[Any]", value))) if isinstance(value, list) else value
-        yield prefix + name, f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+        cell = (
+            " → ".join(map(_part, cast("list[Any]", value))) if isinstance(value, list) else value
+        )
+        yield (
+            prefix + name,
+            f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell,
+        )
 
 
 def _part(value: Any) -> str:
     return str(cast("dict[str, Any]", value)["name"] if isinstance(value, dict) else value)
 
 
-_json: Final = partial(web.json_response, dumps=partial(json.dumps, ensure_ascii=False, allow_nan=False))
+_json: Final = partial(
+    web.json_response, dumps=partial(json.dumps, ensure_ascii=False, allow_nan=False)
+)

@@ -1,7 +1,8 @@
 """The one thread that changes state.
 
-Receivers hand it decoded requests and wait. It reads all that are waiting as a group, has the group stored, applies it request
-by request, and only then answers: what was acknowledged is kept. Between groups it meets the deadlines of runs.
+Receivers hand it decoded requests and wait. It reads all that are waiting as a group, has the group
+stored, applies it request by request, and only then answers: what was acknowledged is kept. Between
+groups it meets the deadlines of runs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _ADVANCE: Final = Guard("meeting deadlines")
 
 
 class Ack(NamedTuple):
-    """A request is committed. `rejected` of its spans or log records were not taken, and `message` says why."""
+    """A request is committed. `rejected` of its spans or log records were not taken, and `message`
+    says why.
+    """
 
     rejected: int
     message: str
@@ -47,12 +50,16 @@ class Writer:
     """Applies requests in the order they came, one after the other."""
 
     def __init__(self, state: State, persistence: Volatile, readiness: Readiness) -> None:
-        self._state, self._persistence, self._readiness = state, persistence, readiness
+        self._state = state
+        self._persistence = persistence
+        self._readiness = readiness
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._stopping = False
         self.beat = 0.0
-        """The engine's time of the thread's last turn: it has met all deadlines up to then, and called all watchers."""
+        """The engine's time of the thread's last turn: it has met all deadlines up to then, and
+        called all watchers.
+        """
         self._next = 0.0
 
     @property
@@ -60,27 +67,35 @@ class Writer:
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Start to load state, then accept requests. The service is not ready until state is loaded."""
+        """Start to load state, then accept requests. The service is not ready until state is
+        loaded.
+        """
         self._readiness.hold(RECOVERING, "state is being loaded; retry later")
         self._thread.start()
 
     def commit(self, request: Decoded) -> Future[Ack]:
-        """Have a request committed. The future fails with `Refused` where it cannot be; cancelled in time, it never is."""
+        """Have a request committed. The future fails with `Refused` where it cannot be; cancelled
+        in time, it never is.
+        """
         answer: Future[Ack] = Future()
         if self._stopping:
-            answer.set_exception(overload("stopping", "the service is stopping", retry_after=RETRY_LATER))
+            answer.set_exception(
+                overload("stopping", "the service is stopping", retry_after=RETRY_LATER)
+            )
         else:
             self._queue.put(_Waiting(request, answer))
         return answer
 
     def stop(self, patience: float) -> bool:
-        """Apply what is queued, close runs that no state keeps, and end. Return False if that took too long."""
+        """Apply what is queued, close runs that no state keeps, and end. Return False if that took
+        too long.
+        """
         self._stopping = True
         self._queue.put(None)
         self._thread.join(patience)
         return not self._thread.is_alive()
 
-    # --- On the thread ------------------------------------------------------------------------------------------------
+    # --- On the thread ----------------------------------------------------------------------------
 
     def _run(self) -> None:
         self._persistence.restore()
@@ -116,7 +131,9 @@ class Writer:
         except Unavailable as reason:
             self._readiness.hold("state", reason.detail)
             for one in group:
-                one.answer.set_exception(overload(reason.reason, reason.detail, retry_after=RETRY_LATER))
+                one.answer.set_exception(
+                    overload(reason.reason, reason.detail, retry_after=RETRY_LATER)
+                )
             return
         self._readiness.release("state")
         for one in group:
@@ -129,7 +146,9 @@ class Writer:
             self._state.apply(request)
             one.answer.set_result(Ack(request.rejected, request.message))
             return
-        one.answer.set_exception(Refused(Problem.FAULT, "fault", "the service failed on this request"))
+        one.answer.set_exception(
+            Refused(Problem.FAULT, "fault", "the service failed on this request")
+        )
 
     def _advance(self) -> None:
         now = self._state.engine.now()
@@ -162,7 +181,8 @@ class Writer:
 CHECK_INTERVAL_S: Final = 1.0
 """Seconds between two checks."""
 STUCK_CHECKS: Final = 30
-"""Checks in a row that saw the writer late and without progress, after which it counts as hanging."""
+"""Checks in a row that saw the writer late and without progress, after which it counts as hanging.
+"""
 BEHIND: Final = 4 * TICK
 """Seconds that an idle writer may be late: it takes a turn every `TICK`."""
 
@@ -170,11 +190,13 @@ BEHIND: Final = 4 * TICK
 class Progress:
     """Watches a writer. `check` is called every `CHECK_INTERVAL_S` seconds, from another thread.
 
-    It counts checks, not seconds: if the whole process is paused, or applies one large group, the writer is late without hanging.
+    It counts checks, not seconds: if the whole process is paused, or applies one large group, the
+    writer is late without hanging.
     """
 
     def __init__(self, writer: Writer, state: State) -> None:
-        self._writer, self._state = writer, state
+        self._writer = writer
+        self._state = state
         self._seen = (writer.beat, state.steps)
         self._silent = 0
 
@@ -184,6 +206,7 @@ class Progress:
 
     def check(self) -> None:
         """Check whether it has taken a turn, or applied a request, since the last check."""
-        seen, behind = (self._writer.beat, self._state.steps), self._state.engine.now() - self._writer.beat
+        seen = (self._writer.beat, self._state.steps)
+        behind = self._state.engine.now() - self._writer.beat
         self._silent = self._silent + 1 if seen == self._seen and behind > BEHIND else 0
         self._seen = seen

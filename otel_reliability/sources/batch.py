@@ -1,4 +1,6 @@
-"""The output of a source, and the rules of well-formed spans and log records that all sources share."""
+"""The output of a source, and the rules of well-formed spans and log records that all sources
+share.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,13 @@ SPAN_ID_BYTES: Final = 8
 NO_TRACE: Final = bytes(TRACE_ID_BYTES)
 NO_SPAN: Final = bytes(SPAN_ID_BYTES)
 MAX_DEPTH: Final = 32
-"""Lists and maps in attributes nested deeper than this are None. Protobuf itself refuses a request from about 45 on."""
+"""Lists and maps in attributes nested deeper than this are None. Protobuf itself refuses a request
+from about 45 on.
+"""
 LATEST_NS: Final = 2**63 - 1
-"""The last nanosecond of a signed 64-bit clock (the year 2262); OTLP's unsigned field could say more, no clock does."""
+"""The last nanosecond of a signed 64-bit clock (the year 2262); OTLP's unsigned field could say
+more, no clock does.
+"""
 
 FLAG_REMOTE_KNOWN: Final = 0x100
 FLAG_REMOTE: Final = 0x200
@@ -33,8 +39,8 @@ FLAG_REMOTE: Final = 0x200
 class Reason(enum.StrEnum):
     """Why something that arrived could not be used. The words are counted by, and never change.
 
-    The first five are of one span; SHAPE of anything that is not what its place in a request asks for; EVALUATION of one
-    log event; the others of a line, or of the rest of a file.
+    The first five are of one span; SHAPE of anything that is not what its place in a request asks
+    for; EVALUATION of one log event; the others of a line, or of the rest of a file.
     """
 
     TRACE_ID = "trace_id"
@@ -52,7 +58,9 @@ class Reason(enum.StrEnum):
 
 
 class Malformed(NamedTuple):
-    """One thing that could not be used. `detail` is for people and holds no content; `place` is `file:line` in files."""
+    """One thing that could not be used. `detail` is for people and holds no content; `place` is
+    `file:line` in files.
+    """
 
     reason: Reason
     detail: str
@@ -61,8 +69,8 @@ class Malformed(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """The content of one request or one line. `logs` are the log events that are no evaluation; `other_logs` counts log records
-    that are no event.
+    """The content of one request or one line. `logs` are the log events that are no evaluation;
+    `other_logs` counts log records that are no event.
     """
 
     spans: list[RawSpan] = field(default_factory=list[RawSpan])
@@ -72,9 +80,11 @@ class Batch:
     other_logs: int = 0
 
 
-def fault(trace_id: TraceId, span_id: SpanId, parent_id: bytes, start_ns: int, end_ns: int) -> Malformed | None:
-    """Return what makes these ids and times unusable, or None. A clock that ran backwards is no fault: such a span
-    took no time, and every source gives it the greater of both as its end.
+def fault(
+    trace_id: TraceId, span_id: SpanId, parent_id: bytes, start_ns: int, end_ns: int
+) -> Malformed | None:
+    """Return what makes these ids and times unusable, or None. A clock that ran backwards is no
+    fault: such a span took no time, and every source gives it the greater of both as its end.
 
     >>> fault(bytes(15) + b"t", bytes(7) + b"s", b"", 1, 2)
     >>> fault(b"short", bytes(7) + b"s", b"", 1, 2).detail
@@ -85,7 +95,11 @@ def fault(trace_id: TraceId, span_id: SpanId, parent_id: bytes, start_ns: int, e
     return (
         _bad_id(Reason.TRACE_ID, "trace id", trace_id, TRACE_ID_BYTES)
         or _bad_id(Reason.SPAN_ID, "span id", span_id, SPAN_ID_BYTES)
-        or (_bad_length(Reason.PARENT_ID, "parent span id", parent_id, SPAN_ID_BYTES) if parent_id else None)
+        or (
+            _bad_length(Reason.PARENT_ID, "parent span id", parent_id, SPAN_ID_BYTES)
+            if parent_id
+            else None
+        )
         or _bad_time(Reason.START_TIME, "start time", start_ns, span_id)
         or _bad_time(Reason.END_TIME, "end time", end_ns, span_id)
     )
@@ -98,13 +112,19 @@ def _bad_id(reason: Reason, what: str, value: bytes, size: int) -> Malformed | N
 
 
 def _bad_length(reason: Reason, what: str, value: bytes, size: int) -> Malformed | None:
-    return None if len(value) == size else Malformed(reason, f"the {what} has {len(value)} bytes, not {size}")
+    return (
+        None
+        if len(value) == size
+        else Malformed(reason, f"the {what} has {len(value)} bytes, not {size}")
+    )
 
 
 def _bad_time(reason: Reason, what: str, value: int, span_id: SpanId) -> Malformed | None:
     if 0 < value <= LATEST_NS:
         return None
-    return Malformed(reason, f"the {what} of span {span_id.hex()} is {'out of range' if value else 'absent'}")
+    return Malformed(
+        reason, f"the {what} of span {span_id.hex()} is {'out of range' if value else 'absent'}"
+    )
 
 
 def parent(parent_id: bytes) -> SpanId | None:
@@ -116,7 +136,8 @@ def parent(parent_id: bytes) -> SpanId | None:
 
 
 def parent_remote(flags: int) -> bool | None:
-    """Return whether the parent lives in another process: bit 9 of a span's flags, which speaks only where bit 8 is set.
+    """Return whether the parent lives in another process: bit 9 of a span's flags, which speaks
+    only where bit 8 is set.
 
     Bit 0 says *sampled* and may be set beside them.
 
@@ -127,7 +148,8 @@ def parent_remote(flags: int) -> bool | None:
 
 
 def link_ref(trace_id: bytes, span_id: bytes) -> SpanRef | None:
-    """Return what a link points to; None where its ids cannot be any span's, which costs the span nothing else.
+    """Return what a link points to; None where its ids cannot be any span's, which costs the span
+    nothing else.
 
     >>> link_ref(b"", b"")
     """
@@ -135,14 +157,16 @@ def link_ref(trace_id: bytes, span_id: bytes) -> SpanRef | None:
     return (trace_id, span_id) if whole and trace_id != NO_TRACE and span_id != NO_SPAN else None
 
 
-# --- Log records --------------------------------------------------------------------------------------------------------
+# --- Log records ----------------------------------------------------------------------------------
 
 
 def take_log(batch: Batch, log: RawLog, body: object) -> None:
-    """Put one log record into the batch: as an evaluation, as another event, as malformed, or counted.
+    """Put one log record into the batch: as an evaluation, as another event, as malformed, or
+    counted.
 
-    The event's name stands in the record's own field, in `event.name`, or, from older senders, is the body. Older senders
-    also keep the attributes in the body. A record without a result (an evaluator that failed) is counted with the others.
+    The event's name stands in the record's own field, in `event.name`, or, from older senders, is
+    the body. Older senders also keep the attributes in the body. A record without a result (an
+    evaluator that failed) is counted with the others.
     """
     named = log.attributes.get("event.name")
     if EVALUATION not in (log.name, named, body):
@@ -152,11 +176,18 @@ def take_log(batch: Batch, log: RawLog, body: object) -> None:
         else:
             batch.other_logs += 1
         return
-    facts = {**cast("dict[str, Any]", body), **log.attributes} if isinstance(body, dict) else log.attributes
-    trace_id, span_id = _known(log.trace_id, TRACE_ID_BYTES), _known(log.span_id, SPAN_ID_BYTES)
+    facts = (
+        {**cast("dict[str, Any]", body), **log.attributes}
+        if isinstance(body, dict)
+        else log.attributes
+    )
+    trace_id = _known(log.trace_id, TRACE_ID_BYTES)
+    span_id = _known(log.span_id, SPAN_ID_BYTES)
     evaluation = Evaluation.of(facts, log.time_ns, trace_id, span_id)
     if not evaluation.name:
-        batch.malformed.append(Malformed(Reason.EVALUATION, f"an evaluation without {EVALUATION_NAME}"))
+        batch.malformed.append(
+            Malformed(Reason.EVALUATION, f"an evaluation without {EVALUATION_NAME}")
+        )
     elif evaluation.is_empty:
         batch.other_logs += 1
     else:

@@ -1,5 +1,5 @@
-"""A file, a pipe or standard input → its bytes, decompressed in bounded memory, piece by piece. The format is read from its first
-bytes, never from its name.
+"""A file, a pipe or standard input → its bytes, decompressed in bounded memory, piece by piece. The
+format is read from its first bytes, never from its name.
 
 Damage raises nothing: reading ends there, `Chunks.damage` says how, and what came before is kept.
 """
@@ -20,19 +20,24 @@ from typing import Any, Final, cast
 from otel_reliability.errors import SourceError
 from otel_reliability.sources.batch import Malformed, Reason
 
-# --- Compressed data ----------------------------------------------------------------------------------------------------
+# --- Compressed data ------------------------------------------------------------------------------
 
 
 PACKED_CHUNK: Final = 1024
-"""What is unpacked at once. It bounds the memory, also for a file made to explode: 1 000 times in gzip, 32 000 in zstd."""
+"""What is unpacked at once. It bounds the memory, also for a file made to explode: 1 000 times in
+gzip, 32 000 in zstd.
+"""
 
 _CHECKSUM_BYTES: Final = 8
 _SIZE_BYTES: Final = 4
 
 
 def unpack(pieces: Iterable[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
-    """Frame after frame: `new` makes a decompressor object of `zlib` or `zstandard`. Zero bytes between frames are padding."""
-    frame, begun = new(), False
+    """Frame after frame: `new` makes a decompressor object of `zlib` or `zstandard`. Zero bytes
+    between frames are padding.
+    """
+    frame = new()
+    begun = False
     for piece in _split(pieces):
         rest = piece if begun else piece.lstrip(b"\0")
         while rest:
@@ -47,8 +52,8 @@ def unpack(pieces: Iterable[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
 def unpack_messages(pieces: Iterable[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
     """Messages packed one by one, each after its size in four bytes, as lines.
 
-    So the Collector's file exporter writes with `compression: zstd` (unless its gate `exporter.file.nativeCompression` is
-    on): such a file is not one that zstd itself would unpack.
+    So the Collector's file exporter writes with `compression: zstd` (unless its gate
+    `exporter.file.nativeCompression` is on): such a file is not one that zstd itself would unpack.
     """
     source = _Source(pieces)
     while size := source.take(_SIZE_BYTES):
@@ -74,18 +79,22 @@ class _Source:
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
-        self._held, self._at = b"", 0
+        self._held = b""
+        self._at = 0
 
     def take(self, size: int) -> bytes:
         """As many bytes, or what is left of them."""
         while len(self._held) < self._at + size and (piece := next(self._pieces, b"")):
-            self._held, self._at = self._held[self._at :] + piece, 0
+            self._held = self._held[self._at :] + piece
+            self._at = 0
         self._at += size
         return self._held[self._at - size : self._at]
 
 
 def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Smaller pieces, the last bytes one by one: a wrong checksum, which stands there, then costs no data before it."""
+    """Smaller pieces, the last bytes one by one: a wrong checksum, which stands there, then costs
+    no data before it.
+    """
     kept = b""
     for piece in pieces:
         data = kept + piece
@@ -95,7 +104,7 @@ def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield from (kept[at : at + 1] for at in range(len(kept)))
 
 
-# --- Inputs -------------------------------------------------------------------------------------------------------------
+# --- Inputs ---------------------------------------------------------------------------------------
 
 
 Progress = Callable[[int, int | None], None]
@@ -113,18 +122,24 @@ _KEPT: Final = "what came before it was read"
 
 
 class Chunks:
-    """The unpacked bytes of one input, to be iterated once. `damage` is set where they ended before they should. `read` counts
-    the bytes as they lie on disk; with a `size` it ends after so many: what is added to a file while it is read is left for the
-    next time.
+    """The unpacked bytes of one input, to be iterated once. `damage` is set where they ended before
+    they should. `read` counts the bytes as they lie on disk; with a `size` it ends after so many:
+    what is added to a file while it is read is left for the next time.
 
     Raises `SourceError` where there is nothing to read, or nothing here that could unpack it.
     """
 
-    def __init__(self, path: str | os.PathLike[str], progress: Progress | None = None, size: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        progress: Progress | None = None,
+        size: int | None = None,
+    ) -> None:
         self.name = os.fspath(path)
         self.damage: Malformed | None = None
         self.read = 0
-        self._progress, self._size = progress, size
+        self._progress = progress
+        self._size = size
 
     def __iter__(self) -> Iterator[bytes]:
         try:
@@ -136,7 +151,9 @@ class Chunks:
         """The bytes as they lie on disk; `progress` is called with each piece."""
         with _open(self.name) as file:
             total = _size(file) if self._size is None else self._size
-            while piece := file.read1(CHUNK if self._size is None else min(CHUNK, self._size - self.read)):
+            while piece := file.read1(
+                CHUNK if self._size is None else min(CHUNK, self._size - self.read)
+            ):
                 self.read += len(piece)
                 if self._progress:
                     self._progress(self.read, total)
@@ -146,7 +163,9 @@ class Chunks:
         head = _at_least(_HEAD_BYTES, pieces)
         pieces = chain((head,), pieces)
         if head.startswith(_GZIP_MAGIC):
-            return self._packed("gzip", unpack(pieces, lambda: zlib.decompressobj(_GZIP_WINDOW)), zlib.error)
+            return self._packed(
+                "gzip", unpack(pieces, lambda: zlib.decompressobj(_GZIP_WINDOW)), zlib.error
+            )
         if _ZSTD_MAGIC in (head[:4], head[4:8]):
             zstandard = self._zstandard()
             read = unpack if head.startswith(_ZSTD_MAGIC) else unpack_messages
@@ -157,7 +176,9 @@ class Chunks:
             return iter(())
         return pieces
 
-    def _packed(self, packing: str, unpacked: Iterator[bytes], broken: type[Exception]) -> Iterator[bytes]:
+    def _packed(
+        self, packing: str, unpacked: Iterator[bytes], broken: type[Exception]
+    ) -> Iterator[bytes]:
         try:
             yield from unpacked
         except EOFError:
@@ -179,7 +200,9 @@ class Chunks:
 
 
 def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:
-    """The first pieces, joined, until there are that many bytes: a pipe may give them one by one."""
+    """The first pieces, joined, until there are that many bytes: a pipe may give them
+    one by one.
+    """
     head = b""
     for piece in pieces:
         head += piece

@@ -1,6 +1,8 @@
-"""OTLP trace requests in protobuf → agent spans by the optional native extension `otel-reliability-native`.
+"""OTLP trace requests in protobuf → agent spans by the optional native extension
+`otel-reliability-native`.
 
-It does what `otlp_protobuf` and the reader of the conventions do together, with the same result; what it does not read, they do.
+It does what `otlp_protobuf` and the reader of the conventions do together, with the same result;
+what it does not read, they do.
 """
 
 from __future__ import annotations
@@ -12,20 +14,29 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from otel_reliability.model.span import AgentSpan, Call, LazyAttributes, RawSpan, Resource, Session, ToolFacts
+from otel_reliability.model.span import (
+    AgentSpan,
+    Call,
+    LazyAttributes,
+    RawSpan,
+    Resource,
+    Session,
+    ToolFacts,
+)
 from otel_reliability.sources.batch import Malformed, fault, parent, parent_remote
 from otel_reliability.sources.otlp_protobuf import decoded, resource_of, scope_of, unusual
 
 FITS: Final = 12
-"""The version of what is passed to compiled modules and what comes back. They say it too, and are used where it is the same: one
-that was built for another would take objects for what they are not.
+"""The version of what is passed to compiled modules and what comes back. They say it too, and are
+used where it is the same: one that was built for another would take objects for what they are not.
 """
 
 _logger = logging.getLogger("otel_reliability")
 
 
 def load(name: str) -> Any:
-    """Return a compiled module; None where it is not installed, cannot be loaded, or was built for another version.
+    """Return a compiled module; None where it is not installed, cannot be loaded, or was built for
+    another version.
 
     >>> load("no_such_module") is None
     True
@@ -34,14 +45,19 @@ def load(name: str) -> Any:
         module = importlib.import_module(name)
     except ModuleNotFoundError:
         return None
-    except Exception as error:  # noqa: BLE001 (the extension is optional: no failure of it may reach the host)
+    # the extension is optional: no failure of it may reach the host
+    except Exception as error:  # noqa: BLE001
         _logger.warning(
-            "%s is not used, Python does its work: it cannot be loaded: %s: %s", name, type(error).__name__, error
+            "%s is not used, Python does its work: it cannot be loaded: %s: %s",
+            name,
+            type(error).__name__,
+            error,
         )
         return None
     if getattr(module, "FITS", None) != FITS:
         _logger.warning(
-            "%s is not used, Python does its work: it was built for another version. Install otel-reliability-native again "
+            "%s is not used, Python does its work: it was built for another version. "
+            "Install otel-reliability-native again "
             "(pip install ./native), of the same version as otel-reliability.",
             name,
         )
@@ -53,13 +69,17 @@ MODULE: Final = "otel_reliability_native"
 
 
 class NativeDecoder:
-    """Decodes requests by the conventions of a reader; with a `module` other than the installed one in tests."""
+    """Decodes requests by the conventions of a reader; with a `module` other than the installed one
+    in tests.
+    """
 
     def __init__(self, reader: Any, module: Any) -> None:
         self._scanner = module.Scanner(reader, _PYTHON)
 
     def __call__(self, body: bytes) -> tuple[list[AgentSpan], list[Malformed]] | None:
-        """Agent spans, and what is malformed; None where the decoder in Python must read the body."""
+        """Agent spans, and what is malformed; None where the decoder in Python must
+        read the body.
+        """
         try:
             return self._scanner.scan(body)
         except (DecodeError, UnicodeDecodeError):
@@ -91,13 +111,34 @@ def _raw(
     """The span as the decoder in Python gives it."""
     given, state, events, links = unusual(fields, pairs)
     return RawSpan(
-        trace_id, span_id, parent(parent_id), name, kind, start_ns, max(start_ns, end_ns), status, parent_remote(flags),
-        LazyAttributes(given, decoded), events, links, scope, version, resource, state,
-    )  # fmt: skip
+        trace_id,
+        span_id,
+        parent(parent_id),
+        name,
+        kind,
+        start_ns,
+        max(start_ns, end_ns),
+        status,
+        parent_remote(flags),
+        LazyAttributes(given, decoded),
+        events,
+        links,
+        scope,
+        version,
+        resource,
+        state,
+    )
 
 
 _PYTHON: Final = SimpleNamespace(
-    AgentSpan=AgentSpan, Call=Call, Session=Session, ToolFacts=ToolFacts, decoded=decoded, fault=fault, raw=_raw,
-    resource_of=resource_of, scope_of=scope_of,
-)  # fmt: skip
+    AgentSpan=AgentSpan,
+    Call=Call,
+    Session=Session,
+    ToolFacts=ToolFacts,
+    decoded=decoded,
+    fault=fault,
+    raw=_raw,
+    resource_of=resource_of,
+    scope_of=scope_of,
+)
 """What the extension needs of the package."""

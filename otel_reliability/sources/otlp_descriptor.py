@@ -1,17 +1,21 @@
-"""OTLP's trace request described once more, so that the protobuf runtime does the work: same bytes, other types.
+"""OTLP's trace request described once more, so that the protobuf runtime does the work: same bytes,
+other types.
 
 Four differences from the published schema, all allowed by the wire format:
 
-- `attributes` is a `map<string, bytes>`: a repeated message with fields 1 and 2 is what a map is on the wire. Looking up a
-  key happens in C, and a value stays undecoded until it is asked for.
-- `resource` and `scope` are repeated `bytes`: they repeat from request to request, so their bytes are a cache key. Where an
-  encoder split one into parts, the parts joined are the whole: that is how protobuf merges messages.
-- A span's trace state and links are left undeclared, so that they land among its unknown fields: most spans have none, and one
-  test of an empty set says so.
-- A span's status is `bytes`, of which there are three; text that is not read is `bytes` too, enums are `int32`.
+- `attributes` is a `map<string, bytes>`: a repeated message with fields 1 and 2 is what a map is on
+  the wire. Looking up a key happens in C, and a value stays undecoded until it is asked for.
+- `resource` and `scope` are repeated `bytes`: they repeat from request to request, so their bytes
+  are a cache key. Where an encoder split one into parts, the parts joined are the whole: that is
+  how protobuf merges messages.
+- A span's trace state and links are left undeclared, so that they land among its unknown fields:
+  most spans have none, and one test of an empty set says so.
+- A span's status is `bytes`, of which there are three; text that is not read is `bytes` too, enums
+  are `int32`.
 
-Every other field is declared. So the unknown fields of a span are its trace state, its links, and one case more: the runtime
-moves a map entry that holds a third field (`key_strindex`, of the profiles signal) there, as a whole.
+Every other field is declared. So the unknown fields of a span are its trace state, its links, and
+one case more: the runtime moves a map entry that holds a third field (`key_strindex`, of the
+profiles signal) there, as a whole.
 """
 
 from __future__ import annotations
@@ -22,8 +26,13 @@ from google.protobuf import descriptor_pb2, message_factory
 
 _PACKAGE: Final = "otel_reliability.otlp"
 _TYPE: Final = descriptor_pb2.FieldDescriptorProto
-_STRING, _BYTES, _MESSAGE = _TYPE.TYPE_STRING, _TYPE.TYPE_BYTES, _TYPE.TYPE_MESSAGE
-_INT32, _UINT32, _FIXED32, _FIXED64 = _TYPE.TYPE_INT32, _TYPE.TYPE_UINT32, _TYPE.TYPE_FIXED32, _TYPE.TYPE_FIXED64
+_STRING = _TYPE.TYPE_STRING
+_BYTES = _TYPE.TYPE_BYTES
+_MESSAGE = _TYPE.TYPE_MESSAGE
+_INT32 = _TYPE.TYPE_INT32
+_UINT32 = _TYPE.TYPE_UINT32
+_FIXED32 = _TYPE.TYPE_FIXED32
+_FIXED64 = _TYPE.TYPE_FIXED64
 
 SPAN_STATE: Final = 3
 SPAN_ATTRIBUTES: Final = 9
@@ -65,15 +74,20 @@ _SCHEMA: Final[dict[str, dict[str, tuple[int, Any]]]] = {
     "ResourceSpans": {"resource": (1, _PARTS), "scope_spans": (2, "ScopeSpans")},
     "Request": {"resource_spans": (1, "ResourceSpans")},
 }
-"""The fields of each message: their number, and their type or the message that is repeated there."""
+"""The fields of each message: their number, and their type or the message that is repeated there.
+"""
 
 
 def _file() -> descriptor_pb2.FileDescriptorProto:
-    file = descriptor_pb2.FileDescriptorProto(name="otel_reliability/otlp.proto", package=_PACKAGE, syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(
+        name="otel_reliability/otlp.proto", package=_PACKAGE, syntax="proto3"
+    )
     for owner, fields in _SCHEMA.items():
         message = file.message_type.add(name=owner)
         for name, (number, kind) in fields.items():
-            field = message.field.add(name=name, number=number, label=_TYPE.LABEL_REPEATED, type=_MESSAGE)
+            field = message.field.add(
+                name=name, number=number, label=_TYPE.LABEL_REPEATED, type=_MESSAGE
+            )
             if kind == _MAP:
                 entry = message.nested_type.add(name=_MAP, options={"map_entry": True})
                 entry.field.add(name="key", number=1, type=_STRING, label=_TYPE.LABEL_OPTIONAL)
@@ -84,13 +98,16 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
             elif kind is _PARTS:
                 field.type = _BYTES
             else:
-                field.type, field.label = kind, _TYPE.LABEL_OPTIONAL
+                field.type = kind
+                field.label = _TYPE.LABEL_OPTIONAL
     return file
 
 
 _CLASSES: Final[dict[str, Any]] = message_factory.GetMessages([_file()])
 Request: Final = _CLASSES[f"{_PACKAGE}.Request"]
-"""The message classes. Their instances are typed `Any`: a class made at run time has no types to show."""
+"""The message classes. Their instances are typed `Any`: a class made at run time has no types to
+show.
+"""
 Event: Final = _CLASSES[f"{_PACKAGE}.Event"]
 Link: Final = _CLASSES[f"{_PACKAGE}.Link"]
 Status: Final = _CLASSES[f"{_PACKAGE}.Status"]

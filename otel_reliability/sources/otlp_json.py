@@ -1,10 +1,13 @@
-"""OTLP-JSON → `Batch`: one request, or a file of them, one a line, as the Collector's file exporter writes.
+"""OTLP-JSON → `Batch`: one request, or a file of them, one a line, as the Collector's file exporter
+writes.
 
-OTLP-JSON is the JSON of protobuf with two exceptions: ids are hexadecimal, enums are integers. 64-bit numbers may be strings.
-Values of the wrong type are absent; a span is malformed only for its ids and times. Unknown keys are ignored.
+OTLP-JSON is the JSON of protobuf with two exceptions: ids are hexadecimal, enums are integers.
+64-bit numbers may be strings. Values of the wrong type are absent; a span is malformed only for its
+ids and times. Unknown keys are ignored.
 
-Files may be packed with gzip or zstd. They are read in bounded memory: one line at a time, and none longer than a bound. A file
-may also be one document over several lines (`lines.documents`), up to the same bound.
+Files may be packed with gzip or zstd. They are read in bounded memory: one line at a time, and none
+longer than a bound. A file may also be one document over several lines (`lines.documents`), up to
+the same bound.
 """
 
 from __future__ import annotations
@@ -42,7 +45,10 @@ class NotJson(UndecodableBody):
     """Bytes that are no JSON: why, and where."""
 
     def __init__(self, reason: Reason, detail: str, line: int = 1, column: int = 1) -> None:
-        self.reason, self.detail, self.line, self.column = reason, detail, line, column
+        self.reason = reason
+        self.detail = detail
+        self.line = line
+        self.column = column
         super().__init__(f"{detail} at line {line}, column {column}")
 
 
@@ -58,7 +64,9 @@ def parse(body: bytes) -> object:
         request = json.loads(decoded)
         return _mended(request) if _ESCAPED_SURROGATE.search(decoded) else request
     except json.JSONDecodeError as error:
-        raise NotJson(Reason.JSON, f"not JSON: {error.msg.removesuffix(' at')}", error.lineno, error.colno) from None
+        raise NotJson(
+            Reason.JSON, f"not JSON: {error.msg.removesuffix(' at')}", error.lineno, error.colno
+        ) from None
     except UnicodeDecodeError as error:
         raise NotJson(Reason.ENCODING, "not UTF-8", column=error.start + 1) from None
     except RecursionError:
@@ -72,20 +80,28 @@ def read_file(
 ) -> Iterator[Batch]:
     """The requests of a file of OTLP-JSON lines, one `Batch` each. `-` is standard input.
 
-    What cannot be read is in `Batch.malformed`, each with its place (`file:line`), and the rest goes on; where a packed file
-    is damaged, reading ends there and the last batch says so. A line longer than `longest` bytes is passed over without being
-    held. `progress(read, total)` is called with the bytes read as they lie on disk.
+    What cannot be read is in `Batch.malformed`, each with its place (`file:line`), and the rest
+    goes on; where a packed file is damaged, reading ends there and the last batch says so. A line
+    longer than `longest` bytes is passed over without being held. `progress(read, total)` is called
+    with the bytes read as they lie on disk.
 
-    Raises `SourceError` when reading begins and the file cannot be opened, or is packed with zstd and the extra is missing.
+    Raises `SourceError` when reading begins and the file cannot be opened, or is packed with zstd
+    and the extra is missing.
     """
     for _, batch in read_lines(path, longest=longest, progress=progress):
         yield batch
 
 
 def read_lines(
-    path: str | os.PathLike[str], *, longest: int = LONGEST, progress: Progress | None = None, size: int | None = None
+    path: str | os.PathLike[str],
+    *,
+    longest: int = LONGEST,
+    progress: Progress | None = None,
+    size: int | None = None,
 ) -> Iterator[tuple[int, Batch]]:
-    """Read the same, each with the number of the line that it begins on. `size`: no more bytes of the file than these."""
+    """Read the same, each with the number of the line that it begins on. `size`: no more bytes of
+    the file than these.
+    """
     chunks = Chunks(path, progress, size)
     name = "standard input" if chunks.name == STDIN else chunks.name
     last = 1
@@ -108,9 +124,15 @@ def _decode_line(name: str, line: Line, longest: int, *, damaged: bool) -> Batch
             cut = "the file ends in the middle of a line"
             return Batch() if damaged else _malformed(name, line, Reason.TRUNCATED, cut)
         at = line._replace(number=line.number + error.line - 1)
-        remedy = "; write one request per line, for example with jq -c" if b"\n" in line.text else ""
-        return _malformed(name, at, error.reason, f"{error.detail} at column {error.column}{remedy}")
-    batch.malformed = [problem._replace(place=f"{name}:{line.number}") for problem in batch.malformed]
+        remedy = (
+            "; write one request per line, for example with jq -c" if b"\n" in line.text else ""
+        )
+        return _malformed(
+            name, at, error.reason, f"{error.detail} at column {error.column}{remedy}"
+        )
+    batch.malformed = [
+        problem._replace(place=f"{name}:{line.number}") for problem in batch.malformed
+    ]
     return batch
 
 
@@ -119,7 +141,9 @@ def _malformed(name: str, line: Line, reason: Reason, detail: str) -> Batch:
 
 
 def _mended(value: Any) -> Any:
-    """The value with half characters (JSON may hold one of a surrogate pair) replaced: nothing downstream could write them."""
+    """The value with half characters (JSON may hold one of a surrogate pair) replaced: nothing
+    downstream could write them.
+    """
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
@@ -129,7 +153,7 @@ def _mended(value: Any) -> Any:
     return value
 
 
-# --- Values -------------------------------------------------------------------------------------------------------------
+# --- Values ---------------------------------------------------------------------------------------
 
 
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}")
@@ -165,7 +189,8 @@ def whole(value: object) -> int | None:
 
 
 def enum(value: object, names: Mapping[str, int]) -> int:
-    """An enum's number. The specification allows integers only, but some senders write names; anything else is 0.
+    """An enum's number. The specification allows integers only, but some senders write names;
+    anything else is 0.
 
     >>> enum("STATUS_CODE_ERROR", {"STATUS_CODE_ERROR": 2}), enum(2, {}), enum([], {})
     (2, 2, 0)
@@ -174,7 +199,8 @@ def enum(value: object, names: Mapping[str, int]) -> int:
 
 
 def hexadecimal(value: object) -> bytes | None:
-    """The bytes of an id, in either case; empty where it is absent, None where it is not hexadecimal.
+    """The bytes of an id, in either case; empty where it is absent, None where it is not
+    hexadecimal.
 
     >>> hexadecimal("00F067aa0ba902b7").hex(), hexadecimal(None), hexadecimal("APBnqgupArc=")
     ('00f067aa0ba902b7', b'', None)
@@ -188,9 +214,16 @@ def hexadecimal(value: object) -> bytes | None:
 
 
 def attributes(pairs: object, depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """Pairs as a dict. Of pairs with the same key the last one counts; what is no pair with a key is passed over.
+    """Pairs as a dict. Of pairs with the same key the last one counts; what is no pair with a key
+    is passed over.
 
-    >>> attributes([{"key": "a", "value": {"intValue": "1"}}, {"key": "b", "value": {"stringValue": "two"}}, 3])
+    >>> attributes(
+    ...     [
+    ...         {"key": "a", "value": {"intValue": "1"}},
+    ...         {"key": "b", "value": {"stringValue": "two"}},
+    ...         3,
+    ...     ]
+    ... )
     {'a': 1, 'b': 'two'}
     """
     found: dict[str, Any] = {}
@@ -203,9 +236,16 @@ def attributes(pairs: object, depth: int = MAX_DEPTH) -> dict[str, Any]:
 
 
 def plain(value: object, depth: int = MAX_DEPTH) -> Any:
-    r"""A value as str, bool, int, float, bytes, tuple or dict; None where it holds nothing that we can know.
+    r"""A value as str, bool, int, float, bytes, tuple or dict; None where it holds nothing that we
+    can know.
 
-    >>> plain({"arrayValue": {"values": [{"boolValue": True}, {"doubleValue": "NaN"}, {"bytesValue": "AAE="}]}})
+    >>> plain(
+    ...     {
+    ...         "arrayValue": {
+    ...             "values": [{"boolValue": True}, {"doubleValue": "NaN"}, {"bytesValue": "AAE="}]
+    ...         }
+    ...     }
+    ... )
     (True, nan, b'\x00\x01')
     """
     for kind, content in record(value).items():
@@ -223,7 +263,9 @@ def plain(value: object, depth: int = MAX_DEPTH) -> Any:
                 return _bytes(content)
             case "arrayValue":
                 return (
-                    tuple([plain(item, depth - 1) for item in items(record(content).get("values"))]) if depth else None
+                    tuple([plain(item, depth - 1) for item in items(record(content).get("values"))])
+                    if depth
+                    else None
                 )
             case "kvlistValue":
                 return attributes(record(content).get("values"), depth - 1) if depth else None
@@ -243,12 +285,14 @@ def _double(value: object) -> float | None:
 
 def _bytes(value: object) -> bytes | None:
     try:
-        return base64.b64decode(value.translate(_URL_SAFE) + "==") if isinstance(value, str) else None
+        return (
+            base64.b64decode(value.translate(_URL_SAFE) + "==") if isinstance(value, str) else None
+        )
     except ValueError:
         return None
 
 
-# --- Requests -----------------------------------------------------------------------------------------------------------
+# --- Requests -------------------------------------------------------------------------------------
 
 
 _SIGNALS: Final = ("resourceSpans", "resourceLogs", "resourceMetrics", "resourceProfiles")
@@ -266,13 +310,18 @@ _IDS: Final = (
 )
 _KINDS: Final = {
     f"SPAN_KIND_{name}": number
-    for number, name in enumerate(("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"))
+    for number, name in enumerate(
+        ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
+    )
 }
-_STATUSES: Final = {f"STATUS_CODE_{name}": number for number, name in enumerate(("UNSET", "OK", "ERROR"))}
+_STATUSES: Final = {
+    f"STATUS_CODE_{name}": number for number, name in enumerate(("UNSET", "OK", "ERROR"))
+}
 
 
 def decode_request(request: object) -> Batch:
-    """The spans and evaluations of a parsed request, or of a list of requests. `{}` is an empty request.
+    """The spans and evaluations of a parsed request, or of a list of requests. `{}` is an empty
+    request.
 
     >>> decode_request({"hello": "world"}).malformed[0].detail
     'an object without resourceSpans or resourceLogs is no OTLP request'
@@ -290,16 +339,22 @@ def _take_request(batch: Batch, request: object) -> None:
     elif signals and not any(signal in signals for signal in _SIGNALS):
         _refuse(batch, "an object without resourceSpans or resourceLogs is no OTLP request")
     else:
-        for span, scope, resource in _parts(batch, signals, ("resourceSpans", "scopeSpans", "spans")):
+        for span, scope, resource in _parts(
+            batch, signals, ("resourceSpans", "scopeSpans", "spans")
+        ):
             _take_span(batch, span, scope, resource)
-        for log, scope, resource in _parts(batch, signals, ("resourceLogs", "scopeLogs", "logRecords")):
+        for log, scope, resource in _parts(
+            batch, signals, ("resourceLogs", "scopeLogs", "logRecords")
+        ):
             take_log(batch, _log(log, text(scope.get("name")), resource), plain(log.get("body")))
 
 
 def _parts(
     batch: Batch, signals: Mapping[str, Any], names: tuple[str, str, str]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any], Resource]]:
-    """The spans or log records of a request, each with its scope and its resource. `names`: of the lists of each level."""
+    """The spans or log records of a request, each with its scope and its resource. `names`: of the
+    lists of each level.
+    """
     by_resource, by_scope, parts = names
     for group in _records(batch, signals.get(by_resource), by_resource):
         resource = Resource.of(attributes(record(group.get("resource")).get("attributes")))
@@ -309,13 +364,16 @@ def _parts(
                 yield part, scope, resource
 
 
-def _take_span(batch: Batch, span: Mapping[str, Any], scope: Mapping[str, Any], resource: Resource) -> None:
+def _take_span(
+    batch: Batch, span: Mapping[str, Any], scope: Mapping[str, Any], resource: Resource
+) -> None:
     ids = _ids(span)
     if isinstance(ids, Malformed):
         batch.malformed.append(ids)
         return
     trace_id, span_id, parent_id = ids
-    start_ns, end_ns = _time(span.get("startTimeUnixNano")), _time(span.get("endTimeUnixNano"))
+    start_ns = _time(span.get("startTimeUnixNano"))
+    end_ns = _time(span.get("endTimeUnixNano"))
     if problem := fault(trace_id, span_id, parent_id, start_ns, end_ns):
         batch.malformed.append(problem)
         return
@@ -342,7 +400,9 @@ def _take_span(batch: Batch, span: Mapping[str, Any], scope: Mapping[str, Any], 
 
 
 def _ids(span: Mapping[str, Any]) -> tuple[bytes, bytes, bytes] | Malformed:
-    """The ids of a span, of whatever length, or the first that is not hexadecimal (base64, often)."""
+    """The ids of a span, of whatever length, or the first that is not
+    hexadecimal (base64, often).
+    """
     trace_id, span_id, parent_id = ids = [hexadecimal(span.get(key)) for _, key, _ in _IDS]
     if trace_id is not None and span_id is not None and parent_id is not None:
         return trace_id, span_id, parent_id
@@ -354,7 +414,9 @@ def _ids(span: Mapping[str, Any]) -> tuple[bytes, bytes, bytes] | Malformed:
 
 def _event(event: Mapping[str, Any]) -> RawEvent:
     return RawEvent(
-        text(event.get("name")), max(_time(event.get("timeUnixNano")), 0), attributes(event.get("attributes"))
+        text(event.get("name")),
+        max(_time(event.get("timeUnixNano")), 0),
+        attributes(event.get("attributes")),
     )
 
 
@@ -379,7 +441,9 @@ def _time(value: object) -> int:
 
 
 def _records(batch: Batch, value: object, name: str) -> list[dict[str, Any]]:
-    """The objects of a list; what else stands in their place is malformed, null apart, which is absent."""
+    """The objects of a list; what else stands in their place is malformed, null apart, which is
+    absent.
+    """
     entries = items(value)
     if value is not None and entries is not value:
         _refuse(batch, f"{name} is {_kind(value)}, not a list")

@@ -1,8 +1,10 @@
-"""OTLP requests in protobuf → raw spans and log events, without reading what no rule asks for (`otlp_descriptor` says how).
+"""OTLP requests in protobuf → raw spans and log events, without reading what no rule asks for
+(`otlp_descriptor` says how).
 
-It agrees with the full schema wherever that accepts a request, but for a pair whose value, or a span whose status, is encoded
-twice, which no encoder does: here the last part counts where the schema merges both. It accepts more: an attribute value that
-cannot be decoded reads as None and costs the rest of the request nothing.
+It agrees with the full schema wherever that accepts a request, but for a pair whose value, or a
+span whose status, is encoded twice, which no encoder does: here the last part counts where the
+schema merges both. It accepts more: an attribute value that cannot be decoded reads as None and
+costs the rest of the request nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +21,15 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.span import LazyAttributes, RawEvent, RawLog, RawSpan, Resource, SpanRef, named_tuple
+from otel_reliability.model.span import (
+    LazyAttributes,
+    RawEvent,
+    RawLog,
+    RawSpan,
+    Resource,
+    SpanRef,
+    named_tuple,
+)
 from otel_reliability.sources.batch import (
     FLAG_REMOTE,
     FLAG_REMOTE_KNOWN,
@@ -54,23 +64,35 @@ T = TypeVar("T")
 _STATUSES: Final = {b"": 0, b"\x18\x01": 1, b"\x18\x02": 2}
 """Status codes by the bytes of a status that says nothing else."""
 _REMOTE_FLAGS: Final = FLAG_REMOTE_KNOWN | FLAG_REMOTE
-_REMOTE: Final = {flags: parent_remote(flags) for flags in (0, FLAG_REMOTE_KNOWN, FLAG_REMOTE, _REMOTE_FLAGS)}
+_REMOTE: Final = {
+    flags: parent_remote(flags) for flags in (0, FLAG_REMOTE_KNOWN, FLAG_REMOTE, _REMOTE_FLAGS)
+}
 _CACHED: Final = 1024
 _CACHED_BYTES: Final = 16 * 1024
 
 _fields: Final = attrgetter(
-    "trace_id", "span_id", "parent_span_id", "name", "kind", "start_time_unix_nano", "end_time_unix_nano", "status", "flags",
-    "attributes", "events",
-)  # fmt: skip
+    "trace_id",
+    "span_id",
+    "parent_span_id",
+    "name",
+    "kind",
+    "start_time_unix_nano",
+    "end_time_unix_nano",
+    "status",
+    "flags",
+    "attributes",
+    "events",
+)
 """What every span has, in one call made in C."""
 
 
 def read_traces(body: bytes, read: Callable[[RawSpan], T]) -> tuple[list[T], list[Malformed]]:
-    """Return the spans of an ExportTraceServiceRequest, each as `read` returns it, and what is wrong with malformed ones.
+    """Return the spans of an ExportTraceServiceRequest, each as `read` returns it, and what is
+    wrong with malformed ones.
 
-    Each span is read at once: none is kept until the request is decoded. Attribute values are decoded when asked for
-    (`LazyAttributes`). Raise `UndecodableBody` for a body that is no such request, and for one made to explode in memory
-    (`check`). No bytes at all are an empty request.
+    Each span is read at once: none is kept until the request is decoded. Attribute values are
+    decoded when asked for (`LazyAttributes`). Raise `UndecodableBody` for a body that is no such
+    request, and for one made to explode in memory (`check`). No bytes at all are an empty request.
 
     >>> read_traces(b"", lambda span: span.name)
     ([], [])
@@ -81,14 +103,19 @@ def read_traces(body: bytes, read: Callable[[RawSpan], T]) -> tuple[list[T], lis
         for resource_spans in Request.FromString(body).resource_spans:
             resource = resource_of(b"".join(resource_spans.resource))
             for scope_spans in resource_spans.scope_spans:
-                _take(found, scope_spans.spans, scope_of(b"".join(scope_spans.scope)), resource, read)
+                _take(
+                    found, scope_spans.spans, scope_of(b"".join(scope_spans.scope)), resource, read
+                )
     except DecodeError as error:
-        raise UndecodableBody(f"not an OTLP trace request in protobuf ({len(body)} bytes)") from error
+        raise UndecodableBody(
+            f"not an OTLP trace request in protobuf ({len(body)} bytes)"
+        ) from error
     return found
 
 
 def decode_logs(body: bytes) -> Batch:
-    """The evaluations and other log events of an ExportLogsServiceRequest; records that are no event are counted.
+    """The evaluations and other log events of an ExportLogsServiceRequest; records that are no
+    event are counted.
 
     Raises `UndecodableBody` for a body that is no such request.
 
@@ -98,16 +125,23 @@ def decode_logs(body: bytes) -> Batch:
     try:
         request = ExportLogsServiceRequest.FromString(body)
     except DecodeError as error:
-        raise UndecodableBody(f"not an OTLP logs request in protobuf ({len(body)} bytes)") from error
+        raise UndecodableBody(
+            f"not an OTLP logs request in protobuf ({len(body)} bytes)"
+        ) from error
     batch = Batch()
     for resource_logs in request.resource_logs:
         resource = Resource.of(attributes(resource_logs.resource.attributes))
         for scope_logs in resource_logs.scope_logs:
             for record in scope_logs.log_records:
                 log = RawLog(
-                    record.event_name, record.time_unix_nano or record.observed_time_unix_nano, record.trace_id,
-                    record.span_id, attributes(record.attributes), scope_logs.scope.name, resource,
-                )  # fmt: skip
+                    record.event_name,
+                    record.time_unix_nano or record.observed_time_unix_nano,
+                    record.trace_id,
+                    record.span_id,
+                    attributes(record.attributes),
+                    scope_logs.scope.name,
+                    resource,
+                )
                 take_log(batch, log, plain(record.body))
     return batch
 
@@ -122,7 +156,19 @@ def _take(
     """The hot loop. What every span needs is written out here; what is unusual costs a call."""
     good, scope_name, scope_version = found[0].append, *scope
     for span in spans:
-        trace_id, span_id, parent_id, name, kind, start_ns, end_ns, status, flags, pairs, happened = _fields(span)
+        (
+            trace_id,
+            span_id,
+            parent_id,
+            name,
+            kind,
+            start_ns,
+            end_ns,
+            status,
+            flags,
+            pairs,
+            happened,
+        ) = _fields(span)
         sound = (
             len(trace_id) == TRACE_ID_BYTES
             and len(span_id) == SPAN_ID_BYTES
@@ -135,7 +181,9 @@ def _take(
             found[1].append(problem)
             continue
         unknown = UnknownFieldSet(span)
-        state, events, links = "", tuple(map(_event, happened)) if happened else (), ()
+        state = ""
+        events = tuple(map(_event, happened)) if happened else ()
+        links = ()
         if len(unknown):
             fields = [(field.field_number, field.wire_type, field.data) for field in unknown]
             pairs, state, _, links = unusual(fields, pairs)
@@ -151,7 +199,9 @@ def _take(
                         kind,
                         start_ns,
                         end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
-                        _STATUSES[status] if status in _STATUSES else Status.FromString(status).code,
+                        _STATUSES[status]
+                        if status in _STATUSES
+                        else Status.FromString(status).code,
                         _REMOTE[flags & _REMOTE_FLAGS],
                         LazyAttributes(pairs, decoded),
                         events,
@@ -169,7 +219,8 @@ def _take(
 def unusual(
     fields: Iterable[tuple[int, int, Any]], pairs: Any
 ) -> tuple[Any, str, tuple[RawEvent, ...], tuple[SpanRef, ...]]:
-    """The attributes, trace state, events and links of a span with fields that the descriptor leaves out.
+    """The attributes, trace state, events and links of a span with fields that the descriptor
+    leaves out.
 
     (Events are among them only where the native extension hands them over.)
     """
@@ -200,7 +251,9 @@ def _event(event: Any) -> RawEvent:
 
 
 def _with_pair(pairs: Any, data: bytes) -> dict[str, bytes]:
-    """Attributes, with one that the runtime did not put into the map: a pair with a third part (`key_strindex`)."""
+    """Attributes, with one that the runtime did not put into the map: a pair with a third part
+    (`key_strindex`).
+    """
     pair = KeyValue.FromString(data)
     return {**pairs, pair.key: pair.value.SerializeToString()}
 
@@ -231,21 +284,27 @@ def scope_of(message: bytes) -> tuple[str, str]:
     return scope.name, scope.version
 
 
-# --- Values -------------------------------------------------------------------------------------------------------------
+# --- Values ---------------------------------------------------------------------------------------
 #
-# Nearly every value is one text or one number, written the one way every encoder writes it; those are read here byte by byte,
-# at a quarter of what a message object costs. All else is left to protobuf, which this agrees with on every value.
+# Nearly every value is one text or one number, written the one way every encoder writes it; those
+# are read here byte by byte, at a quarter of what a message object costs. All else is left to
+# protobuf, which this agrees with on every value.
 
 
 LARGEST_LIST: Final = 8 * 1024 * 1024
-"""Bytes of a list or map beyond which it is None: an element of two bytes takes a hundred in memory. Text has no limit."""
+"""Bytes of a list or map beyond which it is None: an element of two bytes takes a hundred in
+memory. Text has no limit.
+"""
 
-_TEXT_TAG, _INTEGER_TAG, _BYTES_TAG = 0x0A, 0x18, 0x3A
+_TEXT_TAG = 0x0A
+_INTEGER_TAG = 0x18
+_BYTES_TAG = 0x3A
 """The tags of text, integers and bytes."""
 
 
 def plain(value: AnyValue, depth: int = MAX_DEPTH) -> Any:
-    """A value as str, bool, int, float, bytes, tuple or dict; None where it holds nothing we can know.
+    """A value as str, bool, int, float, bytes, tuple or dict; None where it holds nothing we can
+    know.
 
     >>> plain(AnyValue(int_value=3))
     3
@@ -285,12 +344,18 @@ def decoded(raw: bytes) -> Any:
     size = len(raw)
     if size < 2:
         return None if not size else _by_protobuf(raw)
-    tag, first = raw[0], raw[1]
+    tag = raw[0]
+    first = raw[1]
     try:
         if tag == _TEXT_TAG:
             if first == size - 2 < 128:
                 return raw[2:].decode()
-            if first > 127 and size > 2 and raw[2] < 128 and (first & 127 | raw[2] << 7) == size - 3 > 127:
+            if (
+                first > 127
+                and size > 2
+                and raw[2] < 128
+                and (first & 127 | raw[2] << 7) == size - 3 > 127
+            ):
                 return raw[3:].decode()
         elif tag == _INTEGER_TAG:
             if size == 2 and first < 128:
@@ -311,36 +376,47 @@ def _by_protobuf(raw: bytes) -> Any:
         return None
 
 
-# --- Limits of large requests -------------------------------------------------------------------------------------------
+# --- Limits of large requests ---------------------------------------------------------------------
 
 
 LARGE: Final = 1024 * 1024
-"""Bytes from which a request, and from which a single span, is looked into; the largest resource, too."""
+"""Bytes from which a request, and from which a single span, is looked into; the largest resource,
+too.
+"""
 LEAST_SPAN: Final = 40
 """Bytes a span has at least, on average: sound ids and times alone take 44."""
 MOST_FIELDS: Final = 100_000
 """Attributes, events and links that one large span may have."""
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT = 0
+_FIXED64 = 1
+_BYTES = 2
+_FIXED32 = 5
 _SIZES: Final = {_FIXED64: 8, _FIXED32: 4}
 _INSIDE: Final = {"request": (1, "resource"), "resource": (2, "scope"), "scope": (2, "span")}
 """Which field of a message holds the messages of the next level."""
 
 
 def check(body: bytes) -> None:
-    """Raise `UndecodableBody` for a large request of too many, or too full, parts: it would take far more memory than bytes.
+    """Raise `UndecodableBody` for a large request of too many, or too full, parts: it would take
+    far more memory than bytes.
 
-    An empty message takes two bytes on the wire and hundreds in memory: 4 MB of empty spans took 650 MB. What is sound cannot be
-    that small. Only requests beyond `LARGE` are checked. What is no protobuf passes: the decoders refuse it.
+    An empty message takes two bytes on the wire and hundreds in memory: 4 MB of empty spans took
+    650 MB. What is sound cannot be that small. Only requests beyond `LARGE` are checked. What is no
+    protobuf passes: the decoders refuse it.
 
     >>> check(b"anything small")
     """
     if len(body) > LARGE and _parts(body, 0, len(body), "request") > len(body) // LEAST_SPAN:
-        raise UndecodableBody(f"a request of {len(body)} bytes with more spans than could be sound in it")
+        raise UndecodableBody(
+            f"a request of {len(body)} bytes with more spans than could be sound in it"
+        )
 
 
 def _parts(body: bytes, at: int, end: int, level: str) -> int:
-    """Return how many messages there are at this level and below, spans the last. A large one that is none of them is refused."""
+    """Return how many messages there are at this level and below, spans the last. A large one that
+    is none of them is refused.
+    """
     wanted, below = _INSIDE[level]
     parts = 0
     while at < end:
@@ -364,13 +440,16 @@ def _check_large(body: bytes, at: int, end: int, level: str) -> None:
 
 
 def _field(body: bytes, at: int, end: int) -> tuple[int, int, int]:
-    """Return the number of the field at a place, and where its content starts and ends, as far as that can be made out."""
+    """Return the number of the field at a place, and where its content starts and ends, as far as
+    that can be made out.
+    """
     tag, at = (body[at], at + 1) if body[at] < 128 else _varint(body, at)
     kind = tag & 7
     if kind == _BYTES:
         size, at = _varint(body, at)
     elif kind == _VARINT:
-        size, at = 0, _varint(body, at)[1]
+        size = 0
+        at = _varint(body, at)[1]
     else:
         size = _SIZES.get(kind, end)
     return tag >> 3, at, min(end, at + size)

@@ -1,7 +1,7 @@
 """`RawSpan` → OTLP-JSON: what the reader of this folder reads back unchanged.
 
-For recordings, our own (the demo's, the tests') and those of users. Spans keep their order: those that follow one another under
-one resource and scope share a group.
+For recordings, our own (the demo's, the tests') and those of users. Spans keep their order: those
+that follow one another under one resource and scope share a group.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ def traces_json(spans: Iterable[RawSpan]) -> dict[str, Any]:
             {
                 "resource": {"attributes": _pairs(resource.attributes)},
                 "scopeSpans": [
-                    {"scope": {"name": scope, "version": version}, "spans": [_span(span) for span in group]}
+                    {
+                        "scope": {"name": scope, "version": version},
+                        "spans": [_span(span) for span in group],
+                    }
                 ],
             }
             for (resource, scope, version), group in itertools.groupby(spans, _sender)
@@ -36,7 +39,11 @@ def traces_json(spans: Iterable[RawSpan]) -> dict[str, Any]:
 
 def logs_json(evaluations: Iterable[Evaluation]) -> dict[str, Any]:
     """One logs request in OTLP-JSON: each evaluation as the log event of the GenAI conventions."""
-    return {"resourceLogs": [{"scopeLogs": [{"logRecords": [_log(evaluation) for evaluation in evaluations]}]}]}
+    return {
+        "resourceLogs": [
+            {"scopeLogs": [{"logRecords": [_log(evaluation) for evaluation in evaluations]}]}
+        ]
+    }
 
 
 def _sender(span: RawSpan) -> tuple[Resource, str, str]:
@@ -56,16 +63,24 @@ def _span(span: RawSpan) -> dict[str, Any]:
         "endTimeUnixNano": str(span.end_ns),
         "attributes": _pairs(span.attributes),
         "events": [
-            {"name": event.name, "timeUnixNano": str(event.time_ns), "attributes": _pairs(event.attributes)}
+            {
+                "name": event.name,
+                "timeUnixNano": str(event.time_ns),
+                "attributes": _pairs(event.attributes),
+            }
             for event in span.events
         ],
-        "links": [{"traceId": trace_id.hex(), "spanId": span_id.hex()} for trace_id, span_id in span.links],
+        "links": [
+            {"traceId": trace_id.hex(), "spanId": span_id.hex()} for trace_id, span_id in span.links
+        ],
         "status": {"code": span.status},
     }
 
 
 def _pairs(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return attributes as OTLP has them. What it has no type for becomes a value that holds nothing."""
+    """Return attributes as OTLP has them. What it has no type for becomes a value that holds
+    nothing.
+    """
     return [{"key": key, "value": _value(value)} for key, value in attributes.items()]
 
 
@@ -82,7 +97,9 @@ def _value(value: Any) -> dict[str, Any]:
         case bytes():
             return {"bytesValue": base64.b64encode(value).decode()}
         case list() | tuple():
-            return {"arrayValue": {"values": [_value(item) for item in cast("Sequence[Any]", value)]}}
+            return {
+                "arrayValue": {"values": [_value(item) for item in cast("Sequence[Any]", value)]}
+            }
         case Mapping():
             return {"kvlistValue": {"values": _pairs(cast("Mapping[str, Any]", value))}}
         case _:

@@ -1,6 +1,7 @@
 """The SDK's ended spans → `RawSpan`. The only source that knows the OpenTelemetry SDK.
 
-Attribute values pass through as the SDK holds them: its sequences are tuples, where OTLP's are lists.
+Attribute values pass through as the SDK holds them: its sequences are tuples, where OTLP's are
+lists.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceSt
 
 from otel_reliability.errors import MalformedSpan
 from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef, named_tuple
-from otel_reliability.sources.batch import LATEST_NS, SPAN_ID_BYTES, TRACE_ID_BYTES, Reason, fault, link_ref
+from otel_reliability.sources.batch import (
+    LATEST_NS,
+    SPAN_ID_BYTES,
+    TRACE_ID_BYTES,
+    Reason,
+    fault,
+    link_ref,
+)
 
 _RESOURCES: Final = 64
 LAST_TRACE: Final = 2 ** (8 * TRACE_ID_BYTES) - 1
@@ -27,7 +35,8 @@ _resources: Final[dict[int, tuple[SdkResource, Resource]]] = {}
 def read(span: ReadableSpan) -> RawSpan:
     """Return what an ended span says.
 
-    Raises `MalformedSpan`, and nothing else, for one without proper ids or times, or made by hand of something else.
+    Raises `MalformedSpan`, and nothing else, for one without proper ids or times, or made by hand
+    of something else.
     """
     try:
         context = span.context
@@ -35,13 +44,26 @@ def read(span: ReadableSpan) -> RawSpan:
             raise _malformed(0, 0, span.start_time, span.end_time)  # noqa: TRY301
         events = tuple(map(_event, span.events)) if getattr(span, "_events", True) else ()
         return raw(
-            context.trace_id, context.span_id, span.parent, span.name, span.kind, span.start_time, span.end_time,
-            span.status.status_code, _attributes(span.attributes), events, span.links if getattr(span, "_links", True) else (),
-            span.instrumentation_scope, span.resource, context.trace_state,
-        )  # fmt: skip
+            context.trace_id,
+            context.span_id,
+            span.parent,
+            span.name,
+            span.kind,
+            span.start_time,
+            span.end_time,
+            span.status.status_code,
+            _attributes(span.attributes),
+            events,
+            span.links if getattr(span, "_links", True) else (),
+            span.instrumentation_scope,
+            span.resource,
+            context.trace_state,
+        )
     except MalformedSpan:
         raise
-    except Exception as error:  # what is no span can fail in any way, and must not in the host's thread
+    except (
+        Exception
+    ) as error:  # what is no span can fail in any way, and must not in the host's thread
         raise _odd(error) from error
 
 
@@ -61,7 +83,9 @@ def raw(
     resource: SdkResource,
     state: TraceState | None,
 ) -> RawSpan:
-    """A span of these parts, in the SDK's own words. Raises `MalformedSpan` for one without proper ids or times, as `read`."""
+    """A span of these parts, in the SDK's own words. Raises `MalformedSpan` for one without proper
+    ids or times, as `read`.
+    """
     try:
         if (
             not (0 < trace_id <= LAST_TRACE and 0 < span_id <= LAST_SPAN)
@@ -77,7 +101,9 @@ def raw(
                 span_id.to_bytes(SPAN_ID_BYTES),
                 above.to_bytes(SPAN_ID_BYTES) if above else None,
                 name if isinstance(name, str) else "",  # pyright: ignore[reportUnnecessaryIsInstance] - nobody checks it
-                kind._value_ + 1,  # OTLP's kinds begin with UNSPECIFIED, the SDK's do not; status codes are the same
+                kind._value_
+                # OTLP's kinds begin with UNSPECIFIED, the SDK's do not; status codes are the same
+                + 1,
                 start_ns,
                 end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call
                 status._value_,
@@ -98,12 +124,18 @@ def raw(
 
 
 def _odd(error: Exception) -> MalformedSpan:
-    return MalformedSpan(Reason.SHAPE, f"a span that is not made as the SDK makes them ({type(error).__name__})")
+    return MalformedSpan(
+        Reason.SHAPE, f"a span that is not made as the SDK makes them ({type(error).__name__})"
+    )
 
 
 def _malformed(trace_id: int, span_id: int, start_ns: object, end_ns: object) -> MalformedSpan:
     problem = fault(*_ids(trace_id, span_id), b"", _time(start_ns), _time(end_ns))
-    return MalformedSpan(*problem[:2]) if problem else MalformedSpan(Reason.SHAPE, "times that are no numbers")
+    return (
+        MalformedSpan(*problem[:2])
+        if problem
+        else MalformedSpan(Reason.SHAPE, "times that are no numbers")
+    )
 
 
 def _ids(trace_id: int, span_id: int) -> tuple[bytes, bytes]:
@@ -135,7 +167,8 @@ def _link(link: Link) -> SpanRef | None:
 
 
 def _resource(resource: SdkResource) -> Resource:
-    """One of ours for one of theirs. A provider has one for all its spans; hashing theirs would cost more than reading it.
+    """One of ours for one of theirs. A provider has one for all its spans; hashing theirs would
+    cost more than reading it.
 
     Each is kept with ours, so that no other object can take its identity.
     """
@@ -150,7 +183,9 @@ def _resource(resource: SdkResource) -> Resource:
 
 
 class Collector(SpanProcessor):
-    """Keeps the ended spans of a provider, those that can be read and 100,000 at most: for test suites, which check them."""
+    """Keeps the ended spans of a provider, those that can be read and 100,000 at most: for test
+    suites, which check them.
+    """
 
     def __init__(self) -> None:
         self.spans: list[RawSpan] = []

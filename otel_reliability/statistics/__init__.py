@@ -1,4 +1,5 @@
-"""Statistics that metrics, change detection and reports share. Pure functions of numbers and sequences.
+"""Statistics that metrics, change detection and reports share. Pure functions of numbers and
+sequences.
 
 - `intervals`: Wilson's interval, the jackknife, Student's quantile.
 - `resampling`: the bootstrap.
@@ -6,5 +7,6 @@
 - `significance`: p-values of several tests at once, and of the numbers of two groups of runs.
 - `edits`: edit distances.
 
-Only `resampling` and `permutation` need numpy, so import them where a report is made, not where spans are received.
+Only `resampling` and `permutation` need numpy, so import them where a report is made, not where
+spans are received.
 """

@@ -1,6 +1,7 @@
 """Levenshtein distances of sequences: insert, delete and replace cost 1.
 
-The package that computes them is imported by the first call: attaching to an agent does not need it.
+The package that computes them is imported by the first call: attaching to an agent does not need
+it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ def coded(path: Iterable[str], codes: dict[str, str]) -> str:
     >>> coded(["search", "book", "search"], {"book": "b", "search": "s"})
     'sbs'
     """
-    return "".join([codes.get(tool) or codes.setdefault(tool, chr(len(codes) + 1)) for tool in path])
+    return "".join(
+        [codes.get(tool) or codes.setdefault(tool, chr(len(codes) + 1)) for tool in path]
+    )
 
 
 def edit_distances(one: Sequence[str], others: Collection[Sequence[str]]) -> list[int]:
@@ -37,5 +40,6 @@ def edit_shares(one: Sequence[str], others: Collection[Sequence[str]]) -> list[f
     """
     length = len(one)
     return [
-        edits / (max(length, len(other)) or 1) for edits, other in zip(edit_distances(one, others), others, strict=True)
+        edits / (max(length, len(other)) or 1)
+        for edits, other in zip(edit_distances(one, others), others, strict=True)
     ]

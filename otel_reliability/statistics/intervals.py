@@ -1,7 +1,8 @@
 """95 % confidence intervals of a value that rests on few runs.
 
-Every interval contains its own value, and there is none below 5 runs. Wilson's interval suits shares, the bootstrap
-(`resampling`) means, the delete-one jackknife every value that results from comparing runs with one another.
+Every interval contains its own value, and there is none below 5 runs. Wilson's interval suits
+shares, the bootstrap (`resampling`) means, the delete-one jackknife every value that results from
+comparing runs with one another.
 """
 
 from __future__ import annotations
@@ -52,36 +53,42 @@ SHARE: Final = Bounds(0.0, 1.0)
 
 
 def wilson(count: int, runs: int) -> tuple[float, float]:
-    """Return the Wilson score interval of a share: (p̂ + z²/2n ± z √(p̂(1 − p̂)/n + z²/4n²)) / (1 + z²/n), two-sided.
+    """Return the Wilson score interval of a share: (p̂ + z²/2n ± z √(p̂(1 − p̂)/n + z²/4n²)) / (1 +
+    z²/n), two-sided.
 
-    It stays within [0, 1] and keeps its coverage for few runs and for shares near 0 and 1, where p̂ ± z √(p̂(1 − p̂)/n) does
-    not. Five passes of five are no proof of 100 %:
+    It stays within [0, 1] and keeps its coverage for few runs and for shares near 0 and 1, where p̂
+    ± z √(p̂(1 − p̂)/n) does not. Five passes of five are no proof of 100 %:
 
     >>> low, high = wilson(5, 5)
     >>> round(low, 3), high
     (0.566, 1.0)
 
-    References: E. B. Wilson, *Probable Inference, the Law of Succession, and Statistical Inference*, JASA 22 (1927).
+    References: E. B. Wilson, *Probable Inference, the Law of Succession, and Statistical
+    Inference*, JASA 22 (1927).
     """
-    share, spread = count / runs, Z * Z / runs
+    share = count / runs
+    spread = Z * Z / runs
     middle = share + spread / 2
     reach = Z * sqrt(share * (1 - share) / runs + spread / (4 * runs))
-    low, high = (middle - reach) / (1 + spread), (middle + reach) / (1 + spread)
+    low = (middle - reach) / (1 + spread)
+    high = (middle + reach) / (1 + spread)
     return (0.0 if count == 0 else low, 1.0 if count == runs else high)
 
 
 def jackknife(value: float, without: Sequence[float], runs: int, bounds: Bounds) -> Interval | None:
-    """Return the interval from the values without each run in turn (or without each of at least 5 blocks of runs).
+    """Return the interval from the values without each run in turn (or without each of at least 5
+    blocks of runs).
 
-    Its half-width is Student's t times the standard error, to which half the estimated bias is added at right angles (an
-    entropy's error is mostly bias where the paths are even), and at least 1.5/n of the range: the effect of one or two more
-    runs. A bootstrap is unsuitable: its samples contain runs twice, whose pairs are equal, so that its interval lies next to
-    the value.
+    Its half-width is Student's t times the standard error, to which half the estimated bias is
+    added at right angles (an entropy's error is mostly bias where the paths are even), and at least
+    1.5/n of the range: the effect of one or two more runs. A bootstrap is unsuitable: its samples
+    contain runs twice, whose pairs are equal, so that its interval lies next to the value.
 
     >>> jackknife(0.5, [0.4, 0.5, 0.6, 0.5, 0.5], 5, SHARE)[:2]
     (0.1497, 0.8503)
 
-    References: B. Efron, C. Stein, *The jackknife estimate of variance*, Annals of Statistics 9, 1981.
+    References: B. Efron, C. Stein, *The jackknife estimate of variance*, Annals of Statistics 9,
+    1981.
     """
     n = len(without)
     if min(n, runs) < MIN_RUNS:
@@ -91,14 +98,17 @@ def jackknife(value: float, without: Sequence[float], runs: int, bounds: Bounds)
     mean = sum(without) / n
     squares = sum((one - mean) ** 2 for one in without)
     error = hypot(sqrt((n - 1) / n * squares), (n - 1) * (mean - value) / 2)
-    return around(value, max(student(n - 1) * error, 1.5 * (bounds.width or 0.0) / runs), bounds, "jackknife")
+    return around(
+        value, max(student(n - 1) * error, 1.5 * (bounds.width or 0.0) / runs), bounds, "jackknife"
+    )
 
 
 def unseen(runs: int, bounds: Bounds) -> float | None:
-    """Return how far a number could be from its value where all runs are equal, because of runs not seen yet.
+    """Return how far a number could be from its value where all runs are equal, because of runs not
+    seen yet.
 
-    With 95 % confidence, n equal runs leave it possible that a share p = 1 − .05^(1/n) of runs is unlike them; then
-    2 p (1 − p) of the pairs differ, at most half. None for an unbounded number.
+    With 95 % confidence, n equal runs leave it possible that a share p = 1 − .05^(1/n) of runs is
+    unlike them; then 2 p (1 − p) of the pairs differ, at most half. None for an unbounded number.
 
     >>> unseen(5, SHARE), unseen(100, SHARE)
     (0.4951, 0.0573)
@@ -108,12 +118,14 @@ def unseen(runs: int, bounds: Bounds) -> float | None:
 
 
 def student(freedom: int) -> float:
-    """Return the two-sided 95 % quantile of Student's t, to .5 % from 4 degrees of freedom (Cornish–Fisher expansion).
+    """Return the two-sided 95 % quantile of Student's t, to .5 % from 4 degrees of freedom
+    (Cornish–Fisher expansion).
 
     >>> student(4), student(30)
     (2.769, 2.042)
     """
-    z, v = Z, freedom
+    z = Z
+    v = freedom
     first = (z**3 + z) / (4 * v)
     second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
@@ -121,7 +133,11 @@ def student(freedom: int) -> float:
 
 
 def around(value: float, half: float | None, bounds: Bounds, method: str) -> Interval | None:
-    """Return the interval of this half-width around a value, clamped to the bounds; None without a half-width."""
+    """Return the interval of this half-width around a value, clamped to the bounds; None without a
+    half-width.
+    """
     if half is None:
         return None
-    return Interval(min(value, bounds.clamp(value - half)), max(value, bounds.clamp(value + half)), method)
+    return Interval(
+        min(value, bounds.clamp(value - half)), max(value, bounds.clamp(value + half)), method
+    )

@@ -1,1 +1,3 @@
-"""Numbers → OpenTelemetry: instruments, their one table of names, and what keeps the host unharmed."""
+"""Numbers → OpenTelemetry: instruments, their one table of names, and what keeps
+the host unharmed.
+"""

@@ -1,7 +1,8 @@
 """All numbers that leave the process, as one stream that every writer reads.
 
-Gauges are read from the engine. Counters and histograms are recorded in a registry, whose series end with their agent: the SDK
-keeps every attribute set it ever saw and folds all beyond 2,000 into one. Prometheus text and OTLP push read the same numbers.
+Gauges are read from the engine. Counters and histograms are recorded in a registry, whose series
+end with their agent: the SDK keeps every attribute set it ever saw and folds all beyond 2,000 into
+one. Prometheus text and OTLP push read the same numbers.
 """
 
 from __future__ import annotations
@@ -32,12 +33,16 @@ SERIES_PER_SLICE: Final = 512
 """Series that are read at a time; between two slices a recording may take the lock."""
 
 GAUGES: Final[Mapping[str, Instrument]] = {spec.name: spec for spec in names.gauges()}
-OWN: Final[Mapping[str, Instrument]] = {spec.name: spec for spec in (*names.SELF, *names.SERVICE, *names.KAFKA)}
+OWN: Final[Mapping[str, Instrument]] = {
+    spec.name: spec for spec in (*names.SELF, *names.SERVICE, *names.KAFKA)
+}
 SPECS: Final[Mapping[str, Instrument]] = {
     spec.name: spec for spec in (*names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD)
 }
 """The instruments of a registry."""
-FULL_NAMES: Final[Mapping[str, str]] = {spec.name: names.PREFIX + spec.name for spec in metrics.ALL_SPECS.values()}
+FULL_NAMES: Final[Mapping[str, str]] = {
+    spec.name: names.PREFIX + spec.name for spec in metrics.ALL_SPECS.values()
+}
 """The instrument of each metric of the table."""
 
 OwnAttributes: TypeAlias = tuple[tuple[str, str], ...]
@@ -46,14 +51,16 @@ Labels: TypeAlias = tuple[tuple[str, str | bool], ...]
 Written = TypeVar("Written")
 
 
-# --- Gauges -----------------------------------------------------------------------------------------------------------
+# --- Gauges ---------------------------------------------------------------------------------------
 
 
 def of_agent(key: AgentKey) -> dict[str, str]:
-    """The attributes of one agent's series. Absent parts are left out, so that no series has an empty label.
+    """The attributes of one agent's series. Absent parts are left out, so that no series has an
+    empty label.
 
     >>> of_agent(AgentKey("", "shop", "prod", "support", (("service.version", "2"),)))
-    {'service.name': 'shop', 'deployment.environment.name': 'prod', 'gen_ai.agent.name': 'support', 'service.version': '2'}
+    {'service.name': 'shop', 'deployment.environment.name': 'prod',
+     'gen_ai.agent.name': 'support', 'service.version': '2'}
     """
     found = {
         names.SERVICE_NAMESPACE: key.service_namespace,
@@ -68,8 +75,9 @@ def of_agent(key: AgentKey) -> dict[str, str]:
 class AgentGauges(NamedTuple):
     """The gauges of one agent in one window. `window` is None where there is only one.
 
-    `series` is the same object until the window changes. `others` are the agent's numbers that belong to no window, as
-    (instrument, attributes of its own, value); where there are several windows, they come alone.
+    `series` is the same object until the window changes. `others` are the agent's numbers that
+    belong to no window, as (instrument, attributes of its own, value); where there are several
+    windows, they come alone.
     """
 
     key: AgentKey
@@ -98,21 +106,29 @@ class AgentGauges(NamedTuple):
 
 
 def agent_slices(engine: Engine) -> Iterator[list[AgentGauges]]:
-    """Yield the gauges of all agents, up to `AGENTS_PER_SLICE` agents at a time, each as of one moment."""
+    """Yield the gauges of all agents, up to `AGENTS_PER_SLICE` agents at a time, each as of one
+    moment.
+    """
     keys = engine.read(lambda registry: registry.keys()) or []
     for start in range(0, len(keys), AGENTS_PER_SLICE):
         some = keys[start : start + AGENTS_PER_SLICE]
-        if engine.read(lambda registry: registry.unloaded):  # to load an agent takes milliseconds: one in a turn
+        if engine.read(
+            lambda registry: registry.unloaded
+        ):  # to load an agent takes milliseconds: one in a turn
             for key in some:
                 engine.read(lambda registry, key=key: registry.agent(key) is not None)
         found = engine.read(
-            lambda registry, some=some: [one for key in some for one in _agent_gauges(engine, registry, key)]
+            lambda registry, some=some: [
+                one for key in some for one in _agent_gauges(engine, registry, key)
+            ]
         )
         yield found or []
 
 
 def agent_points(engine: Engine, registry: AgentRegistry) -> Iterator[Point]:
-    """Yield the points of all agents' gauges. For callers within `engine.read`, or alone with the engine."""
+    """Yield the points of all agents' gauges. For callers within `engine.read`, or alone with the
+    engine.
+    """
     for key in registry.keys():  # noqa: SIM118  not a mapping
         for gauges in _agent_gauges(engine, registry, key):
             yield from gauges.full_points()
@@ -134,7 +150,9 @@ def _agent_gauges(engine: Engine, registry: AgentRegistry, key: AgentKey) -> Ite
 
 
 def _outside_windows(engine: Engine, key: AgentKey) -> Iterator[tuple[str, OwnAttributes, float]]:
-    """Yield an agent's numbers that belong to no window: recent sessions, evidence of a change, how it is made."""
+    """Yield an agent's numbers that belong to no window: recent sessions, evidence of a change, how
+    it is made.
+    """
     recent = engine.sessions.recent(key)
     for spec, attributes, reading in recent.series() if recent is not None else ():
         if reading.value is not None:
@@ -148,10 +166,14 @@ def _outside_windows(engine: Engine, key: AgentKey) -> Iterator[tuple[str, OwnAt
         yield names.CHANGE_EVIDENCE.name, ((names.SIGNAL, signal),), decades
     shown = detector.points.current()
     if shown:
-        yield names.INFO.name, tuple((kind, ", ".join(values)[:MAX_INFO]) for kind, values in shown.items()), 1.0
+        yield (
+            names.INFO.name,
+            tuple((kind, ", ".join(values)[:MAX_INFO]) for kind, values in shown.items()),
+            1.0,
+        )
 
 
-# --- Counters and histograms ------------------------------------------------------------------------------------------
+# --- Counters and histograms ----------------------------------------------------------------------
 
 
 class Exemplar(NamedTuple):
@@ -164,7 +186,9 @@ class Exemplar(NamedTuple):
 
 
 class CounterSeries(Struct, array_like=True):
-    """The total of one series. `text` caches its Prometheus labels; all fields before it are stored."""
+    """The total of one series. `text` caches its Prometheus labels; all fields before it are
+    stored.
+    """
 
     start_ns: int
     value: int = 0
@@ -173,7 +197,9 @@ class CounterSeries(Struct, array_like=True):
 
 
 class HistogramSeries(Struct, array_like=True):
-    """The buckets of one series, the last above all boundaries, with the last exemplar of each. Else as `CounterSeries`."""
+    """The buckets of one series, the last above all boundaries, with the last exemplar of each.
+    Else as `CounterSeries`.
+    """
 
     start_ns: int
     counts: list[int]
@@ -207,7 +233,9 @@ class Registry:
         self._touched = ChangedKeys[tuple[str, Labels]]()
         self._series: dict[str, dict[Labels, Any]] = {name: {} for name in SPECS}
 
-    def add(self, spec: Instrument, amount: int, attributes: Attributes, run: Run | None = None) -> None:
+    def add(
+        self, spec: Instrument, amount: int, attributes: Attributes, run: Run | None = None
+    ) -> None:
         """Raise a counter; 0 begins its series. `run` is the exemplar."""
         labels = tuple(attributes.items())
         series: CounterSeries | None = self._series[spec.name].get(labels)
@@ -219,14 +247,20 @@ class Registry:
         series.value += amount
         series.exemplar = self._exemplar_of(amount, run) or series.exemplar
 
-    def record(self, spec: Instrument, amount: float, attributes: Attributes, run: Run | None = None) -> None:
-        """Record a measurement of a histogram. A bucket holds what is not above its boundary. `run` is the exemplar."""
+    def record(
+        self, spec: Instrument, amount: float, attributes: Attributes, run: Run | None = None
+    ) -> None:
+        """Record a measurement of a histogram. A bucket holds what is not above its boundary. `run`
+        is the exemplar.
+        """
         labels = tuple(attributes.items())
         self._touched.add((spec.name, labels))
         series: HistogramSeries | None = self._series[spec.name].get(labels)
         if series is None:
             buckets = len(spec.boundaries) + 1
-            series = HistogramSeries(self.wall(), [0] * buckets, 0.0, amount, amount, [None] * buckets)
+            series = HistogramSeries(
+                self.wall(), [0] * buckets, 0.0, amount, amount, [None] * buckets
+            )
             self._series[spec.name][labels] = series
         bucket = bisect_left(spec.boundaries, amount)
         series.counts[bucket] += 1
@@ -241,7 +275,9 @@ class Registry:
             labels = list(all_series)
         for start in range(0, len(labels), SERIES_PER_SLICE):
             with self.lock:
-                some = [(one, all_series.get(one)) for one in labels[start : start + SERIES_PER_SLICE]]
+                some = [
+                    (one, all_series.get(one)) for one in labels[start : start + SERIES_PER_SLICE]
+                ]
                 written = [write(spec, one, series) for one, series in some if series is not None]
             yield written
 
@@ -249,7 +285,9 @@ class Registry:
         """End the series of all agents but these, given by their attributes."""
         with self.lock:
             for name, all_series in self._series.items():
-                for labels in [labels for labels in all_series if owner_of(SPECS[name], labels) not in owners]:
+                for labels in [
+                    labels for labels in all_series if owner_of(SPECS[name], labels) not in owners
+                ]:
                     del all_series[labels]
                     self._touched.add((name, labels))
 
@@ -257,16 +295,20 @@ class Registry:
         return list(self._series[spec.name])
 
     def take_touched(self) -> Iterator[tuple[str, Labels, Any]]:
-        """Yield the series that changed since the last call: instrument, attributes, plain data (None: it ended).
+        """Yield the series that changed since the last call: instrument, attributes, plain data
+        (None: it ended).
 
-        For the thread that records. The data are to be packed before it records again: they hold lists of the series.
+        For the thread that records. The data are to be packed before it records again: they hold
+        lists of the series.
         """
         for name, labels in self._touched.take():
             series: Series | None = self._series[name].get(labels)
             yield name, labels, None if series is None else astuple(series)[:-1]
 
     def restore(self, state: Iterable[tuple[str, Labels, Any]]) -> None:
-        """Replace all series by those that `take_touched` returned, of the instruments that there are now."""
+        """Replace all series by those that `take_touched` returned, of the instruments that there
+        are now.
+        """
         with self.lock:
             for found in self._series.values():
                 found.clear()
@@ -290,19 +332,28 @@ def owner_of(spec: Instrument, labels: Labels) -> Labels:
     >>> owner_of(names.RUNS, (("gen_ai.agent.name", "support"), ("outcome", "success")))
     (('gen_ai.agent.name', 'support'),)
     """
-    return tuple(label for label in labels if label[0] not in spec.attributes) if spec.attributes else labels
+    return (
+        tuple(label for label in labels if label[0] not in spec.attributes)
+        if spec.attributes
+        else labels
+    )
 
 
-# --- Everything -------------------------------------------------------------------------------------------------------
+# --- Everything -----------------------------------------------------------------------------------
 
 
 class Exposition:
-    """The numbers of engines, each with its registry: one, or one for each partition of a worker. `own` yields self-telemetry."""
+    """The numbers of engines, each with its registry: one, or one for each partition of a worker.
+    `own` yields self-telemetry.
+    """
 
     def __init__(
-        self, sources: Callable[[], Iterable[tuple[Engine, Registry]]], own: Callable[[], Iterable[Point]]
+        self,
+        sources: Callable[[], Iterable[tuple[Engine, Registry]]],
+        own: Callable[[], Iterable[Point]],
     ) -> None:
-        self._sources, self.own = sources, own
+        self._sources = sources
+        self.own = own
 
     def gauges(self) -> Iterator[list[AgentGauges]]:
         """Yield the gauges of agents, some agents at a time."""

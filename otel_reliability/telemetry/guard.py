@@ -1,7 +1,8 @@
 """The boundary to the host: an error inside is counted, logged once, and goes no further.
 
-Every hook that the host's SDK calls stands inside one `Guard`; below it exceptions fly. Under tests the guards are loud
-(`OTEL_RELIABILITY_LOUD=1`, or `Guard.loud = True`): a bug that would be swallowed in production fails the test.
+Every hook that the host's SDK calls stands inside one `Guard`; below it exceptions fly. Under tests
+the guards are loud (`OTEL_RELIABILITY_LOUD=1`, or `Guard.loud = True`): a bug that would be
+swallowed in production fails the test.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ _logger = logging.getLogger("otel_reliability")
 class Guard:
     """A context manager that lets no exception of ours reach the host.
 
-    It has no state of one use, so one object serves all threads. `KeyboardInterrupt` and its like are the host's, and pass.
-    The log names the exception's type and where it came from, never its message: that may quote a tool's arguments.
+    It has no state of one use, so one object serves all threads. `KeyboardInterrupt` and its like
+    are the host's, and pass. The log names the exception's type and where it came from, never its
+    message: that may quote a tool's arguments.
 
     >>> Guard.loud, before = False, Guard.loud
     >>> with Guard("the doctest"):
@@ -46,19 +48,26 @@ class Guard:
     def __enter__(self) -> None: ...
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool:
         if error is None or not isinstance(error, Exception):
             return False
         return self.stops(error)
 
     def stops(self, error: Exception) -> bool:
-        """Count an exception and return True; False if it must be raised again. For hooks in which a `with` costs too much."""
+        """Count an exception and return True; False if it must be raised again. For hooks in which
+        a `with` costs too much.
+        """
         if self.loud:
             return False
         Guard.faults[self.place] += 1
         if Guard.faults[self.place] == 1:
-            with contextlib.suppress(Exception):  # a logging handler is the host's, and may fail too
+            with contextlib.suppress(
+                Exception
+            ):  # a logging handler is the host's, and may fail too
                 _log(self.place, error)
         return True
 
@@ -67,7 +76,8 @@ def _log(place: str, error: Exception) -> None:
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown place"
     _logger.error(
-        "%s failed with %s at %s. Your program is not affected; reliability numbers may lack something. "
+        "%s failed with %s at %s. Your program is not affected; reliability numbers may "
+        "lack something. "
         "Further failures there are counted in otel_reliability.faults and not logged.",
         place,
         type(error).__name__,

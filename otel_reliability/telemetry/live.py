@@ -1,7 +1,7 @@
 """One engine with its instruments, shared by the processors and exporters of one MeterProvider.
 
-No thread of ours runs, unless the host registers `on_excess`. Deadlines are met by the first of: a collection, `force_flush`, a
-processor or an exporter that receives spans.
+No thread of ours runs, unless the host registers `on_excess`. Deadlines are met by the first of: a
+collection, `force_flush`, a processor or an exporter that receives spans.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ from otel_reliability.windows.agents import AgentRegistry
 _logger = logging.getLogger("otel_reliability")
 
 WAIT_TIMEOUT_S: Final = 5.0
-"""Seconds that a collection, `force_flush` or shutdown waits for the engine. A host's own thread never waits."""
+"""Seconds that a collection, `force_flush` or shutdown waits for the engine. A host's own thread
+never waits.
+"""
 TICK_S: Final = 1.0
 """Seconds between two checks of the deadlines."""
 
@@ -49,7 +51,9 @@ WATCH_INTERVAL_S: Final = 0.5
 
 
 class SpanSource:
-    """A processor or exporter that hands spans to the engine. One without a queue has nothing to add to this."""
+    """A processor or exporter that hands spans to the engine. One without a queue has nothing to
+    add to this.
+    """
 
     @property
     def queued(self) -> tuple[int, int]:
@@ -77,7 +81,8 @@ class Live:
     ) -> None:
         self.settings = fitting(settings)
         self.engine = (make_engine or _engine)(self.settings)
-        self._provider, self._follows_global = provider, follows_global
+        self._provider = provider
+        self._follows_global = follows_global
         self._sources: list[SpanSource] = []
         self._begun = self._warned = self._forked = False
         self.exiting = False
@@ -91,19 +96,27 @@ class Live:
         standard = names.STANDARD if self.settings.telemetry.standard_metrics else ()
         recorded = Recorded(meter, (*names.COUNTERS, *names.HISTOGRAMS, *standard))
         self._recorder = Recorder(recorded, self.settings, self._ledger)
-        self._observed = Observed(meter, (*names.gauges(), *names.SELF), self.collect, self._register_exit_hook)
+        self._observed = Observed(
+            meter, (*names.gauges(), *names.SELF), self.collect, self._register_exit_hook
+        )
 
     def serves(self, provider: MeterProvider) -> bool:
-        """Return whether this provider's numbers are reported here. A global provider may be set after the processor was made."""
-        return self._provider is provider or (self._follows_global and metrics.get_meter_provider() is provider)
+        """Return whether this provider's numbers are reported here. A global provider may be set
+        after the processor was made.
+        """
+        return self._provider is provider or (
+            self._follows_global and metrics.get_meter_provider() is provider
+        )
 
-    # --- Span sources -------------------------------------------------------------------------------------------------
+    # --- Span sources -----------------------------------------------------------------------------
 
     def attach(self, source: SpanSource) -> None:
         self._sources.append(source)
 
     def detach(self, source: SpanSource) -> None:
-        """Remove a source that was shut down. With the last one every run is closed: no span will arrive."""
+        """Remove a source that was shut down. With the last one every run is closed: no span will
+        arrive.
+        """
         if source in self._sources:
             source.drain(WAIT_TIMEOUT_S)
             self._sources.remove(source)
@@ -117,25 +130,30 @@ class Live:
             self._register_exit_hook()
             if self._forked and "service.instance.id" not in resource.attributes:
                 _logger.warning(
-                    "This is a forked worker without a service.instance.id: its numbers and those of its siblings overwrite "
-                    "each other. Give the resource of each worker an id of its own, or send the spans of all of them to the "
+                    "This is a forked worker without a service.instance.id: its numbers "
+                    "and those of its siblings overwrite "
+                    "each other. Give the resource of each worker an id of its own, or "
+                    "send the spans of all of them to the "
                     "otel-reliability service."
                 )
 
     def _register_exit_hook(self) -> None:
         """Let our exit hook run before those that are registered already.
 
-        Hooks run last in, first out, and providers register theirs when they are made. Instruments are made once the
-        MeterProvider is there: from then on ours runs before its own, and the last collection has every run.
+        Hooks run last in, first out, and providers register theirs when they are made. Instruments
+        are made once the MeterProvider is there: from then on ours runs before its own, and the
+        last collection has every run.
         """
         if not self.exiting:
             atexit.unregister(self._hook)
             atexit.register(self._hook)
 
-    # --- Work ---------------------------------------------------------------------------------------------------------
+    # --- Work -------------------------------------------------------------------------------------
 
     def pump(self, wait: float) -> bool:
-        """Drain all sources, meet the deadlines, record final runs. False: the engine was busy for `wait` seconds."""
+        """Drain all sources, meet the deadlines, record final runs. False: the engine was busy for
+        `wait` seconds.
+        """
         return self._drain(wait) and self.tick(wait)
 
     def due(self) -> bool:
@@ -143,12 +161,16 @@ class Live:
         return self.engine.now() >= self._next_tick
 
     def tick(self, wait: float) -> bool:
-        """Meet the deadlines and record final runs. False: the engine was busy for `wait` seconds."""
+        """Meet the deadlines and record final runs. False: the engine was busy
+        for `wait` seconds.
+        """
         self._next_tick = self.engine.now() + TICK_S
         return self.engine.tick(wait=wait) and self._record(wait)
 
     def flush(self, reason: CloseReason, wait: float) -> bool:
-        """Drain all sources, close and record every run. False: the engine was busy for `wait` seconds."""
+        """Drain all sources, close and record every run. False: the engine was busy for `wait`
+        seconds.
+        """
         self._next_tick = self.engine.now() + TICK_S  # closed runs have no deadline
         return self._drain(wait) and self.engine.flush(reason, wait=wait) and self._record(wait)
 
@@ -161,7 +183,9 @@ class Live:
         return {} if found is None else found
 
     def watch(self, wait: float) -> None:
-        """Compare the open runs with their bounds; record those that exceed one for the first time."""
+        """Compare the open runs with their bounds; record those that exceed one for
+        the first time.
+        """
         self.engine.watch(wait=wait)
         excesses = self.engine.take_excesses()
         self._recorder.exceed(excesses)
@@ -170,7 +194,9 @@ class Live:
             self._watcher.pending.extend(excesses)
 
     def on_excess(self, callback: Callable[[Excess], object]) -> None:
-        """Call this for every open run that exceeds a bound, from now on, on a thread that watches them."""
+        """Call this for every open run that exceeds a bound, from now on, on a thread that watches
+        them.
+        """
         if self._watcher is None:
             self._watcher = Watcher(weakref.ref(self))
         self._watcher.callbacks.append(callback)
@@ -186,7 +212,9 @@ class Live:
         return snapshot((*points, *self_telemetry.points(self.engine, self._ledger), *own))
 
     def _fits(self, point: Point) -> bool:
-        """Return whether the SDK has room for a point of `info`, of which each change point of an agent adds an attribute set."""
+        """Return whether the SDK has room for a point of `info`, of which each change point of an
+        agent adds an attribute set.
+        """
         name, _, attributes = point
         if name != names.INFO.name:
             return True
@@ -210,23 +238,32 @@ class Live:
             self._warn_if_unread()
         return True
 
-    def _final(self, agents: AgentRegistry) -> tuple[Sequence[Run], Sequence[Run], dict[str, RunReadings]]:
-        final, revised = self.engine.take_final(), self.engine.take_revised()
+    def _final(
+        self, agents: AgentRegistry
+    ) -> tuple[Sequence[Run], Sequence[Run], dict[str, RunReadings]]:
+        final = self.engine.take_final()
+        revised = self.engine.take_revised()
         return final, revised, readings_of((*final, *revised), agents)
 
     def _warn_if_unread(self) -> None:
         provider = metrics.get_meter_provider() if self._follows_global else self._provider
         self._warned = True
-        if type(provider).__module__.startswith("opentelemetry.metrics"):  # the API's own, which measures nothing
+        if type(provider).__module__.startswith(
+            "opentelemetry.metrics"
+        ):  # the API's own, which measures nothing
             _logger.warning(
-                "Agent runs arrive, but no MeterProvider exports their numbers. Set OTEL_METRICS_EXPORTER (otlp, console, "
-                "prometheus) and start under opentelemetry-instrument, or call opentelemetry.metrics.set_meter_provider(...)."
+                "Agent runs arrive, but no MeterProvider exports their numbers. Set "
+                "OTEL_METRICS_EXPORTER (otlp, console, "
+                "prometheus) and start under opentelemetry-instrument, or call "
+                "opentelemetry.metrics.set_meter_provider(...)."
             )
 
-    # --- Ends ---------------------------------------------------------------------------------------------------------
+    # --- Ends -------------------------------------------------------------------------------------
 
     def exit(self) -> None:
-        """Let the exporters of the exiting interpreter hand over their spans, then close every run."""
+        """Let the exporters of the exiting interpreter hand over their spans, then
+        close every run.
+        """
         self.exiting = True
         token = context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True))
         try:
@@ -239,7 +276,8 @@ class Live:
 
     def restart(self) -> None:
         """Start empty in a forked child: open runs and windows stay the parent's."""
-        self._begun, self._forked = False, True
+        self._begun = False
+        self._forked = True
         self.engine.restart()
         self._observed.restart()
         for source in self._sources:
@@ -252,8 +290,9 @@ class Live:
 class Watcher:
     """The one thread that a host may ask for: it watches open runs, and calls the host's callbacks.
 
-    It ends with the `Live` that it belongs to, keeps no interpreter from exiting, and no failure of a callback leaves it. While a
-    callback blocks, at most 10,000 excesses wait; older ones are not passed on, and `agent.reliability.run.excess` has them all.
+    It ends with the `Live` that it belongs to, keeps no interpreter from exiting, and no failure of
+    a callback leaves it. While a callback blocks, at most 10,000 excesses wait; older ones are not
+    passed on, and `agent.reliability.run.excess` has them all.
     """
 
     def __init__(self, live: weakref.ref[Live]) -> None:
@@ -265,7 +304,9 @@ class Watcher:
     def start(self) -> None:
         """Start the thread, unless it runs: in a forked child it does not."""
         if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._run, name="otel-reliability-watch", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, name="otel-reliability-watch", daemon=True
+            )
             self._thread.start()
 
     def _run(self) -> None:
@@ -291,21 +332,28 @@ _lock = threading.Lock()
 
 
 def live_of(
-    provider: MeterProvider | None, settings: Settings | None, make_engine: Callable[[Settings], Engine] | None = None
+    provider: MeterProvider | None,
+    settings: Settings | None,
+    make_engine: Callable[[Settings], Engine] | None = None,
 ) -> Live:
-    """Return the engine and instruments of a provider (None: the global one), made for its first span source."""
+    """Return the engine and instruments of a provider (None: the global one), made for its first
+    span source.
+    """
     asked = metrics.get_meter_provider() if provider is None else provider
     with _lock:
         for live in tuple(_lives):
             if live.serves(asked):
                 if settings is not None and fitting(settings) != live.settings:
                     _logger.warning(
-                        "Processors and exporters of one MeterProvider share one engine: the settings of the first one stay "
+                        "Processors and exporters of one MeterProvider share one engine: "
+                        "the settings of the first one stay "
                         "in force."
                     )
                 return live
         follows_global = provider is None or provider is metrics.get_meter_provider()
-        live = Live(asked, settings or Settings(), follows_global=follows_global, make_engine=make_engine)
+        live = Live(
+            asked, settings or Settings(), follows_global=follows_global, make_engine=make_engine
+        )
         _lives.add(live)
         return live
 
@@ -313,8 +361,9 @@ def live_of(
 def settings_from(options: Mapping[str, object]) -> Settings | None:
     """Return the settings; None where none are given, so that those of an earlier processor apply.
 
-    `window` is short for one window of so many runs. Invalid options raise `ConfigurationError`. Invalid variables are logged and
-    ignored: a misspelt variable must not keep a program from starting.
+    `window` is short for one window of so many runs. Invalid options raise `ConfigurationError`.
+    Invalid variables are logged and ignored: a misspelt variable must not keep a program from
+    starting.
 
     >>> settings_from({"window": 50}).windows
     (WindowSettings(name='recent', last=50, period=None),)
@@ -338,7 +387,9 @@ def _from_environment() -> Settings | None:
 
 
 def _engine(settings: Settings) -> Engine:
-    """Return an engine with its pinned reference. One that cannot be read must not keep the program from starting."""
+    """Return an engine with its pinned reference. One that cannot be read must not keep the program
+    from starting.
+    """
     if not settings.change.reference:
         return Engine(settings)
     from otel_reliability.reference import pinned_by  # noqa: PLC0415  it reads files, with a parser of OTLP
@@ -346,7 +397,7 @@ def _engine(settings: Settings) -> Engine:
     try:
         pinned = pinned_by(settings)
     except ConfigurationError as error:
-        _logger.error("%s The reference of each agent is its own first observations.", error)  # noqa: TRY400  no traceback
+        _logger.error(("%s The reference of each agent is its own first observations."), error)  # noqa: TRY400  no traceback
         pinned = None
     return Engine(settings, pinned=pinned)
 

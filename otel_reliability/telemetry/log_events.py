@@ -1,4 +1,6 @@
-"""Changes of behaviour, change points and excesses of open runs → OTel log events, where a LoggerProvider is set."""
+"""Changes of behaviour, change points and excesses of open runs → OTel log events, where a
+LoggerProvider is set.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class Event(NamedTuple):
 
 
 def emit(changes: Sequence[Change | Excess], provider: logs.LoggerProvider | None = None) -> None:
-    """Emit an event for each change, to the global LoggerProvider where no other is given. Never raises.
+    """Emit an event for each change, to the global LoggerProvider where no other is given. Never
+    raises.
 
     Until a provider is set, the API drops the events.
     """
@@ -50,7 +53,9 @@ def emit(changes: Sequence[Change | Excess], provider: logs.LoggerProvider | Non
         return
     with Guard("emitting a log event"):
         logger = logs.get_logger(names.SCOPE, logger_provider=provider)
-        token = context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True, context=context.Context()))
+        token = context.attach(
+            context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True, context=context.Context())
+        )
         try:
             for change in changes:
                 _emit_event(logger, event_of(change))
@@ -61,8 +66,8 @@ def emit(changes: Sequence[Change | Excess], provider: logs.LoggerProvider | Non
 def event_of(change: Change | Excess) -> Event:
     """Return the event of a change, of a change point, or of an open run that exceeds a bound.
 
-    The attributes name the agent, the signals (the first names the change) and the observation. The body has a sentence, and
-    the values before and after.
+    The attributes name the agent, the signals (the first names the change) and the observation. The
+    body has a sentence, and the values before and after.
     """
     if isinstance(change, Excess):
         return _event_of_excess(change)
@@ -80,7 +85,11 @@ def event_of(change: Change | Excess) -> Event:
 
 
 def _event_of_point(key: AgentKey, point: ChangePoint) -> Event:
-    attributes = {**of_agent(key), PREFIX + "kind": point.kind, PREFIX + "observation": point.observation}
+    attributes = {
+        **of_agent(key),
+        PREFIX + "kind": point.kind,
+        PREFIX + "observation": point.observation,
+    }
     body = {"message": of_point(point), "before": list(point.before), "after": list(point.after)}
     return Event(point.at_ns, body, attributes, POINT_EVENT_NAME, SeverityNumber.INFO)
 
@@ -112,15 +121,26 @@ def _signal(told: SignalChange) -> dict[str, Any]:
     """Return a signal. Absent summaries are left out: some exporters refuse a null."""
     sides = {"before": told.before, "after": told.after}
     summaries = {side: _summary(summary) for side, summary in sides.items() if summary is not None}
-    return {"signal": told.signal, "evidence": told.evidence, "since_observation": told.since_observation, **summaries}
+    return {
+        "signal": told.signal,
+        "evidence": told.evidence,
+        "since_observation": told.since_observation,
+        **summaries,
+    }
 
 
 def _summary(summary: Summary) -> dict[str, float]:
-    return {"observations": summary.observations, "mean": float(summary.mean), "median": float(summary.median)}
+    return {
+        "observations": summary.observations,
+        "mean": float(summary.mean),
+        "median": float(summary.median),
+    }
 
 
 def _emit_event(logger: logs.Logger, event: Event) -> None:
-    """Emit by keywords where the API has them; an older SDK accepts only records of its own class."""
+    """Emit by keywords where the API has them; an older SDK accepts only records of
+    its own class.
+    """
     more = {"observed_timestamp": time.time_ns(), "severity_text": event.severity_number.name}
     facts: dict[str, Any] = event._asdict() | more
     emit: Callable[..., None] = logger.emit

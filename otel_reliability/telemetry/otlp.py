@@ -1,6 +1,8 @@
-"""OTLP push: the service's numbers as the SDK's `MetricsData`, and the SDK's own reader and exporters that send them.
+"""OTLP push: the service's numbers as the SDK's `MetricsData`, and the SDK's own reader and
+exporters that send them.
 
-Endpoints, headers, TLS, compression, temporality, interval and retries follow OpenTelemetry's environment variables.
+Endpoints, headers, TLS, compression, temporality, interval and retries follow OpenTelemetry's
+environment variables.
 """
 
 from __future__ import annotations
@@ -18,18 +20,33 @@ from urllib.parse import urlsplit, urlunsplit
 from opentelemetry import metrics as api
 from opentelemetry.sdk.metrics import Counter, Exemplar, Histogram, MeterProvider
 from opentelemetry.sdk.metrics import export as sdk
-from opentelemetry.sdk.metrics.export import AggregationTemporality, MetricExporter, MetricExportResult, MetricsData
+from opentelemetry.sdk.metrics.export import (
+    AggregationTemporality,
+    MetricExporter,
+    MetricExportResult,
+    MetricsData,
+)
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.exposition import GAUGES, OWN, SPECS, CounterSeries, Exposition, Labels, Series
+from otel_reliability.telemetry.exposition import (
+    GAUGES,
+    OWN,
+    SPECS,
+    CounterSeries,
+    Exposition,
+    Labels,
+    Series,
+)
 from otel_reliability.telemetry.exposition import Exemplar as RunExemplar
 from otel_reliability.telemetry.instruments import Observed, snapshot
 from otel_reliability.telemetry.names import Instrument
 
 MAX_POINTS: Final = 2_000
-"""Data points of one request: with long names and exemplars below the 4 MB that gRPC receivers accept by default."""
+"""Data points of one request: with long names and exemplars below the 4 MB that gRPC receivers
+accept by default.
+"""
 
 Protocol: TypeAlias = Literal["grpc", "http/protobuf"]
 Totals: TypeAlias = tuple[int, Sequence[int], float]
@@ -42,11 +59,14 @@ _CLASSES: Final[Mapping[str, type]] = {"counter": Counter, "histogram": Histogra
 class AgentMetrics:
     """Converts an exposition's gauges and series to metrics of the SDK, for one receiver.
 
-    `temporality` is the receiver's, by class of instrument. For delta it keeps what was exported last.
+    `temporality` is the receiver's, by class of instrument. For delta it keeps what was exported
+    last.
     """
 
     def __init__(
-        self, exposition: Exposition, temporality: Mapping[type, AggregationTemporality] | None = None
+        self,
+        exposition: Exposition,
+        temporality: Mapping[type, AggregationTemporality] | None = None,
     ) -> None:
         self._exposition = exposition
         self._temporality: Mapping[type, AggregationTemporality] = temporality or {}
@@ -57,13 +77,22 @@ class AgentMetrics:
         """Return all metrics of agents as of now (Unix nanoseconds)."""
         points: defaultdict[str, list[Any]] = defaultdict(list)
         for some in self._exposition.gauges():
-            for name, value, attributes in chain.from_iterable(gauges.full_points() for gauges in some):
+            for name, value, attributes in chain.from_iterable(
+                gauges.full_points() for gauges in some
+            ):
                 points[name].append(sdk.NumberDataPoint(attributes, 0, now_ns, value))
-        before, self._exported = self._exported, {}
-        for spec, some in self._exposition.series(partial(self._point, now_ns=now_ns, before=before)):
+        before = self._exported
+        self._exported = {}
+        for spec, some in self._exposition.series(
+            partial(self._point, now_ns=now_ns, before=before)
+        ):
             points[spec.name].extend(point for point in some if point is not None)
         self._last_ns = now_ns
-        return [self._metric(spec, points[name]) for name, spec in {**GAUGES, **SPECS}.items() if points[name]]
+        return [
+            self._metric(spec, points[name])
+            for name, spec in {**GAUGES, **SPECS}.items()
+            if points[name]
+        ]
 
     def _metric(self, spec: Instrument, points: Sequence[Any]) -> sdk.Metric:
         if spec.kind == "gauge":
@@ -89,37 +118,59 @@ class AgentMetrics:
         """Return the point of a series; None where only what is new is exported, and nothing is."""
         counter = isinstance(series, CounterSeries)
         counts = [series.value] if counter else list(series.counts)
-        start_ns, total = series.start_ns, 0.0 if counter else series.total
+        start_ns = series.start_ns
+        total = 0.0 if counter else series.total
         delta = self._temporality_of(spec) is AggregationTemporality.DELTA
         if delta:
             self._exported[spec.name, labels] = (now_ns, counts, total)
             old_ns, old, old_total = before.get((spec.name, labels), (0, [0] * len(counts), 0.0))
             if old_ns >= start_ns:  # else it is a new series of an agent that expired and returned
-                start_ns, total = old_ns, total - old_total
+                start_ns = old_ns
+                total = total - old_total
                 counts = [count - known for count, known in zip(counts, old, strict=True)]
             if not any(counts):
                 return None
         if isinstance(series, CounterSeries):
-            return sdk.NumberDataPoint(dict(labels), start_ns, now_ns, counts[0], self._new(series.exemplar))
+            return sdk.NumberDataPoint(
+                dict(labels), start_ns, now_ns, counts[0], self._new(series.exemplar)
+            )
         # The extremes are those since the series' start, so a point of what is new has none.
         lowest: Any = None if delta else series.lowest
         highest: Any = None if delta else series.highest
         return sdk.HistogramDataPoint(
-            dict(labels), start_ns, now_ns, sum(counts), total, counts, spec.boundaries, lowest, highest,
+            dict(labels),
+            start_ns,
+            now_ns,
+            sum(counts),
+            total,
+            counts,
+            spec.boundaries,
+            lowest,
+            highest,
             self._new(*series.exemplars),
-        )  # fmt: skip
+        )
 
     def _new(self, *exemplars: RunExemplar | None) -> list[Exemplar]:
         """Return the exemplars that were recorded since the last collection."""
         return [
-            Exemplar({}, one.value, one.time_ns, int.from_bytes(one.span_id), int.from_bytes(one.trace_id))
+            Exemplar(
+                {},
+                one.value,
+                one.time_ns,
+                int.from_bytes(one.span_id),
+                int.from_bytes(one.trace_id),
+            )
             for one in exemplars
             if one is not None and one.time_ns > self._last_ns
         ]
 
 
-def batches(metrics: Iterable[sdk.Metric], resource: Resource, max_points: int = MAX_POINTS) -> Iterator[MetricsData]:
-    """Yield metrics of one resource, under our scope, in parts of up to `max_points` data points."""
+def batches(
+    metrics: Iterable[sdk.Metric], resource: Resource, max_points: int = MAX_POINTS
+) -> Iterator[MetricsData]:
+    """Yield metrics of one resource, under our scope, in parts of up to
+    `max_points` data points.
+    """
     part: list[sdk.Metric] = []
     size = 0
     for metric in metrics:
@@ -128,10 +179,12 @@ def batches(metrics: Iterable[sdk.Metric], resource: Resource, max_points: int =
         while at < len(points):
             some = points[at : at + max_points - size]
             part.append(replace(metric, data=replace(metric.data, data_points=some)))
-            at, size = at + len(some), size + len(some)
+            at = at + len(some)
+            size = size + len(some)
             if size >= max_points:
                 yield _metrics_data(part, resource)
-                part, size = [], 0
+                part = []
+                size = 0
     if part:
         yield _metrics_data(part, resource)
 
@@ -151,10 +204,11 @@ def requests(
 
 
 class _Exporter(MetricExporter):
-    """An exporter that adds the metrics of agents to those that the SDK collected, and exports all in batches.
+    """An exporter that adds the metrics of agents to those that the SDK collected, and exports all
+    in batches.
 
-    `outcomes`, the number of requests by result (`accepted`, `failed`), and `duration`, the seconds that the last export took,
-    are self-telemetry.
+    `outcomes`, the number of requests by result (`accepted`, `failed`), and `duration`, the seconds
+    that the last export took, are self-telemetry.
     """
 
     def __init__(self, exporter: Any, exposition: Exposition) -> None:
@@ -165,13 +219,19 @@ class _Exporter(MetricExporter):
         self._exporter = exporter
         self._agents = AgentMetrics(exposition, exporter._preferred_temporality)
 
-    def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> MetricExportResult:
+    def export(
+        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
+    ) -> MetricExportResult:
         (collected,) = metrics_data.resource_metrics
         own = (metric for scope in collected.scope_metrics for metric in scope.metrics)
         agents = self._agents.collect(time.time_ns())
-        began, result = time.monotonic(), MetricExportResult.SUCCESS
+        began = time.monotonic()
+        result = MetricExportResult.SUCCESS
         for batch in batches([*own, *agents], collected.resource):
-            if self._exporter.export(batch, timeout_millis=timeout_millis, **kwargs) is MetricExportResult.SUCCESS:
+            if (
+                self._exporter.export(batch, timeout_millis=timeout_millis, **kwargs)
+                is MetricExportResult.SUCCESS
+            ):
                 self.outcomes["accepted"] += 1
             else:
                 self.outcomes["failed"] += 1
@@ -242,14 +302,23 @@ def is_push_configured(endpoint: str | None, env: Mapping[str, str]) -> bool:
     """Return whether an endpoint is named, and OpenTelemetry's variables do not switch its use off.
 
     >>> env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://box:4317"}
-    >>> is_push_configured(None, env), is_push_configured(None, {**env, "OTEL_METRICS_EXPORTER": "none"})
+    >>> (
+    ...     is_push_configured(None, env),
+    ...     is_push_configured(None, {**env, "OTEL_METRICS_EXPORTER": "none"}),
+    ... )
     (True, False)
     """
     if endpoint is not None:
         return True
     disabled = env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    exporters = {one.strip() for one in (env.get("OTEL_METRICS_EXPORTER", "").strip() or "otlp").split(",")}
-    return not disabled and "otlp" in exporters and any(env.get(name, "").strip() for name in _ENDPOINTS)
+    exporters = {
+        one.strip() for one in (env.get("OTEL_METRICS_EXPORTER", "").strip() or "otlp").split(",")
+    }
+    return (
+        not disabled
+        and "otlp" in exporters
+        and any(env.get(name, "").strip() for name in _ENDPOINTS)
+    )
 
 
 def protocol_of(env: Mapping[str, str]) -> Protocol:

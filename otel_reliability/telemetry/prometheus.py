@@ -1,7 +1,8 @@
 """Prometheus text and OpenMetrics (with exemplars), written line by line.
 
-The service has up to 10,000 agents, which are 300,000 lines a scrape: to write a line costs a hundredth of what the SDK's
-exporter takes for it. Tests compare the text with the OTLP push, and read it with the parsers of `prometheus_client`.
+The service has up to 10,000 agents, which are 300,000 lines a scrape: to write a line costs a
+hundredth of what the SDK's exporter takes for it. Tests compare the text with the OTLP push, and
+read it with the parsers of `prometheus_client`.
 
 Source: OpenTelemetry specification, "Prometheus and OpenMetrics compatibility"; OpenMetrics 1.0.
 """
@@ -43,9 +44,13 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 def family_of(spec: Instrument) -> str:
-    """Return an instrument's name in Prometheus, without the suffix of counters, as every translator of OTLP writes it.
+    """Return an instrument's name in Prometheus, without the suffix of counters, as every
+    translator of OTLP writes it.
 
-    >>> family_of(GAUGES["agent.reliability.last_run.timestamp"]), family_of(SPECS["agent.reliability.run.score"])
+    >>> (
+    ...     family_of(GAUGES["agent.reliability.last_run.timestamp"]),
+    ...     family_of(SPECS["agent.reliability.run.score"]),
+    ... )
     ('agent_reliability_last_run_timestamp_seconds', 'agent_reliability_run_score')
     """
     name = _SEVERAL.sub("_", _UNSAFE.sub("_", spec.name))
@@ -54,7 +59,8 @@ def family_of(spec: Instrument) -> str:
 
 
 def labels_of(attributes: Iterable[tuple[str, str | bool]]) -> str:
-    r"""Return attributes as labels, without braces. The values of two attributes that become one label are joined.
+    r"""Return attributes as labels, without braces. The values of two attributes that become one
+    label are joined.
 
     >>> print(labels_of([("gen_ai.agent.name", 'the "best"'), ("ok", True)]))
     gen_ai_agent_name="the \"best\"",ok="true"
@@ -110,12 +116,18 @@ class Prometheus:
         last: Instrument | None = None
         for spec, some in self._exposition.series(partial(_lines, openmetrics=openmetrics)):
             if some:
-                yield "".join(some) if spec is last else _head(spec, openmetrics=openmetrics) + "".join(some)
+                yield (
+                    "".join(some)
+                    if spec is last
+                    else _head(spec, openmetrics=openmetrics) + "".join(some)
+                )
                 last = spec
 
 
 def _head(spec: Instrument, *, openmetrics: bool) -> str:
-    """Return the lines above a family. OpenMetrics names a counter without its suffix, and a unit that ends the name."""
+    """Return the lines above a family. OpenMetrics names a counter without its suffix, and a unit
+    that ends the name.
+    """
     family = family_of(spec)
     has_unit = openmetrics and spec.unit in _UNITS and family.endswith(f"_{_UNITS[spec.unit]}")
     unit = f"# UNIT {family} {_UNITS[spec.unit]}\n" if has_unit else ""
@@ -136,9 +148,16 @@ def _lines(spec: Instrument, labels: Labels, series: Series, *, openmetrics: boo
 
 
 def _buckets(spec: Instrument, series: HistogramSeries, *, openmetrics: bool) -> Iterator[str]:
-    family, labels, comma = _FAMILIES[spec.name], series.text, "," if series.text else ""
-    for bound, count, exemplar in zip(_BOUNDS[spec.name], accumulate(series.counts), series.exemplars, strict=True):
-        yield f'{family}_bucket{{{labels}{comma}le="{bound}"}} {count}{_exemplar(exemplar) if openmetrics else ""}\n'
+    family = _FAMILIES[spec.name]
+    labels = series.text
+    comma = "," if series.text else ""
+    for bound, count, exemplar in zip(
+        _BOUNDS[spec.name], accumulate(series.counts), series.exemplars, strict=True
+    ):
+        yield (
+            f'{family}_bucket{{{labels}{comma}le="{bound}"}} '
+            f"{count}{_exemplar(exemplar) if openmetrics else ''}\n"
+        )
     yield f"{family}_count{_braced(labels)} {series.count}\n"
     yield f"{family}_sum{_braced(labels)} {series.total!r}\n"
 
@@ -146,8 +165,12 @@ def _buckets(spec: Instrument, series: HistogramSeries, *, openmetrics: bool) ->
 def _exemplar(exemplar: Exemplar | None) -> str:
     if exemplar is None:
         return ""
-    trace, span = exemplar.trace_id.hex(), exemplar.span_id.hex()
-    return f' # {{trace_id="{trace}",span_id="{span}"}} {exemplar.value!r} {exemplar.time_ns / 1e9:.3f}'
+    trace = exemplar.trace_id.hex()
+    span = exemplar.span_id.hex()
+    return (
+        f' # {{trace_id="{trace}",span_id="{span}"}} {exemplar.value!r} '
+        f"{exemplar.time_ns / 1e9:.3f}"
+    )
 
 
 def _sample_name(spec: Instrument) -> str:

@@ -1,6 +1,7 @@
 """Final runs → counters and histograms, each run once.
 
-Under head sampling a run counts with its weight: it stands for so many. Histograms are not weighted.
+Under head sampling a run counts with its weight: it stands for so many. Histograms are not
+weighted.
 """
 
 from __future__ import annotations
@@ -25,15 +26,23 @@ from otel_reliability.windows.sessions import SessionEvent
 
 
 class Sink(Protocol):
-    """Counters and histograms, of the user's MeterProvider or of the service's registry. `run` is the exemplar."""
+    """Counters and histograms, of the user's MeterProvider or of the service's registry. `run` is
+    the exemplar.
+    """
 
-    def add(self, spec: Instrument, amount: int, attributes: Attributes, run: Run | None = None) -> None: ...
+    def add(
+        self, spec: Instrument, amount: int, attributes: Attributes, run: Run | None = None
+    ) -> None: ...
 
-    def record(self, spec: Instrument, amount: float, attributes: Attributes, run: Run | None = None) -> None: ...
+    def record(
+        self, spec: Instrument, amount: float, attributes: Attributes, run: Run | None = None
+    ) -> None: ...
 
 
 class RunReadings(NamedTuple):
-    """Readings of the agent's first window when a run is recorded; None: not enough data. `counted_as` has its counters."""
+    """Readings of the agent's first window when a run is recorded; None: not enough data.
+    `counted_as` has its counters.
+    """
 
     counted_as: AgentKey
     score: float | None = None
@@ -61,12 +70,15 @@ class Recorder:
     """Records runs, sessions and changes in a sink."""
 
     def __init__(self, sink: Sink, settings: Settings, ledger: ToolLedger) -> None:
-        self._sink, self._ledger = sink, ledger
+        self._sink = sink
+        self._ledger = ledger
         self._threshold = settings.metrics.retry_threshold
         self._standard = settings.telemetry.standard_metrics
 
     def record(self, runs: Sequence[Run], readings: Mapping[str, RunReadings]) -> None:
-        """Record runs that are final. Runs of one trace that become final together must come together."""
+        """Record runs that are final. Runs of one trace that become final together must come
+        together.
+        """
         for run, calls in own_calls(runs):
             reading = readings[run.run_id]
             tools = self._count(run, calls, reading.counted_as, run.weight)
@@ -76,14 +88,18 @@ class Recorder:
                     self._measure_standard(run, calls, tools)
 
     def begin(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> None:
-        """Begin, at 0, the counters that closed runs will raise when they are final: else a rate misses their first run."""
+        """Begin, at 0, the counters that closed runs will raise when they are final: else a rate
+        misses their first run.
+        """
         for run, calls in own_calls(runs):
             self._count(run, calls, counted_as(run.key), 0)
 
     def revise(self, runs: Iterable[Run], readings: Mapping[str, RunReadings]) -> None:
         """Count runs that changed after they had closed."""
         for run in runs:
-            self._sink.add(names.REVISIONS, run.weight, of_agent(readings[run.run_id].counted_as), run)
+            self._sink.add(
+                names.REVISIONS, run.weight, of_agent(readings[run.run_id].counted_as), run
+            )
 
     def score(self, events: Iterable[SessionEvent]) -> None:
         """Record sessions when they close, and not when they are scored again."""
@@ -104,11 +120,19 @@ class Recorder:
         for excess in excesses:
             self._sink.add(names.RUN_EXCESS, 1, {**of_agent(excess.agent), names.KIND: excess.kind})
 
-    def _count(self, run: Run, calls: Sequence[ToolCall], counted_as: AgentKey, weight: int) -> dict[str, str]:
-        """Raise the counters of a run by its weight per run, call and retry; return the attribute for each tool."""
-        agent, exemplar, add = of_agent(counted_as), run if weight else None, self._sink.add
+    def _count(
+        self, run: Run, calls: Sequence[ToolCall], counted_as: AgentKey, weight: int
+    ) -> dict[str, str]:
+        """Raise the counters of a run by its weight per run, call and retry; return the attribute
+        for each tool.
+        """
+        agent = of_agent(counted_as)
+        exemplar = run if weight else None
+        add = self._sink.add
         add(names.RUNS, weight, {**agent, names.OUTCOME: run.outcome.value}, exemplar)
-        numbers, retries, names_of = Counter[tuple[str, bool]](), Counter[str](), dict[str, str]()
+        numbers = Counter[tuple[str, bool]]()
+        retries = Counter[str]()
+        names_of = dict[str, str]()
         for call in calls:
             tool = names_of[call.name] = (
                 self._ledger.name(counted_as, call.name) if counted_as == run.key else names.OTHER
@@ -116,7 +140,12 @@ class Recorder:
             numbers[tool, call.ok] += 1
             retries[tool] += call.retry
         for (tool, ok), number in numbers.items():
-            add(names.TOOL_CALLS, number * weight, {**agent, names.TOOL: tool, names.OK: ok}, exemplar)
+            add(
+                names.TOOL_CALLS,
+                number * weight,
+                {**agent, names.TOOL: tool, names.OK: ok},
+                exemplar,
+            )
         for tool, number in retries.items():
             if number:
                 add(names.RETRIES, number * weight, {**agent, names.TOOL: tool}, exemplar)
@@ -134,30 +163,42 @@ class Recorder:
         self._record(names.RUN_TOKENS, run.tokens, agent, run)
         self._record(names.RUN_COST, run.cost, agent, run)
 
-    def _measure_standard(self, run: Run, own: Sequence[ToolCall], tools: Mapping[str, str]) -> None:
-        """Record the metrics of the semantic conventions: of the run, and of the calls that its own agent made."""
-        agent, calls = of_agent(run.key), run.tool_calls
+    def _measure_standard(
+        self, run: Run, own: Sequence[ToolCall], tools: Mapping[str, str]
+    ) -> None:
+        """Record the metrics of the semantic conventions: of the run, and of the calls that its own
+        agent made.
+        """
+        agent = of_agent(run.key)
+        calls = run.tool_calls
         self._record(names.STANDARD_DURATION, run.duration_s, agent, run)
         self._record(names.STANDARD_INFERENCE_CALLS, len(run.model_calls), agent, run)
         self._record(names.STANDARD_TOOL_CALLS, None if calls is None else len(calls), agent, run)
         for call in own:
             seconds = (call.end_ns - call.start_ns) / 1e9
-            self._record(names.STANDARD_TOOL_DURATION, seconds, {**agent, names.TOOL: tools[call.name]}, run)
+            self._record(
+                names.STANDARD_TOOL_DURATION, seconds, {**agent, names.TOOL: tools[call.name]}, run
+            )
 
-    def _record(self, spec: Instrument, value: float | None, agent: Attributes, run: Run | None = None) -> None:
+    def _record(
+        self, spec: Instrument, value: float | None, agent: Attributes, run: Run | None = None
+    ) -> None:
         if value is not None:
             self._sink.record(spec, value, agent, run)
 
 
 def own_calls(runs: Iterable[Run]) -> Iterator[tuple[Run, list[ToolCall]]]:
-    """Yield each run, nested and short ones first, with the calls that its own agent made and that no run inside it made.
+    """Yield each run, nested and short ones first, with the calls that its own agent made and that
+    no run inside it made.
 
-    A run has the steps of its nested runs too. Nested runs become final together with the run above them, so one batch holds all
-    runs that share a call. Of an agent that calls itself, the inner run, which is the shorter one, has the call.
+    A run has the steps of its nested runs too. Nested runs become final together with the run above
+    them, so one batch holds all runs that share a call. Of an agent that calls itself, the inner
+    run, which is the shorter one, has the call.
     """
     made: defaultdict[TraceId, Counter[ToolCall]] = defaultdict(Counter)
     for run in sorted(runs, key=lambda run: (not run.nested, run.end_ns - run.start_ns)):
-        agent, inside = run.key.agent, made.get(run.trace_id)
+        agent = run.key.agent
+        inside = made.get(run.trace_id)
         calls = [call for call in run.tool_calls or () if call.agent == agent]
         own = [call for call in calls if not _remove(call, inside)] if inside else calls
         if run.nested:
@@ -166,7 +207,9 @@ def own_calls(runs: Iterable[Run]) -> Iterator[tuple[Run, list[ToolCall]]]:
 
 
 def _without_marks(call: ToolCall) -> ToolCall:
-    """Return the call as both runs have it: whether it is a retry depends on the calls before it in a run."""
+    """Return the call as both runs have it: whether it is a retry depends on the calls before it in
+    a run.
+    """
     return call._replace(retry=False, repeat=False, chain=0)
 
 

@@ -1,4 +1,6 @@
-"""Self-telemetry: what happened to every span, how full each limit is, how long collections take."""
+"""Self-telemetry: what happened to every span, how full each limit is, how
+long collections take.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def points(engine: Engine, ledger: ToolLedger) -> Iterator[Point]:
 
 
 def of_host(queue_length: int, queue_capacity: int, collect_duration: float) -> Iterator[Point]:
-    """Yield the points that only a host has: of the queues of its span sources, and of its last collection (s)."""
+    """Yield the points that only a host has: of the queues of its span sources, and of its last
+    collection (s).
+    """
     yield names.QUEUE_LENGTH.name, queue_length, {}
     yield names.QUEUE_CAPACITY.name, queue_capacity, {}
     yield names.COLLECT_DURATION.name, collect_duration, {}

@@ -1,7 +1,8 @@
 """The queue between the host's threads and the engine: what is kept of a span until it is read.
 
-The SDK calls `on_end` on the thread of the user's agent, so a span is only copied there: names, numbers, times, and the text of
-tool arguments up to a limit. A span with text of messages is read at once, and only hashes of it are kept.
+The SDK calls `on_end` on the thread of the user's agent, so a span is only copied there: names,
+numbers, times, and the text of tool arguments up to a limit. A span with text of messages is read
+at once, and only hashes of it are kept.
 """
 
 from __future__ import annotations
@@ -26,9 +27,13 @@ from otel_reliability.telemetry.attribute_plans import AttributePlan, AttributeP
 from otel_reliability.telemetry.guard import Guard
 
 SMALL_TEXT: Final = 128
-"""Maximum characters of arguments that are held without a slot: a full queue of them takes a few MiB."""
+"""Maximum characters of arguments that are held without a slot: a full queue of them takes a few
+MiB.
+"""
 MAX_TEXT_BYTES: Final = 16 * 1024
-"""Maximum bytes of arguments or a result that are held until the queue is drained; longer ones are hashed at once."""
+"""Maximum bytes of arguments or a result that are held until the queue is drained; longer ones are
+hashed at once.
+"""
 MAX_TEXTS: Final = 1_920
 """Slots: texts that may be held at a time. They take 30 MiB, with the small ones about 32."""
 MAX_MESSAGE: Final = 64 * 1024
@@ -38,13 +43,22 @@ MAX_NON_AGENT: Final = 4_096
 MAX_NON_AGENT_CHARACTERS: Final = 256
 """Maximum length of one that is remembered."""
 MAX_OPEN: Final = 100_000
-"""Started spans that are remembered. Beyond, the oldest are forgotten, and their runs close by time."""
+"""Started spans that are remembered. Beyond, the oldest are forgotten, and their runs close by
+time.
+"""
 NEVER: Final = 2**63
 """A time in nanoseconds that no span starts at."""
 
-MESSAGES: Final = ("gen_ai.output.messages", "gen_ai.completion.", "llm.output_messages.", "ai.response.toolCalls")
+MESSAGES: Final = (
+    "gen_ai.output.messages",
+    "gen_ai.completion.",
+    "llm.output_messages.",
+    "ai.response.toolCalls",
+)
 """Prefixes of the keys of messages, in which tool calls are searched for."""
-FINISH: Final = frozenset({"gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason"})
+FINISH: Final = frozenset(
+    {"gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason"}
+)
 
 _READ: Final = Guard("reading a span")
 _NUMBERS: Final = frozenset({bool, int, float})
@@ -53,8 +67,9 @@ _NUMBERS: Final = frozenset({bool, int, float})
 class OpenSpans:
     """Spans that have started and not ended, by id: their runs must not be closed.
 
-    Each has its parent's context, or its own where it has no parent. Any thread may extend `started` by an id and a context, in
-    one call. Everything else is for one thread at a time: the hooks look nothing up and remove nothing.
+    Each has its parent's context, or its own where it has no parent. Any thread may extend
+    `started` by an id and a context, in one call. Everything else is for one thread at a time: the
+    hooks look nothing up and remove nothing.
     """
 
     def __init__(self) -> None:
@@ -66,12 +81,17 @@ class OpenSpans:
         return len(self.started) // 2 + len(self._new) + len(self._reported)
 
     def update(self) -> None:
-        """Read `started`. Every span that ended before this call is known to have started after it."""
-        new, pop = self._new, self.started.popleft
+        """Read `started`. Every span that ended before this call is known to have
+        started after it.
+        """
+        new = self._new
+        pop = self.started.popleft
         try:
             while True:
                 span_id = pop()
-                if isinstance(span_id, int):  # else the exception of a signal handler came between the two pops
+                if isinstance(
+                    span_id, int
+                ):  # else the exception of a signal handler came between the two pops
                     new[span_id] = pop()  # pyright: ignore[reportArgumentType]
         except IndexError:
             pass
@@ -80,12 +100,15 @@ class OpenSpans:
                 del spans[next(iter(spans))]
 
     def end(self, span_id: int) -> SpanContext | None:
-        """Remove an ended span and return the context that was noted at its start; None if it was forgotten."""
+        """Remove an ended span and return the context that was noted at its start; None if it was
+        forgotten.
+        """
         return self._new.pop(span_id, None) or self._reported.pop(span_id, None)
 
     def report(self) -> Iterator[Opened]:
         """Yield the spans that have started since the last call and have not ended."""
-        new, reported = self._new, self._reported
+        new = self._new
+        reported = self._reported
         while new:
             span_id, above = new.popitem()
             reported[span_id] = above
@@ -98,10 +121,12 @@ class SpanQueue:
 
     Any thread may call `start`, `put` and `refuse`; one thread at a time may call the rest.
 
-    Most spans of a host are of web servers and databases. A *non-agent span* carries no key that a convention reads, no event,
-    and a name and a scope that no convention knows. All that matters of it is its parent, which was noted when it started. So
-    `non_agent` keeps its id only. The hook recognizes one by `keys`, `names` and `scopes`, which are learnt from earlier spans.
-    Spans that started before `since` (nanoseconds) take the general path: it is not known whether their start was noted.
+    Most spans of a host are of web servers and databases. A *non-agent span* carries no key that a
+    convention reads, no event, and a name and a scope that no convention knows. All that matters of
+    it is its parent, which was noted when it started. So `non_agent` keeps its id only. The hook
+    recognizes one by `keys`, `names` and `scopes`, which are learnt from earlier spans. Spans that
+    started before `since` (nanoseconds) take the general path: it is not known whether their start
+    was noted.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -124,29 +149,46 @@ class SpanQueue:
     def __len__(self) -> int:
         return len(self._queue) + len(self.non_agent)
 
-    # --- On the host's threads ----------------------------------------------------------------------------------------
+    # --- On the host's threads --------------------------------------------------------------------
 
     def start(self, context: SpanContext | None, parent: SpanContext | None) -> None:
         if context is not None:
             self.started.extend((context.span_id, parent or context))
 
     def put(self, span: Any) -> int:
-        """Keep a span and return how many wait beside the non-agent ones. One that cannot be read is counted.
+        """Keep a span and return how many wait beside the non-agent ones. One that cannot be read
+        is counted.
 
-        The fields are read where the SDK keeps them, under names with an underscore: the public properties copy and lock, which
-        would cost ten times as much. Spans of other SDKs are read by their public names.
+        The fields are read where the SDK keeps them, under names with an underscore: the public
+        properties copy and lock, which would cost ten times as much. Spans of other SDKs are read
+        by their public names.
         """
         try:
-            context, parent, scope, name = span._context, span._parent, span._instrumentation_scope, span._name
-            kind, start, end, status = span._kind, span._start_time, span._end_time, span._status._status_code
-            resource, events, attributes = span._resource, span._events._dq, span._attributes._dict
+            context = span._context
+            parent = span._parent
+            scope = span._instrumentation_scope
+            name = span._name
+            kind = span._kind
+            start = span._start_time
+            end = span._end_time
+            status = span._status._status_code
+            resource = span._resource
+            events = span._events._dq
+            attributes = span._attributes._dict
         except AttributeError:
-            context, parent, scope, name, kind, start, end, status, resource, events, attributes = _public_fields(span)
-        waiting, keys = self._queue, tuple(attributes)
+            context, parent, scope, name, kind, start, end, status, resource, events, attributes = (
+                _public_fields(span)
+            )
+        waiting = self._queue
+        keys = tuple(attributes)
         plan = self._plans[keys]
         slots = 0
         for key in plan.texts:
-            if attributes[key].__class__ is not str or len(attributes[key]) > SMALL_TEXT or plan.messages:
+            if (
+                attributes[key].__class__ is not str
+                or len(attributes[key]) > SMALL_TEXT
+                or plan.messages
+            ):
                 slots = self._slots_for(attributes, plan)
                 break
         if slots is None or events:
@@ -156,10 +198,24 @@ class SpanQueue:
         if not plan.keys and self.started and scope is not None and name.__class__ is str:
             self._learn(scope.name, name, keys)
         fields = (
-            plan, slots, () if parent is not None else [Link(link.context) for link in span.links],
-            context[0], context[1], context[4], parent, name, kind, start, end, status, resource, scope,
-        )  # fmt: skip
-        waiting.append(fields + plan.get(attributes))  # a nested tuple would keep one object more from being used again
+            plan,
+            slots,
+            () if parent is not None else [Link(link.context) for link in span.links],
+            context[0],
+            context[1],
+            context[4],
+            parent,
+            name,
+            kind,
+            start,
+            end,
+            status,
+            resource,
+            scope,
+        )
+        waiting.append(
+            fields + plan.get(attributes)
+        )  # a nested tuple would keep one object more from being used again
         return len(waiting)
 
     def refuse(self, span: ReadableSpan) -> None:
@@ -169,12 +225,18 @@ class SpanQueue:
             self._lost.append((context.trace_id, context.span_id))
 
     def _learn(self, scope: str, name: str, keys: Iterable[str]) -> None:
-        """Remember the keys, the name and the scope of a span without any key that a convention reads."""
+        """Remember the keys, the name and the scope of a span without any key that a convention
+        reads.
+        """
         if self.since == NEVER:
             self.since = time.time_ns()
         if self._reader.is_ordinary(scope, name):
             for known, new in ((self.keys, keys), (self.names, (name,)), (self.scopes, (scope,))):
-                known.update(one for one in new if len(known) < MAX_NON_AGENT and len(one) <= MAX_NON_AGENT_CHARACTERS)
+                known.update(
+                    one
+                    for one in new
+                    if len(known) < MAX_NON_AGENT and len(one) <= MAX_NON_AGENT_CHARACTERS
+                )
 
     def _read_now(self, span: ReadableSpan, attributes: Attributes) -> None:
         read = read_span(span, self._engine, attributes)
@@ -184,7 +246,9 @@ class SpanQueue:
             self._queue.append(read)
 
     def _slots_for(self, attributes: Attributes, plan: AttributePlan) -> int | None:
-        """Take slots for the arguments and return how many; None if the span has text that must be read at once."""
+        """Take slots for the arguments and return how many; None if the span has text that must be
+        read at once.
+        """
         for key in plan.messages:
             if attributes[key].__class__ not in _NUMBERS:
                 return None
@@ -206,11 +270,14 @@ class SpanQueue:
                 return None
         return slots
 
-    # --- On the thread that drains ------------------------------------------------------------------------------------
+    # --- On the thread that drains ----------------------------------------------------------------
 
     def read_all(self, limit: int, *, until_root: bool = False) -> Iterator[AgentSpan]:
-        """Remove and read up to `limit` non-agent spans and up to `limit` others; `until_root`: of each until a root."""
-        # Counted before `update`: of spans that end later it may not be known yet that they started.
+        """Remove and read up to `limit` non-agent spans and up to `limit` others; `until_root`: of
+        each until a root.
+        """
+        # Counted before `update`: of spans that end later it may not be known yet that they
+        # started.
         counts = len(self.non_agent), len(self._queue)
         self._open.update()
         for read, count in zip((self._read_non_agent, self._read), counts, strict=True):
@@ -238,7 +305,9 @@ class SpanQueue:
             yield trace_id.to_bytes(TRACE_ID_BYTES), span_id.to_bytes(SPAN_ID_BYTES)
 
     def _read_non_agent(self) -> AgentSpan | None:
-        """Read the next non-agent span; None, and counted, if its start was forgotten. `IndexError` if there is none."""
+        """Read the next non-agent span; None, and counted, if its start was forgotten. `IndexError`
+        if there is none.
+        """
         span_id = self.non_agent.popleft()
         above = self._open.end(span_id)
         found = None if above is None else non_agent_span(span_id, above, self.latest_ns)
@@ -247,20 +316,49 @@ class SpanQueue:
         return found
 
     def _read(self) -> AgentSpan | None:
-        """Read the next other span; None, and counted, if it cannot be read. `IndexError` if there is none."""
+        """Read the next other span; None, and counted, if it cannot be read. `IndexError` if there
+        is none.
+        """
         kept = self._queue.popleft()
         if isinstance(kept, AgentSpan):
             self._open.end(int.from_bytes(kept.span_id))
             return kept
         (
-            plan, slots, links, trace_id, span_id, state, parent, name, kind, start, end, status, resource, scope, *values,
-        ) = kept  # fmt: skip
+            plan,
+            slots,
+            links,
+            trace_id,
+            span_id,
+            state,
+            parent,
+            name,
+            kind,
+            start,
+            end,
+            status,
+            resource,
+            scope,
+            *values,
+        ) = kept
         attributes = dict(zip(plan.keys, values, strict=True))
         if slots:
             self._slots.extend(range(slots))
         parts = (
-            trace_id, span_id, parent, name, kind, start, end, status, attributes, (), links, scope, resource, state,
-        )  # fmt: skip
+            trace_id,
+            span_id,
+            parent,
+            name,
+            kind,
+            start,
+            end,
+            status,
+            attributes,
+            (),
+            links,
+            scope,
+            resource,
+            state,
+        )
         found = _read(self._engine, sdk.raw, parts)
         if found is None:
             self._lost.append((trace_id, span_id))
@@ -270,13 +368,16 @@ class SpanQueue:
 
 
 def non_agent_span(span_id: int, above: SpanContext, end_ns: int) -> AgentSpan | None:
-    """Return the span below `above` (its parent, or itself: a root); None if one of the ids is out of range.
+    """Return the span below `above` (its parent, or itself: a root); None if one of the ids is out
+    of range.
 
     >>> non_agent_span(7, SpanContext(5, 7, is_remote=False), 1).parent_id
     >>> non_agent_span(8, SpanContext(5, 7, is_remote=True), 1).parent_id.hex()
     '0000000000000007'
     """
-    trace_id, above_id, remote = above[0], above[1], above[2]
+    trace_id = above[0]
+    above_id = above[1]
+    remote = above[2]
     if not (0 < trace_id <= LAST_TRACE and 0 < span_id <= LAST_SPAN and 0 < above_id <= LAST_SPAN):
         return None
     return AgentSpan(
@@ -298,17 +399,28 @@ def non_agent_span(span_id: int, above: SpanContext, end_ns: int) -> AgentSpan |
 _NO_RESOURCE: Final = Resource()
 
 
-def read_span(span: ReadableSpan, engine: Engine, attributes: Attributes | None = None) -> AgentSpan | None:
-    """Return the agent span; None, and counted, if it cannot be read. `attributes` replaces those of the span."""
+def read_span(
+    span: ReadableSpan, engine: Engine, attributes: Attributes | None = None
+) -> AgentSpan | None:
+    """Return the agent span; None, and counted, if it cannot be read. `attributes` replaces those
+    of the span.
+    """
     return _read(engine, sdk.read, (span,), attributes)
 
 
 def _read(
-    engine: Engine, make: Callable[..., RawSpan], parts: tuple[Any, ...], attributes: Attributes | None = None
+    engine: Engine,
+    make: Callable[..., RawSpan],
+    parts: tuple[Any, ...],
+    attributes: Attributes | None = None,
 ) -> AgentSpan | None:
     try:
         raw = make(*parts)
-        return engine.reader.read(raw) if attributes is None else _read_messages(raw, attributes, engine.reader)
+        return (
+            engine.reader.read(raw)
+            if attributes is None
+            else _read_messages(raw, attributes, engine.reader)
+        )
     except MalformedSpan as error:
         engine.count("malformed", str(error.reason))
     except Exception as error:
@@ -319,20 +431,40 @@ def _read(
 
 
 def _read_messages(raw: RawSpan, attributes: Attributes, reader: Reader) -> AgentSpan:
-    """Read a span with messages up to a size. Whether a longer message asked for tools is unknown."""
-    messages = [(key, text) for key, text in attributes.items() if key.startswith(MESSAGES) and isinstance(text, str)]
+    """Read a span with messages up to a size. Whether a longer message asked for
+    tools is unknown.
+    """
+    messages = [
+        (key, text)
+        for key, text in attributes.items()
+        if key.startswith(MESSAGES) and isinstance(text, str)
+    ]
     too_long = [key for key, text in messages if len(text) > MAX_MESSAGE]
     for key in too_long:
         del attributes[key]
     span = reader.read(raw._replace(attributes=attributes))
     facts = span.facts
-    if too_long and isinstance(facts, ModelFacts) and not facts.calls and not FINISH.intersection(attributes):
+    if (
+        too_long
+        and isinstance(facts, ModelFacts)
+        and not facts.calls
+        and not FINISH.intersection(attributes)
+    ):
         return span._replace(facts=facts._replace(asked_for_tools=True))
     return span
 
 
 def _public_fields(span: ReadableSpan) -> tuple[Any, ...]:
     return (
-        span.context, span.parent, span.instrumentation_scope, span.name, span.kind, span.start_time, span.end_time,
-        span.status.status_code, span.resource, span.events, dict(span.attributes or {}),
-    )  # fmt: skip
+        span.context,
+        span.parent,
+        span.instrumentation_scope,
+        span.name,
+        span.kind,
+        span.start_time,
+        span.end_time,
+        span.status.status_code,
+        span.resource,
+        span.events,
+        dict(span.attributes or {}),
+    )

@@ -30,7 +30,9 @@ MIN_POINTS: Final = 1.0
 
 
 class Penalty(NamedTuple):
-    """The largest penalty of a score: its name (None: no part costs `MIN_POINTS`), the points, a sentence."""
+    """The largest penalty of a score: its name (None: no part costs `MIN_POINTS`), the points, a
+    sentence.
+    """
 
     name: str | None
     points: float
@@ -38,7 +40,9 @@ class Penalty(NamedTuple):
 
 
 class AgentLine(NamedTuple):
-    """One agent in the table. `note` says why there is no score; `last_ns` is when its last run ended."""
+    """One agent in the table. `note` says why there is no score; `last_ns` is when its last run
+    ended.
+    """
 
     key: AgentKey
     runs: int
@@ -68,16 +72,25 @@ def address(key: AgentKey, page: str = "", **query: str) -> str:
     '/agents/shop/a%2Fb/runs?id=31f2e792a3&flag=loop'
     """
     names = (key.service_name, key.agent)
-    parts = (UNNAMED if name in UNADDRESSABLE else quote(name, safe="", errors="replace") for name in names)
+    parts = (
+        UNNAMED if name in UNADDRESSABLE else quote(name, safe="", errors="replace")
+        for name in names
+    )
     chosen = {name: value for name, value in query.items() if value}
-    return f"/agents/{'/'.join(parts)}{page}?{urlencode({'id': id_of(key), **chosen}, errors='replace')}"
+    address = urlencode({"id": id_of(key), **chosen}, errors="replace")
+    return f"/agents/{'/'.join(parts)}{page}?{address}"
 
 
-def line_of(state: AgentState, history: Sequence[ScorePoint], *, changed: bool = False) -> AgentLine:
-    """Return the line of an agent, within the engine's turn. Perturbed runs are not counted: pages show them apart."""
+def line_of(
+    state: AgentState, history: Sequence[ScorePoint], *, changed: bool = False
+) -> AgentLine:
+    """Return the line of an agent, within the engine's turn. Perturbed runs are not counted: pages
+    show them apart.
+    """
     window = state.first_window
     costs = {name: cost.points for name, cost in window.penalties().items()}
-    scored, runs = _scored(window.reading, costs), round(window.reading("window.runs").value or 0)
+    scored = _scored(window.reading, costs)
+    runs = round(window.reading("window.runs").value or 0)
     return AgentLine(state.key, runs, state.last_run_ns or 0, history, changed, **scored)
 
 
@@ -105,14 +118,20 @@ def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
     `costs` are the points that each part with data lowers the score by.
 
     >>> from otel_reliability.model.reading import Reading
-    >>> top_penalty({"token_budget_pressure": Reading(0.9, 9)}.__getitem__, {"token_budget_pressure": 18.0}).sentence
+    >>> top_penalty(
+    ...     {"token_budget_pressure": Reading(0.9, 9)}.__getitem__, {"token_budget_pressure": 18.0}
+    ... ).sentence
     'The context window is 90 % full on average.'
     """
     name = max(costs, key=costs.__getitem__, default=None)
     if name is None:
         return Penalty(None, 0.0, "Not enough data for any part of the score yet.")
     if costs[name] < MIN_POINTS:
-        sentence = "No points lost." if costs[name] < SHOWN_POINTS else "No part lowers the score by a whole point."
+        sentence = (
+            "No points lost."
+            if costs[name] < SHOWN_POINTS
+            else "No part lowers the score by a whole point."
+        )
         return Penalty(None, costs[name], sentence)
     return Penalty(name, costs[name], short_reason(name, ask))
 
@@ -156,7 +175,8 @@ class TableChoice(NamedTuple):
         TableChoice(text='desk', service='', tier='STABLE', sort='score', page=1)
         """
         page = query.get("page", "")
-        tier, sort = query.get("tier", ""), query.get("sort", "")
+        tier = query.get("tier", "")
+        sort = query.get("sort", "")
         return cls(
             text=query.get("q", "").strip()[:200],
             service=query.get("service", "")[:300],
@@ -170,7 +190,8 @@ class TableChoice(NamedTuple):
         return bool(self.text or self.service or self.tier)
 
     def address(self, **changes: Any) -> str:
-        """Return the address of the table with something else chosen; the page is kept only where nothing else changes.
+        """Return the address of the table with something else chosen; the page is kept only where
+        nothing else changes.
 
         >>> (
         ...     TableChoice(tier="STABLE", page=3).address(page=4),
@@ -181,7 +202,10 @@ class TableChoice(NamedTuple):
         """
         new = self._replace(**{"page": 1, **changes})
         parts = {"q": new.text, "service": new.service, "tier": new.tier}
-        parts |= {"sort": "" if new.sort == "score" else new.sort, "page": "" if new.page <= 1 else str(new.page)}
+        parts |= {
+            "sort": "" if new.sort == "score" else new.sort,
+            "page": "" if new.page <= 1 else str(new.page),
+        }
         query = urlencode({name: value for name, value in parts.items() if value}, errors="replace")
         return f"/?{query}" if query else "/"
 
@@ -233,14 +257,18 @@ def list_of(lines: Sequence[AgentLine], choice: TableChoice) -> AgentList:
         pages=pages,
         choice=choice._replace(page=page),
         tiers=tier_counts(lines),
-        services=sorted({line.key.service_name for line in lines if line.key.service_name})[:MAX_SERVICES],
+        services=sorted({line.key.service_name for line in lines if line.key.service_name})[
+            :MAX_SERVICES
+        ],
     )
 
 
 def tier_counts(lines: Iterable[AgentLine]) -> list[TierCount]:
     """Return how many agents have each tier, the best first; those without a score last."""
     counts = Counter(UNSCORED if line.tier is None else line.tier.name for line in lines)
-    total, start, found = counts.total() or 1, 0.0, list[TierCount]()
+    total = counts.total() or 1
+    start = 0.0
+    found = list[TierCount]()
     for tier in TIERS:
         width = 100 * counts[tier] / total
         found.append(TierCount(tier, counts[tier], round(start, 2), round(width, 2)))
@@ -252,5 +280,7 @@ def _is_chosen(line: AgentLine, choice: TableChoice) -> bool:
     tier = UNSCORED if line.tier is None else line.tier.name
     text = f"{line.key.agent}\n{place(line.key)}\n{clean(line.key.service_name)}".casefold()
     return (
-        choice.service in {"", line.key.service_name} and choice.tier in {"", tier} and choice.text.casefold() in text
+        choice.service in {"", line.key.service_name}
+        and choice.tier in {"", tier}
+        and choice.text.casefold() in text
     )

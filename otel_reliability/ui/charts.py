@@ -24,7 +24,8 @@ BAR_WIDTH: Final = 10
 
 
 class Curve(NamedTuple):
-    """A line of score over time. `line` and `area` are SVG paths, `end` is where the line ends, `summary` is the same in words.
+    """A line of score over time. `line` and `area` are SVG paths, `end` is where the line ends,
+    `summary` is the same in words.
 
     `change` is the last score less the first, with its sign; `direction` is up, down or level.
     """
@@ -46,8 +47,11 @@ def curve(points: Sequence[ScorePoint]) -> Curve | None:
     """
     if len(points) < 2:
         return None
-    first, last = points[0], points[-1]
-    length, width, height = max(1, last.ns - first.ns), WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
+    first = points[0]
+    last = points[-1]
+    length = max(1, last.ns - first.ns)
+    width = WIDTH - 2 * MARGIN
+    height = HEIGHT - 2 * MARGIN
     drawn = [
         (round(MARGIN + width * (one.ns - first.ns) / length, 1), round(MARGIN + height * depth, 1))
         for one, depth in zip(points, depths([point.score for point in points]), strict=True)
@@ -60,12 +64,16 @@ def curve(points: Sequence[ScorePoint]) -> Curve | None:
         end=drawn[-1],
         direction="level" if abs(change) < MIN_CHANGE else "up" if change > 0 else "down",
         change="±0" if round(change) == 0 else f"{'+' if change > 0 else MINUS}{abs(change):.0f}",
-        summary=f"from {first.score:.0f} to {last.score:.0f} in {seconds((last.ns - first.ns) / 1e9)}",
+        summary=(
+            f"from {first.score:.0f} to {last.score:.0f} in {seconds((last.ns - first.ns) / 1e9)}"
+        ),
     )
 
 
 class PressureChart(NamedTuple):
-    """The latest runs by id, each with the share of its context window that it filled, and the same in words."""
+    """The latest runs by id, each with the share of its context window that it filled, and the same
+    in words.
+    """
 
     runs: Mapping[str, float]
     width: float
@@ -84,6 +92,7 @@ def pressure_chart(pressures: Mapping[str, float]) -> PressureChart | None:
     values = latest.values()
     high = sum(value > HIGH for value in values)
     above = f"{high} of them above {percent(HIGH)}" if high else f"none above {percent(HIGH)}"
-    mean, most = percent(sum(values) / len(values)), percent(max(values))
+    mean = percent(sum(values) / len(values))
+    most = percent(max(values))
     summary = f"{count(len(values), 'run')}: {mean} on average, {most} at most; {above}."
     return PressureChart(latest, BAR_WIDTH * max(len(latest), MIN_BARS), summary)

@@ -1,4 +1,6 @@
-"""The flow of paths: which step follows which, in what shares, and where runs leave the common path."""
+"""The flow of paths: which step follows which, in what shares, and where runs leave the common
+path.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ OTHERS: Final = "others"
 
 
 class Box(NamedTuple):
-    """A step in its cell. `kind`: common, off (the common path leads elsewhere), start, end or others."""
+    """A step in its cell. `kind`: common, off (the common path leads elsewhere), start, end or
+    others.
+    """
 
     x: int
     y: int
@@ -56,7 +60,9 @@ class Edge(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """The graph, and the same in words: the common path, its share, how many paths and runs there are."""
+    """The graph, and the same in words: the common path, its share, how many paths and runs there
+    are.
+    """
 
     width: int
     height: int
@@ -73,12 +79,18 @@ def flow_of(taken: Mapping[Steps, int], task: str | None = None) -> Flow | None:
     """Return the flow of these paths, each with its runs; None without any.
 
     >>> flow = flow_of({("search", "book"): 3, ("search", "pay"): 1})
-    >>> flow.common, flow.common_share, [(box.label, box.share, box.kind) for box in flow.boxes if box.kind == "off"]
+    >>> (
+    ...     flow.common,
+    ...     flow.common_share,
+    ...     [(box.label, box.share, box.kind) for box in flow.boxes if box.kind == "off"],
+    ... )
     (('search', 'book'), 0.75, [('pay', '25 %', 'off')])
     """
     if not taken:
         return None
-    runs, common, hidden = sum(taken.values()), common_path(taken), _alike_at_first(taken)
+    runs = sum(taken.values())
+    common = common_path(taken)
+    hidden = _alike_at_first(taken)
     line = frozenset(_shown(common, hidden))
     passing: Counter[Cell] = Counter()
     for path, number in taken.items():
@@ -95,8 +107,12 @@ def flow_of(taken: Mapping[Steps, int], task: str | None = None) -> Flow | None:
     return Flow(
         width=max(column for column, _ in rows) * COLUMN + BOX_WIDTH + 2 * EDGE,
         height=max(rows.values()) * ROW + BOX_HEIGHT + 2 * EDGE,
-        boxes=tuple(_box(cell, rows[cell], cells[cell], runs, cell in line) for cell in sorted(cells)),
-        edges=tuple(_edge(step, rows, line.issuperset(step), steps[step], runs) for step in ordered),
+        boxes=tuple(
+            _box(cell, rows[cell], cells[cell], runs, cell in line) for cell in sorted(cells)
+        ),
+        edges=tuple(
+            _edge(step, rows, line.issuperset(step), steps[step], runs) for step in ordered
+        ),
         common=common,
         common_share=taken[common] / runs,
         paths=len(taken),
@@ -115,7 +131,9 @@ def common_path(taken: Mapping[Steps, int]) -> Steps:
 
 
 def _alike_at_first(taken: Mapping[Steps, int]) -> int:
-    """Return how many steps at the start share one box, because all runs have them: all but the last of them."""
+    """Return how many steps at the start share one box, because all runs have them: all but the
+    last of them.
+    """
     shared = same_at_first(min(taken), max(taken))
     longest = max(map(len, taken))
     return max(0, shared - 1) if longest + 2 > MAX_COLUMNS and shared > 2 else 0
@@ -123,11 +141,15 @@ def _alike_at_first(taken: Mapping[Steps, int]) -> int:
 
 def same_at_first(left: Steps, right: Steps) -> int:
     """Return how many steps two paths have in common before they part."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
+    return sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))
+    )
 
 
 def _shown(path: Steps, hidden: int) -> tuple[Cell, ...]:
-    """Return the boxes that a path passes: its start, its steps, and its end or the end of the graph."""
+    """Return the boxes that a path passes: its start, its steps, and its end or the end of the
+    graph.
+    """
     first = START if not hidden else f"{START} · {hidden} steps alike"
     steps = path[hidden:]
     kept = [first, *(f"={step}" for step in steps[: MAX_COLUMNS - 2])]
@@ -136,14 +158,18 @@ def _shown(path: Steps, hidden: int) -> tuple[Cell, ...]:
 
 
 def _rows_by_cell(passing: Mapping[Cell, int], common: frozenset[Cell]) -> dict[Cell, int]:
-    """Return the row of every box: the common path is a straight line on top, below it the others, the most frequent first."""
+    """Return the row of every box: the common path is a straight line on top, below it the others,
+    the most frequent first.
+    """
     rows: dict[Cell, int] = {}
     for column in {column for column, _ in passing}:
         here = [cell for cell in passing if cell[0] == column]
         here.sort(key=lambda cell: (cell not in common, -passing[cell], cell))
         if len(here) > MAX_ROWS:
             here[MAX_ROWS - 1 :] = [(column, OTHERS)]
-        rows.update((cell, row) for row, cell in enumerate(here, start=0 if here[0] in common else 1))
+        rows.update(
+            (cell, row) for row, cell in enumerate(here, start=0 if here[0] in common else 1)
+        )
     return rows
 
 
@@ -151,8 +177,10 @@ def _box(cell: Cell, row: int, runs: int, of: int, common: bool) -> Box:
     column, name = cell
     share = percent(runs / of)
     if name.startswith("="):
-        step, kind = name.removeprefix("="), "common" if common else "off"
-        label, full = clean(step, MAX_NAME), clean(step, 200)
+        step = name.removeprefix("=")
+        kind = "common" if common else "off"
+        label = clean(step, MAX_NAME)
+        full = clean(step, 200)
     else:
         kind = "others" if name == OTHERS else "end"
         label = full = {END: "end", OTHERS: "other steps"}.get(name, name)
@@ -162,7 +190,8 @@ def _box(cell: Cell, row: int, runs: int, of: int, common: bool) -> Box:
 
 def _edge(step: Transition, rows: Mapping[Cell, int], common: bool, runs: int, of: int) -> Edge:
     column = step[0][0]
-    x1, x2 = EDGE + column * COLUMN + BOX_WIDTH, EDGE + (column + 1) * COLUMN
+    x1 = EDGE + column * COLUMN + BOX_WIDTH
+    x2 = EDGE + (column + 1) * COLUMN
     y1, y2 = (EDGE + rows[cell] * ROW + BOX_HEIGHT // 2 for cell in step)
     middle = (x1 + x2) // 2
     names = " → ".join(clean(name.removeprefix("="), MAX_NAME) for _, name in step)

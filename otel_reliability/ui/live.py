@@ -27,13 +27,18 @@ from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.rows import PathTable, row_of
 
 MAX_EXAMINED: Final = 500
-"""Runs of a window, the newest, in which a service looks for what is behind the numbers. The numbers cover all runs."""
+"""Runs of a window, the newest, in which a service looks for what is behind the numbers. The
+numbers cover all runs.
+"""
 MAX_RUNS_FOR_INTERVALS: Final = 200
 """Runs of a window up to which a service computes intervals: they take some 3 ms a run."""
 BURST_POINTS: Final = 500
-"""Points that may be added at once, over all agents: each costs as much as the reading of a score."""
+"""Points that may be added at once, over all agents: each costs as much as the reading of a score.
+"""
 POINTS_PER_S: Final = 20.0
-"""Points a second that may be added in the long run: a hundredth of a processor. An agent that is skipped adds its next one."""
+"""Points a second that may be added in the long run: a hundredth of a processor. An agent that is
+skipped adds its next one.
+"""
 MAX_SENTENCE: Final = 2_000
 MAX_EXCEEDING: Final = 5
 """Maximum open runs beyond a bound that a page shows."""
@@ -49,8 +54,8 @@ class Histories:
 
     An agent that is not loaded yet after a restart gets its next point when it is.
 
-    It is changed within the engine's turn, so it must be read within a turn too. A service stores `changes`, and gives them to
-    `restore` after a restart.
+    It is changed within the engine's turn, so it must be read within a turn too. A service stores
+    `changes`, and gives them to `restore` after a restart.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -88,7 +93,9 @@ class Histories:
         return 0 if detector is None or not detector.alarms else detector.alarms[-1].noticed_ns
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the histories that changed since this was last asked for, by agent; None for an agent that expired."""
+        """Yield the histories that changed since this was last asked for, by agent; None for an
+        agent that expired.
+        """
         for key in self._changed.take():
             history = self._histories.get(key)
             yield list(key), None if history is None else history.data()
@@ -107,14 +114,17 @@ class Histories:
         state = self._engine.agents.loaded(key)
         if state is None or state.first_window.runs < MIN_RUNS or not self._has_budget(now):
             return
-        score, end_ns = state.first_window.reading("score").value, state.last_run_ns
+        score = state.first_window.reading("score").value
+        end_ns = state.last_run_ns
         history = history or self._begin(key)
         if score is not None and end_ns is not None:
             history.add(ScorePoint(end_ns, score))
             self._changed.add(key)
 
     def _has_budget(self, now: float) -> bool:
-        self._budget = min(float(BURST_POINTS), self._budget + POINTS_PER_S * max(0.0, now - self._checked))
+        self._budget = min(
+            float(BURST_POINTS), self._budget + POINTS_PER_S * max(0.0, now - self._checked)
+        )
         self._checked = now
         if self._budget < 1:
             return False
@@ -134,7 +144,9 @@ class Histories:
 def snapshot(
     engine: Engine, registry: AgentRegistry, key: AgentKey, histories: Histories | None = None
 ) -> AgentSource | None:
-    """Read an agent within the engine's turn, so that its view can be built outside it; None if it has expired."""
+    """Read an agent within the engine's turn, so that its view can be built outside it; None if it
+    has expired.
+    """
     state = registry.agent(key)
     if state is None:
         return None
@@ -150,13 +162,16 @@ def snapshot(
         history=() if histories is None else histories.of(key),
         change=change_of(engine, key) if histories is None else histories.change(key),
         exceeding=[
-            line_of_open_run(run_id, shares) for run_id, shares in engine.watched.exceeding(key)[:MAX_EXCEEDING]
+            line_of_open_run(run_id, shares)
+            for run_id, shares in engine.watched.exceeding(key)[:MAX_EXCEEDING]
         ],
     )
 
 
 def live_view(found: AgentSource, settings: Settings) -> AgentView:
-    """Build the view of a snapshot: outside the engine's turn, for it takes a while. It examines a copy of the window."""
+    """Build the view of a snapshot: outside the engine's turn, for it takes a while. It examines a
+    copy of the window.
+    """
     window = window_of(found.rows[-MAX_EXAMINED:], settings)
     source = found._replace(window=window, readings=found.readings or window.readings())
     return agent_view(source, settings, MAX_RUNS_FOR_INTERVALS)
@@ -172,15 +187,22 @@ def versions_compared(
     known = versions_of(runs)
     for version in (before, after):
         if version not in known:
-            remedy = nearest(version, known) if known else "the telemetry names no version (service.version)"
+            remedy = (
+                nearest(version, known)
+                if known
+                else "the telemetry names no version (service.version)"
+            )
             raise ConfigurationError("version", version, "a version of these runs", remedy)
     old, new = ([run for run in runs if version in made_of(run)] for version in (before, after))
     return comparison(key, old, new, settings)
 
 
-def comparison(key: AgentKey, before: Sequence[Run], after: Sequence[Run], settings: Settings) -> AgentComparison:
+def comparison(
+    key: AgentKey, before: Sequence[Run], after: Sequence[Run], settings: Settings
+) -> AgentComparison:
     """Compare two groups of runs of one agent, each of at least one."""
-    paths, views = PathTable(), list[AgentView]()
+    paths = PathTable()
+    views = list[AgentView]()
     for runs in (before, after):
         ordered = sorted(runs, key=lambda run: (run.end_ns, run.run_id))
         window = window_of([row_of(run, paths) for run in ordered], settings)
@@ -195,12 +217,17 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
         return ChangeView(Result.NO_RESULT, "Not watched: change detection is switched off", "off")
     detector = engine.monitor.detector(key)
     if detector is None:
-        agent, idle = engine.agents.agent(key), seconds(engine.settings.sessions.idle)
+        agent = engine.agents.agent(key)
+        idle = seconds(engine.settings.sessions.idle)
         if agent is None or all(run.session_id is None for run in agent.recent):
             return ChangeView(Result.NO_RESULT, "No result: no complete run yet", "none")
-        when = f"No result yet: a conversation counts as one observation once it is closed, {idle} after its last run"
+        when = (
+            "No result yet: a conversation counts as one observation once it is closed, "
+            f"{idle} after its last run"
+        )
         return ChangeView(Result.NO_RESULT, when, "learning")
-    evidence, alarms = detector.evidence(), detector.alarms
+    evidence = detector.evidence()
+    alarms = detector.alarms
     marked = marks(alarms, detector.points.latest)
     if alarms:
         more = (
@@ -221,7 +248,9 @@ def line_of_open_run(run_id: str, shares: Mapping[str, float]) -> str:
     >>> line_of_open_run("5f35-d009", {"calls": 3.14, "tokens": 0.4})
     'Open run 5f35-d009 exceeds its bound: calls 3.1 times'
     """
-    beyond = ", ".join(f"{kind.replace('_', ' ')} {share:.2g} times" for kind, share in shares.items() if share > 1)
+    beyond = ", ".join(
+        f"{kind.replace('_', ' ')} {share:.2g} times" for kind, share in shares.items() if share > 1
+    )
     return f"Open run {run_id} exceeds its bound: {beyond}"
 
 

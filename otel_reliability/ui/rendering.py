@@ -59,7 +59,13 @@ TYPES: Final[Mapping[str, str]] = {
     ".svg": "image/svg+xml",
 }
 """Media types of the static files, by ending."""
-SYMBOLS: Final[Mapping[str, str]] = {"STABLE": "●", "VARIABLE": "◆", "UNSTABLE": "▲", "CRITICAL": "■", "none": "○"}
+SYMBOLS: Final[Mapping[str, str]] = {
+    "STABLE": "●",
+    "VARIABLE": "◆",
+    "UNSTABLE": "▲",
+    "CRITICAL": "■",
+    "none": "○",
+}
 """A shape for each tier: colour alone is not enough for readers who cannot see it."""
 SIDES: Final = ("before.", "after.")
 """Prefixes of the two sides of a comparison in an address."""
@@ -81,7 +87,9 @@ DIMENSIONS: Final = ("reliability", "consistency", "predictability", "robustness
 
 
 class Endpoints(NamedTuple):
-    """The endpoints that receive spans, for the empty table; empty where an endpoint is off. `token`: whether one is required."""
+    """The endpoints that receive spans, for the empty table; empty where an endpoint is off.
+    `token`: whether one is required.
+    """
 
     http: str = ""
     grpc: str = ""
@@ -108,7 +116,9 @@ def assets() -> Mapping[str, Asset]:
     }
 
 
-def agents_page(agents: AgentList, endpoints: Endpoints, *, window: str, unknown: UnknownLines | None = None) -> str:
+def agents_page(
+    agents: AgentList, endpoints: Endpoints, *, window: str, unknown: UnknownLines | None = None
+) -> str:
     """Return the page of all agents."""
     facts = {**endpoints._asdict(), "agents": agents, "window": window, "unknown": unknown}
     return _page("agents.html", link=address, sorts=SORTS, **facts)
@@ -120,7 +130,9 @@ def agent_page(agent: AgentView, *, window: str, trace_url: str | None = None) -
     return _agent_page("agent.html", agent, trace_url, here="", since=since)
 
 
-def runs_page(agent: AgentView, runs: Sequence[Run], choice: RunChoice, *, trace_url: str | None = None) -> str:
+def runs_page(
+    agent: AgentView, runs: Sequence[Run], choice: RunChoice, *, trace_url: str | None = None
+) -> str:
     """Return the page of the last runs of an agent, those that are chosen."""
     return _agent_page(
         "runs.html",
@@ -145,7 +157,9 @@ def run_page(agent: AgentView, run: Run, *, trace_url: str | None = None) -> str
     return _agent_page("run.html", agent, trace_url, here="Run", **facts)
 
 
-def compare_page(agent: AgentView, store: RunStore, query: Mapping[str, str], settings: Settings) -> str:
+def compare_page(
+    agent: AgentView, store: RunStore, query: Mapping[str, str], settings: Settings
+) -> str:
     """Return the page that compares two versions or two times of an agent."""
     runs = store.last(agent.key, most=MAX_COMPARED)
     choices = [RunChoice.of(query, prefix) for prefix in SIDES]
@@ -155,15 +169,26 @@ def compare_page(agent: AgentView, store: RunStore, query: Mapping[str, str], se
     each = comparison(agent.key, sides[0], sides[1], settings) if all(sides) else None
     titled = list(zip(SIDES, ("Before", "After"), choices, sides, strict=True))
     return _agent_page(
-        "compare.html", agent, None, here="Compare", poll=0, sides=titled, versions=versions_of(runs), each=each
+        "compare.html",
+        agent,
+        None,
+        here="Compare",
+        poll=0,
+        sides=titled,
+        versions=versions_of(runs),
+        each=each,
     )
 
 
 def alerts_page() -> str:
-    """Return the runbook of the alerts that the package ships, each with an id that alerts link to."""
+    """Return the runbook of the alerts that the package ships, each with an id that
+    alerts link to.
+    """
     text = files(dashboards).joinpath(dashboards.RUNBOOK).read_text(encoding="utf-8")
     made = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
-    runbook = re.sub("<h2>(.*?)</h2>", lambda title: f'<h2 id="{title[1].lower()}">{title[1]}</h2>', made)
+    runbook = re.sub(
+        "<h2>(.*?)</h2>", lambda title: f'<h2 id="{title[1].lower()}">{title[1]}</h2>', made
+    )
     return _page("alerts.html", poll=0, runbook=Markup(runbook))  # noqa: S704  a file of ours, not data of spans
 
 
@@ -173,17 +198,29 @@ def message_page(title: str, text: str, *, poll: int = 0) -> str:
 
 
 def _agent_page(name: str, agent: AgentView, trace_url: str | None, **facts: Any) -> str:
-    return _page(name, agent=agent, address=partial(address, agent.key), trace_url=trace_url, **facts)
+    return _page(
+        name, agent=agent, address=partial(address, agent.key), trace_url=trace_url, **facts
+    )
 
 
 def _export(key: AgentKey, choice: RunChoice, form: str) -> str:
     where = {"namespace": key.service_namespace, "environment": key.environment}
-    query = urlencode({"format": form, **where, **{name: value for name, value in choice._asdict().items() if value}})
+    query = urlencode(
+        {
+            "format": form,
+            **where,
+            **{name: value for name, value in choice._asdict().items() if value},
+        }
+    )
     return f"/api/v1{address(key, '/runs').partition('?')[0]}?{query}"
 
 
 def _page(name: str, **facts: Any) -> str:
-    return templates().get_template(name).render(static=_static, **{"poll": POLL, "trace_url": None, **facts})
+    return (
+        templates()
+        .get_template(name)
+        .render(static=_static, **{"poll": POLL, "trace_url": None, **facts})
+    )
 
 
 def _static(name: str) -> str:
@@ -224,14 +261,16 @@ def templates() -> Environment:
     return found
 
 
-# --- What templates compute of a view ---------------------------------------------------------------------------------
+# --- What templates compute of a view -------------------------------------------------------------
 
 
 def _chart(agent: AgentView) -> str:
     """Return the points and marks of a curve, in seconds, for its script."""
     points = [[round(point.ns / 1e9, 3), round(point.score, 2)] for point in agent.history]
     marks = () if agent.change is None else agent.change.marks
-    return json.dumps({"points": points, "marks": [[round(mark.since / 1e9, 3), mark.sentence] for mark in marks]})
+    return json.dumps(
+        {"points": points, "marks": [[round(mark.since / 1e9, 3), mark.sentence] for mark in marks]}
+    )
 
 
 def _flow(agent: AgentView) -> Flow | None:
@@ -242,8 +281,13 @@ def _flow(agent: AgentView) -> Flow | None:
 
 
 def _task_flows(agent: AgentView) -> list[Flow]:
-    tasks = [one.task_id for one in agent.findings.divergences if one.task_id is not None][:MAX_FLOWS]
-    paths = {task: {steps: runs for (of, steps), runs in agent.paths.items() if of == task} for task in tasks}
+    tasks = [one.task_id for one in agent.findings.divergences if one.task_id is not None][
+        :MAX_FLOWS
+    ]
+    paths = {
+        task: {steps: runs for (of, steps), runs in agent.paths.items() if of == task}
+        for task in tasks
+    }
     return [flow for task in tasks if (flow := flow_of(paths[task], task)) is not None]
 
 
@@ -262,7 +306,8 @@ def _breakable(name: str) -> Markup:
 
 
 def _traces(text: str, url: str | None, digits: int = 32) -> Markup:
-    """Return text whose trace ids are links to the trace store, where its address is known, shortened to so many digits.
+    """Return text whose trace ids are links to the trace store, where its address is known,
+    shortened to so many digits.
 
     >>> text = str(_traces("a" * 32 + " 3x", "http://jaeger/trace/{trace_id}", 4))
     >>> text.startswith('<a href="http://jaeger/trace/aaaa'), text.endswith(">aaaa</code></a> 3x")
@@ -273,7 +318,9 @@ def _traces(text: str, url: str | None, digits: int = 32) -> Markup:
         code = Markup('<code title="trace {}">{}</code>').format(found, found[:digits])
         if url is None:
             return code
-        return Markup('<a href="{}" rel="noreferrer">{}</a>').format(url.replace("{trace_id}", found), code)
+        return Markup('<a href="{}" rel="noreferrer">{}</a>').format(
+            url.replace("{trace_id}", found), code
+        )
 
     parts = _TRACE.split(text)
     return Markup("").join(shown(part) if at % 2 else escape(part) for at, part in enumerate(parts))

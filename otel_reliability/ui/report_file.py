@@ -22,7 +22,9 @@ SCRIPTS: Final = ("vendor/uplot/uPlot.iife.min.js", "chart.js")
 
 
 def render(report: ReportView, trace_url: str | None = None) -> str:
-    """Return the report on a recording. `trace_url`: the address of a trace, with `{trace_id}`, where traces have one."""
+    """Return the report on a recording. `trace_url`: the address of a trace, with `{trace_id}`,
+    where traces have one.
+    """
     agents = worst_first(report.agents)
     lines = [line_of_view(agent) for agent in agents]
     style, script = (Markup("\n").join(map(_inside, names)) for names in (STYLES, SCRIPTS))
@@ -34,7 +36,10 @@ def render(report: ReportView, trace_url: str | None = None) -> str:
             address=None,
             style=style,
             script=script,
-            policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
+            policy=(
+                f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src "
+                f"{_hash(script)}"
+            ),
             agents=agents[:MAX_AGENTS],
             linked=frozenset(agent.key for agent in agents[:MAX_AGENTS]),
             lines=lines,
@@ -65,5 +70,7 @@ def _about(report: ReportView) -> list[str]:
     agents = report.agents
     found = [f"{count(len(agents), 'agent')}, {count(sum(agent.runs for agent in agents), 'run')}"]
     if agents:
-        found[0] += f"; {span_of_time(min(agent.start for agent in agents), max(agent.end for agent in agents))}"
+        start = min(agent.start for agent in agents)
+        end = max(agent.end for agent in agents)
+        found[0] += f"; {span_of_time(start, end)}"
     return [*found, *about_recording(report)]

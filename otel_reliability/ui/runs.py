@@ -1,4 +1,6 @@
-"""The last runs of an agent: which are chosen, how unusual each path is, where it leaves the common one, and the steps of one."""
+"""The last runs of an agent: which are chosen, how unusual each path is, where it leaves the common
+one, and the steps of one.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import MetricSettings
 from otel_reliability.engine import Engine
-from otel_reliability.model.run import FINGERPRINTS, AgentKey, Compression, ModelCall, Outcome, Run, ToolCall
+from otel_reliability.model.run import (
+    FINGERPRINTS,
+    AgentKey,
+    Compression,
+    ModelCall,
+    Outcome,
+    Run,
+    ToolCall,
+)
 from otel_reliability.report.text import clean, instant, seconds
 from otel_reliability.report.view import AgentView
 from otel_reliability.ui.flow import COMMON, Steps, common_path, same_at_first
@@ -18,12 +28,18 @@ from otel_reliability.windows.agents import AgentRegistry
 MAX_TOOLS: Final = 12
 DEGREE_FROM: Final = (0.001, 0.15, 0.35, 0.6)
 """Distances from which a path is a little, somewhat, rather, very unusual."""
-DEGREES: Final = ("common", "a little unusual", "somewhat unusual", "rather unusual", "very unusual")
+DEGREES: Final = (
+    "common",
+    "a little unusual",
+    "somewhat unusual",
+    "rather unusual",
+    "very unusual",
+)
 
 
 class RunLine(NamedTuple):
-    """A run, its path distance, how unusual that is, from 0 to 4 (None: the window has no other to compare it with), the first
-    step at which it leaves the common path, and its flags.
+    """A run, its path distance, how unusual that is, from 0 to 4 (None: the window has no other to
+    compare it with), the first step at which it leaves the common path, and its flags.
     """
 
     run: Run
@@ -40,7 +56,11 @@ def run_lines(agent: AgentView, runs: Sequence[Run] | None = None) -> list[RunLi
         for each in {task, None}:
             taken.setdefault(each, Counter())[steps] += number
     frequent = {task: common_path(paths) for task, paths in taken.items()}
-    common = {task: path for task, path in frequent.items() if taken[task][path] >= COMMON * taken[task].total()}
+    common = {
+        task: path
+        for task, path in frequent.items()
+        if taken[task][path] >= COMMON * taken[task].total()
+    }
     return [
         _run_line(agent, run, common.get(run.task_id if run.task_id in taken else None))
         for run in (agent.recent[::-1] if runs is None else runs)
@@ -48,16 +68,25 @@ def run_lines(agent: AgentView, runs: Sequence[Run] | None = None) -> list[RunLi
 
 
 def _run_line(agent: AgentView, run: Run, common: Steps | None) -> RunLine:
-    """Compare a run with the common path of its task (of all runs, where it has no task), which is never unusual itself."""
+    """Compare a run with the common path of its task (of all runs, where it has no task), which is
+    never unusual itself.
+    """
     distance = agent.distances.get(run.run_id)
     differs_at = None if common is None else _first_difference(run.path or (), common)
-    degree = None if distance is None else 0 if run.path == common else sum(distance >= cut for cut in DEGREE_FROM)
+    degree = (
+        None
+        if distance is None
+        else 0
+        if run.path == common
+        else sum(distance >= cut for cut in DEGREE_FROM)
+    )
     flags = [flag for flag, holds in FLAGS.items() if holds(run, agent.retry_threshold)]
     return RunLine(run, distance, degree, differs_at, flags)
 
 
 def _first_difference(path: Steps, common: Steps) -> int | None:
-    """Return the first step that the common path does not have there; None where it is the common path, or ends sooner.
+    """Return the first step that the common path does not have there; None where it is the common
+    path, or ends sooner.
 
     >>> _first_difference(("a", "b"), ("a", "c")), _first_difference(("a",), ("a", "c"))
     (1, None)
@@ -82,7 +111,10 @@ def call_lines(runs: Iterable[Run]) -> list[CallLine]:
 
     >>> from otel_reliability.testing import call, run
     >>> calls = (call("pay", ok=False), call("pay", retry=True, chain=1), call("look"))
-    >>> [(line.tool, line.calls, line.failed, line.retries) for line in call_lines([run(["pay"], tool_calls=calls)])]
+    >>> [
+    ...     (line.tool, line.calls, line.failed, line.retries)
+    ...     for line in call_lines([run(["pay"], tool_calls=calls)])
+    ... ]
     [('pay', 2, 1, 1), ('look', 1, 0, 0)]
     """
     tools: dict[str, list[ToolCall]] = {}
@@ -100,11 +132,13 @@ def call_lines(runs: Iterable[Run]) -> list[CallLine]:
         )
         for tool, calls in tools.items()
     ]
-    lines.sort(key=lambda line: (-line.retries, -line.repeats, -line.failed, -line.calls, line.tool))
+    lines.sort(
+        key=lambda line: (-line.retries, -line.repeats, -line.failed, -line.calls, line.tool)
+    )
     return lines[:MAX_TOOLS]
 
 
-# --- Choosing runs ------------------------------------------------------------------------------------------------------
+# --- Choosing runs --------------------------------------------------------------------------------
 
 MAX_RUNS: Final = 200
 """Runs of one agent that a page lists."""
@@ -122,7 +156,9 @@ FLAGS: Final[Mapping[str, Callable[[Run, int], bool]]] = {
 
 
 class RunChoice(NamedTuple):
-    """The filters of a list of runs; times are ISO 8601, UTC where they name no zone, and `path` is a part of the path."""
+    """The filters of a list of runs; times are ISO 8601, UTC where they name no zone, and `path` is
+    a part of the path.
+    """
 
     outcome: str = ""
     flag: str = ""
@@ -190,39 +226,62 @@ Stored: TypeAlias = Callable[[AgentKey, int, int, int], list[Run]]
 
 
 class RunStore:
-    """The last whole runs of agents: those in memory, and those of the state directory where there is one."""
+    """The last whole runs of agents: those in memory, and those of the state directory where there
+    is one.
+    """
 
     def __init__(self, engine: Engine, stored: Stored) -> None:
-        self._engine, self._stored = engine, stored
+        self._engine = engine
+        self._stored = stored
 
     def last(self, key: AgentKey, choice: RunChoice = ALL_RUNS, most: int = MAX_RUNS) -> list[Run]:
-        """Return the newest runs that are chosen among the last `most` of the time that is chosen, the newest first."""
+        """Return the newest runs that are chosen among the last `most` of the time that is chosen,
+        the newest first.
+        """
         found = {run.run_id: run for run in self._stored(key, most, *choice.between)}
-        found |= {run.run_id: run for run in self._engine.read(lambda agents: _recent(agents, key)) or ()}
+        found |= {
+            run.run_id: run for run in self._engine.read(lambda agents: _recent(agents, key)) or ()
+        }
         newest = sorted(found.values(), key=lambda run: (run.end_ns, run.run_id), reverse=True)
         threshold = self._engine.settings.metrics.retry_threshold
         return [run for run in newest if choice.holds(run, threshold)][:most]
 
 
 def versions_of(runs: Iterable[Run]) -> list[str]:
-    """Return the versions, models, prompts and so on with which runs were made, those of the first run first.
+    """Return the versions, models, prompts and so on with which runs were made, those of the first
+    run first.
 
     >>> from otel_reliability.testing import run
-    >>> versions_of([run(fingerprints=(("model", "m"), ("version", "2"))), run(fingerprints=(("version", "1"),))])
+    >>> versions_of(
+    ...     [
+    ...         run(fingerprints=(("model", "m"), ("version", "2"))),
+    ...         run(fingerprints=(("version", "1"),)),
+    ...     ]
+    ... )
     ['2', 'model m', '1']
     """
     return list(dict.fromkeys(name for run in runs for name in made_of(run)))
 
 
 def made_of(run: Run) -> list[str]:
-    """Return what the telemetry shows of how the agent was made: its version, then `model …`, `prompt …` and so on."""
+    """Return what the telemetry shows of how the agent was made: its version, then `model …`,
+    `prompt …` and so on.
+    """
     found = [value if kind == "version" else f"{kind} {value}" for kind, value in run.fingerprints]
-    return sorted(found, key=lambda name: name.startswith(tuple(f"{kind} " for kind in FINGERPRINTS)))
+    return sorted(
+        found, key=lambda name: name.startswith(tuple(f"{kind} " for kind in FINGERPRINTS))
+    )
 
 
 def default_sides(runs: Sequence[Run]) -> list[RunChoice]:
-    """Return what is compared by default: the two newest versions, else the older and the newer half of the runs."""
-    versions = list(dict.fromkeys(value for run in runs for kind, value in run.fingerprints if kind == "version"))
+    """Return what is compared by default: the two newest versions, else the older and the newer
+    half of the runs.
+    """
+    versions = list(
+        dict.fromkeys(
+            value for run in runs for kind, value in run.fingerprints if kind == "version"
+        )
+    )
     if len(versions) > 1:
         return [RunChoice(version=versions[1]), RunChoice(version=versions[0])]
     middle = instant(runs[len(runs) // 2].end_ns)[:19] if runs else ""
@@ -234,11 +293,13 @@ def _recent(agents: AgentRegistry, key: AgentKey) -> list[Run]:
     return [] if state is None else list(state.recent)
 
 
-# --- One run --------------------------------------------------------------------------------------------------------------
+# --- One run --------------------------------------------------------------------------------------
 
 
 class StepLine(NamedTuple):
-    """A step of a run: when it began after the run did, how long it took, what it was, and how it went."""
+    """A step of a run: when it began after the run did, how long it took, what it was, and how it
+    went.
+    """
 
     after: str
     lasted: str
@@ -250,10 +311,14 @@ class StepLine(NamedTuple):
 
 
 def steps_of(run: Run) -> list[StepLine]:
-    """Return every tool call, model call and compression of a run, in the order in which they began.
+    """Return every tool call, model call and compression of a run, in the order in which they
+    began.
 
     >>> from otel_reliability.testing import call, run
-    >>> [(step.name, step.result) for step in steps_of(run(["pay"], tool_calls=(call("pay", ok=False),)))]
+    >>> [
+    ...     (step.name, step.result)
+    ...     for step in steps_of(run(["pay"], tool_calls=(call("pay", ok=False),)))
+    ... ]
     [('pay', 'failed')]
     """
     steps = [*(run.tool_calls or ()), *run.model_calls, *run.compressions]
@@ -263,21 +328,36 @@ def steps_of(run: Run) -> list[StepLine]:
 def _step(run: Run, step: ToolCall | ModelCall | Compression) -> StepLine:
     match step:
         case ToolCall():
-            kind, name, result, size = "tool", step.name, _result(step), ""
+            kind = "tool"
+            name = step.name
+            result = _result(step)
+            size = ""
         case ModelCall():
-            kind, name, result = "model", step.model or "unknown model", "failed" if step.failed else "ok"
+            kind = "model"
+            name = step.model or "unknown model"
+            result = "failed" if step.failed else "ok"
             size = tokens(step.input_tokens, step.output_tokens)
         case Compression():
-            kind, result = "compression", "ok" if step.ok else "failed"
+            kind = "compression"
+            result = "ok" if step.ok else "failed"
             name = "context compression" + (f" ({step.trigger})" if step.trigger else "")
-            size = " → ".join(f"{size:,}" for size in (step.tokens_before, step.tokens_after) if size is not None)
-    after, lasted = (step.start_ns - run.start_ns) / 1e9, (step.end_ns - step.start_ns) / 1e9
+            size = " → ".join(
+                f"{size:,}" for size in (step.tokens_before, step.tokens_after) if size is not None
+            )
+    after = (step.start_ns - run.start_ns) / 1e9
+    lasted = (step.end_ns - step.start_ns) / 1e9
     agent = "" if step.agent == run.key.agent else clean(step.agent)
     return StepLine(f"+{seconds(after)}", seconds(lasted), kind, clean(name), agent, result, size)
 
 
 def _result(call: ToolCall) -> str:
-    again = f", retry {call.chain}" if call.retry else ", repeats a call that succeeded" if call.repeat else ""
+    again = (
+        f", retry {call.chain}"
+        if call.retry
+        else ", repeats a call that succeeded"
+        if call.repeat
+        else ""
+    )
     return ("ok" if call.ok else "failed") + again
 
 
@@ -287,5 +367,9 @@ def tokens(given: int | None, returned: int | None) -> str:
     >>> tokens(1200, None), tokens(None, None)
     ('1,200 in', '')
     """
-    parts = [f"{number:,} {word}" for number, word in ((given, "in"), (returned, "out")) if number is not None]
+    parts = [
+        f"{number:,} {word}"
+        for number, word in ((given, "in"), (returned, "out"))
+        if number is not None
+    ]
     return ", ".join(parts)

@@ -1,4 +1,6 @@
-"""All agents: which are known, which of their runs count, and which are idle; and the windows, recent runs and tasks of each."""
+"""All agents: which are known, which of their runs count, and which are idle; and the windows,
+recent runs and tasks of each.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,9 @@ _RAW: Final = -15
 class RecentRuns:
     """The `limit` runs with the greatest (end time, run id), the newest last, for the UI.
 
-    Final runs are packed, without the hashes of their tool calls. One that may still change is kept as it is: assembly holds it
-    anyway, and in a busy agent newer runs replace it before it is final, so that it is never packed (22 µs).
+    Final runs are packed, without the hashes of their tool calls. One that may still change is kept
+    as it is: assembly holds it anyway, and in a busy agent newer runs replace it before it is
+    final, so that it is never packed (22 µs).
     """
 
     __slots__ = ("_dictionary", "_records", "_runs", "limit")
@@ -75,7 +78,12 @@ class RecentRuns:
     def _pack(self, run: Run) -> bytes:
         calls = run.tool_calls
         if calls is not None:
-            calls = tuple([ToolCall._make((*call[:HASHES], None, None, None, call.has_effect)) for call in calls])
+            calls = tuple(
+                [
+                    ToolCall._make((*call[:HASHES], None, None, None, call.has_effect))
+                    for call in calls
+                ]
+            )
         plain = pack(run._replace(run_id="", end_ns=0, tool_calls=calls))
         self._dictionary = self._dictionary or plain
         press = zlib.compressobj(wbits=_RAW, zdict=self._dictionary)
@@ -90,12 +98,25 @@ class RecentRuns:
 class AgentState:
     """One agent's runs, each kept once, as a row that all its windows share.
 
-    `recent` are its last whole runs, the newest last. Runs that hit a limit are counted in `accounts`.
+    `recent` are its last whole runs, the newest last. Runs that hit a limit are counted in
+    `accounts`.
     """
 
-    __slots__ = ("_accounts", "_dropped", "_max_tasks", "_paths", "_reopenable", "_tasks", "key", "recent", "windows")
+    __slots__ = (
+        "_accounts",
+        "_dropped",
+        "_max_tasks",
+        "_paths",
+        "_reopenable",
+        "_tasks",
+        "key",
+        "recent",
+        "windows",
+    )
 
-    def __init__(self, key: AgentKey, settings: Settings, accounts: Counter[tuple[str, str]]) -> None:
+    def __init__(
+        self, key: AgentKey, settings: Settings, accounts: Counter[tuple[str, str]]
+    ) -> None:
         self.key = key
         self.recent = RecentRuns(settings.limits.recent_runs)
         self._accounts = accounts
@@ -106,12 +127,15 @@ class AgentState:
         """Orders of the runs that may still change, by their ids."""
         self._dropped: list[Row] = []
         self.windows: Mapping[str, AgentWindow] = {
-            window.name: AgentWindow(window, settings, self._reopenable, self._dropped) for window in settings.windows
+            window.name: AgentWindow(window, settings, self._reopenable, self._dropped)
+            for window in settings.windows
         }
 
     @property
     def first_window(self) -> AgentWindow:
-        """The window that settings name first: the one of the UI, of histograms and of the API's list."""
+        """The window that settings name first: the one of the UI, of histograms and of the API's
+        list.
+        """
         return next(iter(self.windows.values()))
 
     @property
@@ -122,14 +146,20 @@ class AgentState:
     @property
     def last_run_ns(self) -> int | None:
         """End of its last run; None while it has none."""
-        return max((end for window in self.windows.values() if (end := window.newest_ns) is not None), default=None)
+        return max(
+            (end for window in self.windows.values() if (end := window.newest_ns) is not None),
+            default=None,
+        )
 
     def row(self, run_id: str, end_ns: int | None = None) -> Row | None:
-        """Return the row of a run that a window still keeps. A final run is found sooner by its end (ns).
+        """Return the row of a run that a window still keeps. A final run is found sooner by its end
+        (ns).
 
         The row of a run that ended in the future has an earlier end than the run: it is searched.
         """
-        order = self._reopenable.get(run_id) or (None if end_ns is None else order_of(end_ns, run_id))
+        order = self._reopenable.get(run_id) or (
+            None if end_ns is None else order_of(end_ns, run_id)
+        )
         for window in self.windows.values():
             is_clamped = order is not None and end_in(order) > (window.newest_ns or 0)
             row = window.find(run_id, None if is_clamped else order)
@@ -164,8 +194,11 @@ class AgentState:
             self._forget_dropped()
 
     def load(self, runs: Iterable[Run]) -> None:
-        """Add final runs that were stored, in any order, each once; they were counted before the restart."""
-        accounts, self._accounts = self._accounts, Counter[tuple[str, str]]()
+        """Add final runs that were stored, in any order, each once; they were counted before the
+        restart.
+        """
+        accounts = self._accounts
+        self._accounts = Counter[tuple[str, str]]()
         stored = list(runs)
         for run in nlargest(self.recent.limit, stored, key=attrgetter("end_ns", "run_id")):
             self.recent.add(run, order_of(run.end_ns, run.run_id))
@@ -189,7 +222,8 @@ class AgentState:
         self._forget_dropped()
 
     def _row_of(self, run: Run) -> Row:
-        row, task = row_of(run, self._paths), self._task_of(run)
+        row = row_of(run, self._paths)
+        task = self._task_of(run)
         return row if task == run.task_id else row._replace(task=task)
 
     def _task_of(self, run: Run) -> str | None:
@@ -207,8 +241,13 @@ class AgentState:
         """Forget the rows that the windows dropped, unless another window keeps them."""
         dropped = self._dropped
         if len(self.windows) > 1:
-            rows, windows = {order_of(row.end_ns, row.run_id): row for row in dropped}, self.windows.values()
-            dropped = [row for order, row in rows.items() if not any(window.keeps(order) for window in windows)]
+            rows = {order_of(row.end_ns, row.run_id): row for row in dropped}
+            windows = self.windows.values()
+            dropped = [
+                row
+                for order, row in rows.items()
+                if not any(window.keeps(order) for window in windows)
+            ]
         for row in dropped:
             self._forget(row)
         self._dropped.clear()
@@ -224,13 +263,16 @@ class AgentState:
 
 
 AHEAD_NS: Final = 300 * 10**9
-"""Limit for a run's end ahead of the clock in live modes: clocks differ, but not by more than five minutes.
+"""Limit for a run's end ahead of the clock in live modes: clocks differ, but not by more than five
+minutes.
 
 One stamp from a clock that leapt ahead would else push every other run out of a window by time.
 """
 
 OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
-"""Agent whose counters include the runs of agents beyond the limit. It has no windows: a mixture has no path entropy."""
+"""Agent whose counters include the runs of agents beyond the limit. It has no windows: a mixture
+has no path entropy.
+"""
 
 
 MAX_POSTPONED: Final = 100
@@ -241,7 +283,9 @@ Load: TypeAlias = Callable[[], Iterable[Run]]
 
 
 class _Unloaded(NamedTuple):
-    """An agent of which nothing was asked since a restart: where its final runs are, and what came since, in order."""
+    """An agent of which nothing was asked since a restart: where its final runs are, and what came
+    since, in order.
+    """
 
     load: Load
     since: list[tuple[RunChange, Run]]
@@ -250,11 +294,12 @@ class _Unloaded(NamedTuple):
 class AgentRegistry:
     """The windows of every agent, kept up to date with the events of runs.
 
-    `accounts` counts, by (what, why): runs ("refused", window) that came too late for a window, ("clamped", "future_end"),
-    of agents ("agents", "limit") and tasks ("tasks", "limit") beyond the limit; and agents ("expired", "idle").
+    `accounts` counts, by (what, why): runs ("refused", window) that came too late for a window,
+    ("clamped", "future_end"), of agents ("agents", "limit") and tasks ("tasks", "limit") beyond the
+    limit; and agents ("expired", "idle").
 
-    `places_return`: whether an expired agent frees its place under the limit of agents. In the host's process it does not:
-    the SDK counts the attribute sets of ended series too.
+    `places_return`: whether an expired agent frees its place under the limit of agents. In the
+    host's process it does not: the SDK counts the attribute sets of ended series too.
     """
 
     def __init__(self, settings: Settings = DEFAULTS, *, places_return: bool = False) -> None:
@@ -264,7 +309,9 @@ class AgentRegistry:
         self._admitted: dict[AgentKey, None] = {}
         self._agents: dict[AgentKey, AgentState | None] = {}
         self._unloaded: OrderedDict[AgentKey, _Unloaded] = OrderedDict()
-        """Agents that were restored and not read since, those with new runs first. They are None in `_agents`."""
+        """Agents that were restored and not read since, those with new runs first. They are None in
+        `_agents`.
+        """
         self._seen: OrderedDict[AgentKey, float] = OrderedDict()
 
     def __len__(self) -> int:
@@ -275,7 +322,9 @@ class AgentRegistry:
         return list(self._agents)
 
     def agent(self, key: AgentKey) -> AgentState | None:
-        """Return the state of an agent; None if it has no runs, has expired, or is beyond the limit."""
+        """Return the state of an agent; None if it has no runs, has expired, or is beyond the
+        limit.
+        """
         unloaded = self._unloaded.pop(key, None)
         if unloaded is None:
             return self._agents.get(key)
@@ -289,11 +338,15 @@ class AgentRegistry:
         return state
 
     def loaded(self, key: AgentKey) -> AgentState | None:
-        """Return the state of an agent as `agent` does; None too while its runs are not loaded after a restart."""
+        """Return the state of an agent as `agent` does; None too while its runs are not loaded
+        after a restart.
+        """
         return self._agents.get(key)
 
     def counted_as(self, key: AgentKey) -> AgentKey:
-        """Return the agent whose counters include a run of this agent: itself, or `__other__` beyond the limit."""
+        """Return the agent whose counters include a run of this agent: itself, or `__other__`
+        beyond the limit.
+        """
         return key if self.is_known(key) else OTHER_AGENT
 
     def is_known(self, key: AgentKey) -> bool:
@@ -303,8 +356,9 @@ class AgentRegistry:
     def apply(self, event: RunEvent, now: float, wall_ns: int | None = None) -> None:
         """Apply one change of one run.
 
-        `now` is the engine's clock in seconds, by which agents expire. `wall_ns` is the Unix time of live telemetry: an end
-        more than five minutes later is clamped to that. None: a recording, whose times are used as they are.
+        `now` is the engine's clock in seconds, by which agents expire. `wall_ns` is the Unix time
+        of live telemetry: an end more than five minutes later is clamped to that. None: a
+        recording, whose times are used as they are.
         """
         change, run, previous = event
         if change is RunChange.FINAL:
@@ -325,16 +379,20 @@ class AgentRegistry:
             self._forget_if_empty(replaced.key)
 
     def advance(self, now: float) -> list[AgentKey]:
-        """Let agents expire that had no run for `limits.agent_idle` seconds, and return them: their series end."""
+        """Let agents expire that had no run for `limits.agent_idle` seconds, and return them: their
+        series end.
+        """
         expired: list[AgentKey] = []
-        while self._seen and now - next(iter(self._seen.values())) >= self._settings.limits.agent_idle:
+        while (
+            self._seen and now - next(iter(self._seen.values())) >= self._settings.limits.agent_idle
+        ):
             key, _ = self._seen.popitem(last=False)
             self._forget(key)
             expired.append(key)
         self.accounts["expired", "idle"] += len(expired)
         return expired
 
-    # --- Restarts -----------------------------------------------------------------------------------------------------
+    # --- Restarts ---------------------------------------------------------------------------------
 
     @property
     def unloaded(self) -> int:
@@ -356,13 +414,17 @@ class AgentRegistry:
         return self._seen.get(key)
 
     def restore_runs(self, agents: Mapping[AgentKey, tuple[float, Load]]) -> None:
-        """Add agents, each with the time it was last seen and its final runs, which are read when the agent is."""
+        """Add agents, each with the time it was last seen and its final runs, which are read when
+        the agent is.
+        """
         self._admitted.update(dict.fromkeys(agents))
         self._agents.update(dict.fromkeys(agents))
         self._unloaded.update((key, _Unloaded(load, [])) for key, (_, load) in agents.items())
-        self._seen.update(sorted(((key, seen) for key, (seen, _) in agents.items()), key=itemgetter(1)))
+        self._seen.update(
+            sorted(((key, seen) for key, (seen, _) in agents.items()), key=itemgetter(1))
+        )
 
-    # --- Agents -------------------------------------------------------------------------------------------------------
+    # --- Agents -----------------------------------------------------------------------------------
 
     def _close(self, run: Run, now: float, wall_ns: int | None) -> None:
         key = run.key
@@ -383,7 +445,9 @@ class AgentRegistry:
             self._seen.move_to_end(key)
 
     def _postpone(self, change: RunChange, run: Run) -> None:
-        """Keep a change until its agent is loaded, which is done before others, and at once when it has many."""
+        """Keep a change until its agent is loaded, which is done before others, and at once when it
+        has many.
+        """
         since = self._unloaded[run.key].since
         since.append((change, run))
         self._unloaded.move_to_end(run.key, last=False)

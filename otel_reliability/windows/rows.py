@@ -1,7 +1,9 @@
-"""From a run to the row that windows keep of it; its path, which is made once and shared by its runs; and rows in order.
+"""From a run to the row that windows keep of it; its path, which is made once and shared by its
+runs; and rows in order.
 
-A row is kept in about 140 bytes: an agent keeps hundreds, and metrics read a row only when it enters or leaves. The order of
-runs is (end time, run id), as bytes that compare alike and from which both can be read.
+A row is kept in about 140 bytes: an agent keeps hundreds, and metrics read a row only when it
+enters or leaves. The order of runs is (end time, run id), as bytes that compare alike and from
+which both can be read.
 """
 
 from __future__ import annotations
@@ -30,11 +32,14 @@ NO_RETRIES: Final = Retries(0, 0, None, 0, 0, 0)
 def row_of(run: Run, paths: PathTable) -> Row:
     """Return what a window keeps of a run. `paths` holds its path until the path is released there.
 
-    An incomplete run, and one whose tools cannot be observed, give no data to path metrics: their `path` and `effects` are
-    None. The effects of a run without a task are not kept (None), unless it has none: it is compared with no other run.
+    An incomplete run, and one whose tools cannot be observed, give no data to path metrics: their
+    `path` and `effects` are None. The effects of a run without a task are not kept (None), unless
+    it has none: it is compared with no other run.
     """
     path = None if run.incomplete else run.path
-    calls, models, task = run.tool_calls, run.model_calls, run.task_id
+    calls = run.tool_calls
+    models = run.model_calls
+    task = run.task_id
     effects = None if path is None or calls is None else effects_of(calls)
     return Row(
         end_ns=run.end_ns,
@@ -51,7 +56,9 @@ def row_of(run: Run, paths: PathTable) -> Row:
         pressure=run.token_pressure,
         model_calls=len(models),
         tokens=run.tokens,
-        latency_ns=sum([call.end_ns - call.start_ns for call in models]) // len(models) if models else None,
+        latency_ns=sum([call.end_ns - call.start_ns for call in models]) // len(models)
+        if models
+        else None,
         outcome=run.outcome,
         confidence=run.confidence,
         cost=run.cost,
@@ -69,11 +76,15 @@ def row_of(run: Run, paths: PathTable) -> Row:
 
 
 def step_growth_of(run: Run) -> float | None:
-    """Return how much more of the context window each model call of the run's own agent fills than the call before.
+    """Return how much more of the context window each model call of the run's own agent fills than
+    the call before.
 
-    The context limit follows from the run's pressure and its largest call. None without three calls with tokens.
+    The context limit follows from the run's pressure and its largest call. None without three calls
+    with tokens.
     """
-    calls = [(call.agent, tokens) for call in run.model_calls if (tokens := call.tokens) is not None]
+    calls = [
+        (call.agent, tokens) for call in run.model_calls if (tokens := call.tokens) is not None
+    ]
     largest = max([tokens for _, tokens in calls], default=0)
     own = [tokens for agent, tokens in calls if agent == run.key.agent]
     slope = slope_of(own)
@@ -83,8 +94,8 @@ def step_growth_of(run: Run) -> float | None:
 def retries_of(calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> Retries:
     """Return the retries and repeats of a run.
 
-    Each costs its own time, and the tokens of the model call that asked for it: the last one to end before it began (which
-    counts once, however many retries, or repeats, it asked for).
+    Each costs its own time, and the tokens of the model call that asked for it: the last one to end
+    before it began (which counts once, however many retries, or repeats, it asked for).
     """
     retries = [call for call in calls if call.retry]
     repeats = [call for call in calls if call.repeat]
@@ -106,8 +117,8 @@ def retries_of(calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> R
 def compressions_of(run: Run) -> Compressions:
     """Return the compressions of a run that has any.
 
-    The calls are those of the agent whose context was compressed first. A call that began before the end of that compression is
-    one before it.
+    The calls are those of the agent whose context was compressed first. A call that began before
+    the end of that compression is one before it.
     """
     done = [one for one in run.compressions if one.ok]
     sizes = [(one.tokens_before, one.tokens_after) for one in done]
@@ -133,9 +144,11 @@ def _totals_of(calls: Sequence[ToolCall]) -> CallTotals:
 
 
 def violations_of(run: Run) -> tuple[tuple[str, str], ...] | None:
-    """Return (constraint, severity) of what the run violated; empty: evaluated and clean; None: not evaluated.
+    """Return (constraint, severity) of what the run violated; empty: evaluated and clean; None: not
+    evaluated.
 
-    Evaluations named `constraint.<name>` count like `reliability.violations`, with label low, medium, high, or none.
+    Evaluations named `constraint.<name>` count like `reliability.violations`, with label low,
+    medium, high, or none.
     """
     evaluated = {
         evaluation.name.removeprefix(CONSTRAINT): evaluation.label.lower()
@@ -164,25 +177,32 @@ def _tokens_of(retries: Sequence[ToolCall], model_calls: Sequence[ModelCall]) ->
     return sum(calls[at - 1].tokens or 0 for at in asking)
 
 
-# --- Paths ----------------------------------------------------------------------------------------------------------------
+# --- Paths ----------------------------------------------------------------------------------------
 
 FIRST_CODE: Final = 0x21
 SURROGATES: Final = range(0xD800, 0xE000)
 CODES: Final = 1_000_000
-"""Distinct step names alive at once that have a character of their own: nearly as many as Unicode has."""
+"""Distinct step names alive at once that have a character of their own: nearly as many as Unicode
+has.
+"""
 OTHER_CODE: Final = "\U0010ffff"
 OTHER_STEP: Final = "__other__"
-"""The name of all steps beyond that, which share a character; which steps they are is not remembered."""
+"""The name of all steps beyond that, which share a character; which steps they are is not
+remembered.
+"""
 
 
 class PathTable:
-    """Distinct paths, counted by the rows that hold them: what no row holds is forgotten, and its characters used again.
+    """Distinct paths, counted by the rows that hold them: what no row holds is forgotten, and its
+    characters used again.
 
-    A path's names are its steps as the run has them: tool names in order, hand-offs as `→agent`. A hand-off is a step like
-    any other, since some frameworks report it as a tool call and some do not.
+    A path's names are its steps as the run has them: tool names in order, hand-offs as `→agent`. A
+    hand-off is a step like any other, since some frameworks report it as a tool call and some do
+    not.
 
-    Names are not counted: when a new one comes, and as many paths have been forgotten as there are, those of no path are
-    forgotten. Paths that are still in use then keep what their characters stood for.
+    Names are not counted: when a new one comes, and as many paths have been forgotten as there are,
+    those of no path are forgotten. Paths that are still in use then keep what their characters
+    stood for.
 
     >>> table = PathTable()
     >>> path = table.intern(("search", "read", "search"))
@@ -240,7 +260,9 @@ class PathTable:
         used = set[str]().union(*self._paths)
         self._free += [code for code in self._names if code not in used and code != OTHER_CODE]
         self._codes = {name: code for name, code in self._codes.items() if code in used}
-        self._names = {OTHER_CODE: OTHER_STEP} | {code: name for code, name in self._names.items() if code in used}
+        self._names = {OTHER_CODE: OTHER_STEP} | {
+            code: name for code, name in self._names.items() if code in used
+        }
         for path in self._paths.values():
             path.spell_by(self._names)
         self._forgotten = 0
@@ -262,14 +284,15 @@ class PathTable:
         return chr(point if point < SURROGATES.start else point + len(SURROGATES))
 
 
-# --- Rows in order --------------------------------------------------------------------------------------------------------
+# --- Rows in order --------------------------------------------------------------------------------
 
 Facts: TypeAlias = tuple[Any, ...]
 
 END_BYTES: Final = 10
 _BIAS: Final = 1 << 79
 """Added to an end time, so that earlier ends than 1970 compare as they should."""
-_HEX_ID, _TEXT_ID = b"\1", b"\2"
+_HEX_ID = b"\1"
+_TEXT_ID = b"\2"
 _HEX_LENGTH: Final = 49
 _TRACE_LENGTH: Final = 32
 _HEX_END: Final = END_BYTES + 1 + 24
@@ -279,19 +302,33 @@ _STOP: Final = b"\0"
 MAX_SHARED: Final = 8_192
 """Distinct facts that rows to come can share; rows that are kept keep theirs."""
 
-_OWN: Final = ("pressure", "tokens", "latency_ns", "confidence", "cost", "session_id", "signals", "step_growth")
+_OWN: Final = (
+    "pressure",
+    "tokens",
+    "latency_ns",
+    "confidence",
+    "cost",
+    "session_id",
+    "signals",
+    "step_growth",
+)
 """Fields in which nearly every two rows differ, besides their times, id and path."""
-_FACTS: Final = tuple(name for name in Row._fields if name not in {"end_ns", "run_id", "start_ns", "path", *_OWN})
+_FACTS: Final = tuple(
+    name for name in Row._fields if name not in {"end_ns", "run_id", "start_ns", "path", *_OWN}
+)
 _own = itemgetter(*map(Row._fields.index, _OWN))
 _facts = itemgetter(*map(Row._fields.index, _FACTS))
-_in_order = itemgetter(*map(("end_ns", "run_id", "start_ns", "path", *_OWN, *_FACTS).index, Row._fields))
+_in_order = itemgetter(
+    *map(("end_ns", "run_id", "start_ns", "path", *_OWN, *_FACTS).index, Row._fields)
+)
 _shared: dict[Facts, Facts] = {}
 
 
 class RowStore:
     """Rows sorted by (end time, run id).
 
-    Of each row it keeps its path, the facts that it shares with other rows, and a record: its order and its own values.
+    Of each row it keeps its path, the facts that it shares with other rows, and a record: its order
+    and its own values.
 
     >>> from otel_reliability.testing import row
     >>> store, first, second = RowStore(), row(["search"], 1), row(["book"], 2)
@@ -329,9 +366,14 @@ class RowStore:
         return index_in(self._records, order)
 
     def find(self, run_id: str) -> int | None:
-        """Return the index of the row of a run, whenever it ended; None without one. Takes time for every row."""
+        """Return the index of the row of a run, whenever it ended; None without one. Takes time for
+        every row.
+        """
         wanted = id_bytes(run_id)
-        return next((at for at, record in enumerate(self._records) if record.startswith(wanted, END_BYTES)), None)
+        return next(
+            (at for at, record in enumerate(self._records) if record.startswith(wanted, END_BYTES)),
+            None,
+        )
 
     def after(self, end_ns: int) -> int:
         """Return the index of the first row that ended later."""
@@ -351,7 +393,9 @@ class RowStore:
         run_id, begin = run_id_in(record)
         lasted, *own = marshal.loads(record[begin:])  # noqa: S302 (we wrote it)
         end_ns = end_in(record)
-        return Row._make(_in_order((end_ns, run_id, end_ns - lasted, self._paths[at], *own, *self._facts[at])))
+        return Row._make(
+            _in_order((end_ns, run_id, end_ns - lasted, self._paths[at], *own, *self._facts[at]))
+        )
 
     def rows(self, first: int = 0, last: int | None = None) -> list[Row]:
         """Return the rows from an index on, up to another."""
@@ -374,13 +418,16 @@ def _share(facts: Facts) -> Facts:
 
 
 def index_in(records: Sequence[bytes], order: bytes) -> int | None:
-    """Return the index of the record that begins with this order, among sorted ones; None without one."""
+    """Return the index of the record that begins with this order, among sorted ones; None without
+    one.
+    """
     at = bisect_left(records, order)
     return at if at < len(records) and records[at].startswith(order) else None
 
 
 def order_of(end_ns: int, run_id: str) -> bytes:
-    """Return the bytes of a run's order: 35 for the id of a trace and a span in lower-case hexadecimal, more for any other.
+    """Return the bytes of a run's order: 35 for the id of a trace and a span in lower-case
+    hexadecimal, more for any other.
 
     >>> order_of(5, "b") < order_of(6, "a"), order_of(5, "a") < order_of(5, "aa")
     (True, True)
@@ -389,7 +436,9 @@ def order_of(end_ns: int, run_id: str) -> bytes:
 
 
 def end_bytes(end_ns: int) -> bytes:
-    """Return the part of an order that holds the end: it compares as less than any order of the same end."""
+    """Return the part of an order that holds the end: it compares as less than any order of the
+    same end.
+    """
     return (end_ns + _BIAS).to_bytes(END_BYTES)
 
 

@@ -1,4 +1,6 @@
-"""Sessions: the signals of their traces, when they close, which are scored again, and the gauges of an agent's last ones."""
+"""Sessions: the signals of their traces, when they close, which are scored again, and the gauges of
+an agent's last ones.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ from otel_reliability.metrics.sessions import (
     weights_of,
 )
 from otel_reliability.model.changed import ChangedKeys
-from otel_reliability.model.observation import Observation, counts_for_change, joined, observation_of
+from otel_reliability.model.observation import (
+    Observation,
+    counts_for_change,
+    joined,
+    observation_of,
+)
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.record import agent_key, pack, unpack
 from otel_reliability.model.row import BASELINE
@@ -37,7 +44,9 @@ from otel_reliability.windows.rows import signals_of
 
 
 class Trace(NamedTuple):
-    """A run as its session keeps it, sorted by start: the score of each of `SIGNALS` or None, and which are derived."""
+    """A run as its session keeps it, sorted by start: the score of each of `SIGNALS` or None, and
+    which are derived.
+    """
 
     start_ns: int
     run_id: str
@@ -60,13 +69,19 @@ class Trace(NamedTuple):
         >>> Trace(0, "run", 1, 0.5, None, None, 1.0, ()).signals
         {'confidence': 0.5, 'coherence': 1.0}
         """
-        return {name: score for name, score in zip(SIGNALS, self.scores, strict=True) if score is not None}
+        return {
+            name: score
+            for name, score in zip(SIGNALS, self.scores, strict=True)
+            if score is not None
+        }
 
 
 def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
-    """Return the signals of a run, and the names of the evaluations refused because their score was not from 0 to 1.
+    """Return the signals of a run, and the names of the evaluations refused because their score was
+    not from 0 to 1.
 
-    With `derive`, loop_detection and tool_correctness are derived from the tool calls where no evaluation gives them.
+    With `derive`, loop_detection and tool_correctness are derived from the tool calls where no
+    evaluation gives them.
     """
     evaluated = {name: score for name, score in signals_of(run.evaluations) if name in SIGNALS}
     found = {name: score for name, score in evaluated.items() if 0.0 <= score <= 1.0}
@@ -75,14 +90,19 @@ def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
     added = tuple([name for name in derived if name not in found])
     found = {**derived, **found}
     confidence, loops, tools, coherence = [found.get(name) for name in SIGNALS]
-    return Trace(run.start_ns, run.run_id, run.end_ns, confidence, loops, tools, coherence, added), refused
+    return Trace(
+        run.start_ns, run.run_id, run.end_ns, confidence, loops, tools, coherence, added
+    ), refused
 
 
 def derived_signals(calls: Sequence[ToolCall] | None) -> dict[str, float]:
-    """Return loop_detection = 1 − share of repeats and tool_correctness = 1 − share of failed calls; none without calls."""
+    """Return loop_detection = 1 − share of repeats and tool_correctness = 1 − share of failed
+    calls; none without calls.
+    """
     if not calls:
         return {}
-    repeats, failed = sum([call.repeat for call in calls]), sum([not call.ok for call in calls])
+    repeats = sum([call.repeat for call in calls])
+    failed = sum([not call.ok for call in calls])
     return {LOOP_DETECTION: 1.0 - repeats / len(calls), TOOL_CORRECTNESS: 1.0 - failed / len(calls)}
 
 
@@ -91,7 +111,8 @@ SessionKey: TypeAlias = tuple[AgentKey, str]
 
 
 class ClosedSession(NamedTuple):
-    """The part of a closed session that gauges need: its scores, and the signals that no evaluation gave.
+    """The part of a closed session that gauges need: its scores, and the signals that no evaluation
+    gave.
 
     Sorted by the end of its last run.
     """
@@ -104,9 +125,11 @@ class ClosedSession(NamedTuple):
 
 
 class SessionScores(NamedTuple):
-    """A session with its scores; None: it had no signal for that score, so there is no reading of it.
+    """A session with its scores; None: it had no signal for that score, so there is no reading of
+    it.
 
-    `runs` are its run ids in the order of their starts, `derived` the signals that no evaluation gave.
+    `runs` are its run ids in the order of their starts, `derived` the signals that no evaluation
+    gave.
     """
 
     key: AgentKey
@@ -119,14 +142,22 @@ class SessionScores(NamedTuple):
     derived: tuple[str, ...]
 
 
-def closed_session(session_id: str, traces: Sequence[Trace], weights: tuple[float, ...]) -> ClosedSession:
-    """Return the scores of a session of at least one trace. `weights`: of the signals, in their order."""
+def closed_session(
+    session_id: str, traces: Sequence[Trace], weights: tuple[float, ...]
+) -> ClosedSession:
+    """Return the scores of a session of at least one trace. `weights`: of the signals, in their
+    order.
+    """
     scores = [trace.scores for trace in traces]
     bare = bare_reliability(scores, weights), bare_consistency(scores, weights)
-    return ClosedSession(max([trace.end_ns for trace in traces]), session_id, *bare, _derived(traces))
+    return ClosedSession(
+        max([trace.end_ns for trace in traces]), session_id, *bare, _derived(traces)
+    )
 
 
-def scores_of(key: AgentKey, session_id: str, traces: Sequence[Trace], weights: Mapping[str, float]) -> SessionScores:
+def scores_of(
+    key: AgentKey, session_id: str, traces: Sequence[Trace], weights: Mapping[str, float]
+) -> SessionScores:
     """Return the same with all that explains it; `traces` are sorted."""
     ids = tuple([trace.run_id for trace in traces])
     signals = {trace.run_id: found for trace in traces if (found := trace.signals)}
@@ -152,7 +183,9 @@ LAST: Final = 100
 
 
 class RecentSessions:
-    """The sessions of one agent whose last run ended latest, at most 100, by (end, session id): not by when they closed."""
+    """The sessions of one agent whose last run ended latest, at most 100, by (end, session id): not
+    by when they closed.
+    """
 
     __slots__ = ("_sessions",)
 
@@ -175,12 +208,15 @@ class RecentSessions:
     def put(self, scores: SessionScores) -> None:
         """Add a session with its explained scores."""
         bare = [
-            (None, 0) if one is None else (one.score, one.evaluated) for one in (scores.reliability, scores.consistency)
+            (None, 0) if one is None else (one.score, one.evaluated)
+            for one in (scores.reliability, scores.consistency)
         ]
         self.add(ClosedSession(scores.end_ns, scores.session_id, bare[0], bare[1], scores.derived))
 
     def drop(self, session_id: str) -> None:
-        """Remove a session whose runs turned out to be another's; do nothing without such a session."""
+        """Remove a session whose runs turned out to be another's; do nothing without such a
+        session.
+        """
         self._sessions = [one for one in self._sessions if one.session_id != session_id]
 
     def readings(self) -> dict[str, Reading]:
@@ -194,17 +230,24 @@ class RecentSessions:
     def series(self) -> list[tuple[MetricSpec, tuple[tuple[str, str], ...], Reading]]:
         """Return what is emitted: (spec, attributes, reading) of all that has a value."""
         found = self.readings()
-        return [(spec, (), found[spec.name]) for spec in SPECS if found[spec.name].value is not None]
+        return [
+            (spec, (), found[spec.name]) for spec in SPECS if found[spec.name].value is not None
+        ]
 
 
-def _gauges(sessions: Iterable[tuple[float | None, int, tuple[str, ...]]]) -> tuple[Reading, Reading]:
-    """Return the mean and the worst of (score, evaluated traces, derived signals) of sessions; no value without a score."""
+def _gauges(
+    sessions: Iterable[tuple[float | None, int, tuple[str, ...]]],
+) -> tuple[Reading, Reading]:
+    """Return the mean and the worst of (score, evaluated traces, derived signals) of sessions; no
+    value without a score.
+    """
     scored = [(score, traces, names) for score, traces, names in sessions if score is not None]
     if not scored:
         return NO_DATA, NO_DATA
     derived = sorted({name for _, _, names in scored for name in names})
     note = f"last {len(scored)} sessions" + (f"; derived: {', '.join(derived)}" if derived else "")
-    scores, runs = [score for score, _, _ in scored], sum([traces for _, traces, _ in scored])
+    scores = [score for score, _, _ in scored]
+    runs = sum([traces for _, traces, _ in scored])
     return Reading(fmean(scores), runs, note=note), Reading(min(scores), runs, note=note)
 
 
@@ -234,7 +277,9 @@ class SessionTraces:
         for *facts, derived in traces:
             trace = Trace._make((*facts, tuple(derived)))
             session.traces[trace.run_id] = trace
-        session.observed = {run.id: run for run in convert(observed, list[Observation])} if observed else {}
+        session.observed = (
+            {run.id: run for run in convert(observed, list[Observation])} if observed else {}
+        )
         return session
 
     def plain(self) -> list[Any]:
@@ -251,10 +296,12 @@ class SessionTraces:
 
 
 class SessionEvent(NamedTuple):
-    """A session was scored. `first`: it has just closed; else it had closed before, and a late change has it scored again.
+    """A session was scored. `first`: it has just closed; else it had closed before, and a late
+    change has it scored again.
 
-    `closed` holds its scores, `scores` also what explains them. `touched` is the engine's time of its last change.
-    `observation` is for change detection: None if it has entered before, or no run counts there.
+    `closed` holds its scores, `scores` also what explains them. `touched` is the engine's time of
+    its last change. `observation` is for change detection: None if it has entered before, or no run
+    counts there.
     """
 
     key: AgentKey
@@ -282,22 +329,27 @@ class SessionEvent(NamedTuple):
 
 
 class Sessions:
-    """The conversations of all agents, by agent and session id. Their traces are the top-level baseline runs.
+    """The conversations of all agents, by agent and session id. Their traces are the top-level
+    baseline runs.
 
-    A session closes when nothing has happened in it for `sessions.idle` seconds. It stays closed: what comes later (a late
-    run, a late evaluation, a turn after a long break) has it scored again at the next `tick`. For change detection it is one
-    observation, of its complete runs as it first closed, without those that were observations before they joined it. One that
-    is forgotten at a limit is a new session when it goes on.
+    A session closes when nothing has happened in it for `sessions.idle` seconds. It stays closed:
+    what comes later (a late run, a late evaluation, a turn after a long break) has it scored again
+    at the next `tick`. For change detection it is one observation, of its complete runs as it first
+    closed, without those that were observations before they joined it. One that is forgotten at a
+    limit is a new session when it goes on.
 
-    Closed sessions are remembered for that, up to `limits.sessions` with the open ones and a million runs in all; beyond, the
-    first to have closed are forgotten, and if none has, the longest idle is closed early. Closed ones are kept as bytes.
-    `accounts` counts, by (what, why): ("sessions", "forgotten"), ("sessions", "closed_early"), runs ("session_runs", "limit")
-    left out of one endless session, and ("signals", name) refused because a score was not from 0 to 1.
+    Closed sessions are remembered for that, up to `limits.sessions` with the open ones and a
+    million runs in all; beyond, the first to have closed are forgotten, and if none has, the
+    longest idle is closed early. Closed ones are kept as bytes. `accounts` counts, by (what, why):
+    ("sessions", "forgotten"), ("sessions", "closed_early"), runs ("session_runs", "limit") left out
+    of one endless session, and ("signals", name) refused because a score was not from 0 to 1.
 
     `known` says whose sessions are kept: agents beyond the limit of agents have none.
     """
 
-    def __init__(self, settings: Settings = DEFAULTS, known: Callable[[AgentKey], bool] = lambda _: True) -> None:
+    def __init__(
+        self, settings: Settings = DEFAULTS, known: Callable[[AgentKey], bool] = lambda _: True
+    ) -> None:
         self.accounts: Counter[tuple[str, str]] = Counter()
         self.traces = 0
         """Runs that are remembered, of all sessions."""
@@ -324,9 +376,14 @@ class Sessions:
         return self._recent.get(key)
 
     def scores(self, key: AgentKey) -> list[SessionScores]:
-        """Return the last closed sessions of an agent that are still remembered, with metadata, the earliest first."""
+        """Return the last closed sessions of an agent that are still remembered, with metadata, the
+        earliest first.
+        """
         recent = self._recent.get(key)
-        found = [self.closed(key, one.session_id) for one in (recent.sessions() if recent is not None else ())]
+        found = [
+            self.closed(key, one.session_id)
+            for one in (recent.sessions() if recent is not None else ())
+        ]
         return [scores for scores in found if scores is not None]
 
     def closed(self, key: AgentKey, session_id: str) -> SessionScores | None:
@@ -340,7 +397,9 @@ class Sessions:
         return (key, session_id) in self._closed
 
     def apply(self, event: RunEvent, now: float) -> bool:
-        """Apply one change of one run, at the engine's time. Return whether its observation waited here before."""
+        """Apply one change of one run, at the engine's time. Return whether its observation waited
+        here before.
+        """
         change, run, previous = event
         waited = False
         if change is RunChange.CLOSED:
@@ -351,16 +410,20 @@ class Sessions:
         elif change is RunChange.REVISED:
             replaced = previous or run
             waited = self._take_out(replaced)
-            if _key_of(run) != _key_of(replaced):  # before the run enters: making room could close it
+            if _key_of(run) != _key_of(
+                replaced
+            ):  # before the run enters: making room could close it
                 self._drop_if_empty(replaced)
             self._put_in(run, now, observe=waited or not counts_for_change(replaced))
             self._drop_if_empty(replaced)
         return waited
 
     def tick(self, now: float) -> list[SessionEvent]:
-        """Close what has been idle for long enough, score again what changed since it closed, and return both.
+        """Close what has been idle for long enough, score again what changed since it closed, and
+        return both.
 
-        They are sorted by last change, end and id, so that the times of ticks do not change the order in which sessions close.
+        They are sorted by last change, end and id, so that the times of ticks do not change the
+        order in which sessions close.
         """
         due: list[SessionKey] = []
         for key, session in self._open.items():
@@ -384,13 +447,14 @@ class Sessions:
             for key in [key for key in kept if key[0] in expired]:
                 self._forget(key)
 
-    # --- Restarts -----------------------------------------------------------------------------------------------------
+    # --- Restarts ---------------------------------------------------------------------------------
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield what changed since the last call: agent and id of a session, and its data (None: it is forgotten).
+        """Yield what changed since the last call: agent and id of a session, and its data (None: it
+        is forgotten).
 
-        The data of a closed one are the bytes that it is kept as; those of an open one when it was touched last, its traces, and
-        its observations.
+        The data of a closed one are the bytes that it is kept as; those of an open one when it was
+        touched last, its traces, and its observations.
         """
         for key in self._touched.take():
             session = self._open.get(key)
@@ -398,12 +462,22 @@ class Sessions:
             yield [list(key[0]), key[1]], self._closed.get(key, plain)
 
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
-        """Replace all sessions by those that `changes` returned, the one that changed last at the end."""
-        for kept in (self._open, self._closed, self._late, self._early, self._recent, self._touched):
+        """Replace all sessions by those that `changes` returned, the one that changed last at the
+        end.
+        """
+        for kept in (
+            self._open,
+            self._closed,
+            self._late,
+            self._early,
+            self._recent,
+            self._touched,
+        ):
             kept.clear()
         self.traces = 0
         for (plain, session_id), body in data:
-            is_closed, key = isinstance(body, bytes), agent_key(plain)
+            is_closed = isinstance(body, bytes)
+            key = agent_key(plain)
             session = SessionTraces.of(*(unpack(body) if is_closed else body))
             self.traces += len(session.traces)
             if not is_closed:
@@ -415,7 +489,7 @@ class Sessions:
         for key, _ in sorted(self._open.items(), key=lambda item: item[1].touched):
             self._open.move_to_end(key)
 
-    # --- Runs in and out ----------------------------------------------------------------------------------------------
+    # --- Runs in and out --------------------------------------------------------------------------
 
     def _find(self, key: SessionKey | None) -> SessionTraces | None:
         """Return a session that is remembered: an open one, or a copy of a closed one."""
@@ -424,7 +498,9 @@ class Sessions:
         return SessionTraces.of(*unpack(self._closed[key]))
 
     def _changed(self, key: SessionKey, session: SessionTraces) -> None:
-        """Keep what was changed in a session that `_find` returned; a closed one is scored again."""
+        """Keep what was changed in a session that `_find` returned; a closed one
+        is scored again.
+        """
         self._touched.add(key)
         if key in self._closed:
             self._closed[key] = session.packed()
@@ -475,7 +551,7 @@ class Sessions:
             if not len(recent):
                 del self._recent[run.key]
 
-    # --- Closing ------------------------------------------------------------------------------------------------------
+    # --- Closing ----------------------------------------------------------------------------------
 
     def _score(self, due: Iterable[SessionKey]) -> list[SessionEvent]:
         late = [(key, session) for key in self._late if (session := self._find(key)) is not None]
@@ -486,7 +562,9 @@ class Sessions:
             session = self._open.pop(key)
             events.append(self._event(key, session, first=True))
             self._closed[key] = session.packed()
-        return sorted(events, key=lambda one: (one.touched, one.closed.end_ns, one.closed.session_id, one.key))
+        return sorted(
+            events, key=lambda one: (one.touched, one.closed.end_ns, one.closed.session_id, one.key)
+        )
 
     def _event(self, key: SessionKey, session: SessionTraces, *, first: bool) -> SessionEvent:
         agent, session_id = key
@@ -494,15 +572,19 @@ class Sessions:
         traces = tuple(session.sorted())
         closed = closed_session(session_id, traces, self._weights)
         self._recent.setdefault(agent, RecentSessions()).add(closed)
-        observation = joined(session_id, list(session.observed.values())) if session.observed else None
+        observation = (
+            joined(session_id, list(session.observed.values())) if session.observed else None
+        )
         session.observed.clear()
         weights = self._settings.sessions.weights
         return SessionEvent(agent, closed, first, traces, weights, session.touched, observation)
 
-    # --- Limits -------------------------------------------------------------------------------------------------------
+    # --- Limits -----------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
-        """Forget the first closed sessions beyond the limits; without any, close the longest idle ones early."""
+        """Forget the first closed sessions beyond the limits; without any, close the longest idle
+        ones early.
+        """
         while len(self) > self._settings.limits.sessions or self.traces > MAX_TRACES:
             if self._closed:
                 self._forget(next(iter(self._closed)))
@@ -514,7 +596,8 @@ class Sessions:
             self.accounts["sessions", "forgotten"] += 1
 
     def _forget(self, key: SessionKey) -> None:
-        session, closed = self._open.pop(key, None), self._closed.pop(key, None)
+        session = self._open.pop(key, None)
+        closed = self._closed.pop(key, None)
         if session is not None:
             self.traces -= len(session.traces)
         elif closed is not None:
@@ -524,6 +607,8 @@ class Sessions:
 
 
 def _key_of(run: Run) -> SessionKey | None:
-    """Return the session of a run; None for one that counts in none: without id, nested or perturbed."""
+    """Return the session of a run; None for one that counts in none: without id, nested or
+    perturbed.
+    """
     counts = run.session_id is not None and not run.nested and run.condition == BASELINE
     return (run.key, run.session_id) if counts and run.session_id is not None else None

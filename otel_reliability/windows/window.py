@@ -20,8 +20,12 @@ from otel_reliability.windows.rows import PathTable, RowStore, end_in, order_of,
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
 Series: TypeAlias = list[tuple[MetricSpec, Attributes, Reading]]
 
-LABELLED: Final = frozenset(entry.spec.name for entry in TABLE if entry.series not in (Metric.series, Derived.series))
-"""Names of the numbers that are emitted as several series; the series of the others is their reading."""
+LABELLED: Final = frozenset(
+    entry.spec.name for entry in TABLE if entry.series not in (Metric.series, Derived.series)
+)
+"""Names of the numbers that are emitted as several series; the series of the others is their
+reading.
+"""
 
 EMITTED: Final = {spec.name: spec for spec in SPECS if spec.emitted}
 """The numbers that are live gauges, by name."""
@@ -30,17 +34,30 @@ EMITTED: Final = {spec.name: spec for spec in SPECS if spec.emitted}
 class AgentWindow(Numbers):
     """The runs of an agent that are in one window now, and every number about them.
 
-    The runs are the n with the greatest (end time, run id); with a period p, those of them in (T − p, T], T being the greatest
-    end of the agent's runs. Time stands still while no run comes: the clock never empties a window.
+    The runs are the n with the greatest (end time, run id); with a period p, those of them in (T −
+    p, T], T being the greatest end of the agent's runs. Time stands still while no run comes: the
+    clock never empties a window.
 
-    The window is the part of the sorted rows from `_start` on. Rows below are spares: they return when a run of the window is
-    withdrawn. Only runs in `reopenable` can be withdrawn, so spares are kept until n final rows are above them, and, with a
-    period, those that the window would hold if T were the latest end of a final run. Hence which rows count is a function of
-    the rows, not of their order of arrival. Rows that the window keeps no more are appended to `dropped`.
+    The window is the part of the sorted rows from `_start` on. Rows below are spares: they return
+    when a run of the window is withdrawn. Only runs in `reopenable` can be withdrawn, so spares are
+    kept until n final rows are above them, and, with a period, those that the window would hold if
+    T were the latest end of a final run. Hence which rows count is a function of the rows, not of
+    their order of arrival. Rows that the window keeps no more are appended to `dropped`.
     """
 
-    __slots__ = ("_dropped", "_final_ns", "_forgotten", "_kept", "_last", "_open", "_period_ns", "_reopenable", "_series",
-                 "_start", "name")  # fmt: skip
+    __slots__ = (
+        "_dropped",
+        "_final_ns",
+        "_forgotten",
+        "_kept",
+        "_last",
+        "_open",
+        "_period_ns",
+        "_reopenable",
+        "_series",
+        "_start",
+        "name",
+    )
 
     def __init__(
         self,
@@ -64,7 +81,7 @@ class AgentWindow(Numbers):
         self._final_ns: int | None = None
         self._series: Series | None = None
 
-    # --- Runs ---------------------------------------------------------------------------------------------------------
+    # --- Runs -------------------------------------------------------------------------------------
 
     @property
     def runs(self) -> int:
@@ -83,7 +100,9 @@ class AgentWindow(Numbers):
 
     @property
     def left_out(self) -> int:
-        """Number of runs that are not in the window because newer ones are, whether or not they ever were."""
+        """Number of runs that are not in the window because newer ones are, whether or not they
+        ever were.
+        """
         return self._start + self._forgotten
 
     def rows(self) -> list[Row]:
@@ -91,7 +110,9 @@ class AgentWindow(Numbers):
         return self._kept.rows(self._start)
 
     def find(self, run_id: str, order: bytes | None = None) -> Row | None:
-        """Return the row of a run of that order (None: whatever its end), in the window or a spare; None without one."""
+        """Return the row of a run of that order (None: whatever its end), in the window or a spare;
+        None without one.
+        """
         at = self._kept.find(run_id) if order is None else self._kept.index(order)
         return None if at is None else self._kept.row(at)
 
@@ -104,10 +125,11 @@ class AgentWindow(Numbers):
         at = self._kept.index(order_of(row.end_ns, row.run_id))
         return at is not None and at >= self._start
 
-    # --- Changes ------------------------------------------------------------------------------------------------------
+    # --- Changes ----------------------------------------------------------------------------------
 
     def insert(self, row: Row, order: bytes | None = None) -> bool:
-        """Insert the row of a closed run; False: it sorts below all rows worth keeping, and was refused.
+        """Insert the row of a closed run; False: it sorts below all rows worth keeping, and was
+        refused.
 
         `order` is its order, where that is known already.
         """
@@ -120,7 +142,9 @@ class AgentWindow(Numbers):
         return at >= self._move()
 
     def remove(self, order: bytes) -> None:
-        """Remove the run of this order, which was withdrawn, or is about to be closed again; do nothing if it is not here."""
+        """Remove the run of this order, which was withdrawn, or is about to be closed again; do
+        nothing if it is not here.
+        """
         at = self._kept.index(order)
         if at is None:
             return
@@ -141,8 +165,11 @@ class AgentWindow(Numbers):
         self._drop_spent()
 
     def _move(self) -> int:
-        """Let rows leave or return until the window begins where it should; return the number of rows dropped."""
-        kept, begin = self._kept, self._begin()
+        """Let rows leave or return until the window begins where it should; return the number of
+        rows dropped.
+        """
+        kept = self._kept
+        begin = self._begin()
         while self._start < begin:
             self._evict(kept.row(self._start))
             self._start += 1
@@ -169,9 +196,16 @@ class AgentWindow(Numbers):
         return spent
 
     def _spent(self) -> int:
-        """Return the number of spares, from the first, above which n final rows are (and, with a period, that are too old)."""
-        kept, most, reopenable, period_ns = self._kept, self._last, self._reopenable, self._period_ns
-        horizon = None if period_ns is None or self._final_ns is None else self._final_ns - period_ns
+        """Return the number of spares, from the first, above which n final rows are (and, with a
+        period, that are too old).
+        """
+        kept = self._kept
+        most = self._last
+        reopenable = self._reopenable
+        period_ns = self._period_ns
+        horizon = (
+            None if period_ns is None or self._final_ns is None else self._final_ns - period_ns
+        )
         final = len(kept) - self._open
         if final < most and horizon is None:
             return 0
@@ -187,7 +221,7 @@ class AgentWindow(Numbers):
         self._dropped.extend(rows)
         self._kept.delete(first, number)
 
-    # --- Numbers ------------------------------------------------------------------------------------------------------
+    # --- Numbers ----------------------------------------------------------------------------------
 
     def series(self) -> Series:
         """Return what is emitted: (spec, attributes, reading) of all that has a value."""
@@ -195,14 +229,18 @@ class AgentWindow(Numbers):
             self._series = [
                 (spec, attributes, reading)
                 for name, spec in EMITTED.items()
-                for attributes, reading in (self._labelled(name) if name in LABELLED else (((), self.reading(name)),))
+                for attributes, reading in (
+                    self._labelled(name) if name in LABELLED else (((), self.reading(name)),)
+                )
                 if reading.value is not None
             ]
         return self._series
 
     def path_distance(self, row: Row) -> Reading:
         """Return the mean distance of a run to the other runs of its group in the window."""
-        return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row, inside=self.counts(row))
+        return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(
+            row, inside=self.counts(row)
+        )
 
     def penalties(self) -> dict[str, PartCost]:
         """Return the penalty of each part of the score that has data."""
@@ -221,19 +259,25 @@ class AgentWindow(Numbers):
     def _labelled(self, name: str) -> Iterable[tuple[Attributes, Reading]]:
         number = self.metric(name)
         if isinstance(number, Derived):
-            return number.series({name: self.reading(name) if name in EMITTED else NO_DATA for name in number.needs})
+            return number.series(
+                {name: self.reading(name) if name in EMITTED else NO_DATA for name in number.needs}
+            )
         return () if number.of_outcomes and self.one_sided else number.series()
 
 
 def measure(runs: Iterable[Run], settings: Settings = DEFAULTS) -> AgentWindow:
-    """Return a window over plain runs, as one agent's; at most `limits.rows`, the newest. Nested runs count like others.
+    """Return a window over plain runs, as one agent's; at most `limits.rows`, the newest. Nested
+    runs count like others.
 
     For notebooks and test suites, without an engine.
 
     >>> from otel_reliability.model.run import Outcome
     >>> from otel_reliability.testing import run
     >>> outcomes = (Outcome.SUCCESS, Outcome.SUCCESS, Outcome.FAILURE)
-    >>> window = measure(run(["search"], n, task_id="refund", outcome=outcome) for n, outcome in enumerate(outcomes))
+    >>> window = measure(
+    ...     run(["search"], n, task_id="refund", outcome=outcome)
+    ...     for n, outcome in enumerate(outcomes)
+    ... )
     >>> window.reading("outcome_agreement").value, window.reading("pass_hat_k").note
     (0.1111, 'k = 3')
     """

@@ -1,4 +1,6 @@
-"""The GitHub Action, run as a runner does: its step's command, its environment, and a server that stands for GitHub's API."""
+"""The GitHub Action, run as a runner does: its step's command, its environment, and a server that
+stands for GitHub's API.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ class Done(NamedTuple):
 def github() -> Iterator[GitHub]:
     """A server on a free port, with three comments of others."""
     server = GitHub()
-    server.comments += [{"url": f"{server.url}/comments/{number}", "body": "looks good"} for number in range(3)]
+    server.comments += [
+        {"url": f"{server.url}/comments/{number}", "body": "looks good"} for number in range(3)
+    ]
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
@@ -107,7 +111,11 @@ def github() -> Iterator[GitHub]:
 def act(folder: Path, github: GitHub, *, event: Any = None, **inputs: str) -> Done:
     """Run the last step of action.yml with these inputs and the defaults of the others."""
     defaults = {name: str(known.get("default", "")) for name, known in ACTION["inputs"].items()}
-    values = {**defaults, "token": "secret", **{name.replace("_", "-"): value for name, value in inputs.items()}}
+    values = {
+        **defaults,
+        "token": "secret",
+        **{name.replace("_", "-"): value for name, value in inputs.items()},
+    }
     step = ACTION["runs"]["steps"][-1]
     given = {
         name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: values[found[1]], text)
@@ -117,7 +125,9 @@ def act(folder: Path, github: GitHub, *, event: Any = None, **inputs: str) -> Do
     programs.mkdir(parents=True, exist_ok=True)
     (programs / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (programs / "python").chmod(0o755)
-    (folder / "event.json").write_text(json.dumps({"pull_request": {"number": 7}} if event is None else event))
+    (folder / "event.json").write_text(
+        json.dumps({"pull_request": {"number": 7}} if event is None else event)
+    )
     files = {name: folder / name.lower() for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
     for file in files.values():
         file.write_text("")
@@ -134,10 +144,14 @@ def act(folder: Path, github: GitHub, *, event: Any = None, **inputs: str) -> Do
     }
     shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
     done = subprocess.run(shell, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    return Done(done.returncode, done.stdout + done.stderr, *(file.read_text() for file in files.values()))
+    return Done(
+        done.returncode, done.stdout + done.stderr, *(file.read_text() for file in files.values())
+    )
 
 
-def test_summary_and_comment_show_values_intervals_and_changes(tmp_path: Path, github: GitHub) -> None:
+def test_summary_and_comment_show_values_intervals_and_changes(
+    tmp_path: Path, github: GitHub
+) -> None:
     write_otlp(tmp_path / "old.jsonl", runs(*STEADY))
     write_otlp(tmp_path / "new.jsonl", runs(*VARIED))
 
@@ -152,11 +166,18 @@ def test_summary_and_comment_show_values_intervals_and_changes(tmp_path: Path, g
 
     assert (done.code, done.outputs) == (1, "exit-code=1\n")
     [comment] = [one["body"] for one in github.comments if "otel-reliability" in one["body"]]
-    assert comment.startswith("<!-- otel-reliability: Agent reliability -->\n## Agent reliability\n")
+    assert comment.startswith(
+        "<!-- otel-reliability: Agent reliability -->\n## Agent reliability\n"
+    )
     assert "**❌ 1 failed, 1 held**" in comment
-    assert re.search(r"\| `score>=99` \| support \| [\d.]+ \| [\d.]+ to [\d.]+ \| 25 \| ❌ failed \|", comment)
+    assert re.search(
+        r"\| `score>=99` \| support \| [\d.]+ \| [\d.]+ to [\d.]+ \| 25 \| ❌ failed \|", comment
+    )
     assert "### Changed against the base branch" in comment
-    assert re.search(r"\| support \| `score` \| 100 \| .* \| 25 \| [\d.]+ \| .* \| 25 \| \*\*worse\*\* \|", comment)
+    assert re.search(
+        r"\| support \| `score` \| 100 \| .* \| 25 \| [\d.]+ \| .* \| 25 \| \*\*worse\*\* \|",
+        comment,
+    )
     assert re.search(r"\| support \| `path_entropy` \|", comment)
     assert comment.partition("\n")[2] in done.summary + "\n"
     assert "# Reliability report" in done.summary
@@ -180,15 +201,23 @@ def test_comment_of_one_title_is_updated(tmp_path: Path, github: GitHub) -> None
     ("inputs", "code", "words"),
     [
         ({"require": "score>=80", "min-runs": "50"}, 3, "❔ not enough data"),
-        ({"require": "score>=80", "baseline": "none/*.jsonl"}, 0, "There is no recording of the base branch yet"),
+        (
+            {"require": "score>=80", "baseline": "none/*.jsonl"},
+            0,
+            "There is no recording of the base branch yet",
+        ),
         ({"no-change": "true", "baseline": "spans.jsonl"}, 0, "✅ held: support: no change"),
         ({"require": "scor>=80"}, 2, "Did you mean score?"),
         ({"recordings": "none.jsonl", "require": "score>=80"}, 2, "no recording matches"),
         ({}, 2, "nothing is required"),
     ],
 )
-def test_exit_code_is_the_gates(tmp_path: Path, github: GitHub, inputs: dict[str, str], code: int, words: str) -> None:
-    """Missing data is no success, a base branch without a recording no failure; bad usage is an error of the job."""
+def test_exit_code_is_the_gates(
+    tmp_path: Path, github: GitHub, inputs: dict[str, str], code: int, words: str
+) -> None:
+    """Missing data is no success, a base branch without a recording no failure; bad usage is an
+    error of the job.
+    """
     write_otlp(tmp_path / "spans.jsonl", runs(*STEADY))
 
     done = act(tmp_path, github, **{"recordings": "spans.jsonl", **inputs})
@@ -199,13 +228,22 @@ def test_exit_code_is_the_gates(tmp_path: Path, github: GitHub, inputs: dict[str
 
 @pytest.mark.parametrize("reason", ["refused", "no pull request", "switched off"])
 def test_no_comment_is_no_failure(tmp_path: Path, github: GitHub, reason: str) -> None:
-    """A token of a fork may not write, and a push has no pull request: the summary is there all the same."""
+    """A token of a fork may not write, and a push has no pull request: the summary is there all the
+    same.
+    """
     write_otlp(tmp_path / "spans.jsonl", runs(*STEADY))
     github.refuses = reason == "refused"
     event = {"ref": "refs/heads/main"} if reason == "no pull request" else None
     comment = "false" if reason == "switched off" else "true"
 
-    done = act(tmp_path, github, event=event, recordings="spans.jsonl", require="score>=80", comment=comment)
+    done = act(
+        tmp_path,
+        github,
+        event=event,
+        recordings="spans.jsonl",
+        require="score>=80",
+        comment=comment,
+    )
 
     assert done.code == 0
     assert ("::warning::The comment was not written" in done.log) == github.refuses
@@ -215,12 +253,18 @@ def test_no_comment_is_no_failure(tmp_path: Path, github: GitHub, reason: str) -
 
 @pytest.mark.parametrize(
     ("schema", "file"),
-    [("vendor.github-actions", "action.yml"), ("vendor.github-workflows", ".github/workflows/release.yml")],
+    [
+        ("vendor.github-actions", "action.yml"),
+        ("vendor.github-workflows", ".github/workflows/release.yml"),
+    ],
 )
 def test_files_of_github_satisfy_their_schemas(schema: str, file: str) -> None:
     checker = Path(sysconfig.get_path("scripts")) / "check-jsonschema"
     done = subprocess.run(
-        [checker, "--builtin-schema", schema, ROOT / file], capture_output=True, text=True, check=False
+        [checker, "--builtin-schema", schema, ROOT / file],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode == 0, done.stdout

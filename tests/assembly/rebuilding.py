@@ -9,7 +9,14 @@ from typing import Any
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.config import AssemblySettings, LimitSettings, Settings
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, Evaluation, InvocationFacts, Kind, ModelFacts, Notes
+from otel_reliability.model.span import (
+    AgentSpan,
+    Evaluation,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Notes,
+)
 from otel_reliability.testing import FakeClock, agent_span
 
 Told = AgentSpan | Evaluation
@@ -17,7 +24,9 @@ DEFAULTS = Settings()
 
 
 def rebuilt(*told: Told, settings: Settings = DEFAULTS) -> list[Run]:
-    """The runs of these spans, as at the end of a file, in the order of their starts, the outer before the inner."""
+    """The runs of these spans, as at the end of a file, in the order of their starts, the outer
+    before the inner.
+    """
     assembler = Assembler(settings)
     for one in told:
         take(assembler, one, 0.0)
@@ -68,7 +77,9 @@ class Watched:
 
     def __init__(self, settings: AssemblySettings | None = None, **limits: int) -> None:
         self.clock = FakeClock()
-        self.assembler = Assembler(Settings(assembly=settings or AssemblySettings(), limits=LimitSettings(**limits)))
+        self.assembler = Assembler(
+            Settings(assembly=settings or AssemblySettings(), limits=LimitSettings(**limits))
+        )
         self.events: list[RunEvent] = []
 
     def add(self, *told: Told) -> None:
@@ -107,14 +118,18 @@ def _steps(seconds: float) -> Iterable[float]:
         yield seconds - whole
 
 
-# --- Spans with facts that `testing` has no words for -----------------------------------------------------------------
+# --- Spans with facts that `testing` has no words for ---------------------------------------------
 
 
-def invocation(facts: InvocationFacts, number: int, parent: int | None = None, **place: Any) -> AgentSpan:
+def invocation(
+    facts: InvocationFacts, number: int, parent: int | None = None, **place: Any
+) -> AgentSpan:
     return agent_span(Kind.AGENT, facts, number, parent, **place)
 
 
-def chain(number: int, parent: int | None = None, facts: InvocationFacts | None = None, **place: Any) -> AgentSpan:
+def chain(
+    number: int, parent: int | None = None, facts: InvocationFacts | None = None, **place: Any
+) -> AgentSpan:
     return agent_span(Kind.CHAIN, facts or InvocationFacts(), number, parent, **place)
 
 

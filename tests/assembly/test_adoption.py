@@ -8,7 +8,7 @@ from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, M
 from otel_reliability.testing import RESOURCE, agent, handoff, model, other, span_id, tool, trace_id
 from tests.assembly.rebuilding import accounts_of, asking, chain, names_of, rebuilt, run_of
 
-# --- A local parent that never came -----------------------------------------------------------------------------------
+# --- A local parent that never came ---------------------------------------------------------------
 
 
 def test_work_whose_parent_never_came_is_one_incomplete_run() -> None:
@@ -20,7 +20,10 @@ def test_work_whose_parent_never_came_is_one_incomplete_run() -> None:
 
 
 def test_each_missing_parent_is_a_run() -> None:
-    assert [run.path for run in rebuilt(tool(3, 1, "search"), tool(4, 2, "book", start=2))] == [("search",), ("book",)]
+    assert [run.path for run in rebuilt(tool(3, 1, "search"), tool(4, 2, "book", start=2))] == [
+        ("search",),
+        ("book",),
+    ]
 
 
 @pytest.mark.parametrize("flag", [False, None])
@@ -30,7 +33,9 @@ def test_a_parent_is_local_unless_it_is_known_to_be_remote(flag: bool | None) ->
 
 
 def test_lone_model_calls_below_a_missing_parent_are_a_run_too() -> None:
-    """What is lost may have been an agent: the rule for lone model calls is for those that nothing was lost above."""
+    """What is lost may have been an agent: the rule for lone model calls is for those that nothing
+    was lost above.
+    """
     run = run_of(model(2, 1, (100, 10)), model(3, 1, (50, 5), start=2))
 
     assert (run.input_tokens, run.output_tokens, run.path, run.incomplete) == (150, 15, (), True)
@@ -63,35 +68,54 @@ def test_an_agent_whose_own_parent_never_came_is_complete() -> None:
     assert (run.implicit, run.incomplete) == (False, False)
 
 
-# --- Adoption ---------------------------------------------------------------------------------------------------------
+# --- Adoption -------------------------------------------------------------------------------------
 
 
 def lost(start: float = 2, end: float = 3) -> list[AgentSpan]:
     """Two calls below a span that was lost, from `start` to `end`."""
-    return [tool(8, 7, "search", start=start, end=start + 0.2), tool(9, 7, "book", start=start + 0.5, end=end)]
+    return [
+        tool(8, 7, "search", start=start, end=start + 0.2),
+        tool(9, 7, "book", start=start + 0.5, end=end),
+    ]
 
 
 def test_the_one_run_around_it_adopts_lost_work() -> None:
     (run,) = rebuilt(agent(1, end=5), tool(2, 1, "first"), *lost())
 
-    assert (run.path, run.implicit, run.incomplete, run.span_count) == (("first", "search", "book"), False, False, 4)
+    assert (run.path, run.implicit, run.incomplete, run.span_count) == (
+        ("first", "search", "book"),
+        False,
+        False,
+        4,
+    )
 
 
 @pytest.mark.parametrize(("start", "end"), [(0.5, 3), (2, 6)])
 def test_only_a_run_that_encloses_it_in_time(start: float, end: float) -> None:
-    assert [run.implicit for run in rebuilt(agent(1, start=1, end=5), *lost(start, end))].count(True) == 1
+    assert [run.implicit for run in rebuilt(agent(1, start=1, end=5), *lost(start, end))].count(
+        True
+    ) == 1
 
 
 def test_two_runs_around_it_adopt_nothing() -> None:
     runs = rebuilt(agent(1, called="one", end=5), agent(2, called="two", end=6), *lost())
 
-    assert sorted((run.key.agent, run.path) for run in runs) == [("one", ()), ("shop", ("search", "book")), ("two", ())]
+    assert sorted((run.key.agent, run.path) for run in runs) == [
+        ("one", ()),
+        ("shop", ("search", "book")),
+        ("two", ()),
+    ]
 
 
 def test_nested_runs_do_not_adopt() -> None:
-    runs = rebuilt(agent(1, called="outer", end=9), agent(2, 1, "inner", end=8), tool(3, 2, "a"), *lost())
+    runs = rebuilt(
+        agent(1, called="outer", end=9), agent(2, 1, "inner", end=8), tool(3, 2, "a"), *lost()
+    )
 
-    assert {run.key.agent: run.path for run in runs} == {"outer": ("a", "search", "book"), "inner": ("a",)}
+    assert {run.key.agent: run.path for run in runs} == {
+        "outer": ("a", "search", "book"),
+        "inner": ("a",),
+    }
 
 
 def test_an_agent_below_what_was_adopted_is_nested() -> None:
@@ -108,7 +132,11 @@ def test_an_agent_below_what_was_adopted_is_nested() -> None:
 
 def test_what_is_adopted_adopts_nothing() -> None:
     """The longest is decided first: all of it goes to the run around it all."""
-    inner = [tool(8, 7, "ask", start=2, end=8), agent(9, 8, "inner", start=3, end=7), tool(10, 9, "own", start=3)]
+    inner = [
+        tool(8, 7, "ask", start=2, end=8),
+        agent(9, 8, "inner", start=3, end=7),
+        tool(10, 9, "own", start=3),
+    ]
     deep = tool(12, 11, "deep", start=4, end=5)
     outer, nested = rebuilt(agent(1, called="outer", end=9), *inner, deep)
 
@@ -125,7 +153,7 @@ def test_a_run_below_a_gap_may_adopt_what_nothing_else_does() -> None:
     assert {run.path for run in rebuilt(*inner)} == {("ask",), ("deep",)}
 
 
-# --- No parent, or one elsewhere --------------------------------------------------------------------------------------
+# --- No parent, or one elsewhere ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("remote", [None, True])
@@ -140,13 +168,20 @@ def test_beside_an_agent_it_is_nobodys(remote: bool | None) -> None:
 def test_without_an_agent_a_tool_call_makes_an_implicit_run() -> None:
     run = run_of(other(1, span_kind=KIND_SERVER), tool(2, 1, "search"), model(3, 1, start=2))
 
-    assert (run.implicit, run.incomplete, run.path, run.key.agent) == (True, False, ("search",), "shop")
+    assert (run.implicit, run.incomplete, run.path, run.key.agent) == (
+        True,
+        False,
+        ("search",),
+        "shop",
+    )
     assert len(run.model_calls) == 1
 
 
 @pytest.mark.parametrize("kind", [KIND_SERVER, KIND_CONSUMER])
 def test_the_far_end_of_a_call_makes_none(kind: int) -> None:
-    """A SERVER or CONSUMER tool span is told by whoever serves the tool, not by whoever runs the agent."""
+    """A SERVER or CONSUMER tool span is told by whoever serves the tool, not by whoever runs the
+    agent.
+    """
     spans = [tool(2, 1, "search", span_kind=kind, remote=True)]
 
     assert rebuilt(*spans) == []
@@ -154,7 +189,9 @@ def test_the_far_end_of_a_call_makes_none(kind: int) -> None:
 
 
 def test_lone_model_calls_make_none() -> None:
-    """A client called in a loop: each call is its own trace, and nothing says which belong together."""
+    """A client called in a loop: each call is its own trace, and nothing says which belong
+    together.
+    """
     spans = [model(1, trace=1), model(1, trace=2), model(2, trace=2, start=2)]
 
     assert rebuilt(*spans) == []
@@ -165,7 +202,7 @@ def test_a_lone_hand_off_makes_none() -> None:
     assert rebuilt(handoff(1, None, "billing")) == []
 
 
-# --- The user's own key -----------------------------------------------------------------------------------------------
+# --- The user's own key ---------------------------------------------------------------------------
 
 
 def keyed(span: AgentSpan, key: str = "aa") -> AgentSpan:
@@ -197,7 +234,7 @@ def test_below_an_agent_a_run_key_is_nothing() -> None:
     assert run_of(agent(1), keyed(tool(2, 1, "search"))).path == ("search",)
 
 
-# --- Their outcome ----------------------------------------------------------------------------------------------------
+# --- Their outcome --------------------------------------------------------------------------------
 
 
 def test_the_last_topmost_span_tells_of_a_failure() -> None:
@@ -208,12 +245,16 @@ def test_the_last_topmost_span_tells_of_a_failure() -> None:
 
 
 def test_arguments_may_be_in_messages_only() -> None:
-    """An implicit run observes its tools as any other: what its model calls asked for and nobody saw is unobservable."""
+    """An implicit run observes its tools as any other: what its model calls asked for and nobody
+    saw is unobservable.
+    """
     assert run_of(asking(ModelFacts(asked_for_tools=True), 2, 1)).path is None
 
 
 def test_each_service_of_a_trace_has_runs_of_its_own() -> None:
     """A remote parent ends a unit: what another service did is not adopted by time."""
-    far = tool(5, 4, "far", start=2, end=3, remote=True)._replace(resource=RESOURCE._replace(service_name="far"))
+    far = tool(5, 4, "far", start=2, end=3, remote=True)._replace(
+        resource=RESOURCE._replace(service_name="far")
+    )
 
     assert [run.key.service_name for run in rebuilt(agent(1, end=5), tool(2, 1), far)] == ["shop"]

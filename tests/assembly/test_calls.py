@@ -32,7 +32,7 @@ def only_call(run: Run) -> ToolCall:
     return run.tool_calls[0]
 
 
-# --- Order and parallel calls -----------------------------------------------------------------------------------------
+# --- Order and parallel calls ---------------------------------------------------------------------
 
 
 def test_steps_are_in_the_order_of_start_end_and_span_id() -> None:
@@ -42,7 +42,9 @@ def test_steps_are_in_the_order_of_start_end_and_span_id() -> None:
 
 
 def test_calls_issued_together_are_in_the_order_of_their_names() -> None:
-    """Which of them starts first is a race, so the path does not tell; the clock's order can be had."""
+    """Which of them starts first is a race, so the path does not tell; the clock's order can be
+    had.
+    """
     steps = [tool(2, 1, "z", start=1, end=3), tool(3, 1, "a", start=2, end=4)]
 
     assert path_of(*steps) == ("a", "z")
@@ -50,20 +52,33 @@ def test_calls_issued_together_are_in_the_order_of_their_names() -> None:
 
 
 def test_a_group_ends_with_its_earliest_end() -> None:
-    """What starts after one of the group has ended was not issued with it, though another still runs."""
-    steps = [tool(2, 1, "z", start=1, end=9), tool(3, 1, "y", start=1.5, end=2), tool(4, 1, "a", start=3, end=4)]
+    """What starts after one of the group has ended was not issued with it, though another still
+    runs.
+    """
+    steps = [
+        tool(2, 1, "z", start=1, end=9),
+        tool(3, 1, "y", start=1.5, end=2),
+        tool(4, 1, "a", start=3, end=4),
+    ]
 
     assert path_of(*steps) == ("y", "z", "a")
 
 
 def test_calls_of_one_instant_belong_together() -> None:
-    """Calls without length overlap nothing, but these started at the same instant as the last of the group."""
+    """Calls without length overlap nothing, but these started at the same instant as the last of
+    the group.
+    """
     assert path_of(tool(2, 1, "z", start=1, end=1), tool(3, 1, "a", start=1, end=1)) == ("a", "z")
-    assert path_of(tool(2, 1, "z", start=1, end=1), tool(3, 1, "a", start=1.1, end=1.1)) == ("z", "a")
+    assert path_of(tool(2, 1, "z", start=1, end=1), tool(3, 1, "a", start=1.1, end=1.1)) == (
+        "z",
+        "a",
+    )
 
 
 def test_a_model_call_between_parts_them() -> None:
-    """The agent thought in between, so the second was not issued with the first, though the first still ran."""
+    """The agent thought in between, so the second was not issued with the first, though the first
+    still ran.
+    """
     steps = [tool(2, 1, "z", start=1, end=5), tool(4, 1, "a", start=3, end=4)]
 
     assert path_of(*steps) == ("a", "z")
@@ -73,11 +88,16 @@ def test_a_model_call_between_parts_them() -> None:
 def test_another_invocations_model_call_does_not() -> None:
     steps = [tool(2, 1, "z", start=1, end=5), tool(4, 1, "a", start=3, end=4)]
 
-    assert path_of(*steps, agent(5, 1, None, start=2, end=3), model(6, 5, start=2, end=2.5)) == ("a", "z")
+    assert path_of(*steps, agent(5, 1, None, start=2, end=3), model(6, 5, start=2, end=2.5)) == (
+        "a",
+        "z",
+    )
 
 
 def test_calls_of_two_agents_are_never_one_group() -> None:
-    """Two agents at work at once: each one's calls keep their order, merged by where a group begins."""
+    """Two agents at work at once: each one's calls keep their order, merged by where a group
+    begins.
+    """
     spans = [
         workflow(1, end=9),
         agent(2, 1, "one", end=9),
@@ -90,7 +110,11 @@ def test_calls_of_two_agents_are_never_one_group() -> None:
 
 
 def test_a_hand_off_joins_no_group() -> None:
-    steps = [tool(2, 1, "z", start=1, end=5), handoff(3, 1, "b", start=2), tool(4, 1, "a", start=3, end=4)]
+    steps = [
+        tool(2, 1, "z", start=1, end=5),
+        handoff(3, 1, "b", start=2),
+        tool(4, 1, "a", start=3, end=4),
+    ]
 
     assert path_of(*steps) == ("z", "→b", "a")
 
@@ -117,13 +141,24 @@ def test_groups_are_of_one_enclosing_call() -> None:
     assert path_of(*steps) == ("one", "z", "two", "a")
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=8))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.integers(0, 4)),
+        min_size=1,
+        max_size=8,
+    )
+)
 def test_a_path_has_each_call_once(calls: list[tuple[str, int, int]]) -> None:
-    steps = [tool(n, 1, name, start=start, end=start + length) for n, (name, start, length) in enumerate(calls, 2)]
+    steps = [
+        tool(n, 1, name, start=start, end=start + length)
+        for n, (name, start, length) in enumerate(calls, 2)
+    ]
     run = run_of(agent(1, end=99), *steps)
 
     assert sorted(run.path or ()) == sorted(name for name, _, _ in calls)
-    assert [call.start_ns for call in run.tool_calls or ()] == sorted(step.start_ns for step in steps)
+    assert [call.start_ns for call in run.tool_calls or ()] == sorted(
+        step.start_ns for step in steps
+    )
 
 
 @given(st.data())
@@ -138,12 +173,16 @@ def test_names_alone_order_calls_that_were_issued_together(data: st.DataObject) 
     assert path_of(*steps) == tuple(sorted(names))
 
 
-# --- One call told twice ----------------------------------------------------------------------------------------------
+# --- One call told twice --------------------------------------------------------------------------
 
 
 def test_a_tool_span_in_one_of_its_name_is_the_same_call() -> None:
     """Two instrumentations tell it, one within the other; it failed if either says so."""
-    run = run_of(agent(1, end=9), tool(2, 1, "search", end=5), tool(3, 2, "search", start=1, failed=True, end=4))
+    run = run_of(
+        agent(1, end=9),
+        tool(2, 1, "search", end=5),
+        tool(3, 2, "search", start=1, failed=True, end=4),
+    )
 
     assert calls_of(run) == [("search", False)]
 
@@ -180,21 +219,30 @@ def test_a_call_within_a_call(outer: Named, inner: Named, number: int) -> None:
 
 
 def test_a_chain_of_four_spans_is_one_call() -> None:
-    run = run_of(agent(1, end=9), *(tool(n, n - 1, "search", start=n / 10, end=5 - n / 10) for n in range(2, 6)))
+    run = run_of(
+        agent(1, end=9),
+        *(tool(n, n - 1, "search", start=n / 10, end=5 - n / 10) for n in range(2, 6)),
+    )
 
     assert calls_of(run) == [("search", True)]
 
 
-@pytest.mark.parametrize("between", [agent(3, 2, "inner", start=1, end=4), model(3, 2, start=1, end=4)])
+@pytest.mark.parametrize(
+    "between", [agent(3, 2, "inner", start=1, end=4), model(3, 2, start=1, end=4)]
+)
 def test_with_an_agent_or_a_model_call_between_it_is_another(between: AgentSpan) -> None:
     """An agent that was called by a tool may call that tool itself."""
-    run = run_of(agent(1, end=9), tool(2, 1, "search", end=5), between, tool(4, 3, "search", start=2, end=3))
+    run = run_of(
+        agent(1, end=9), tool(2, 1, "search", end=5), between, tool(4, 3, "search", start=2, end=3)
+    )
 
     assert calls_of(run) == [("search", True), ("search", True)]
 
 
 def test_two_that_overlap_under_one_call_id_are_one() -> None:
-    """Side by side, told by two instrumentations; the failure and the first start are the call's."""
+    """Side by side, told by two instrumentations; the failure and the first start
+    are the call's.
+    """
     run = run_of(
         agent(1, end=9),
         tool(2, 1, "search", call_id="7", start=1, end=3),

@@ -1,4 +1,6 @@
-"""Parents that go in circles, and gaps across traces: the same runs in any order, with or without a pause between."""
+"""Parents that go in circles, and gaps across traces: the same runs in any order, with or without a
+pause between.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def test_order_changes_nothing(spans: Sequence[AgentSpan]) -> None:
 
 @pytest.mark.parametrize("spans", CASES.values(), ids=CASES)
 def test_a_pause_changes_nothing(spans: Sequence[AgentSpan]) -> None:
-    """Nor is it another when all that was known for a while was one of them, and a run had been told of it."""
+    """Nor is it another when all that was known for a while was one of them, and a run had been
+    told of it.
+    """
     expected = after(spans)
     for at, first in enumerate(spans):
         rest = [*spans[:at], *spans[at + 1 :]]
@@ -76,7 +80,8 @@ def test_a_pause_changes_nothing(spans: Sequence[AgentSpan]) -> None:
 
 
 def after(*batches: Sequence[AgentSpan]) -> dict[str, Run]:
-    watched, runs = Watched(SETTINGS), dict[str, Run]()
+    watched = Watched(SETTINGS)
+    runs = dict[str, Run]()
     for batch in batches:
         watched.add(*batch)
         keep(runs, watched.wait(PAUSE))

@@ -45,7 +45,7 @@ def test_a_partial_reward_is_a_failure(reward: float, outcome: Outcome) -> None:
     assert run_of(agent(1, notes=Notes(reward=reward))).outcome is outcome
 
 
-# --- Evaluations of final runs ------------------------------------------------------------------------------------------
+# --- Evaluations of final runs --------------------------------------------------------------------
 
 FINAL = GOOD._replace(name="quality", score=0.75, time_ns=5, trace_id=trace_id(1))
 
@@ -54,7 +54,9 @@ def final(traces: int) -> Watched:
     """Return an assembler with final runs: one agent in each trace, and one nested in it."""
     assembler = Watched()
     for trace in range(1, traces + 1):
-        assembler.add(agent(1, trace=trace), agent(2, 1, "nested", trace=trace), tool(3, 2, trace=trace))
+        assembler.add(
+            agent(1, trace=trace), agent(2, 1, "nested", trace=trace), tool(3, 2, trace=trace)
+        )
         assembler.wait(100)
     return assembler
 
@@ -112,8 +114,12 @@ def test_the_first_final_runs_are_dropped_beyond_the_limit(monkeypatch: pytest.M
 
 
 def test_notes_of_compression_count_with_and_without_evaluation() -> None:
-    """Notes on a compression of the context are of its run, whether or not an evaluation arrives apart."""
-    noted = agent_span(Kind.COMPRESSION, CompressionFacts(), 2, 1)._replace(notes=Notes(task_id="refund"))
+    """Notes on a compression of the context are of its run, whether or not an evaluation arrives
+    apart.
+    """
+    noted = agent_span(Kind.COMPRESSION, CompressionFacts(), 2, 1)._replace(
+        notes=Notes(task_id="refund")
+    )
     evaluation = Evaluation("tone", 1.0, None, 1, trace_id(1))
     for apart in ((), (evaluation,)):
         assert run_of(noted, agent(1), *apart).task_id == "refund"

@@ -13,7 +13,8 @@ from otel_reliability.testing import agent, agent_span, model, other, tool
 from tests.assembly.rebuilding import Watched, accounts_of, rebuilt
 
 SETTINGS = AssemblySettings(linger=2.0, idle_timeout=12.0, reopen=60.0)
-HERE, THERE = tool(2, 1, remote=False), model(3, 1, remote=True)
+HERE = tool(2, 1, remote=False)
+THERE = model(3, 1, remote=True)
 BELOW = (tool(4, 5, remote=True), other(5, 1, remote=False))
 """It hangs on the same, by a span that is in between."""
 
@@ -35,7 +36,10 @@ def test_compression_belongs_to_run_whose_root_is_missing() -> None:
     compression = agent_span(Kind.COMPRESSION, CompressionFacts(), 3, 1, start=-1.0)
     (rootless,), (whole,) = rebuilt(compression, HERE), rebuilt(compression, HERE, agent(1))
 
-    assert (rootless.incomplete, rootless.compressions[0]._replace(agent="agent")) == (True, whole.compressions[0])
+    assert (rootless.incomplete, rootless.compressions[0]._replace(agent="agent")) == (
+        True,
+        whole.compressions[0],
+    )
     assert (rootless.start_ns, rootless.span_count) == (HERE.start_ns, 2)
     assert rebuilt(compression) == []
     assert accounts_of(compression, HERE) == {("used", ""): 2}

@@ -13,17 +13,28 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Resource,
 )
-from otel_reliability.testing import RESOURCE, agent, handoff, model, other, span_id, tool, trace_id, workflow
+from otel_reliability.testing import (
+    RESOURCE,
+    agent,
+    handoff,
+    model,
+    other,
+    span_id,
+    tool,
+    trace_id,
+    workflow,
+)
 from tests.assembly.rebuilding import chain, invocation, names_of, rebuilt, run_of
 
-# --- What is an invocation, and what is a run -------------------------------------------------------------------------
+# --- What is an invocation, and what is a run -----------------------------------------------------
 
 
 GRAPH = InvocationFacts("support", agent_if_root=True)
 """LangGraph's root graph is the agent where nothing stands above it."""
 NAMELESS = RESOURCE._replace(service_name="unknown_service:python")
 WEAK = [
-    invocation(InvocationFacts(name, weak=True), n, n - 1 or None) for n, name in enumerate(["crew", "task", "role"], 1)
+    invocation(InvocationFacts(name, weak=True), n, n - 1 or None)
+    for n, name in enumerate(["crew", "task", "role"], 1)
 ]
 MANAGER = InvocationFacts(fallback_name="ToolCallingAgent", manages=("billing",))
 MANAGED = InvocationFacts(fallback_name="ToolCallingAgent", call=Call(None))
@@ -51,13 +62,23 @@ RUNS: Mapping[str, tuple[Sequence[AgentSpan], Sequence[tuple[str, bool]]]] = {
         [("one", False), ("two", False)],
     ),
     "a CLIENT chain is a container": (
-        [chain(1, span_kind=KIND_CLIENT, end=9), agent(2, 1, "one"), agent(3, 1, "two", start=2), tool(4, 3, start=2)],
+        [
+            chain(1, span_kind=KIND_CLIENT, end=9),
+            agent(2, 1, "one"),
+            agent(3, 1, "two", start=2),
+            tool(4, 3, start=2),
+        ],
         [("one", False), ("two", True)],
     ),
     "a CLIENT agent is an agent": ([agent(1, span_kind=KIND_CLIENT)], [("agent", False)]),
     "a SERVER agent is an agent": ([agent(1, span_kind=KIND_SERVER)], [("agent", False)]),
     "an agent of the name of an agent two levels up is that agent": (
-        [agent(1, called="outer"), agent(2, 1, "inner"), agent(3, 2, "outer"), tool(4, 3, "search")],
+        [
+            agent(1, called="outer"),
+            agent(2, 1, "inner"),
+            agent(3, 2, "outer"),
+            tool(4, 3, "search"),
+        ],
         [("outer", False), ("inner", True)],
     ),
     "a nested agent that did nothing is none": (
@@ -69,7 +90,10 @@ RUNS: Mapping[str, tuple[Sequence[AgentSpan], Sequence[tuple[str, bool]]]] = {
         [("outer", False), ("inner", True)],
     ),
     "a link next to a parent joins nothing": (
-        [agent(1, called="one"), agent(2, 9, "two", trace=2, link=(trace_id(1), span_id(1)), remote=True)],
+        [
+            agent(1, called="one"),
+            agent(2, 9, "two", trace=2, link=(trace_id(1), span_id(1)), remote=True),
+        ],
         [("one", False), ("two", False)],
     ),
     # its name
@@ -81,7 +105,10 @@ RUNS: Mapping[str, tuple[Sequence[AgentSpan], Sequence[tuple[str, bool]]]] = {
         [chain(1, None, GRAPH), agent(2, 1, "node"), tool(3, 2)],
         [("support", False), ("node", True)],
     ),
-    "a nested graph does not": ([agent(1, called="root"), chain(2, 1, GRAPH), tool(3, 2)], [("root", False)]),
+    "a nested graph does not": (
+        [agent(1, called="root"), chain(2, 1, GRAPH), tool(3, 2)],
+        [("root", False)],
+    ),
     "the first named agent by start, not below a tool, names a container": (
         [
             workflow(1, called="crew", end=9),
@@ -95,10 +122,19 @@ RUNS: Mapping[str, tuple[Sequence[AgentSpan], Sequence[tuple[str, bool]]]] = {
         [("earlier", False), ("later", True)],
     ),
     "else the service": ([workflow(1), model(2, 1)], [("shop", False)]),
-    "but not the SDK's placeholder": ([workflow(1, resource=NAMELESS), model(2, 1)], [("unknown", False)]),
-    "without any name it is unknown": ([agent(1, called=None, resource=Resource())], [("unknown", False)]),
+    "but not the SDK's placeholder": (
+        [workflow(1, resource=NAMELESS), model(2, 1)],
+        [("unknown", False)],
+    ),
+    "without any name it is unknown": (
+        [agent(1, called=None, resource=Resource())],
+        [("unknown", False)],
+    ),
     "of weak names the innermost": ([*WEAK, tool(9, 3)], [("role", False)]),
-    "a strong name before weak ones": ([*WEAK, agent(4, 3, "strong"), tool(9, 4)], [("strong", False)]),
+    "a strong name before weak ones": (
+        [*WEAK, agent(4, 3, "strong"), tool(9, 4)],
+        [("strong", False)],
+    ),
     "a class before the service": (
         [invocation(InvocationFacts(fallback_name="ToolCallingAgent"), 1)],
         [("ToolCallingAgent", False)],
@@ -142,21 +178,34 @@ RUNS: Mapping[str, tuple[Sequence[AgentSpan], Sequence[tuple[str, bool]]]] = {
         [("one", False), ("two", False)],
     ),
     "below a tool nothing leaks": (
-        [FAILED, tool(2, 1, "ask", end=9), agent(3, 2, "two", start=3, end=5), tool(4, 3, "book", start=3)],
+        [
+            FAILED,
+            tool(2, 1, "ask", end=9),
+            agent(3, 2, "two", start=3, end=5),
+            tool(4, 3, "book", start=3),
+        ],
         [("one", False), ("two", True)],
     ),
 }
 
 
 @pytest.mark.parametrize(("spans", "expected"), RUNS.values(), ids=RUNS)
-def test_a_trace_has_these_runs(spans: Sequence[AgentSpan], expected: Sequence[tuple[str, bool]]) -> None:
+def test_a_trace_has_these_runs(
+    spans: Sequence[AgentSpan], expected: Sequence[tuple[str, bool]]
+) -> None:
     assert names_of(*spans) == expected
 
 
 def test_an_agent_is_a_run_even_if_it_did_nothing() -> None:
     run = run_of(agent(1, called="support"))
 
-    assert (run.key.agent, run.path, run.tool_calls, run.nested, run.implicit) == ("support", (), (), False, False)
+    assert (run.key.agent, run.path, run.tool_calls, run.nested, run.implicit) == (
+        "support",
+        (),
+        (),
+        False,
+        False,
+    )
     assert (run.run_id, run.root_span_id) == (f"{trace_id(1).hex()}-{span_id(1).hex()}", span_id(1))
 
 
@@ -171,7 +220,7 @@ def test_the_encloser_is_found_through_any_span() -> None:
     assert run_of(*spans).path == ("search",)
 
 
-# --- Same invocation or nested run ------------------------------------------------------------------------------------
+# --- Same invocation or nested run ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -183,14 +232,18 @@ def test_the_encloser_is_found_through_any_span() -> None:
     ],
 )
 def test_the_same_invocation_is_no_run_of_its_own(inner: AgentSpan) -> None:
-    """An invocation that is unnamed, a workflow, or of its encloser's name tells the same run again."""
+    """An invocation that is unnamed, a workflow, or of its encloser's name tells the same run
+    again.
+    """
     (run,) = rebuilt(agent(1, called="outer"), inner, tool(3, 2, "search"))
 
     assert (run.key.agent, run.path) == ("outer", ("search",))
 
 
 def test_in_a_container_the_agent_that_named_the_run_is_the_run() -> None:
-    """A workflow takes the name of its first agent, which is no nested run then; its second agent is one."""
+    """A workflow takes the name of its first agent, which is no nested run then; its second agent
+    is one.
+    """
     spans = [
         workflow(1, called="crew", end=9),
         agent(2, 1, "first"),
@@ -222,7 +275,10 @@ def test_the_run_above_has_the_steps_too_each_by_the_agent_that_took_it() -> Non
     ]
     outer, inner = rebuilt(*spans, model(5, 3, start=3), model(6, 1, start=4))
 
-    assert [(call.name, call.agent) for call in outer.tool_calls or ()] == [("search", "outer"), ("book", "inner")]
+    assert [(call.name, call.agent) for call in outer.tool_calls or ()] == [
+        ("search", "outer"),
+        ("book", "inner"),
+    ]
     assert [call.agent for call in outer.model_calls] == ["inner", "outer"]
     assert [(call.name, call.agent) for call in inner.tool_calls or ()] == [("book", "inner")]
 
@@ -233,14 +289,18 @@ def test_an_agent_that_only_told_its_place_takes_its_steps_for_the_run() -> None
     assert [call.agent for call in run.tool_calls or ()] == ["outer"]
 
 
-# --- Agents as tools, hand-offs, siblings -----------------------------------------------------------------------------
+# --- Agents as tools, hand-offs, siblings ---------------------------------------------------------
 
 
 def test_an_agent_that_stands_for_its_own_call_is_a_step_and_a_run() -> None:
-    """Smolagents tells no tool span for a managed agent (Q11): the call is the invocation, named and failed as it is."""
+    """Smolagents tells no tool span for a managed agent (Q11): the call is the invocation, named
+    and failed as it is.
+    """
     managed = InvocationFacts("billing", call=Call(None))
     outer, inner = rebuilt(
-        agent(1, called="outer", end=9), invocation(managed, 2, 1, failed=True, end=4), tool(3, 2, "book", start=1)
+        agent(1, called="outer", end=9),
+        invocation(managed, 2, 1, failed=True, end=4),
+        tool(3, 2, "book", start=1),
     )
 
     assert outer.path == ("billing", "book")
@@ -254,7 +314,9 @@ def test_an_agent_that_stands_for_its_own_call_is_a_step_and_a_run() -> None:
 def test_such_an_agent_below_a_tool_span_is_told_by_that() -> None:
     managed = InvocationFacts("billing", call=Call(None))
 
-    assert run_of(agent(1, end=9), tool(2, 1, "ask", end=5), invocation(managed, 3, 2), tool(4, 3, "book")).path == (
+    assert run_of(
+        agent(1, end=9), tool(2, 1, "ask", end=5), invocation(managed, 3, 2), tool(4, 3, "book")
+    ).path == (
         "ask",
         "book",
     )
@@ -284,7 +346,9 @@ def test_sibling_agents_add_no_step() -> None:
 
 
 def test_a_hand_off_to_nobody_known_goes_to_the_next_agent_to_start() -> None:
-    """Where the span names no agent (Q37), the next to begin is meant; without one it stays open."""
+    """Where the span names no agent (Q37), the next to begin is meant; without one
+    it stays open.
+    """
     spans = [
         workflow(1, end=9),
         agent(2, 1, "one"),
@@ -297,7 +361,7 @@ def test_a_hand_off_to_nobody_known_goes_to_the_next_agent_to_start() -> None:
     assert run_of(agent(1, called="one"), handoff(3, 1, None, start=0.5)).path == ("→?",)
 
 
-# --- Leaked context ---------------------------------------------------------------------------------------------------
+# --- Leaked context -------------------------------------------------------------------------------
 
 
 def test_a_run_that_leaked_below_a_failed_one_stands_alone() -> None:
@@ -315,11 +379,13 @@ def test_a_run_that_leaked_below_a_failed_one_stands_alone() -> None:
     ]
 
 
-# --- Links ------------------------------------------------------------------------------------------------------------
+# --- Links ----------------------------------------------------------------------------------------
 
 
 def test_a_messaging_hop_joins_traces() -> None:
-    """The one link of a parentless hop is its parent, across traces; ids are ids within their trace."""
+    """The one link of a parentless hop is its parent, across traces; ids are ids within their
+    trace.
+    """
     spans = [
         agent(1, called="one", end=9),
         other(2, 1),
@@ -330,14 +396,21 @@ def test_a_messaging_hop_joins_traces() -> None:
     outer, inner = rebuilt(*spans)
 
     assert (outer.path, outer.trace_id, outer.nested) == (("book",), trace_id(1), False)
-    assert (inner.key.agent, inner.trace_id, inner.root_span_id, inner.nested) == ("two", trace_id(2), span_id(2), True)
+    assert (inner.key.agent, inner.trace_id, inner.root_span_id, inner.nested) == (
+        "two",
+        trace_id(2),
+        span_id(2),
+        True,
+    )
 
 
-# --- Whose run it is --------------------------------------------------------------------------------------------------
+# --- Whose run it is ------------------------------------------------------------------------------
 
 
 def test_the_key_is_of_the_service_and_the_agent() -> None:
-    """Namespace, name and environment of the resource, and the agent; absent parts are empty; `extra` is added."""
+    """Namespace, name and environment of the resource, and the agent; absent parts are empty;
+    `extra` is added.
+    """
     resource = Resource.of({"service.namespace": "eu", "service.name": "desk"})
     extra = (("service.version", "2"),)
 
@@ -346,7 +419,9 @@ def test_the_key_is_of_the_service_and_the_agent() -> None:
 
 
 def test_a_run_begins_and_ends_with_its_spans() -> None:
-    """Children may begin before their parents and end after them: clocks differ, and some children outlive theirs."""
+    """Children may begin before their parents and end after them: clocks differ, and some children
+    outlive theirs.
+    """
     run = run_of(agent(1, start=2, end=3), tool(2, 1, start=1), model(3, 1, start=4, end=6))
 
     assert run.duration_s == 5

@@ -14,24 +14,36 @@ def tokens_of(*spans: AgentSpan) -> tuple[int | None, int | None]:
 
 
 def totals(
-    tokens: tuple[int, int] | None, number: int, parent: int | None = None, name: str | None = "agent"
+    tokens: tuple[int, int] | None,
+    number: int,
+    parent: int | None = None,
+    name: str | None = "agent",
 ) -> AgentSpan:
     """An agent that tells its own totals."""
-    return invocation(InvocationFacts(name, tokens=None if tokens is None else Tokens(*tokens)), number, parent, end=9)
+    return invocation(
+        InvocationFacts(name, tokens=None if tokens is None else Tokens(*tokens)),
+        number,
+        parent,
+        end=9,
+    )
 
 
 def test_a_run_has_the_tokens_of_its_model_calls() -> None:
     assert tokens_of(agent(1), model(2, 1, (100, 10)), model(3, 1, (50, 5), start=2)) == (150, 15)
-    assert tokens_of(agent(1), model(2, 1, (100, None)), model(3, 1, (None, 5), start=2)) == (100, 5)
+    assert tokens_of(agent(1), model(2, 1, (100, None)), model(3, 1, (None, 5), start=2)) == (
+        100,
+        5,
+    )
     assert tokens_of(agent(1), model(2, 1, (None, None))) == (None, None)
     assert tokens_of(agent(1)) == (None, None)
 
 
-# --- One call told twice ----------------------------------------------------------------------------------------------
+# --- One call told twice --------------------------------------------------------------------------
 
 
 def test_a_model_call_within_a_model_call_is_one() -> None:
-    outer, inner = model(2, 1, (100, None), end=5), [model(3, 2, (90, 4), start=1), model(4, 2, (90, 6), start=2)]
+    outer = model(2, 1, (100, None), end=5)
+    inner = [model(3, 2, (90, 4), start=1), model(4, 2, (90, 6), start=2)]
     run = run_of(agent(1, end=9), outer, *inner)
 
     assert (run.input_tokens, run.output_tokens, len(run.model_calls)) == (100, 10, 1)
@@ -39,14 +51,19 @@ def test_a_model_call_within_a_model_call_is_one() -> None:
 
 def test_at_any_depth() -> None:
     run = run_of(
-        agent(1, end=9), model(2, 1, (None, None), end=5), model(3, 2, (None, 7), end=4), model(4, 3, (80, 6), end=3)
+        agent(1, end=9),
+        model(2, 1, (None, None), end=5),
+        model(3, 2, (None, 7), end=4),
+        model(4, 3, (80, 6), end=3),
     )
 
     assert (run.input_tokens, run.output_tokens, len(run.model_calls)) == (80, 13, 1)
 
 
 def test_it_takes_the_name_of_whichever_knows() -> None:
-    run = run_of(agent(1), asking(ModelFacts(), 2, 1, end=5), model(3, 2, called="model-2", start=1))
+    run = run_of(
+        agent(1), asking(ModelFacts(), 2, 1, end=5), model(3, 2, called="model-2", start=1)
+    )
 
     assert [call.model for call in run.model_calls] == ["model-2"]
 
@@ -54,13 +71,18 @@ def test_it_takes_the_name_of_whichever_knows() -> None:
 @pytest.mark.parametrize("between", [agent(3, 2, "inner", end=4), tool(3, 2, "ask", end=4)])
 def test_with_an_agent_or_a_tool_between_there_are_two(between: AgentSpan) -> None:
     """Some frameworks put sub-agents and tools below the model call that asked for them."""
-    run = run_of(agent(1, end=9), model(2, 1, (100, 10), end=5), between, model(4, 3, (50, 5), start=1))
+    run = run_of(
+        agent(1, end=9), model(2, 1, (100, 10), end=5), between, model(4, 3, (50, 5), start=1)
+    )
 
     assert (run.input_tokens, len(run.model_calls)) == (150, 2)
 
 
 def twins(
-    first: tuple[int | None, int | None], second: tuple[int | None, int | None], start: float = 1.2, end: float = 2.8
+    first: tuple[int | None, int | None],
+    second: tuple[int | None, int | None],
+    start: float = 1.2,
+    end: float = 2.8,
 ) -> Run:
     """Two model calls side by side, told by an instrumentation and by the client itself."""
     one = model(2, 1, first, start=1, end=3, scope="instrumentation")
@@ -69,12 +91,19 @@ def twins(
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [((100, 10), (100, 10)), ((100, 10), (None, None)), ((None, 10), (100, None)), ((None, None), (100, 10))],
+    [
+        ((100, 10), (100, 10)),
+        ((100, 10), (None, None)),
+        ((None, 10), (100, None)),
+        ((None, None), (100, 10)),
+    ],
 )
 def test_twins_of_two_scopes_are_one_call(
     first: tuple[int | None, int | None], second: tuple[int | None, int | None]
 ) -> None:
-    """One in time within the other under one parent, with no differing counts: a client that traces itself."""
+    """One in time within the other under one parent, with no differing counts: a client that traces
+    itself.
+    """
     run = twins(first, second)
 
     assert (run.input_tokens, run.output_tokens, len(run.model_calls)) == (100, 10, 1)
@@ -87,7 +116,11 @@ def test_twins_that_differ_are_two_calls() -> None:
 
 def test_siblings_of_one_scope_are_two_calls() -> None:
     """An agent may ask two models at once."""
-    run = run_of(agent(1, end=9), model(2, 1, (100, 10), start=1, end=3), model(3, 1, (100, 10), start=1, end=3))
+    run = run_of(
+        agent(1, end=9),
+        model(2, 1, (100, 10), start=1, end=3),
+        model(3, 1, (100, 10), start=1, end=3),
+    )
 
     assert (run.input_tokens, len(run.model_calls)) == (200, 2)
 
@@ -99,7 +132,7 @@ def test_without_a_common_parent_nothing_is_a_twin() -> None:
     assert len(run_of(*lost).model_calls) == 2
 
 
-# --- The agents' own totals -------------------------------------------------------------------------------------------
+# --- The agents' own totals -----------------------------------------------------------------------
 
 
 def test_an_agents_totals_count_where_no_model_call_tells_any() -> None:
@@ -122,11 +155,18 @@ def test_an_agent_and_the_agent_it_called_add_up() -> None:
 
 
 def test_a_workflow_without_totals_has_those_of_its_agents() -> None:
-    assert tokens_of(workflow(1, end=9), totals((100, 10), 2, 1, "one"), totals((50, 5), 3, 1, "two")) == (150, 15)
+    assert tokens_of(
+        workflow(1, end=9), totals((100, 10), 2, 1, "one"), totals((50, 5), 3, 1, "two")
+    ) == (150, 15)
 
 
 def test_costs_add_up_where_the_run_tells_none() -> None:
-    run = run_of(agent(1), asking(ModelFacts(cost=0.25), 2, 1), asking(ModelFacts(cost=0.5), 3, 1), model(4, 1))
+    run = run_of(
+        agent(1),
+        asking(ModelFacts(cost=0.25), 2, 1),
+        asking(ModelFacts(cost=0.5), 3, 1),
+        model(4, 1),
+    )
 
     assert run.cost == 0.75
     assert run_of(agent(1), model(2, 1)).cost is None

@@ -12,7 +12,8 @@ from otel_reliability.model.span import AgentSpan, Call, ToolFacts
 from otel_reliability.testing import agent, tool
 from tests.assembly.rebuilding import run_of
 
-A, B = b"a", b"b"
+A = b"a"
+B = b"b"
 
 
 def run_with(*calls: AgentSpan) -> Run:
@@ -20,9 +21,13 @@ def run_with(*calls: AgentSpan) -> Run:
 
 
 def marks(run: Run) -> list[str]:
-    """Of each call in the order of the clock: the number of its retry, `again` for a repeat, nothing."""
+    """Of each call in the order of the clock: the number of its retry, `again` for a repeat,
+    nothing.
+    """
     assert run.tool_calls is not None
-    return [str(call.chain) if call.retry else "again" if call.repeat else "" for call in run.tool_calls]
+    return [
+        str(call.chain) if call.retry else "again" if call.repeat else "" for call in run.tool_calls
+    ]
 
 
 def attempts(
@@ -30,7 +35,15 @@ def attempts(
 ) -> list[AgentSpan]:
     """The same call again and again, a second each."""
     return [
-        tool(n + 2, 1, name, start=2 * n, arguments=arguments, failed=bad, result=None if bad else result)
+        tool(
+            n + 2,
+            1,
+            name,
+            start=2 * n,
+            arguments=arguments,
+            failed=bad,
+            result=None if bad else result,
+        )
         for n, bad in enumerate(failed)
     ]
 
@@ -47,10 +60,16 @@ def test_a_success_ends_the_chain() -> None:
 
 
 def test_it_must_have_failed_before_this_one_began() -> None:
-    together = [tool(2, 1, arguments=A, start=0, end=3, failed=True), tool(3, 1, arguments=A, start=2, end=4)]
+    together = [
+        tool(2, 1, arguments=A, start=0, end=3, failed=True),
+        tool(3, 1, arguments=A, start=2, end=4),
+    ]
 
     assert marks(run_with(*together)) == ["", ""]
-    assert marks(run_with(together[0], together[1]._replace(start_ns=together[0].end_ns))) == ["", "1"]
+    assert marks(run_with(together[0], together[1]._replace(start_ns=together[0].end_ns))) == [
+        "",
+        "1",
+    ]
 
 
 def test_the_latest_earlier_one_counts() -> None:
@@ -58,7 +77,9 @@ def test_the_latest_earlier_one_counts() -> None:
 
 
 def test_where_arguments_are_unknown_the_tool_counts() -> None:
-    """On either side: the latest earlier call of the tool. The run says that arguments were unknown."""
+    """On either side: the latest earlier call of the tool. The run says that arguments were
+    unknown.
+    """
     run = run_with(*attempts(True, True, False, arguments=None))
 
     assert (marks(run), run.arguments_known) == (["", "1", "2"], False)
@@ -84,16 +105,30 @@ def test_a_repeat_needs_its_arguments_known() -> None:
 
 
 def test_attempts_of_a_sub_agent_count_for_the_run_above_too() -> None:
-    spans = [agent(1, end=99), tool(2, 1, failed=True), agent(3, 1, "inner", start=2, end=9), tool(4, 3, start=3)]
+    spans = [
+        agent(1, end=99),
+        tool(2, 1, failed=True),
+        agent(3, 1, "inner", start=2, end=9),
+        tool(4, 3, start=3),
+    ]
 
     assert marks(run_of(*spans)) == ["", "1"]
 
 
 def called(*names: str, **of: str) -> list[AgentSpan]:
-    """These calls, one after the other, all well; with the same result each time, unless `of` gives the results of a tool."""
+    """These calls, one after the other, all well; with the same result each time, unless `of` gives
+    the results of a tool.
+    """
     left = {name: iter(results.split()) for name, results in of.items()}
     return [
-        tool(n + 2, 1, name, start=2 * n, arguments=A, result=next(left.get(name, iter("=")), "=").encode())
+        tool(
+            n + 2,
+            1,
+            name,
+            start=2 * n,
+            arguments=A,
+            result=next(left.get(name, iter("=")), "=").encode(),
+        )
         for n, name in enumerate(names)
     ]
 
@@ -114,14 +149,18 @@ def called(*names: str, **of: str) -> list[AgentSpan]:
     ],
 )
 def test_a_repeat_needs_an_unchanged_world(calls: str, expected: str) -> None:
-    """A call with an effect between two equal calls makes the second one work; only in a cycle does it count."""
+    """A call with an effect between two equal calls makes the second one work; only in a cycle does
+    it count.
+    """
     assert [mark or "-" for mark in marks(run_with(*called(*calls.split())))] == expected.split()
 
 
 def test_a_failed_call_changes_nothing() -> None:
     """It has no effect, so what is called after it is a loop."""
     calls = called("run_tests", "edit", "run_tests")
-    calls[1] = calls[1]._replace(failed=True, facts=ToolFacts((Call("edit", None, A, failed=True),)))
+    calls[1] = calls[1]._replace(
+        failed=True, facts=ToolFacts((Call("edit", None, A, failed=True),))
+    )
 
     assert marks(run_with(*calls)) == ["", "", "again"]
 
@@ -136,7 +175,9 @@ def test_a_failed_call_changes_nothing() -> None:
     ],
 )
 def test_a_call_after_an_edit_of_a_file_is_no_retry(calls: str, expected: str) -> None:
-    """What fails (`!`) is tried again once its cause is mended: work. The same edits in a cycle mend nothing."""
+    """What fails (`!`) is tried again once its cause is mended: work. The same edits in a cycle
+    mend nothing.
+    """
     spans = [
         tool(n + 2, 1, name.strip("!"), start=2 * n, arguments=A, failed=name.endswith("!"))
         for n, name in enumerate(calls.split())
@@ -145,7 +186,12 @@ def test_a_call_after_an_edit_of_a_file_is_no_retry(calls: str, expected: str) -
 
 
 def test_a_cycle_with_other_results_makes_progress() -> None:
-    assert marks(run_with(*called("run_tests", "edit", "run_tests", "edit", run_tests="1 2"))) == ["", "", "", "again"]
+    assert marks(run_with(*called("run_tests", "edit", "run_tests", "edit", run_tests="1 2"))) == [
+        "",
+        "",
+        "",
+        "again",
+    ]
 
 
 def test_what_changes_the_world_is_the_users_to_say() -> None:
@@ -171,7 +217,9 @@ _calls = st.lists(
 
 
 def by_the_rule(calls: Sequence[ToolCall]) -> list[str]:
-    """The marks by the rule as it is written: the latest earlier call of the tool and arguments that had ended."""
+    """The marks by the rule as it is written: the latest earlier call of the tool and arguments
+    that had ended.
+    """
     found: list[str] = []
     for at, this in enumerate(calls):
         earlier = [
@@ -195,9 +243,14 @@ def by_the_rule(calls: Sequence[ToolCall]) -> list[str]:
     return found
 
 
-def was_unchanged(calls: Sequence[ToolCall], earlier: int, at: int, changes: Sequence[ToolCall]) -> bool:
-    """No other of the calls that change something ended, with an effect, between the starts of the two."""
-    first, this = calls[earlier], calls[at]
+def was_unchanged(
+    calls: Sequence[ToolCall], earlier: int, at: int, changes: Sequence[ToolCall]
+) -> bool:
+    """No other of the calls that change something ended, with an effect, between the starts of the
+    two.
+    """
+    first = calls[earlier]
+    this = calls[at]
     return not any(
         other.has_effect
         and other in changes
@@ -209,13 +262,22 @@ def was_unchanged(calls: Sequence[ToolCall], earlier: int, at: int, changes: Seq
 
 
 def is_in_cycle(calls: Sequence[ToolCall], at: int) -> bool:
-    """It is in a stretch that goes on like its first 2, 3 or 4 calls, which are different, after the first round."""
+    """It is in a stretch that goes on like its first 2, 3 or 4 calls, which are different, after
+    the first round.
+    """
     same = [(call.name, call.arguments) for call in calls]
     for length in (2, 3, 4):
         begin = end = at
-        while begin >= length and same[begin][1] is not None and same[begin] == same[begin - length]:
+        while (
+            begin >= length and same[begin][1] is not None and same[begin] == same[begin - length]
+        ):
             begin -= 1
-        while end < len(same) and end >= length and same[end][1] is not None and same[end] == same[end - length]:
+        while (
+            end < len(same)
+            and end >= length
+            and same[end][1] is not None
+            and same[end] == same[end - length]
+        ):
             end += 1
         stretch = same[begin + 1 : end]
         if begin < at and len(stretch) >= length and len(set(stretch[:length])) == length:

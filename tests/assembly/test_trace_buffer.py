@@ -14,7 +14,10 @@ from otel_reliability.model.span import AgentSpan, Notes, Session
 from otel_reliability.testing import agent, model, other, span_id, tool, trace_id
 from tests.assembly.rebuilding import Watched, used
 
-CLOSED, REVISED, WITHDRAWN, FINAL = RunChange.CLOSED, RunChange.REVISED, RunChange.WITHDRAWN, RunChange.FINAL
+CLOSED = RunChange.CLOSED
+REVISED = RunChange.REVISED
+WITHDRAWN = RunChange.WITHDRAWN
+FINAL = RunChange.FINAL
 
 
 def watched(remember: float = 30.0, **limits: int) -> Watched:
@@ -33,7 +36,10 @@ def keyed(number: int, trace: int) -> AgentSpan:
 
 def is_remembered(watched: Watched, trace: int) -> bool:
     assembler = watched.assembler
-    return assembler.holds(trace_id(trace)) or assembler.closed_record(trace_id(trace), watched.clock()) is not None
+    return (
+        assembler.holds(trace_id(trace))
+        or assembler.closed_record(trace_id(trace), watched.clock()) is not None
+    )
 
 
 def test_a_late_span_revises_its_run_and_postpones_its_finalization() -> None:
@@ -67,7 +73,9 @@ def test_a_trace_is_forgotten_in_time() -> None:
     assert not any(used(assembler.assembler).values())
 
 
-def test_traces_are_remembered_in_tables_and_forgotten_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traces_are_remembered_in_tables_and_forgotten_oldest_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(closed_traces, "TABLE", 2)
     assembler = watched()
     for trace in range(5):
@@ -84,15 +92,19 @@ def test_traces_are_remembered_in_tables_and_forgotten_oldest_first(monkeypatch:
     assert [trace for trace in range(5) if is_remembered(assembler, trace)] == [1, 3, 4]
 
 
-# --- Parts of a trace -------------------------------------------------------------------------------------------------
+# --- Parts of a trace -----------------------------------------------------------------------------
 
 
 def test_only_runs_with_a_missing_local_parent_wait_for_it() -> None:
     assembler = watched()
     assembler.add(agent(1, called="one"), tool(2, 1), agent(4, 3, "two"), tool(5, 4))
 
-    assert [(run.key.agent, run.closed_by) for _, run in assembler.wait(3)] == [("one", CloseReason.ROOT)]
-    assert [(run.key.agent, run.closed_by) for _, run in assembler.wait(10)] == [("two", CloseReason.IDLE)]
+    assert [(run.key.agent, run.closed_by) for _, run in assembler.wait(3)] == [
+        ("one", CloseReason.ROOT)
+    ]
+    assert [(run.key.agent, run.closed_by) for _, run in assembler.wait(10)] == [
+        ("two", CloseReason.IDLE)
+    ]
 
 
 def test_a_parent_that_arrives_in_time_ends_the_waiting() -> None:
@@ -114,12 +126,18 @@ def test_a_run_with_an_open_span_waits_and_its_neighbours_do_not() -> None:
     assert [run.key.agent for _, run in assembler.wait(3)] == ["one"]
 
 
-def test_a_trace_that_waits_for_a_parent_is_not_assembled_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cost does not grow with the time that it waits: here for the parent of work that is linked to a run."""
+def test_a_trace_that_waits_for_a_parent_is_not_assembled_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its cost does not grow with the time that it waits: here for the parent of work that is
+    linked to a run.
+    """
     assembled = list[int]()
     real = Assemble.__call__
 
-    def counted(self: Assemble, spans: Sequence[AgentSpan], *more: Any, **options: Any) -> Assembled:
+    def counted(
+        self: Assemble, spans: Sequence[AgentSpan], *more: Any, **options: Any
+    ) -> Assembled:
         assembled.append(len(spans))
         return real(self, spans, *more, **options)
 
@@ -158,11 +176,13 @@ def test_spans_of_runs_that_left_an_endless_trace_are_late() -> None:
     assert assembler.accounts == {("used", ""): 238, ("late", ""): 2, ("duplicate", ""): 1}
 
 
-# --- Late spans -------------------------------------------------------------------------------------------------------
+# --- Late spans -----------------------------------------------------------------------------------
 
 
 def test_a_late_root_opens_no_run() -> None:
-    """The missing parent of a final implicit run is remembered; so is that of work that was linked to a run."""
+    """The missing parent of a final implicit run is remembered; so is that of work that was linked
+    to a run.
+    """
     for spans in ([tool(3, 2)], [agent(1, end=9), tool(3, 2, start=2)]):
         assembler = watched()
         assembler.add(*spans)
@@ -180,7 +200,9 @@ def test_of_final_runs_the_name_of_the_agent_stays() -> None:
     assembler.add(tool(5, 4), tool(6))
     found = assembler.wait(40)
 
-    assert [(run.key.agent, run.implicit) for change, run in found if change is CLOSED] == [("support", True)]
+    assert [(run.key.agent, run.implicit) for change, run in found if change is CLOSED] == [
+        ("support", True)
+    ]
     assert assembler.accounts["other", "beside_agent"] == 1
 
 
@@ -193,7 +215,7 @@ def test_an_agent_below_a_request_of_long_ago_is_no_late_span() -> None:
     assert CLOSED in changes(assembler.wait(5))
 
 
-# --- Run keys ---------------------------------------------------------------------------------------------------------
+# --- Run keys -------------------------------------------------------------------------------------
 
 
 def test_a_run_of_a_run_key_grows_with_its_traces() -> None:
@@ -211,10 +233,17 @@ def test_an_agent_above_takes_lone_work_back() -> None:
     assembler = watched()
     assembler.add(keyed(5, trace=2))
     assembler.wait(3)
-    assembler.add(agent(1, trace=2), keyed(5, trace=2)._replace(parent_id=span_id(1), end_ns=keyed(5, 2).end_ns + 1))
+    assembler.add(
+        agent(1, trace=2),
+        keyed(5, trace=2)._replace(parent_id=span_id(1), end_ns=keyed(5, 2).end_ns + 1),
+    )
     found = assembler.wait(30)
 
-    assert [(change, run.implicit) for change, run in found] == [(WITHDRAWN, True), (CLOSED, False), (FINAL, False)]
+    assert [(change, run.implicit) for change, run in found] == [
+        (WITHDRAWN, True),
+        (CLOSED, False),
+        (FINAL, False),
+    ]
 
 
 def test_work_of_a_run_key_closes_once_when_all_that_is_due_has_joined() -> None:
@@ -235,7 +264,7 @@ def test_work_of_a_final_run_key_is_late() -> None:
     assert not any(is_remembered(assembler, trace) for trace in (2, 3))
 
 
-# --- Limits -----------------------------------------------------------------------------------------------------------
+# --- Limits ---------------------------------------------------------------------------------------
 
 
 def test_a_run_is_closed_and_final_at_the_span_limit() -> None:
@@ -244,7 +273,9 @@ def test_a_run_is_closed_and_final_at_the_span_limit() -> None:
     assembler.add(tool(31, 1), tool(91, 90))
     found = assembler.wait(40)
 
-    assert [(change, run.span_count, run.closed_by) for change, run in found if run.key.agent == "agent"] == [
+    assert [
+        (change, run.span_count, run.closed_by) for change, run in found if run.key.agent == "agent"
+    ] == [
         (CLOSED, 10, CloseReason.SPAN_LIMIT),
         (FINAL, 10, CloseReason.SPAN_LIMIT),
     ]
@@ -258,7 +289,9 @@ def test_above_the_limit_of_open_runs_the_heaviest_are_closed() -> None:
         assembler.add(*[tool(n, 1, trace=trace) for n in range(2, 2 + steps)])
     found = assembler.wait(1)
 
-    assert [(run.trace_id, run.closed_by) for _, run in found] == [(trace_id(2), CloseReason.OPEN_RUNS)]
+    assert [(run.trace_id, run.closed_by) for _, run in found] == [
+        (trace_id(2), CloseReason.OPEN_RUNS)
+    ]
 
 
 def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
@@ -266,7 +299,10 @@ def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
     assembler.add(tool(2, 1, trace=1), tool(2, 1, trace=2), tool(3, 1, trace=2))
     found = assembler.wait(1)
 
-    assert [(change, run.trace_id) for change, run in found] == [(CLOSED, trace_id(2)), (FINAL, trace_id(2))]
+    assert [(change, run.trace_id) for change, run in found] == [
+        (CLOSED, trace_id(2)),
+        (FINAL, trace_id(2)),
+    ]
     assert assembler.assembler.accounts["limit", "reopenable_bytes"] == 1
 
 

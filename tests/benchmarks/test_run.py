@@ -32,8 +32,13 @@ def test_a_whole_run_writes_results(
     assert run.main([]) == 0
     told = json.loads(results.read_text())
     assert told["rows"][0] == {
-        "name": "fast", "value": 1.235, "at_most": 2.0, "unit": "×", "spread": [1.1, 1.3], "against": "other",
-    }  # fmt: skip
+        "name": "fast",
+        "value": 1.235,
+        "at_most": 2.0,
+        "unit": "×",
+        "spread": [1.1, 1.3],
+        "against": "other",
+    }
     assert told["machine"]["cores"] >= 1
     assert {"python", "protobuf", "opentelemetry-sdk"} <= set(told["versions"])
     assert "fast" in capsys.readouterr().out

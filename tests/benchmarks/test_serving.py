@@ -36,7 +36,8 @@ def test_a_rejected_request_ends_the_measurement() -> None:
 def test_cpu_of_children_counts() -> None:
     command = [sys.executable, "-c", CHILD]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
-        found, deadline = 0.0, time.monotonic() + 30
+        found = 0.0
+        deadline = time.monotonic() + 30
         while found < 0.3 and time.monotonic() < deadline:
             time.sleep(0.05)
             found = serving.cpu(process.pid)

@@ -18,15 +18,24 @@ KINDS = [RECORDED, WEB, *SHAPES] if CAPTURED.exists() else [WEB, *SHAPES]
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_two_requests_share_a_span(kind: str) -> None:
     found = [ExportTraceServiceRequest.FromString(body) for body in islice(traffic(kind), 4)]
-    spans = [span for one in found for part in one.resource_spans for scope in part.scope_spans for span in scope.spans]
+    spans = [
+        span
+        for one in found
+        for part in one.resource_spans
+        for scope in part.scope_spans
+        for span in scope.spans
+    ]
 
     assert len(spans) == 4 * SPANS
-    assert len({span.span_id for span in spans}) >= len(spans) - 5  # a capture may report a span twice
+    assert (
+        len({span.span_id for span in spans}) >= len(spans) - 5
+    )  # a capture may report a span twice
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_job_makes_runs_of_every_kind_of_traffic(kind: str) -> None:
-    job, requests = Job(), 12
+    job = Job()
+    requests = 12
     for body in islice(traffic(kind), requests):
         job.receive(body)
     job.wait(10.0)

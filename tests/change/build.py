@@ -13,11 +13,21 @@ SECOND = 1_000_000_000
 TOOLS = ("search", "read", "book", "cancel", "mail")
 
 
-def observation(n: int, path: Sequence[str] | None = ("search", "book"), **numbers: Any) -> Observation:
+def observation(
+    n: int, path: Sequence[str] | None = ("search", "book"), **numbers: Any
+) -> Observation:
     """The n-th observation, one a second."""
     calls = None if path is None else len(path)
     plain = Observation(
-        f"run-{n}", n * SECOND, n * SECOND, None if path is None else tuple(path), calls, 0, 300, 2_000, 0
+        f"run-{n}",
+        n * SECOND,
+        n * SECOND,
+        None if path is None else tuple(path),
+        calls,
+        0,
+        300,
+        2_000,
+        0,
     )
     return plain._replace(reply_tokens=300, replies=3)._replace(**numbers)
 
@@ -28,7 +38,9 @@ def u_of(unit_id: str, signal: str, ordinal: int) -> float:
 
 
 def exchangeable(n: int, seed: int = 0, first: int = 1, longer: int = 0) -> list[Observation]:
-    """Exchangeable observations with ties, heavy tails and absent numbers; `longer` adds tool calls to every path."""
+    """Exchangeable observations with ties, heavy tails and absent numbers; `longer` adds tool calls
+    to every path.
+    """
     dice = random.Random(seed)
     return [_random_unit(number, dice, longer) for number in range(first, first + n)]
 

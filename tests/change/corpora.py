@@ -24,12 +24,15 @@ CORPORA: Final = (GPT_AIRLINE, GPT_TELECOM, SFT_AIRLINE, SFT_TELECOM, CLAUDE_AIR
 
 @functools.cache
 def recorded_observations(corpus: str) -> tuple[Observation, ...]:
-    (observations,) = Observations(rebuilt(recording(f"{corpus}.otlp.jsonl.gz").spans).runs).values()
+    (observations,) = Observations(
+        rebuilt(recording(f"{corpus}.otlp.jsonl.gz").spans).runs
+    ).values()
     return tuple(observations)
 
 
 def change(before: str, after: str) -> tuple[Pool, Ints, Ints]:
     """The observations of two recordings as one pool, and the rows of either."""
-    earlier, later = recorded_observations(before), recorded_observations(after)
+    earlier = recorded_observations(before)
+    later = recorded_observations(after)
     rows = np.arange(len(earlier) + len(later))
     return recorded([*earlier, *later]), rows[: len(earlier)], rows[len(earlier) :]

@@ -1,7 +1,9 @@
-"""The detector over many streams at once, in numpy: what the promise and the power of change detection are measured with.
+"""The detector over many streams at once, in numpy: what the promise and the power of change
+detection are measured with.
 
-`Streams` mirrors `change.detector` step by step (a test holds them equal), but a step takes the next observation of hundreds of
-streams together. Used by the tests in short form and by `make validate` at length.
+`Streams` mirrors `change.detector` step by step (a test holds them equal), but a step takes the
+next observation of hundreds of streams together. Used by the tests in short form and by `make
+validate` at length.
 """
 
 from __future__ import annotations
@@ -17,19 +19,25 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
-REFERENCE, WARM_UP, WINDOW, NEAREST = 40, 20, 500, 5
+REFERENCE = 40
+WARM_UP = 20
+WINDOW = 500
+NEAREST = 5
 BETS = 5
 
 
 def bets(p: Floats) -> Floats:
     """What each of the five bets pays on ranks."""
     linear = 1.6 * (p - 0.5)
-    low, high = 0.5 / np.sqrt(np.maximum(p, 1e-4)), 0.5 / np.sqrt(np.maximum(1 - p, 1e-4))
+    low = 0.5 / np.sqrt(np.maximum(p, 1e-4))
+    high = 0.5 / np.sqrt(np.maximum(1 - p, 1e-4))
     return np.stack([1 - linear, low, np.ones_like(p), high, 1 + linear], axis=-1)
 
 
 class Pool(NamedTuple):
-    """Recorded observations to draw from: the values of their signals (NaN: absent) and their path distances to one another."""
+    """Recorded observations to draw from: the values of their signals (NaN: absent) and their path
+    distances to one another.
+    """
 
     values: Floats
     distances: Floats | None = None
@@ -40,7 +48,9 @@ Draw: TypeAlias = Callable[[np.random.Generator, int, Ints], Ints]
 
 
 class Streams:
-    """n streams of observations, each with a detector of its own. Signal 0 is the path where the pool has distances."""
+    """n streams of observations, each with a detector of its own. Signal 0 is the path where the
+    pool has distances.
+    """
 
     def __init__(self, pool: Pool, n: int) -> None:
         self.pool = pool
@@ -101,16 +111,22 @@ class Streams:
 def units_to_alarm(
     pool: Pool, c: float, streams: int, *, seed: int, draw: Draw | None = None, most: int = 10**9
 ) -> Ints:
-    """How many observations each of so many streams takes to its first alarm, blind ones included, in the order of the alarms.
+    """How many observations each of so many streams takes to its first alarm, blind ones included,
+    in the order of the alarms.
 
-    Every stream is followed to its end (or to `most` observations), so that long ones are not cut off.
+    Every stream is followed to its end (or to `most` observations), so that long ones are not cut
+    off.
     """
     rng = np.random.default_rng(seed)
-    running, names, signals = Streams(pool, streams), np.arange(streams), pool.values.shape[1]
+    running = Streams(pool, streams)
+    names = np.arange(streams)
+    signals = pool.values.shape[1]
     drawn = at_random(len(pool.values)) if draw is None else draw
     lengths: list[int] = []
     for observation in itertools.count(1):
-        alarmed = running.step(drawn(rng, observation, names), rng.random((len(names), signals))) >= c
+        alarmed = (
+            running.step(drawn(rng, observation, names), rng.random((len(names), signals))) >= c
+        )
         lengths.extend([observation] * int(alarmed.sum()))
         running.keep(~alarmed)
         names = names[~alarmed]
@@ -125,10 +141,14 @@ def at_random(rows: int) -> Draw:
 
 
 def in_blocks(groups: Sequence[Ints], length: int) -> Draw:
-    """Observations of one task for so long, then of another: a benchmark that repeats each task before the next."""
+    """Observations of one task for so long, then of another: a benchmark that repeats each task
+    before the next.
+    """
 
     def draw(rng: np.random.Generator, observation: int, names: Ints) -> Ints:
-        at: list[int] = (((observation - 1) // length * 7919 + names * 104_729) % len(groups)).tolist()
+        at: list[int] = (
+            ((observation - 1) // length * 7919 + names * 104_729) % len(groups)
+        ).tolist()
         return np.array([int(rng.choice(groups[one])) for one in at])
 
     return draw
@@ -139,17 +159,21 @@ def swinging(groups: Sequence[Ints], period: int) -> Draw:
 
     def draw(rng: np.random.Generator, observation: int, names: Ints) -> Ints:
         second = rng.random(len(names)) < 0.5 + 0.5 * np.sin(2 * np.pi * observation / period)
-        return np.where(second, rng.choice(groups[0], len(names)), rng.choice(groups[1], len(names)))
+        return np.where(
+            second, rng.choice(groups[0], len(names)), rng.choice(groups[1], len(names))
+        )
 
     return draw
 
 
 def delays(pool: Pool, before: Ints, after: Ints, *, c: float, streams: int, seed: int) -> Floats:
-    """200 observations drawn from `before`, then 100 from `after`: per stream the number of them after the change at which it is
-    noticed, infinite where it is not. Streams with an alarm before the change are left out.
+    """200 observations drawn from `before`, then 100 from `after`: per stream the number of them
+    after the change at which it is noticed, infinite where it is not. Streams with an alarm before
+    the change are left out.
     """
     rng = np.random.default_rng(seed)
-    running, signals = Streams(pool, streams), pool.values.shape[1]
+    running = Streams(pool, streams)
+    signals = pool.values.shape[1]
     found: list[float] = []
     for observation in range(1, 301):
         n = len(running.evidence)

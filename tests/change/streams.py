@@ -1,4 +1,6 @@
-"""Kinds of exchangeable streams: what the promise is measured on. The pools are drawn from with replacement."""
+"""Kinds of exchangeable streams: what the promise is measured on. The pools are drawn from with
+replacement.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ SIZE: Final = 5_000
 
 
 def recorded(observations: Sequence[Observation]) -> Pool:
-    values = [[SIGNALS[signal].read(observation) for signal in SIGNALS] for observation in observations]
+    values = [
+        [SIGNALS[signal].read(observation) for signal in SIGNALS] for observation in observations
+    ]
     between = distances([observation.path or () for observation in observations])
     unknown = np.array([observation.path is None for observation in observations])
     between[unknown, :] = between[:, unknown] = np.nan
@@ -40,7 +44,9 @@ def _sessions(dice: np.random.Generator) -> Floats:
     """Sums over the turns of sessions, whose turns hang together."""
     turns = 1 + dice.poisson(3, SIZE)
     user = dice.normal(size=(SIZE, 5))
-    return np.round(turns[:, None] * (5 + user) + np.sqrt(turns)[:, None] * dice.normal(size=(SIZE, 5)))
+    return np.round(
+        turns[:, None] * (5 + user) + np.sqrt(turns)[:, None] * dice.normal(size=(SIZE, 5))
+    )
 
 
 SYNTHETIC: Final[Mapping[str, Callable[[np.random.Generator], Floats]]] = {

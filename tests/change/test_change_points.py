@@ -35,7 +35,9 @@ def seen(n: int, *values: str, kind: str = "model") -> Observation:
     return observation_of(run((), n, fingerprints=tuple((kind, value) for value in values)))
 
 
-def points_of(observations: Iterable[Observation]) -> list[tuple[int, tuple[str, ...], tuple[str, ...]]]:
+def points_of(
+    observations: Iterable[Observation],
+) -> list[tuple[int, tuple[str, ...], tuple[str, ...]]]:
     """The change points of an agent: observation, values before, values after."""
     points = ChangePoints()
     for ordinal, observation in enumerate(observations, 1):
@@ -59,7 +61,8 @@ def test_value_that_is_new_with_every_run_is_no_change_point() -> None:
 
 def test_kind_that_appears_late_has_a_baseline_of_its_own() -> None:
     """A newer instrumentation may report what the one before did not."""
-    without, with_prompt = [seen(n, "a") for n in range(20)], [seen(n, "p", kind="prompt") for n in range(20)]
+    without = [seen(n, "a") for n in range(20)]
+    with_prompt = [seen(n, "p", kind="prompt") for n in range(20)]
     assert points_of([*without, *with_prompt]) == []
     changed = [seen(n, "q", kind="prompt") for n in range(3)]
     assert points_of([*without, *with_prompt, *changed]) == [(41, ("p",), ("q",))]
@@ -75,7 +78,8 @@ def test_memory_is_bounded() -> None:
 
 
 def test_state_continues_after_a_restart() -> None:
-    points, whole = ChangePoints(), ChangePoints()
+    points = ChangePoints()
+    whole = ChangePoints()
     for n in range(60):
         one = seen(n, "a" if n < 25 else "b" if n < 40 else "c")
         points.add(one, n)
@@ -94,18 +98,24 @@ def test_session_has_the_fingerprints_of_all_its_runs() -> None:
 
 def spans_of(n: int, model: str, calls: int) -> list[RawSpan]:
     asked: dict[str, Any] = {
-        "gen_ai__response__model": model, "gen_ai__usage__output_tokens": 10,
-        "gen_ai__system_instructions": "Be helpful.", "gen_ai__tool__definitions": '[{"name": "search"}]',
-    }  # fmt: skip
+        "gen_ai__response__model": model,
+        "gen_ai__usage__output_tokens": 10,
+        "gen_ai__system_instructions": "Be helpful.",
+        "gen_ai__tool__definitions": '[{"name": "search"}]',
+    }
     return [*run_spans(n + 1, "search " * calls, agent="desk"), chat(n + 1, **asked)]
 
 
 @pytest.fixture(scope="module")
 def swapped() -> Sequence[Run]:
-    """A recorded agent whose model changes at its 121st run, and which makes more calls from its 131st on."""
+    """A recorded agent whose model changes at its 121st run, and which makes more calls from its
+    131st on.
+    """
     calls = [3 + n % 2 if n < 130 else 7 + n % 3 for n in range(240)]
     return rebuilt(
-        one for n in range(240) for one in spans_of(n, "gpt-4.1" if n < 120 else "gpt-5-mini", calls[n])
+        one
+        for n in range(240)
+        for one in spans_of(n, "gpt-4.1" if n < 120 else "gpt-5-mini", calls[n])
     ).runs
 
 
@@ -129,7 +139,8 @@ def test_fingerprints_are_hashes_and_versions_never_content(swapped: Sequence[Ru
 
 
 def test_log_event_and_info_series_follow_the_change_point() -> None:
-    kept, meters = Kept(), Meters()
+    kept = Kept()
+    meters = Meters()
     live = live_of(meters.provider, Settings())
     shown: list[str] = []
     for first, model in ((0, "gpt-4.1"), (40, "gpt-5-mini"), (80, "gpt-4.1")):
@@ -147,8 +158,11 @@ def test_log_event_and_info_series_follow_the_change_point() -> None:
 
 
 def test_info_of_many_agents_stays_within_the_limit_of_the_sdk() -> None:
-    """Where each change point of a fleet adds an attribute set, those beyond the budget are not emitted."""
-    meters, sets = Meters(), set[tuple[tuple[str, object], ...]]()
+    """Where each change point of a fleet adds an attribute set, those beyond the budget are not
+    emitted.
+    """
+    meters = Meters()
+    sets = set[tuple[tuple[str, object], ...]]()
     live = live_of(meters.provider, Settings())
     for n in range(88):
         made = (("model", f"m{n // 8}"),)
@@ -156,18 +170,27 @@ def test_info_of_many_agents_stays_within_the_limit_of_the_sdk() -> None:
         runs = [run((), n, key=key, fingerprints=made, run_id=f"{key.agent}-{n}") for key in keys]
         live.engine.receive_events([RunEvent(RunChange.CLOSED, one) for one in runs])
         if n % 8 == 7:
-            sets.update(tuple(sorted(one.attributes.items())) for one in meters.look().points("info"))
+            sets.update(
+                tuple(sorted(one.attributes.items())) for one in meters.look().points("info")
+            )
     assert live.settings.limits.agents < len(sets) <= BUDGET
 
 
-def test_report_by_model_compares_the_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_by_model_compares_the_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     spans = [
-        one for n in range(40) for one in spans_of(n, "gpt-4.1" if n < 20 else "gpt-5-mini", 1 + n % (2 + n // 20))
+        one
+        for n in range(40)
+        for one in spans_of(n, "gpt-4.1" if n < 20 else "gpt-5-mini", 1 + n % (2 + n // 20))
     ]
     path = write_otlp(tmp_path / "spans.jsonl", spans)
     document = json.loads(call(capsys, "report", path, "--by", "model", "--format", "json").out)
 
-    assert [(one["agent"], one["runs"]) for one in document["agents"]] == [("desk", 20), ("desk", 20)]
+    assert [(one["agent"], one["runs"]) for one in document["agents"]] == [
+        ("desk", 20),
+        ("desk", 20),
+    ]
     (compared,) = document["baseline"]["agents"]
     one = compared["metrics"]["path_entropy"]
     assert one["before"]["runs"] == one["after"]["runs"] == 20

@@ -45,7 +45,10 @@ def test_too_few_observations_give_no_verdict(n: int, m: int) -> None:
 
 
 def test_signals_without_evidence_are_not_tested() -> None:
-    bare = [observation(n, None, output_tokens=None, largest_input=None, failures=None, replies=0) for n in range(30)]
+    bare = [
+        observation(n, None, output_tokens=None, largest_input=None, failures=None, replies=0)
+        for n in range(30)
+    ]
     bare = [one._replace(failed_calls=None) for one in bare]
     assert compare(bare, exchangeable(30)).result is Result.NO_RESULT
     known = [one._replace(calls=2) for one in bare]
@@ -53,7 +56,9 @@ def test_signals_without_evidence_are_not_tested() -> None:
 
 
 def test_only_the_latest_observations_are_compared() -> None:
-    long = [observation(n, ("mail",) * 9) for n in range(500)] + [observation(n) for n in range(MAX_OBSERVATIONS)]
+    long = [observation(n, ("mail",) * 9) for n in range(500)] + [
+        observation(n) for n in range(MAX_OBSERVATIONS)
+    ]
     assert compare(long, [observation(n) for n in range(30)]).result is Result.NO_CHANGE
 
 
@@ -66,7 +71,9 @@ def test_how_far_the_tasks_are_the_same_is_told() -> None:
 
 def test_distances_are_those_of_all_pairs() -> None:
     paths = [("a", "b"), (), ("a", "b"), ("c", "b", "a")]
-    assert distances(paths) == pytest.approx(np.array([[1 - similarity(p, q) for q in paths] for p in paths]))
+    assert distances(paths) == pytest.approx(
+        np.array([[1 - similarity(p, q) for q in paths] for p in paths])
+    )
 
 
 def test_summaries_of_nothing_are_none() -> None:
@@ -77,7 +84,11 @@ def test_summaries_of_nothing_are_none() -> None:
 def test_only_clear_shifts_are_told_and_at_most_three() -> None:
     before = [("a", "a", "b"), ("a", "b"), ("a",), ("a", "c"), None]
     after = [("d", "a"), ("d", "a"), ("d", "e", "a"), ("d", "f", "a"), None]
-    assert tool_shifts(before, after) == (ToolShift("d", 0, 1), ToolShift("b", 0.5, 0), ToolShift("c", 0.25, 0))
+    assert tool_shifts(before, after) == (
+        ToolShift("d", 0, 1),
+        ToolShift("b", 0.5, 0),
+        ToolShift("c", 0.25, 0),
+    )
 
 
 def test_observations_that_use_no_tool_any_more_are_a_shift() -> None:

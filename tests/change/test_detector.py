@@ -31,16 +31,21 @@ def shifted(n: int = 100, after: int = 60) -> list[Observation]:
 
 
 def test_it_is_the_formula() -> None:
-    """At every observation the evidence of each signal is what the array form of the definition gives, absent ones included."""
+    """At every observation the evidence of each signal is what the array form of the definition
+    gives, absent ones included.
+    """
     observations = exchangeable(700)
-    detector, signals = Detector(ChangeSettings(runs_per_false_alarm=1e300)), tuple(SIGNALS)
+    detector = Detector(ChangeSettings(runs_per_false_alarm=1e300))
+    signals = tuple(SIGNALS)
     streams = Streams(pool_of(observations), 1)
     for n, one in enumerate(observations, 1):
         detector.add(one)
         u = np.array([[u_of(one.id, signal, n) for signal in signals]])
         mean = streams.step(np.array([n - 1]), u)
         got = detector.evidence()
-        expected = {s: math.log10(r) for s, r in zip(signals, streams.evidence[0], strict=True) if r}
+        expected = {
+            s: math.log10(r) for s, r in zip(signals, streams.evidence[0], strict=True) if r
+        }
         assert got.signals == pytest.approx(expected, abs=1e-9)
         assert got.log10 == (pytest.approx(math.log10(mean[0]), abs=1e-9) if mean[0] else None)
 
@@ -48,7 +53,9 @@ def test_it_is_the_formula() -> None:
 def pool_of(observations: list[Observation]) -> Pool:
     values = [[SIGNALS[signal].read(one) for signal in SIGNALS] for one in observations]
     paths = [one.path for one in observations]
-    distances = [[math.nan if p is None or q is None else 1 - similarity(p, q) for q in paths] for p in paths]
+    distances = [
+        [math.nan if p is None or q is None else 1 - similarity(p, q) for q in paths] for p in paths
+    ]
     return Pool(np.array(values, dtype=np.float64), np.array(distances))
 
 
@@ -59,7 +66,8 @@ def test_a_change_is_told_with_what_changed() -> None:
     assert alarm.signal == max(alarm.signals, key=lambda one: one.evidence).signal
     assert abs(told["calls"].since_observation - 101) <= 3
     assert told["calls"].since_ns == told["calls"].since_observation * 10**9
-    before, after = told["calls"].before, told["calls"].after
+    before = told["calls"].before
+    after = told["calls"].after
     assert before is not None
     assert after is not None
     assert before.mean < 2.5 < after.mean
@@ -68,7 +76,9 @@ def test_a_change_is_told_with_what_changed() -> None:
 
 def test_tools_that_came_and_went_are_told() -> None:
     after = [observation(n, ("search", "cancel")) for n in range(90, 140)]
-    (alarm, *_) = passed(Detector(SETTINGS), [observation(n, ("search", "book")) for n in range(90)] + after)
+    (alarm, *_) = passed(
+        Detector(SETTINGS), [observation(n, ("search", "book")) for n in range(90)] + after
+    )
     assert [shift.tool for shift in alarm.tools] == ["book", "cancel"]
     assert [shift.before for shift in alarm.tools] == [1, 0]
     assert alarm.tools[0].after == pytest.approx(0.1, abs=0.2)
@@ -76,7 +86,8 @@ def test_tools_that_came_and_went_are_told() -> None:
 
 
 def test_it_is_blind_while_it_learns() -> None:
-    detector, blinds = Detector(SETTINGS), list[int]()
+    detector = Detector(SETTINGS)
+    blinds = list[int]()
     for one in shifted():
         alarm = detector.add(one)
         blinds.append(detector.evidence().blind)
@@ -122,8 +133,12 @@ def test_an_agent_without_evidence_is_silent() -> None:
 
 
 def test_no_verdict_where_tasks_stand_in_blocks() -> None:
-    """Numbers that change with the task are no change of the agent: nothing is told, and the reading says why."""
-    observations = [observation(n, ("search",) * (1 + n // 40 % 3), task=f"t{n // 40}") for n in range(400)]
+    """Numbers that change with the task are no change of the agent: nothing is told, and the
+    reading says why.
+    """
+    observations = [
+        observation(n, ("search",) * (1 + n // 40 % 3), task=f"t{n // 40}") for n in range(400)
+    ]
     detector = Detector(SETTINGS)
     assert not passed(detector, observations)
     assert passed(Detector(SETTINGS), [one._replace(task=None) for one in observations])
@@ -135,7 +150,8 @@ def test_no_verdict_where_tasks_stand_in_blocks() -> None:
 @given(st.integers(0, 170), st.integers(0, 3))
 def test_a_restart_changes_nothing(cut: int, seed: int) -> None:
     observations = exchangeable(100, seed) + exchangeable(70, seed + 10, 101, longer=3)
-    whole, first = Detector(SETTINGS), Detector(SETTINGS)
+    whole = Detector(SETTINGS)
+    first = Detector(SETTINGS)
     expected = passed(whole, observations)
     before = passed(first, observations[:cut])
     second = restarted(first)
@@ -154,7 +170,9 @@ def restarted(detector: Detector, pinned: tuple[Observation, ...] = ()) -> Detec
 
 
 def test_other_signals_learn_anew() -> None:
-    """A state of other signals cannot be gone on with: the alarms stay, the rest is learnt again."""
+    """A state of other signals cannot be gone on with: the alarms stay, the rest
+    is learnt again.
+    """
     detector = Detector(SETTINGS)
     passed(detector, shifted())
     data = plain(detector)

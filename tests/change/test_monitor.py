@@ -54,24 +54,41 @@ def test_an_agents_change_is_told_once() -> None:
 
 
 def test_agents_do_not_mix() -> None:
-    monitor, other = Monitor(SETTINGS), AgentKey("", "", "", "other")
-    events = [closed(one._replace(key=key)) for n in range(200) for one, key in ((short(n), KEY), (long(n), other))]
+    monitor = Monitor(SETTINGS)
+    other = AgentKey("", "", "", "other")
+    events = [
+        closed(one._replace(key=key))
+        for n in range(200)
+        for one, key in ((short(n), KEY), (long(n), other))
+    ]
     assert not fed(monitor, events)
     assert (observations(monitor), observations(monitor, other)) == (200, 200)
 
 
 def test_an_observation_enters_once_as_it_first_closed() -> None:
-    plain, revised = Monitor(SETTINGS), Monitor(SETTINGS)
+    plain = Monitor(SETTINGS)
+    revised = Monitor(SETTINGS)
     fed(plain, (closed(short(n)) for n in range(100)))
     for n in range(100):
         one = short(n)
-        fed(revised, [closed(one), RunEvent(RunChange.REVISED, long(n), one), RunEvent(RunChange.FINAL, long(n))])
+        fed(
+            revised,
+            [
+                closed(one),
+                RunEvent(RunChange.REVISED, long(n), one),
+                RunEvent(RunChange.FINAL, long(n)),
+            ],
+        )
     fed(revised, [RunEvent(RunChange.WITHDRAWN, long(3))])
     assert states(revised) == states(plain)
 
 
 def states(monitor: Monitor) -> object:
-    return [detector.to_data() for detector in map(monitor.detector, monitor.keys()) if detector is not None]
+    return [
+        detector.to_data()
+        for detector in map(monitor.detector, monitor.keys())
+        if detector is not None
+    ]
 
 
 @pytest.mark.parametrize("before", [short(1, incomplete=True), short(1, session_id="s")])
@@ -80,7 +97,10 @@ def test_a_run_that_late_spans_complete_or_cut_from_its_session_enters_once(befo
     engine.receive_events([closed(before)])
     assert observations(monitor) == 0
     engine.receive_events(
-        [RunEvent(RunChange.REVISED, short(1), before), RunEvent(RunChange.REVISED, short(2), short(1))]
+        [
+            RunEvent(RunChange.REVISED, short(1), before),
+            RunEvent(RunChange.REVISED, short(2), short(1)),
+        ]
     )
     assert observations(monitor) == 1
 
@@ -89,14 +109,17 @@ def test_a_run_that_leaves_a_session_after_it_has_entered_enters_once() -> None:
     """The session was an observation, or the run was one before it joined the session."""
     clock = FakeClock()
     engine, monitor = engine_and_monitor(clock)
-    alone, joined = short(1), short(1, session_id="s")
+    alone = short(1)
+    joined = short(1, session_id="s")
     engine.receive_events([closed(joined)])
     clock.advance(IDLE)
     engine.tick()
     engine.receive_events([RunEvent(RunChange.REVISED, alone, joined)])
     assert observations(monitor) == 1
 
-    engine.receive_events([RunEvent(RunChange.REVISED, joined, alone), RunEvent(RunChange.REVISED, alone, joined)])
+    engine.receive_events(
+        [RunEvent(RunChange.REVISED, joined, alone), RunEvent(RunChange.REVISED, alone, joined)]
+    )
     assert observations(monitor) == 1
 
 
@@ -108,7 +131,8 @@ def engine_and_monitor(clock: FakeClock) -> tuple[Engine, Monitor]:
 
 def test_a_session_is_an_observation_when_it_closes_but_not_at_shutdown() -> None:
     clock = FakeClock()
-    engine, runs = Engine(SETTINGS, clock=clock), [short(n, session_id=str(n // 2)) for n in range(4)]
+    engine = Engine(SETTINGS, clock=clock)
+    runs = [short(n, session_id=str(n // 2)) for n in range(4)]
     assert engine.monitor is not None
     engine.receive_events(map(closed, runs[:2]))
     clock.advance(IDLE - 1)
@@ -144,7 +168,11 @@ def test_an_idle_agent_is_remembered_for_90_days() -> None:
 
 
 def blind(monitor: Monitor) -> list[int]:
-    return [d.evidence().blind for d in map(monitor.detector, (KEY, AgentKey("", "", "", "other"))) if d is not None]
+    return [
+        d.evidence().blind
+        for d in map(monitor.detector, (KEY, AgentKey("", "", "", "other")))
+        if d is not None
+    ]
 
 
 def test_a_pinned_recording_is_for_its_agent() -> None:
@@ -157,7 +185,9 @@ def test_a_pinned_recording_is_for_its_agent() -> None:
 def test_a_restart_changes_nothing(cut: int) -> None:
     runs = [*map(short, range(100)), *map(long, range(100, 130))]
     events = [closed(one) for one in runs]
-    monitor, changes, stored = Monitor(SETTINGS), list[Change](), dict[bytes, Any]()
+    monitor = Monitor(SETTINGS)
+    changes = list[Change]()
+    stored = dict[bytes, Any]()
     assert list(monitor.changes()) == []
     for n, event in enumerate(events):
         if n == cut:

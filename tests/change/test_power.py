@@ -38,7 +38,9 @@ SETTINGS = ChangeSettings()
     ],
 )
 def test_a_new_model_is_found(before: str, after: str, power: float, median: float) -> None:
-    """Within 50 observations, at one false alarm in 10 000; a fine-tuned twin of the model takes longest."""
+    """Within 50 observations, at one false alarm in 10 000; a fine-tuned twin of the model takes
+    longest.
+    """
     pool, earlier, later = change(before, after)
     found = delays(pool, earlier, later, c=SETTINGS.runs_per_false_alarm, streams=200, seed=4)
     assert len(found) >= 195
@@ -50,11 +52,16 @@ def resampled(corpus: str, n: int, seed: int, first: int = 1) -> list[Observatio
     """So many observations drawn from a recording, under new ids and in the order of new times."""
     dice = random.Random(seed)
     drawn = dice.choices(recorded_observations(corpus), k=n)
-    return [one._replace(id=f"observation-{i}", start_ns=i, end_ns=i) for i, one in enumerate(drawn, first)]
+    return [
+        one._replace(id=f"observation-{i}", start_ns=i, end_ns=i)
+        for i, one in enumerate(drawn, first)
+    ]
 
 
 def test_the_sentence_has_what_it_needs() -> None:
-    observations = resampled(GPT_TELECOM, 200, seed=1) + resampled(SFT_TELECOM, 100, seed=2, first=201)
+    observations = resampled(GPT_TELECOM, 200, seed=1) + resampled(
+        SFT_TELECOM, 100, seed=2, first=201
+    )
     judgement = evaluate(observations, SETTINGS)
     alarm = judgement.alarms[0]
     assert (judgement.result, judgement.observations) == (Result.CHANGED, 300)
@@ -79,10 +86,16 @@ def test_no_change_is_no_change(corpus: str) -> None:
 def test_a_pinned_recording_tells_a_new_model_from_its_first_observations() -> None:
     pinned = resampled(GPT_AIRLINE, 100, seed=5)
     detector = Detector(SETTINGS, pinned)
-    alarms = [alarm.observation for one in resampled(CLAUDE_AIRLINE, 60, seed=6) if (alarm := detector.add(one))]
+    alarms = [
+        alarm.observation
+        for one in resampled(CLAUDE_AIRLINE, 60, seed=6)
+        if (alarm := detector.add(one))
+    ]
     assert alarms[0] <= 40
     unchanged = Detector(SETTINGS, pinned)
-    assert not any(unchanged.add(observation) for observation in resampled(GPT_AIRLINE, 200, seed=7))
+    assert not any(
+        unchanged.add(observation) for observation in resampled(GPT_AIRLINE, 200, seed=7)
+    )
 
 
 def test_two_recordings_of_two_models_differ() -> None:
@@ -92,7 +105,8 @@ def test_two_recordings_of_two_models_differ() -> None:
 
 
 def test_the_halves_of_one_recording_do_not() -> None:
-    observations, dice = recorded_observations(CLAUDE_AIRLINE), random.Random(8)
+    observations = recorded_observations(CLAUDE_AIRLINE)
+    dice = random.Random(8)
     verdicts: list[Result] = []
     for seed in range(12):
         shuffled = dice.sample(observations, len(observations))

@@ -1,4 +1,6 @@
-"""The promise: while observations are exchangeable, a false alarm comes no sooner than in c observations on average."""
+"""The promise: while observations are exchangeable, a false alarm comes no sooner than in c
+observations on average.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +8,34 @@ import numpy as np
 import pytest
 
 from tests.change.corpora import CORPORA, recorded_observations
-from tests.change.simulate import Draw, Pool, at_random, in_blocks, lower_bound, swinging, units_to_alarm
+from tests.change.simulate import (
+    Draw,
+    Pool,
+    at_random,
+    in_blocks,
+    lower_bound,
+    swinging,
+    units_to_alarm,
+)
 from tests.change.streams import SYNTHETIC, recorded, synthetic
 
 SLOW = {"fifty signals", "constants"}
-"""Fifty signals take long each, and where four of five never speak, an alarm takes five times as long to come."""
+"""Fifty signals take long each, and where four of five never speak, an alarm takes five times as
+long to come.
+"""
 
 
 @pytest.mark.parametrize("kind", SYNTHETIC)
 def test_false_alarms_are_as_rare_as_promised(kind: str) -> None:
-    """The lower 99 % bound of the mean number of observations to an alarm is at or above .9 c, whatever the numbers look like."""
+    """The lower 99 % bound of the mean number of observations to an alarm is at or above .9 c,
+    whatever the numbers look like.
+    """
     keeps_the_promise(synthetic(kind), 200)
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.soak] * (kind in SLOW)) for kind in SYNTHETIC])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.soak] * (kind in SLOW)) for kind in SYNTHETIC]
+)
 def test_false_alarms_are_as_rare_as_promised_at_1000(kind: str) -> None:
     """The same for a rarer alarm, which takes more of the memory of 500 values to come."""
     keeps_the_promise(synthetic(kind), 1_000)
@@ -38,7 +54,9 @@ def keeps_the_promise(pool: Pool, c: int, streams: int = 250) -> None:
 
 
 def mean_units(draw: Draw) -> float:
-    """The mean number of observations to a false alarm at c = 200, for streams of an agent that stays the same."""
+    """The mean number of observations to a false alarm at c = 200, for streams of an agent that
+    stays the same.
+    """
     return float(units_to_alarm(CORRELATED, 200, 100, seed=1, draw=draw, most=2_000).mean())
 
 
@@ -49,8 +67,9 @@ TASKS = np.split(np.arange(1_000), 20)
 
 
 def test_what_breaks_the_promise_is_known() -> None:
-    """Tasks in blocks, turns of one session taken as observations, and a mix that swings alarm much too often: no wonder, as the
-    numbers do change. Blocks are recognised (no verdict), sessions are joined, of a swinging mix the docs warn.
+    """Tasks in blocks, turns of one session taken as observations, and a mix that swings alarm much
+    too often: no wonder, as the numbers do change. Blocks are recognised (no verdict), sessions are
+    joined, of a swinging mix the docs warn.
     """
     assert mean_units(at_random(1_000)) > 200
     assert mean_units(in_blocks(TASKS, 25)) < 120

@@ -26,13 +26,19 @@ def test_observations_are_ordered_and_sessions_joined() -> None:
     ]
     for order in itertools.permutations(runs):
         (observations,) = Observations(order).values()
-        assert [(one.id, one.path) for one in observations] == [("run-2", ("c",)), ("s", ("b", "a"))]
+        assert [(one.id, one.path) for one in observations] == [
+            ("run-2", ("c",)),
+            ("s", ("b", "a")),
+        ]
 
 
 def test_agents_are_judged_apart() -> None:
     other = AgentKey("", "other", "", "agent")
     found = Observations([run(["a"], 1, session_id="s"), run(["b"], 2, session_id="s", key=other)])
-    assert [[one.path for one in observations] for observations in found.values()] == [[("a",)], [("b",)]]
+    assert [[one.path for one in observations] for observations in found.values()] == [
+        [("a",)],
+        [("b",)],
+    ]
 
 
 def test_a_run_is_not_taken_for_the_session_of_its_name() -> None:
@@ -48,14 +54,19 @@ def test_a_change_near_the_end_is_told_though_it_learns_anew_there() -> None:
 
 
 def test_a_run_may_come_at_any_time() -> None:
-    runs = [run([tool], at, session_id=session) for tool, at, session in (("a", 4, "s"), ("b", 1, "s"), ("c", 2, None))]
+    runs = [
+        run([tool], at, session_id=session)
+        for tool, at, session in (("a", 4, "s"), ("b", 1, "s"), ("c", 2, None))
+    ]
     observations = Observations()
     for one in reversed(runs):
         observations.add([one])
     assert observations == Observations(runs)
 
 
-def test_of_an_endless_recording_the_latest_observations_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_an_endless_recording_the_latest_observations_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     runs = [run(["a"], at) for at in range(100)]
     every = dict(Observations(runs))
     monkeypatch.setattr(recording, "MAX_OBSERVATIONS", 10)

@@ -17,12 +17,16 @@ def naive(reference: list[Steps | None], path: Steps) -> float | None:
     return sum(distances[:5]) / 5 if len(distances) >= 5 else None
 
 
-@given(st.lists(st.one_of(st.none(), PATHS), max_size=SIZE), st.lists(PATHS, min_size=1, max_size=5))
+@given(
+    st.lists(st.one_of(st.none(), PATHS), max_size=SIZE), st.lists(PATHS, min_size=1, max_size=5)
+)
 def test_the_distance_is_the_formula(paths: list[Steps | None], asked: list[Steps]) -> None:
     reference = Reference(paths)
     for path in asked * 2:
         expected = naive(paths, path)
-        assert reference.distance(path) == (None if expected is None else pytest.approx(expected, abs=1e-12))
+        assert reference.distance(path) == (
+            None if expected is None else pytest.approx(expected, abs=1e-12)
+        )
 
 
 def test_a_distance_is_not_remembered_across_learning() -> None:

@@ -32,7 +32,10 @@ def test_two_recordings_are_told() -> None:
 
 def test_a_detector_says_what_it_waits_for() -> None:
     detector = Detector(SETTINGS)
-    assert sentences.of_evidence(detector.evidence(), 100) == "collecting a baseline: 60 more observations"
+    assert (
+        sentences.of_evidence(detector.evidence(), 100)
+        == "collecting a baseline: 60 more observations"
+    )
     for one in exchangeable(90):
         detector.add(one)
     watching = sentences.of_evidence(detector.evidence(), 100)
@@ -44,6 +47,7 @@ def test_a_detector_says_what_it_waits_for() -> None:
 def test_of_many_alarms_the_first_are_told() -> None:
     judgement = evaluate(exchangeable(200, 1, longer=4), SETTINGS, exchangeable(100))
     text = sentences.of_recording(judgement)
-    more, last = len(judgement.alarms) - sentences.MAX_ALARMS_SHOWN, judgement.alarms[-1].observation
+    more = len(judgement.alarms) - sentences.MAX_ALARMS_SHOWN
+    last = judgement.alarms[-1].observation
     assert text.count("changed about observation") == sentences.MAX_ALARMS_SHOWN
     assert text.endswith(f"and {more} more times, at last at observation {last}")

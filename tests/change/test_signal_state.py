@@ -21,7 +21,9 @@ def single(value: float) -> float:
 
 
 class PlainState:
-    """Keeps the values in a list, counts them all for each rank, and calculates in the order in which the formulas do."""
+    """Keeps the values in a list, counts them all for each rank, and calculates in the order in
+    which the formulas do.
+    """
 
     def __init__(self, signal: str) -> None:
         self.signal = signal
@@ -31,13 +33,17 @@ class PlainState:
 
     def begin(self) -> None:
         """Nothing has been bet on yet."""
-        self.evidence, self.gain, self.values_since = 0.0, 1.0, 0
+        self.evidence = 0.0
+        self.gain = 1.0
+        self.values_since = 0
         self.weights = [0.2] * 5
 
     def add(self, value: float, unit_id: str, ordinal: int, ns: int, *, count: bool) -> None:
-        before, value = self.values[-WINDOW:], single(value)
+        before = self.values[-WINDOW:]
+        value = single(value)
         self.values = [*before, value][-WINDOW:]
-        greater, equal = sum(b > value for b in before), sum(b == value for b in before)
+        greater = sum(b > value for b in before)
+        equal = sum(b == value for b in before)
         if equal == len(before):
             self.begin()
             return
@@ -47,14 +53,20 @@ class PlainState:
             self.evidence = (self.evidence + 1) * growth
         if not self.values_since:
             self.since = (ordinal, ns)
-        self.gain, self.values_since = self.gain * growth, self.values_since + 1
+        self.gain = self.gain * growth
+        self.values_since = self.values_since + 1
         if self.gain <= 1:
-            self.gain, self.values_since = 1.0, 0
+            self.gain = 1.0
+            self.values_since = 0
 
     def bet(self, p: float) -> float:
-        low, high = 0.5 / math.sqrt(max(p, 1e-4)), 0.5 / math.sqrt(max(1 - p, 1e-4))
+        low = 0.5 / math.sqrt(max(p, 1e-4))
+        high = 0.5 / math.sqrt(max(1 - p, 1e-4))
         factors = [1 - 1.6 * (p - 0.5), low, 1.0, high, 1 + 1.6 * (p - 0.5)]
-        moved = [((1 - 0.02) * w + 0.02 / 5) * factor for w, factor in zip(self.weights, factors, strict=True)]
+        moved = [
+            ((1 - 0.02) * w + 0.02 / 5) * factor
+            for w, factor in zip(self.weights, factors, strict=True)
+        ]
         growth = moved[0] + moved[1] + moved[2] + moved[3] + moved[4]
         self.weights = [w / growth for w in moved]
         return growth
@@ -65,17 +77,26 @@ class PlainState:
 
 FEW = st.sampled_from([0, 1, 2, 0.1, 7.5])
 MANY = st.one_of(st.integers(0, 10**9), st.floats(0, 1e6))
-PHASES = st.lists(st.tuples(st.lists(st.one_of(FEW, MANY), min_size=1, max_size=6), st.integers(1, 60)), max_size=6)
-"""Values that come again and again for a while, then others: signals that are constant, become so, and are no more."""
+PHASES = st.lists(
+    st.tuples(st.lists(st.one_of(FEW, MANY), min_size=1, max_size=6), st.integers(1, 60)),
+    max_size=6,
+)
+"""Values that come again and again for a while, then others: signals that are constant, become so,
+and are no more.
+"""
 
 
 def together(values: Sequence[float], *, first: int = 1, cut: int = -1) -> SignalState:
-    """Shows values to a state and to the plain one, and compares them after each; at `cut` the state is restarted."""
-    state, plain = SignalState("calls"), PlainState("calls")
+    """Shows values to a state and to the plain one, and compares them after each; at `cut` the
+    state is restarted.
+    """
+    state = SignalState("calls")
+    plain = PlainState("calls")
     for ordinal, value in enumerate(values, first):
         if ordinal - first == cut:
             state = SignalState.from_data("calls", json.loads(json.dumps(state.to_data())))
-        one, count = observation(ordinal), ordinal % 11 > 3
+        one = observation(ordinal)
+        count = ordinal % 11 > 3
         state.add(value, one, ordinal, count=count)
         plain.add(value, one.id, ordinal, one.start_ns, count=count)
         assert told(state) == plain.told()
@@ -85,7 +106,13 @@ def together(values: Sequence[float], *, first: int = 1, cut: int = -1) -> Signa
 
 def told(state: SignalState) -> list[object]:
     data = state.to_data()
-    return [data["evidence"], data["gain"], data["values_since"], tuple(data["since"]), data["weights"]]
+    return [
+        data["evidence"],
+        data["gain"],
+        data["values_since"],
+        tuple(data["since"]),
+        data["weights"],
+    ]
 
 
 def values_of(state: SignalState) -> list[float]:
@@ -133,7 +160,9 @@ def test_a_signal_that_becomes_constant_is_forgotten() -> None:
 
 @given(st.lists(st.floats(0, 1), max_size=50))
 def test_a_bet_is_fair(ranks: list[float]) -> None:
-    """Whatever went before, the mean growth over uniform ranks is 1, less what the bound on extreme ranks costs."""
+    """Whatever went before, the mean growth over uniform ranks is 1, less what the bound on extreme
+    ranks costs.
+    """
     weights = EVEN
     for p in ranks:
         _, weights = bet(weights, p)
@@ -143,7 +172,8 @@ def test_a_bet_is_fair(ranks: list[float]) -> None:
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.9, 1.0])
 def test_a_shift_either_way_wins(p: float) -> None:
-    weights, money = EVEN, 1.0
+    weights = EVEN
+    money = 1.0
     for rank in [1 - p] * 300 + [p] * 60:
         growth, weights = bet(weights, rank)
         money = money * growth if rank == p else 1.0

@@ -20,7 +20,9 @@ def test_attempts_in_a_row_are_blocks(length: int) -> None:
 
 
 def test_two_tasks_in_two_halves_are_blocks() -> None:
-    """First one task, then the other: nobody can tell a change of the agent from one of the work."""
+    """First one task, then the other: nobody can tell a change of the agent from one
+    of the work.
+    """
     assert in_blocks(["a"] * 50 + ["b"] * 50)
 
 
@@ -34,23 +36,33 @@ def test_rounds_are_none() -> None:
 
 
 def test_a_change_of_the_mix_is_none() -> None:
-    """From six tasks to six others: that is a change to be told, not an order that forbids a verdict."""
+    """From six tasks to six others: that is a change to be told, not an order that forbids a
+    verdict.
+    """
     dice = random.Random(2)
-    assert not any(in_blocks(dice.choices("abcdef", k=200) + dice.choices("ghijkl", k=200)) for _ in range(200))
+    assert not any(
+        in_blocks(dice.choices("abcdef", k=200) + dice.choices("ghijkl", k=200)) for _ in range(200)
+    )
 
 
-@pytest.mark.parametrize("tasks", [[], ["a"] * 100, list(range(100)), ["a"] * 5 + ["b"] * (MIN_OBSERVATIONS - 6)])
+@pytest.mark.parametrize(
+    "tasks", [[], ["a"] * 100, list(range(100)), ["a"] * 5 + ["b"] * (MIN_OBSERVATIONS - 6)]
+)
 def test_too_little_to_tell(tasks: list[object]) -> None:
     assert not in_blocks(tasks)
 
 
 def test_only_the_last_500_units_count() -> None:
-    detector, dice, ordinals = Detector(ChangeSettings()), random.Random(3), count()
+    detector = Detector(ChangeSettings())
+    dice = random.Random(3)
+    ordinals = count()
 
     def status_after(tasks: Iterable[int]) -> Status:
         for task in tasks:
             n = next(ordinals)
-            detector.add(Observation(f"run-{n}", n, n, None, 3, None, None, None, None, task=str(task)))
+            detector.add(
+                Observation(f"run-{n}", n, n, None, 3, None, None, None, None, task=str(task))
+            )
         return detector.evidence().status
 
     assert status_after(task for task in TASKS for _ in range(8)) is Status.BLOCKS

@@ -47,10 +47,19 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         ("quixstreams", "kafka aggregate", "kafka"),
     ],
 )
-def test_without_its_packages_the_command_line_says_what_to_install(missing: str, command: str, extra: str) -> None:
-    """The in-process door is installed without them, and the command line without those of the service."""
-    code = f"import sys; sys.modules[{missing!r}] = None; from otel_reliability.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code, *command.split()], capture_output=True, text=True, check=False)
+def test_without_its_packages_the_command_line_says_what_to_install(
+    missing: str, command: str, extra: str
+) -> None:
+    """The in-process door is installed without them, and the command line without those of the
+    service.
+    """
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None; from otel_reliability.cli import main; "
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command.split()], capture_output=True, text=True, check=False
+    )
 
     assert done.returncode == 2
     assert f"pip install 'otel-reliability[{extra}]'" in done.stderr
@@ -58,7 +67,10 @@ def test_without_its_packages_the_command_line_says_what_to_install(missing: str
 
 
 def test_help_loads_no_engine() -> None:
-    code = "from otel_reliability.cli.app import app; app(['-h'], standalone_mode=False); import sys; print(set(sys.modules))"
+    code = (
+        "from otel_reliability.cli.app import app; app(['-h'], standalone_mode=False); "
+        "import sys; print(set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "'otel_reliability.engine'" not in done.stdout

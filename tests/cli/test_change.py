@@ -25,7 +25,9 @@ def runs(number: int, *, first: int = 1, also: str = "", agent: str = "support")
 
 @pytest.fixture(name="changed")
 def changed_of(tmp_path: Path) -> Path:
-    return write_otlp(tmp_path / "changed.jsonl", [*runs(100), *runs(60, first=101, also="escalate wait")])
+    return write_otlp(
+        tmp_path / "changed.jsonl", [*runs(100), *runs(60, first=101, also="escalate wait")]
+    )
 
 
 @pytest.fixture(name="same")
@@ -45,18 +47,27 @@ def test_a_change_is_a_sentence(capsys: pytest.CaptureFixture[str], changed: Pat
     assert "1 agent: 1 changed" in words
 
 
-def test_two_files_are_compared(capsys: pytest.CaptureFixture[str], same: Path, changed: Path, tmp_path: Path) -> None:
+def test_two_files_are_compared(
+    capsys: pytest.CaptureFixture[str], same: Path, changed: Path, tmp_path: Path
+) -> None:
     like = write_otlp(tmp_path / "like.jsonl", runs(40, first=50))
     found = {
-        path: json.loads(call(capsys, "change", "--before", same, path, "--format", "json").out)["agents"][0]
+        path: json.loads(call(capsys, "change", "--before", same, path, "--format", "json").out)[
+            "agents"
+        ][0]
         for path in (changed, like)
     }
-    assert {path: agent["verdict"] for path, agent in found.items()} == {changed: "changed", like: "no change"}
+    assert {path: agent["verdict"] for path, agent in found.items()} == {
+        changed: "changed",
+        like: "no change",
+    }
     assert any(test["differs"] for test in found[changed]["tests"])
     assert found[like]["note"] == "100 observations before, 40 after"
 
 
-def test_a_reference_recording_is_read(capsys: pytest.CaptureFixture[str], same: Path, tmp_path: Path) -> None:
+def test_a_reference_recording_is_read(
+    capsys: pytest.CaptureFixture[str], same: Path, tmp_path: Path
+) -> None:
     short = write_otlp(tmp_path / "short.jsonl", runs(40, also="escalate wait"))
     assert "no result" in call(capsys, "change", short).out
     done = call(capsys, "change", short, "--set", f"change.reference={same}", "--set", SOON)
@@ -67,7 +78,9 @@ def test_a_reference_recording_is_read(capsys: pytest.CaptureFixture[str], same:
     assert "change.reference: 'absent.jsonl' is not a recording that can be read" in done.err
 
 
-def test_the_gate_fails_on_a_change(capsys: pytest.CaptureFixture[str], changed: Path, same: Path) -> None:
+def test_the_gate_fails_on_a_change(
+    capsys: pytest.CaptureFixture[str], changed: Path, same: Path
+) -> None:
     done = call(capsys, "gate", changed, "--no-change", "--set", SOON)
     assert (done.code, "✗ support: changed about observation" in done.out) == (1, True)
     assert "1 failed" in done.out
@@ -95,20 +108,28 @@ def test_an_agent_of_one_recording_only_is_missing_evidence(
     assert call(capsys, *gate, "--agent", "support").code == 0
 
 
-def test_programs_read_the_gate_on_change(capsys: pytest.CaptureFixture[str], changed: Path, same: Path) -> None:
-    found = json.loads(call(capsys, "gate", changed, "--no-change", "--baseline", same, "--format", "json").out)
+def test_programs_read_the_gate_on_change(
+    capsys: pytest.CaptureFixture[str], changed: Path, same: Path
+) -> None:
+    found = json.loads(
+        call(capsys, "gate", changed, "--no-change", "--baseline", same, "--format", "json").out
+    )
     assert (found["exit_code"], found["verdicts"]) == (1, [])
     assert [(one["agent"], one["state"], one["verdict"]) for one in found["changes"]] == [
         ("support", "failed", "changed")
     ]
     for path, tag in ((changed, "failure"), (same, "system-out")):
-        suites = fromstring(call(capsys, "gate", path, "--no-change", "--baseline", same, "--format", "junit").out)
+        suites = fromstring(
+            call(capsys, "gate", path, "--no-change", "--baseline", same, "--format", "junit").out
+        )
         (case,) = suites.iter("testcase")
         assert case.get("name") == "no change [support]"
         assert [child.tag for child in case] == [tag]
 
 
-@pytest.mark.parametrize("demands", [(), ("--baseline", "old.jsonl"), ("--baseline", "x", "--require", "score>=1")])
+@pytest.mark.parametrize(
+    "demands", [(), ("--baseline", "old.jsonl"), ("--baseline", "x", "--require", "score>=1")]
+)
 def test_a_gate_without_a_demand_is_bad_usage(
     capsys: pytest.CaptureFixture[str], same: Path, demands: tuple[str, ...]
 ) -> None:

@@ -50,10 +50,16 @@ def test_each_exit_code_in_a_shell(path: Path) -> None:
         "unknown 2",
         "usage 2",
     ]
-    assert "✓ support: score is 100, required >= 80 (5 runs; from 80 of 100 points assessed)" in done.stdout
+    assert (
+        "✓ support: score is 100, required >= 80 (5 runs; from 80 of 100 points assessed)"
+        in done.stdout
+    )
     assert "✗ support: pass_hat_k.1 is 0.8, required >= 0.95 (5 runs)" in done.stdout
     assert "5 runs cannot distinguish 0.8 from 0.95: 4 of 5 is 38 % to 96 %" in done.stdout
-    assert "? support: calibration >= 0.5 is not checked: not enough data: it needs 1 run" in done.stdout
+    assert (
+        "? support: calibration >= 0.5 is not checked: not enough data: it needs 1 run"
+        in done.stdout
+    )
     assert "5 runs, fewer than --min-runs 6" in done.stdout
     assert "'scor' names no metric. Did you mean score?" in done.stderr
     assert "nothing is required" in done.stderr
@@ -64,8 +70,12 @@ def test_marks_differ_where_a_terminal_lacks_them(encoding: str) -> None:
     assert len({mark.encode(encoding, PLAIN) for mark in "✓✗?"}) == 3
 
 
-def test_bad_usage_weighs_more_than_a_failed_target(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    done = call(capsys, "gate", path, "--require", "score>100", "--require", 'agents["suport"].score>=1')
+def test_bad_usage_weighs_more_than_a_failed_target(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = call(
+        capsys, "gate", path, "--require", "score>100", "--require", 'agents["suport"].score>=1'
+    )
 
     assert done.code == 2
     assert "the nearest is support" in done.err
@@ -73,7 +83,9 @@ def test_bad_usage_weighs_more_than_a_failed_target(path: Path, capsys: pytest.C
 
 def test_programs_read_json_and_junit(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     targets = ("--require", "tier>=STABLE", "--require", "pass_hat_k.1>=0.95")
-    as_json, as_junit = (call(capsys, "gate", path, *targets, "--format", form) for form in ("json", "junit"))
+    as_json, as_junit = (
+        call(capsys, "gate", path, *targets, "--format", form) for form in ("json", "junit")
+    )
     document = json.loads(as_json.out)
     [suite] = fromstring(as_junit.out.partition("\n")[2])
 

@@ -18,7 +18,9 @@ def path_of(tmp_path: Path) -> Path:
     return write_otlp(tmp_path / "spans.jsonl", SPANS)
 
 
-def test_a_page_in_a_pipe_is_plain_and_has_no_trailing_space(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_in_a_pipe_is_plain_and_has_no_trailing_space(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = call(capsys, "report", path).out
 
     assert "\x1b" not in out
@@ -38,13 +40,18 @@ def test_colour_can_be_forced_and_refused(
 
 
 def test_an_agent_can_be_chosen(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(call(capsys, "report", path, "--agent", "support", "--format", "json").out)
+    document = json.loads(
+        call(capsys, "report", path, "--agent", "support", "--format", "json").out
+    )
     done = call(capsys, "report", path, "--agent", "suport")
 
     assert [agent["agent"] for agent in document["agents"]] == ["support"]
     assert (done.code, done.err) == (
         2,
-        "otel-reliability: --agent: 'suport' is not an agent with runs here; the nearest is support.\n",
+        (
+            "otel-reliability: --agent: 'suport' is not an agent with runs here; the nearest "
+            "is support.\n"
+        ),
     )
 
 
@@ -67,9 +74,13 @@ def test_runs_can_be_chosen(
     assert [agent["runs"] for agent in document["agents"]] == expected
 
 
-def test_a_score_needs_as_many_runs_as_were_asked_for(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_score_needs_as_many_runs_as_were_asked_for(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def scored(*options: str) -> list[bool]:
-        agents = json.loads(call(capsys, "report", path, *options, "--format", "json").out)["agents"]
+        agents = json.loads(call(capsys, "report", path, *options, "--format", "json").out)[
+            "agents"
+        ]
         return [agent["score"] is not None for agent in agents]
 
     assert scored() == [True, True]
@@ -80,7 +91,9 @@ def test_settings_come_from_file_environment_and_command_line(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def notes(*options: object) -> list[str]:
-        agents = json.loads(call(capsys, "report", path, *options, "--format", "json").out)["agents"]
+        agents = json.loads(call(capsys, "report", path, *options, "--format", "json").out)[
+            "agents"
+        ]
         return [agent["score_note"].partition(" that")[0] for agent in agents]
 
     file = tmp_path / "settings.toml"
@@ -89,8 +102,14 @@ def test_settings_come_from_file_environment_and_command_line(
     assert notes("--config", file) == ["2 of the 20 runs", "3 of the 20 runs"]
     monkeypatch.setenv("OTEL_RELIABILITY_METRICS_MIN_RUNS", "30")
     assert notes("--config", file) == ["2 of the 30 runs", "3 of the 30 runs"]
-    assert notes("--config", file, "--set", "metrics.min_runs=40") == ["2 of the 40 runs", "3 of the 40 runs"]
-    assert notes("--set", "metrics.min_runs=40", "--min-runs", "50") == ["2 of the 50 runs", "3 of the 50 runs"]
+    assert notes("--config", file, "--set", "metrics.min_runs=40") == [
+        "2 of the 40 runs",
+        "3 of the 40 runs",
+    ]
+    assert notes("--set", "metrics.min_runs=40", "--min-runs", "50") == [
+        "2 of the 50 runs",
+        "3 of the 50 runs",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -98,16 +117,28 @@ def test_settings_come_from_file_environment_and_command_line(
     [
         (
             ("--window", "ten"),
-            "--window: 'ten' is not a number of runs from 1, or a duration; write it like 100, or like 24h.",
+            (
+                "--window: 'ten' is not a number of runs from 1, or a duration; write it "
+                "like 100, or like 24h."
+            ),
         ),
         (("--window", "0"), "--window: '0' is not a number of runs from 1, or a duration"),
         (
             ("--since", "soon"),
-            "--since: 'soon' is not a time, or a duration; write it like 2026-01-31T10:00Z, or like 2h.",
+            (
+                "--since: 'soon' is not a time, or a duration; write it like "
+                "2026-01-31T10:00Z, or like 2h."
+            ),
         ),
-        (("--min-runs", "few"), "Invalid value for '--min-runs': 'few' is not a valid integer range."),
+        (
+            ("--min-runs", "few"),
+            "Invalid value for '--min-runs': 'few' is not a valid integer range.",
+        ),
         (("--set", "metrics.minruns=3"), "metrics.minruns"),
-        (("--set", "min_runs"), "--set: 'min_runs' is not a setting; write it like metrics.min_runs=10."),
+        (
+            ("--set", "min_runs"),
+            "--set: 'min_runs' is not a setting; write it like metrics.min_runs=10.",
+        ),
         (
             ("--set", "metrics=1", "--set", "metrics.min_runs=1"),
             "--set: 'metrics.min_runs' is not a setting of its own",
@@ -135,7 +166,12 @@ def test_what_cannot_be_is_refused_in_four_parts(
     ],
 )
 def test_a_settings_file_that_cannot_be_read_is_told(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, message: str
+    path: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    text: str,
+    message: str,
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     done = call(capsys, "report", path, "--config", tmp_path / name)
@@ -144,7 +180,9 @@ def test_a_settings_file_that_cannot_be_read_is_told(
     assert message in done.err
 
 
-def test_two_recordings_are_compared(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_recordings_are_compared(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     old = write_otlp(tmp_path / "old.jsonl", runs("a", "a", agent="other"))
     seen = call(capsys, "report", "--baseline", old, path, "--since", "2023-11-14T22:16:40Z").out
     document = json.loads(call(capsys, "report", "--baseline", old, path, "--format", "json").out)
@@ -154,28 +192,42 @@ def test_two_recordings_are_compared(path: Path, tmp_path: Path, capsys: pytest.
     assert "Only now: support." in seen
     assert agent["metrics"]["path_entropy"]["change"] == 1.0
     assert (
-        "| `path_entropy` | 0.000 | 2 |" in call(capsys, "report", "--baseline", old, path, "--format", "markdown").out
+        "| `path_entropy` | 0.000 | 2 |"
+        in call(capsys, "report", "--baseline", old, path, "--format", "markdown").out
     )
 
 
-def test_every_format_tells_the_same_sentence_of_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_format_tells_the_same_sentence_of_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     spans = [*runs(*["look reply"] * 80), *runs(*["look ask ask wait reply"] * 40, first=81)]
     path = write_otlp(tmp_path / "changed.jsonl", spans)
     [told] = json.loads(call(capsys, "change", path, "--format", "json").out)["agents"]
     document = json.loads(call(capsys, "report", path, "--format", "json", "--no-intervals").out)
     page = " ".join(call(capsys, "report", path, "--no-intervals").out.split())
-    text = call(capsys, "report", path, "--format", "markdown", "--no-intervals").out.replace("\\", "")
+    text = call(capsys, "report", path, "--format", "markdown", "--no-intervals").out.replace(
+        "\\", ""
+    )
 
     assert told["verdict"] == "changed"
     assert told["sentence"].startswith("changed about observation ")
     assert list(faults(document)) == []
-    assert {name: document["agents"][0]["change"][name] for name in ("verdict", "sentence", "alarms")} == {
-        name: told[name] for name in ("verdict", "sentence", "alarms")
-    }
-    assert f"● Behaviour: {told['sentence']} since then: report --agent support --since 2023-" in page
-    assert f"- ● Behaviour: {told['sentence']}\n- since then: report --agent support --since" in text
+    assert {
+        name: document["agents"][0]["change"][name] for name in ("verdict", "sentence", "alarms")
+    } == {name: told[name] for name in ("verdict", "sentence", "alarms")}
+    assert (
+        f"● Behaviour: {told['sentence']} since then: report --agent support --since 2023-" in page
+    )
+    assert (
+        f"- ● Behaviour: {told['sentence']}\n- since then: report --agent support --since" in text
+    )
     assert "score over time ████" in page
 
 
-def test_where_nothing_can_be_said_of_changes_it_is_said_why(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "? Behaviour: no result: 3 of the 60 observations that a baseline takes" in call(capsys, "report", path).out
+def test_where_nothing_can_be_said_of_changes_it_is_said_why(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        "? Behaviour: no result: 3 of the 60 observations that a baseline takes"
+        in call(capsys, "report", path).out
+    )

@@ -56,13 +56,17 @@ def test_a_run_is_one_object_a_line(tmp_path: Path, capsys: pytest.CaptureFixtur
         "closed_by": "end_of_input",
         "fingerprints": {"framework": ["test 1"]},
     }
-    assert [(call["ok"], call["retry"]) for call in second["tool_calls"]] == [(False, False), (False, True)]
+    assert [(call["ok"], call["retry"]) for call in second["tool_calls"]] == [
+        (False, False),
+        (False, True),
+    ]
 
 
 def test_run_is_printed_once_no_later_line_names_its_trace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    early, late = runs("search reply"), runs("fetch", first=2)
+    early = runs("search reply")
+    late = runs("fetch", first=2)
     path = write_otlp(tmp_path / "spans.jsonl", [*early[:1], *late, *early[1:]], batch=1)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
 
@@ -76,9 +80,12 @@ def test_run_is_printed_once_no_later_line_names_its_trace(
 def test_packed_files_and_standard_input_are_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, packed = write_otlp(tmp_path / "a.jsonl", SPANS), write_otlp(tmp_path / "b.jsonl.gz", SPANS)
+    plain = write_otlp(tmp_path / "a.jsonl", SPANS)
+    packed = write_otlp(tmp_path / "b.jsonl.gz", SPANS)
     expected = call(capsys, "runs", plain).out
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(plain.read_bytes()))))
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(plain.read_bytes())))
+    )
 
     assert len(expected.splitlines()) == 2
     assert call(capsys, "runs", packed).out == expected
@@ -88,7 +95,9 @@ def test_packed_files_and_standard_input_are_read(
 def test_what_cannot_be_read_is_named_by_file_line_and_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = spoil(write_otlp(tmp_path / "spans.jsonl", SPANS), "nonsense", *['{"resourceSpans": 7}'] * 30)
+    path = spoil(
+        write_otlp(tmp_path / "spans.jsonl", SPANS), "nonsense", *['{"resourceSpans": 7}'] * 30
+    )
     done = call(capsys, "runs", path)
 
     assert (done.code, len(done.out.splitlines())) == (0, 2)
@@ -99,9 +108,12 @@ def test_what_cannot_be_read_is_named_by_file_line_and_reason(
 
 
 @pytest.mark.parametrize(
-    "content", [b"nonsense\n", b"\x1f\x8b\x08\x00garbage", b"\x00\x01\x02\xff" * 50, b'{"resourceSpans": [']
+    "content",
+    [b"nonsense\n", b"\x1f\x8b\x08\x00garbage", b"\x00\x01\x02\xff" * 50, b'{"resourceSpans": ['],
 )
-def test_where_nothing_can_be_read_it_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes) -> None:
+def test_where_nothing_can_be_read_it_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
     path = tmp_path / "spans.jsonl"
     path.write_bytes(content)
     done = call(capsys, "runs", path)
@@ -118,25 +130,38 @@ def test_an_empty_file_has_no_runs(tmp_path: Path, capsys: pytest.CaptureFixture
     assert call(capsys, "runs", path) == (0, "", "")
 
 
-def test_a_file_that_is_not_there_is_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_there_is_bad_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     done = call(capsys, "runs", tmp_path / "nothing.jsonl")
 
     assert done.code == 2
     assert (
-        "nothing.jsonl: cannot be read (No such file or directory); give a file of OTLP-JSON lines, or -." in done.err
-    )
+        "nothing.jsonl: cannot be read (No such file or directory); give a file of "
+        "OTLP-JSON lines, or -."
+    ) in done.err
 
 
 def test_runs_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_otlp(tmp_path / "spans.jsonl", [*SPANS, *runs("a", first=3, agent="refunds")])
 
     assert len(call(capsys, "runs", path, "--agent", "ref*").out.splitlines()) == 1
-    assert len(call(capsys, "runs", path, "--agent", "refunds", "--agent", "support").out.splitlines()) == 3
+    assert (
+        len(call(capsys, "runs", path, "--agent", "refunds", "--agent", "support").out.splitlines())
+        == 3
+    )
     assert len(call(capsys, "runs", path, "--since", "2023-11-14T22:16Z").out.splitlines()) == 2
     assert call(capsys, "runs", path, "--since", "1h").out == ""
 
 
-def test_evidence_that_was_refused_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_otlp(tmp_path / "spans.jsonl", runs("a", notes={"reliability.run.confidence": 1.7}))
+def test_evidence_that_was_refused_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_otlp(
+        tmp_path / "spans.jsonl", runs("a", notes={"reliability.run.confidence": 1.7})
+    )
 
-    assert call(capsys, "runs", path).err == "reliability.run.confidence: refused 1 time (not a number from 0 to 1).\n"
+    assert (
+        call(capsys, "runs", path).err
+        == "reliability.run.confidence: refused 1 time (not a number from 0 to 1).\n"
+    )

@@ -23,7 +23,10 @@ def path_of(tmp_path: Path) -> Path:
     ("options", "line"),
     [
         ((), "385 runs give a pass rate to within ±5 points at 95 % confidence."),
-        (("--half-width", "0.098"), "100 runs give a pass rate to within ±9.8 points at 95 % confidence."),
+        (
+            ("--half-width", "0.098"),
+            "100 runs give a pass rate to within ±9.8 points at 95 % confidence.",
+        ),
         (
             ("--half-width", ".05", "--confidence", "99"),
             "664 runs give a pass rate to within ±5 points at 99 % confidence.",
@@ -32,14 +35,19 @@ def path_of(tmp_path: Path) -> Path:
         (("--runs", "100"), "100 runs give a pass rate to within ±9.8 points at 95 % confidence."),
     ],
 )
-def test_runs_are_recommended(capsys: pytest.CaptureFixture[str], options: tuple[str, ...], line: str) -> None:
+def test_runs_are_recommended(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], line: str
+) -> None:
     assert call(capsys, "sample-size", *options).out == f"{line}\n"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--half-width", "0"), "half_width: '0' is not a share above 0 and up to 1; write 5 points as 0.05."),
+        (
+            ("--half-width", "0"),
+            "half_width: '0' is not a share above 0 and up to 1; write 5 points as 0.05.",
+        ),
         (("--half-width", "wide"), "half_width: 'wide' is not a share"),
         (("--confidence", "80"), "confidence: 80 is not one of 90, 95 and 99"),
         (("--runs", "0"), "Invalid value for '--runs': 0 is not in the range x>=1"),
@@ -64,7 +72,8 @@ def test_every_number_is_explained(capsys: pytest.CaptureFixture[str], name: str
 
 def test_an_explanation_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     by_name, by_metric = (
-        call(capsys, "explain", name).out for name in ("tool_variance", "agent.reliability.tool_variance")
+        call(capsys, "explain", name).out
+        for name in ("tool_variance", "agent.reliability.tool_variance")
     )
 
     assert by_name == by_metric
@@ -87,7 +96,9 @@ def test_a_number_that_is_not_there_shows_the_nearest(capsys: pytest.CaptureFixt
 def test_a_badge_is_text_picture_or_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     badge = ("report", path, "--agent", "support", "--format")
 
-    assert call(capsys, *badge, "badge").out == "🟢 STABLE 100/100, from 60 of 100 points assessed\n"
+    assert (
+        call(capsys, *badge, "badge").out == "🟢 STABLE 100/100, from 60 of 100 points assessed\n"
+    )
     assert call(capsys, *badge, "badge", "--trust", "94").out.startswith(
         "✅ SECURED 94/100 | 🟢 STABLE 100/100, from 60"
     )
@@ -108,11 +119,14 @@ def test_of_several_agents_text_names_all_and_a_picture_wants_one(
     assert "choose one of new, support" in done.err
 
 
-def test_without_a_score_there_is_no_badge(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_score_there_is_no_badge(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.touch()
     badge = ("--format", "badge")
-    lone, nobody = call(capsys, "report", path, "--agent", "new", *badge), call(capsys, "report", empty, *badge)
+    lone = call(capsys, "report", path, "--agent", "new", *badge)
+    nobody = call(capsys, "report", empty, *badge)
 
     assert (lone.code, lone.out) == (3, "")
     assert "no score, so no badge: 1 of the 2 runs that a score needs." in lone.err
@@ -137,4 +151,6 @@ def test_dashboards_are_written_and_nothing_is_overwritten_unasked(
     forced = call(capsys, "dashboards", tmp_path, "--force", "--datasource", "mimir")
     assert (forced.code, forced.out.split()) == (0, [str(path) for path in paths])
     assert all(path.is_file() for path in paths)
-    assert 'datasourceUid: "mimir"' in (tmp_path / FILES["alerting.yaml"]).read_text(encoding="utf-8")
+    assert 'datasourceUid: "mimir"' in (tmp_path / FILES["alerting.yaml"]).read_text(
+        encoding="utf-8"
+    )

@@ -38,5 +38,9 @@ def at_port(address: str) -> Config:
     return {"exporters": {"prometheus": {"endpoint": address}}}
 
 
-def shipped(collector: Collectors, name: str, *, overlay: Config | None = None, **env: str) -> Collector:
-    return collector(FOLDER / name, overlay=overlay, env={"OTEL_RELIABILITY_INSECURE": "true", **BACKEND, **env})
+def shipped(
+    collector: Collectors, name: str, *, overlay: Config | None = None, **env: str
+) -> Collector:
+    return collector(
+        FOLDER / name, overlay=overlay, env={"OTEL_RELIABILITY_INSECURE": "true", **BACKEND, **env}
+    )

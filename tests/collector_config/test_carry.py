@@ -1,6 +1,8 @@
-"""Each shipped configuration under a real Collector, between agents and a running service: what it promises happens.
+"""Each shipped configuration under a real Collector, between agents and a running service: what it
+promises happens.
 
-Those that carry metrics are in `tests/service/test_end_to_end.py`, where all ways to Prometheus are compared.
+Those that carry metrics are in `tests/service/test_end_to_end.py`, where all ways to Prometheus are
+compared.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ pytestmark = pytest.mark.real
 RUNS = 4
 ALL = RUNS * len(AGENTS)
 CHATTER = ExportLogsServiceRequest(
-    resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=[LogRecord(body=AnyValue(string_value="hello"))])])]
+    resource_logs=[
+        ResourceLogs(
+            scope_logs=[ScopeLogs(log_records=[LogRecord(body=AnyValue(string_value="hello"))])]
+        )
+    ]
 ).SerializeToString()
 """A log record that judges nothing."""
 
@@ -38,7 +44,12 @@ def backend(collector: Collectors, out: Path) -> Collector:
     config: Config = {
         "receivers": {"otlp": {}},
         "exporters": {"file": to_file(out), "nop": {}},
-        "service": {"pipelines": {"traces": pipeline(["otlp"], ["file"]), "logs": pipeline(["otlp"], ["nop"])}},
+        "service": {
+            "pipelines": {
+                "traces": pipeline(["otlp"], ["file"]),
+                "logs": pipeline(["otlp"], ["nop"]),
+            }
+        },
     }
     return collector(config)
 
@@ -46,40 +57,69 @@ def backend(collector: Collectors, out: Path) -> Collector:
 def judge(url: str, trace: bytes) -> None:
     """Send an evaluation of a run, and a log record that is none."""
     for body in (CHATTER, logs_protobuf([Evaluation("success", 0.0, None, 1, trace)])):
-        assert ask(f"{url}/v1/logs", body=body, headers={"Content-Type": "application/x-protobuf"}).status == 200
+        assert (
+            ask(
+                f"{url}/v1/logs", body=body, headers={"Content-Type": "application/x-protobuf"}
+            ).status
+            == 200
+        )
 
 
 def final(service: Served, runs: int) -> None:
-    until(lambda: service.sum("agent_reliability_runs_total") >= runs, f"{runs} runs to become final")
+    until(
+        lambda: service.sum("agent_reliability_runs_total") >= runs, f"{runs} runs to become final"
+    )
 
 
-def test_the_sidecar_gives_all_to_both(collector: Collectors, serve: Services, tmp_path: Path) -> None:
-    out, service = tmp_path / "spans.jsonl", serve()
+def test_the_sidecar_gives_all_to_both(
+    collector: Collectors, serve: Services, tmp_path: Path
+) -> None:
+    out = tmp_path / "spans.jsonl"
+    service = serve()
     other = backend(collector, out)
-    before = shipped(collector, "sidecar.yaml", OTEL_RELIABILITY_ENDPOINT=service.grpc, BACKEND_ENDPOINT=other.grpc)
+    before = shipped(
+        collector,
+        "sidecar.yaml",
+        OTEL_RELIABILITY_ENDPOINT=service.grpc,
+        BACKEND_ENDPOINT=other.grpc,
+    )
     with sending(before.http, "bookshop") as tracer:
         perform(tracer, RUNS)
-    received = until(lambda: service.sum("otel_reliability_spans_total", disposition="received"), "spans")
+    received = until(
+        lambda: service.sum("otel_reliability_spans_total", disposition="received"), "spans"
+    )
     spans = spans_of(out, int(received))
     judge(before.http, spans[0].span.trace_id)
-    until(lambda: service.sum("otel_reliability_log_records_total", disposition="evaluation") == 1, "the evaluation")
+    until(
+        lambda: service.sum("otel_reliability_log_records_total", disposition="evaluation") == 1,
+        "the evaluation",
+    )
     final(service, ALL)
 
     assert service.sum("agent_reliability_runs_total") == ALL
-    assert service.sum("otel_reliability_spans_total", disposition="received") == len(otlp.written(out))
+    assert service.sum("otel_reliability_spans_total", disposition="received") == len(
+        otlp.written(out)
+    )
     assert service.sum("otel_reliability_log_records_total") == 1
     assert other.count("otelcol_receiver_accepted_log_records") >= 1
 
 
-def test_the_gateway_taps_before_the_sampler(collector: Collectors, serve: Services, tmp_path: Path) -> None:
-    """The service counts every run, while the back end has the traces that failed; the rest of both is the sampler's."""
-    out, service = tmp_path / "spans.jsonl", serve()
+def test_the_gateway_taps_before_the_sampler(
+    collector: Collectors, serve: Services, tmp_path: Path
+) -> None:
+    """The service counts every run, while the back end has the traces that failed; the rest of both
+    is the sampler's.
+    """
+    out = tmp_path / "spans.jsonl"
+    service = serve()
     other = backend(collector, out)
     failing = {"name": "failed", "type": "status_code", "status_code": {"status_codes": ["ERROR"]}}
     before = shipped(
         collector,
         "gateway-tail-sampling.yaml",
-        overlay={"processors": {"tail_sampling": {"policies": [failing]}}},  # the one that draws lots left out
+        overlay={
+            "processors": {"tail_sampling": {"policies": [failing]}}
+        },  # the one that draws lots left out
         OTEL_RELIABILITY_ENDPOINT=service.grpc,
         BACKEND_ENDPOINT=other.grpc,
         DECISION_WAIT="1s",
@@ -95,7 +135,9 @@ def test_the_gateway_taps_before_the_sampler(collector: Collectors, serve: Servi
     assert {span.status.code for _, span in otlp.written(out)} >= {2}
 
 
-def test_the_gateways_queue_outlives_it(collector: Collectors, serve: Services, tmp_path: Path) -> None:
+def test_the_gateways_queue_outlives_it(
+    collector: Collectors, serve: Services, tmp_path: Path
+) -> None:
     service = serve(state=tmp_path / "state")
     service.kill()
     before = shipped(
@@ -106,7 +148,10 @@ def test_the_gateways_queue_outlives_it(collector: Collectors, serve: Services, 
     )
     with sending(before.http, "bookshop") as tracer:
         perform(tracer, RUNS)
-    until(lambda: before.count("otelcol_exporter_send_failed_spans") or "Will retry" in before.said(), "a failure")
+    until(
+        lambda: before.count("otelcol_exporter_send_failed_spans") or "Will retry" in before.said(),
+        "a failure",
+    )
     before.kill()
     before.start()
     service.start()

@@ -1,4 +1,6 @@
-"""What holds for every shipped configuration: it says when to choose it, is listed, and a real Collector takes it."""
+"""What holds for every shipped configuration: it says when to choose it, is listed, and a real
+Collector takes it.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,17 @@ RUN = [name for name in NAMES if name != NOT_RUN]
 SPANS = ("sidecar.yaml", "gateway-tail-sampling.yaml")
 METRICS = ("metrics-prometheus-exporter.yaml", "metrics-remote-write.yaml", "metrics-otlp.yaml")
 
-# Source: README of the load_balancing exporter, opentelemetry-collector-contrib 0.155, and of exporterhelper.
-BALANCER = {"routing_key", "routing_attributes", "protocol", "resolver", "timeout", "retry_on_failure", "sending_queue"}
+# Source: README of the load_balancing exporter, opentelemetry-collector-contrib 0.155, and of
+# exporterhelper.
+BALANCER = {
+    "routing_key",
+    "routing_attributes",
+    "protocol",
+    "resolver",
+    "timeout",
+    "retry_on_failure",
+    "sending_queue",
+}
 ROUTING_KEYS = {"service", "traceID", "resource", "metric", "streamID", "attributes"}
 RESOLVERS = {
     "static": {"hostnames"},
@@ -43,7 +54,10 @@ RETRY = {
 
 def comment(name: str) -> str:
     lines = (FOLDER / name).read_text().splitlines()
-    return "\n".join(line for line in lines[: next(at for at, line in enumerate(lines) if not line.startswith("#"))])
+    return "\n".join(
+        line
+        for line in lines[: next(at for at, line in enumerate(lines) if not line.startswith("#"))]
+    )
 
 
 def variables(text: str) -> set[str]:
@@ -63,7 +77,9 @@ def test_it_says_when_to_choose_it(name: str) -> None:
 
 
 def test_every_file_is_listed() -> None:
-    rows = [line for line in (FOLDER / "README.md").read_text().splitlines() if line.startswith("| [")]
+    rows = [
+        line for line in (FOLDER / "README.md").read_text().splitlines() if line.startswith("| [")
+    ]
     listed = [re.findall(r"\[([\w.-]+)\]\(([\w.-]+)\)", row)[0] for row in rows]
 
     assert sorted(name for name, _ in listed) == NAMES
@@ -72,7 +88,9 @@ def test_every_file_is_listed() -> None:
 
 def test_every_variable_is_listed() -> None:
     asked = set[str]().union(*(variables(path.read_text()) for path in files()))
-    rows = [line for line in (FOLDER / "README.md").read_text().splitlines() if line.startswith("| `")]
+    rows = [
+        line for line in (FOLDER / "README.md").read_text().splitlines() if line.startswith("| `")
+    ]
     told = {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row.split("|")[1])}
 
     assert asked == told
@@ -82,7 +100,11 @@ def test_every_variable_is_listed() -> None:
 def test_nothing_is_put_over_the_name_of_the_agents_service(name: str) -> None:
     config = parsed(name)
     samplers = {"tail_sampling", "probabilistic_sampler"}
-    to_us = {key for key, _ in exporters(config) if key.partition("/")[2] in {"reliability", "even", "odd", "windows"}}
+    to_us = {
+        key
+        for key, _ in exporters(config)
+        if key.partition("/")[2] in {"reliability", "even", "odd", "windows"}
+    }
     to_us |= {key for key, _ in exporters(config) if key.startswith("load_balancing")}
 
     for key, settings in exporters(config):
@@ -117,7 +139,9 @@ def test_files_add_up(collector: Collectors, tmp_path: Path) -> None:
             env["REMOTE_WRITE_ENDPOINT"] = env["METRICS_ENDPOINT"] = "http://127.0.0.1:9"
             merged = merge(parsed(metrics), parsed(spans))
             running = collector(
-                merged, overlay=at_port(f"{HOST}:{free_port()}") if "exporter" in metrics else {}, env=env
+                merged,
+                overlay=at_port(f"{HOST}:{free_port()}") if "exporter" in metrics else {},
+                env=env,
             )
             assert "\terror\t" not in running.said()
             running.stop()
@@ -132,7 +156,8 @@ def merge(one: Any, other: Any) -> Any:
     """As the Collector merges: maps key by key, of anything else the later stands."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return other
-    first, second = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
+    first = cast("dict[str, Any]", one)
+    second = cast("dict[str, Any]", other)
     both = first.keys() & second.keys()
     return {**first, **second, **{key: merge(first[key], second[key]) for key in both}}
 
@@ -140,8 +165,12 @@ def merge(one: Any, other: Any) -> Any:
 @pytest.mark.real
 def test_the_balanced_one_is_sound_but_for_its_exporter(collector: Collectors) -> None:
     config = parsed(NOT_RUN)
-    balancers = {key: settings for key, settings in exporters(config) if key.startswith("load_balancing/")}
-    others = {key.replace("load_balancing", "otlp_grpc"): settings for key, settings in balancers.items()}
+    balancers = {
+        key: settings for key, settings in exporters(config) if key.startswith("load_balancing/")
+    }
+    others = {
+        key.replace("load_balancing", "otlp_grpc"): settings for key, settings in balancers.items()
+    }
     config["exporters"] = {
         key: {
             "endpoint": "127.0.0.1:9",
@@ -152,15 +181,23 @@ def test_the_balanced_one_is_sound_but_for_its_exporter(collector: Collectors) -
         for key, settings in others.items()
     }
     for pipeline in config["service"]["pipelines"].values():
-        pipeline["exporters"] = [key.replace("load_balancing", "otlp_grpc") for key in pipeline["exporters"]]
+        pipeline["exporters"] = [
+            key.replace("load_balancing", "otlp_grpc") for key in pipeline["exporters"]
+        ]
 
     assert len(balancers) == 2
     assert collector.complaint(config) == ""
 
 
 def test_the_balancer_knows_every_key() -> None:
-    """Held against its documentation, since it cannot be run here; both signals are routed alike."""
-    balancers = [settings for key, settings in exporters(parsed(NOT_RUN)) if key.startswith("load_balancing/")]
+    """Held against its documentation, since it cannot be run here; both signals
+    are routed alike.
+    """
+    balancers = [
+        settings
+        for key, settings in exporters(parsed(NOT_RUN))
+        if key.startswith("load_balancing/")
+    ]
 
     for settings in balancers:
         assert settings.keys() <= BALANCER

@@ -41,7 +41,8 @@ READER: Final = reader()
 def read(span: RawSpan, **settings: Any) -> AgentSpan:
     """A span in our vocabulary; from the wire, by either decoder, it is the same."""
     own = reader(**settings) if settings else READER
-    found, module = own.read(span), load(MODULE)
+    found = own.read(span)
+    module = load(MODULE)
     body = traces_protobuf([span])
     assert read_traces(body, own.read) == ([found], [])
     assert module is None or NativeDecoder(own, module)(body) in (([found], []), None)
@@ -50,7 +51,9 @@ def read(span: RawSpan, **settings: Any) -> AgentSpan:
 
 def runs(*spans: RawSpan, **settings: Any) -> list[Run]:
     """The runs of these spans, the outermost first, in the order they began."""
-    engine = Engine(Settings.load(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings))
+    engine = Engine(
+        Settings.load(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings)
+    )
     engine.receive(spans)
     engine.flush(CloseReason.END_OF_INPUT)
     return sorted(engine.take_final(), key=lambda run: (run.nested, run.start_ns, run.run_id))
@@ -60,14 +63,18 @@ def rebuilt(*received: RawSpan | RawLog, **settings: Any) -> list[Run]:
     """The runs of spans and events, the outermost first; the same in any order, and doubled."""
     found: list[list[Run]] = []
     for order in (received, received[::-1], [*received, *received]):
-        engine = Engine(Settings.load(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings))
+        engine = Engine(
+            Settings.load(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings)
+        )
         for one in order:
             if isinstance(one, RawLog):
                 engine.receive_logs([one])
             else:
                 engine.receive([one])
         engine.flush(CloseReason.END_OF_INPUT)
-        found.append(sorted(engine.take_final(), key=lambda run: (run.nested, run.start_ns, run.run_id)))
+        found.append(
+            sorted(engine.take_final(), key=lambda run: (run.nested, run.start_ns, run.run_id))
+        )
     assert found[0] == found[1] == found[2]
     return found[0]
 

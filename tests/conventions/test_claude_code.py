@@ -16,7 +16,9 @@ def claude(name: str, /, status: int = 0, **attributes: Any) -> RawSpan:
 
 
 def test_claude_codes_spans() -> None:
-    """By name; the input counts its cached part; the `.execution` child reports the same call and its failure."""
+    """By name; the input counts its cached part; the `.execution` child reports the same call and
+    its failure.
+    """
     usage: dict[str, Any] = {
         "input_tokens": 100,
         "cache_read_tokens": 20,

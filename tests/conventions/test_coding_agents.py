@@ -1,4 +1,6 @@
-"""Log events and spans of coding agents, put together in small: what the recordings of `tests/corpora` show at large."""
+"""Log events and spans of coding agents, put together in small: what the recordings of
+`tests/corpora` show at large.
+"""
 
 from __future__ import annotations
 
@@ -39,29 +41,59 @@ def codex(name: str, at_s: float, **attributes: Any) -> RawLog:
 
 
 def part(
-    scope: str, trace: int, own: dict[str, Any], number: int, parent: int | None, name: str, start: float, end: float,
-    status: Any = 0, links: Any = (), **attributes: Any,
-) -> RawSpan:  # fmt: skip
-    """A span of a coding agent, with attributes of its own beside those that it shares with others."""
+    scope: str,
+    trace: int,
+    own: dict[str, Any],
+    number: int,
+    parent: int | None,
+    name: str,
+    start: float,
+    end: float,
+    status: Any = 0,
+    links: Any = (),
+    **attributes: Any,
+) -> RawSpan:
+    """A span of a coding agent, with attributes of its own beside those that it
+    shares with others.
+    """
     given = {**own, **{key.replace("__", "."): value for key, value in attributes.items()}}
     return span(
-        number, parent, name=name, scope=scope, trace=trace, start=start, end=end, status=status, links=links, attributes=given
-    )  # fmt: skip
+        number,
+        parent,
+        name=name,
+        scope=scope,
+        trace=trace,
+        start=start,
+        end=end,
+        status=status,
+        links=links,
+        attributes=given,
+    )
 
 
 def test_events_of_claude_code_are_a_run() -> None:
-    usage = {"input_tokens": 100, "cache_read_tokens": "20", "cache_creation_tokens": 3, "output_tokens": 10}
+    usage = {
+        "input_tokens": 100,
+        "cache_read_tokens": "20",
+        "cache_creation_tokens": 3,
+        "output_tokens": 10,
+    }
     bash = {"tool_name": "Bash", "tool_input": '{"command": "make"}', "duration_ms": "500"}
     (run,) = rebuilt(
         claude("user_prompt", 10),
-        claude("api_request", 12, **usage, duration_ms=1000, cost_usd=0.25, model="m", request_id="r1"),
+        claude(
+            "api_request", 12, **usage, duration_ms=1000, cost_usd=0.25, model="m", request_id="r1"
+        ),
         claude("tool_result", 13, **bash, tool_use_id="t1", success="false"),
         claude("tool_result", 14, **bash, tool_use_id="t2", success="true"),
         claude("tool_decision", 15, tool_name="Bash", tool_use_id="t3", decision="reject"),
     )
 
     assert (run.key.agent, run.session_id, run.path) == ("claude-code", SESSION, ("Bash", "Bash"))
-    assert [(call.ok, call.retry) for call in run.tool_calls or ()] == [(False, False), (True, True)]
+    assert [(call.ok, call.retry) for call in run.tool_calls or ()] == [
+        (False, False),
+        (True, True),
+    ]
     assert (run.input_tokens, run.output_tokens, run.cost) == (123, 10, 0.25)
     assert (run.start_ns, run.end_ns, run.incomplete) == (at(10), at(14), False)
     assert [call.start_ns for call in run.tool_calls or ()] == [at(12.5), at(13.5)]
@@ -95,12 +127,22 @@ def test_events_without_their_prompt_are_one_incomplete_run() -> None:
     assert (run.path, run.incomplete, run.session_id) == (("Read",), True, SESSION)
 
 
-@pytest.mark.parametrize(("settings", "outcome"), [({}, Outcome.COMPLETED), (None, Outcome.SUCCESS)])
-def test_a_commit_decides_the_outcome_only_where_configured(settings: dict[str, Any] | None, outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    ("settings", "outcome"), [({}, Outcome.COMPLETED), (None, Outcome.SUCCESS)]
+)
+def test_a_commit_decides_the_outcome_only_where_configured(
+    settings: dict[str, Any] | None, outcome: Outcome
+) -> None:
     given = {"outcome": {"evaluations": ["git_commit"]}} if settings is None else settings
     (run,) = rebuilt(
         claude("user_prompt", 10),
-        claude("tool_result", 11, tool_name="Bash", success="true", tool_parameters='{"git_commit_id": "34abb26"}'),
+        claude(
+            "tool_result",
+            11,
+            tool_name="Bash",
+            success="true",
+            tool_parameters='{"git_commit_id": "34abb26"}',
+        ),
         **given,
     )
 
@@ -116,28 +158,72 @@ def test_spans_and_events_of_claude_code_count_once() -> None:
         one(1, None, "claude_code.interaction", 9, 30),
         one(2, 1, "claude_code.tool", 12, 14, tool_name="mcp__ops__restart", tool_use_id="t1"),
         one(3, 2, "claude_code.tool.execution", 12, 14, STATUS_ERROR, tool_use_id="t1"),
-        one(4, 1, "claude_code.llm_request", 10, 12, input_tokens=5, output_tokens=2, request_id="r1"),
+        one(
+            4,
+            1,
+            "claude_code.llm_request",
+            10,
+            12,
+            input_tokens=5,
+            output_tokens=2,
+            request_id="r1",
+        ),
         one(5, 1, "claude_code.tool", 15, 16, tool_name="Bash", tool_use_id="t2"),
         one(6, 5, "claude_code.tool.blocked_on_user", 15, 16, decision="reject"),
         claude("user_prompt", 10),
-        claude("tool_result", 14, tool_name="mcp_tool", tool_use_id="t1", success="false", duration_ms=1990),
+        claude(
+            "tool_result",
+            14,
+            tool_name="mcp_tool",
+            tool_use_id="t1",
+            success="false",
+            duration_ms=1990,
+        ),
         claude("api_request", 12, input_tokens=5, output_tokens=2, request_id="r1", cost_usd=0.5),
     )
 
-    assert (run.path, [call.ok for call in run.tool_calls or ()]) == (("mcp__ops__restart",), [False])
+    assert (run.path, [call.ok for call in run.tool_calls or ()]) == (
+        ("mcp__ops__restart",),
+        [False],
+    )
     assert (run.input_tokens, run.output_tokens, run.cost) == (5, 2, 0.5)
     assert (run.trace_id, run.root_span_id) == (trace_id(7), span_id(1))
 
 
 def test_a_conversation_of_codex_has_a_run_for_each_prompt() -> None:
-    """By time; the exit code stands in the output; a call that a rule forbade, and a wrapper, are no steps."""
-    done = {"tool_name": "exec_command", "tool_namespace": "functions", "success": "true", "duration_ms": 10}
+    """By time; the exit code stands in the output; a call that a rule forbade, and a wrapper, are
+    no steps.
+    """
+    done = {
+        "tool_name": "exec_command",
+        "tool_namespace": "functions",
+        "success": "true",
+        "duration_ms": 10,
+    }
     first, second = rebuilt(
         codex("user_prompt", 10),
-        codex("tool_result", 11, **done, call_id="c1", output="Chunk ID: a\nProcess exited with code 1\nOutput:\nno"),
-        codex("tool_result", 12, **{**done, "tool_name": "exec"}, call_id="c2", output="Script completed"),
+        codex(
+            "tool_result",
+            11,
+            **done,
+            call_id="c1",
+            output="Chunk ID: a\nProcess exited with code 1\nOutput:\nno",
+        ),
+        codex(
+            "tool_result",
+            12,
+            **{**done, "tool_name": "exec"},
+            call_id="c2",
+            output="Script completed",
+        ),
         codex("sse_event", 13, event__kind="response.completed"),
-        codex("sse_event", 13, event__kind="response.completed", input_token_count=7, output_token_count=2),
+        codex(
+            "sse_event",
+            13,
+            event__kind="response.completed",
+            input_token_count=7,
+            output_token_count=2,
+        ),
         codex("user_prompt", 20),
         codex(
             "tool_result",
@@ -161,22 +247,38 @@ def test_a_conversation_of_codex_has_a_run_for_each_prompt() -> None:
 
 def test_a_subagent_of_codex_is_part_of_the_run_that_spawned_it() -> None:
     """It is a conversation of its own, which the output of the call names."""
-    done, child = {"success": "true", "duration_ms": 5}, {"conversation__id": CHILD}
+    done = {"success": "true", "duration_ms": 5}
+    child = {"conversation__id": CHILD}
     usage = {"event__kind": "response.completed", "input_token_count": 7, "output_token_count": 2}
     spawned = f'{{"agent_id": "{CHILD}"}}'
     (run,) = rebuilt(
         codex("user_prompt", 10),
-        codex("tool_result", 12, tool_name="spawn_agent", call_id="c1", **{**done, "duration_ms": 900}, output=spawned),
+        codex(
+            "tool_result",
+            12,
+            tool_name="spawn_agent",
+            call_id="c1",
+            **{**done, "duration_ms": 900},
+            output=spawned,
+        ),
         codex("user_prompt", 11.5, **child),
-        codex("tool_result", 13, tool_name="exec_command", call_id="c2", output="", **done, **child),
+        codex(
+            "tool_result", 13, tool_name="exec_command", call_id="c2", output="", **done, **child
+        ),
         codex("sse_event", 14, **usage, **child),
     )
 
-    assert (run.key.agent, run.path, run.input_tokens) == ("codex", ("spawn_agent", "exec_command"), 7)
+    assert (run.key.agent, run.path, run.input_tokens) == (
+        "codex",
+        ("spawn_agent", "exec_command"),
+        7,
+    )
 
 
 def test_spans_of_gemini_cli_join_the_prompt_of_their_conversation() -> None:
-    """Each is a trace of its own; an event without an id is the call of the same name at the same time."""
+    """Each is a trace of its own; an event without an id is the call of the same name at the same
+    time.
+    """
     result = '{"functionResponse": {"response": {"output": "Exit Code: 2"}}}'
     failed = f'{{"status": "success", "response": {{"responseParts": [{result}]}}}}'
     call = {
@@ -184,7 +286,9 @@ def test_spans_of_gemini_cli_join_the_prompt_of_their_conversation() -> None:
         "gen_ai__tool__call_id": "c1",
         "gen_ai__output__messages": failed,
     }
-    gemini = functools.partial(log, "gemini-cli", session__id=SESSION, prompt_id=SESSION, duration_ms=1000)
+    gemini = functools.partial(
+        log, "gemini-cli", session__id=SESSION, prompt_id=SESSION, duration_ms=1000
+    )
     shell = {"function_name": "run_shell_command", "function_args": '{"command": "x"}'}
     refused = {"function_name": "replace", "error_type": "policy_violation"}
     own = {"gen_ai.conversation.id": SESSION}
@@ -194,7 +298,18 @@ def test_spans_of_gemini_cli_join_the_prompt_of_their_conversation() -> None:
         gemini("gemini_cli.tool_call", 14, **refused, success=False),
         gemini("gemini_cli.api_response", 12, input_token_count=9, output_token_count=3),
         part("gemini-cli", 1, own, 1, None, "llm_call", 11, 12, gen_ai__operation__name="llm_call"),
-        part("gemini-cli", 2, own, 2, None, "tool_call", 12, 13, gen_ai__operation__name="tool_call", **call),
+        part(
+            "gemini-cli",
+            2,
+            own,
+            2,
+            None,
+            "tool_call",
+            12,
+            13,
+            gen_ai__operation__name="tool_call",
+            **call,
+        ),
     )
 
     assert [(call.name, call.ok, call.arguments is not None) for call in run.tool_calls or ()] == [
@@ -206,16 +321,39 @@ def test_spans_of_gemini_cli_join_the_prompt_of_their_conversation() -> None:
 def test_a_background_subagent_of_qwen_code_lies_below_the_call_that_its_link_names() -> None:
     """It is a trace of its own; a request that serves no prompt is nothing."""
     own = {"session.id": SESSION}
-    agent, tool = {**own, "gen_ai.operation.name": "invoke_agent"}, {**own, "gen_ai.operation.name": "execute_tool"}
-    one, denied = functools.partial(part, "qwen-code"), {"tool__failure_kind": "permission_denied"}
+    agent = {**own, "gen_ai.operation.name": "invoke_agent"}
+    tool = {**own, "gen_ai.operation.name": "execute_tool"}
+    one = functools.partial(part, "qwen-code")
+    denied = {"tool__failure_kind": "permission_denied"}
     alone = {"gen_ai__operation__name": "chat", "llm_request__context": "standalone"}
     top, inner = rebuilt(
         one(1, agent, 1, None, "qwen-code.interaction", 9, 20, gen_ai__agent__name="qwen-code"),
         one(1, tool, 2, 1, "qwen-code.tool", 10, 11, gen_ai__tool__name="agent"),
-        one(2, agent, 3, None, "qwen-code.subagent", 10, 30, links=((1, 2),), gen_ai__agent__name="Explore"),
+        one(
+            2,
+            agent,
+            3,
+            None,
+            "qwen-code.subagent",
+            10,
+            30,
+            links=((1, 2),),
+            gen_ai__agent__name="Explore",
+        ),
         one(2, tool, 4, 3, "qwen-code.tool", 12, 13, gen_ai__tool__name="read_file"),
         one(3, own, 5, None, "qwen-code.llm_request", 25, 26, **alone),
-        one(1, tool, 6, 1, "qwen-code.tool", 15, 16, STATUS_ERROR, gen_ai__tool__name="edit", **denied),
+        one(
+            1,
+            tool,
+            6,
+            1,
+            "qwen-code.tool",
+            15,
+            16,
+            STATUS_ERROR,
+            gen_ai__tool__name="edit",
+            **denied,
+        ),
     )
 
     assert (top.key.agent, top.path) == ("qwen-code", ("agent", "read_file"))
@@ -248,24 +386,64 @@ EVENTS = [
         agent_id="a",
         **CALL,
     ),
-    claude("api_request", 13, input_tokens=1, output_tokens=1, cost_usd=1, request_id="r", model="m"),
-    codex(
-        "tool_result", 13, tool_name="spawn_agent", tool_namespace="f", call_id="c", output="{}", arguments="{}", **CALL
+    claude(
+        "api_request", 13, input_tokens=1, output_tokens=1, cost_usd=1, request_id="r", model="m"
     ),
-    codex("sse_event", 13, event__kind="response.completed", input_token_count=1, output_token_count=1),
+    codex(
+        "tool_result",
+        13,
+        tool_name="spawn_agent",
+        tool_namespace="f",
+        call_id="c",
+        output="{}",
+        arguments="{}",
+        **CALL,
+    ),
+    codex(
+        "sse_event", 13, event__kind="response.completed", input_token_count=1, output_token_count=1
+    ),
     log("gemini-cli", "gemini_cli.tool_call", 13, function_name="x", **GEMINI),
-    log("gemini-cli", "gemini_cli.api_response", 13, session__id=SESSION, input_token_count=1, output_token_count=1),
+    log(
+        "gemini-cli",
+        "gemini_cli.api_response",
+        13,
+        session__id=SESSION,
+        input_token_count=1,
+        output_token_count=1,
+    ),
     log("qwen-code", "qwen-code.tool_call", 13, function_name="x", call_id="c", **GEMINI),
-    log("copilot-chat", "copilot_chat.user.feedback", 30, conversation_id=SESSION, rating="positive"),
-    claude("compaction", 13, pre_tokens=9, post_tokens=1, trigger="auto", success="true", duration_ms=5),
+    log(
+        "copilot-chat", "copilot_chat.user.feedback", 30, conversation_id=SESSION, rating="positive"
+    ),
+    claude(
+        "compaction", 13, pre_tokens=9, post_tokens=1, trigger="auto", success="true", duration_ms=5
+    ),
     codex("api_request", 13, endpoint="/responses/compact", attempt=0, duration_ms=5),
-    log("gemini-cli", "gemini_cli.chat_compression", 13, session__id=SESSION, tokens_before=9, tokens_after=1),
-    log("qwen-code", "qwen-code.chat_compression", 13, session__id=SESSION, tokens_before=9, tokens_after=1),
+    log(
+        "gemini-cli",
+        "gemini_cli.chat_compression",
+        13,
+        session__id=SESSION,
+        tokens_before=9,
+        tokens_after=1,
+    ),
+    log(
+        "qwen-code",
+        "qwen-code.chat_compression",
+        13,
+        session__id=SESSION,
+        tokens_before=9,
+        tokens_after=1,
+    ),
 ]
 
 
-@pytest.mark.parametrize("wrong", [None, b"x", [], {"a": 1}, float("nan"), "9" * 5_000, "\ud800", True, -1])
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name if isinstance(event, RawLog) else None)
+@pytest.mark.parametrize(
+    "wrong", [None, b"x", [], {"a": 1}, float("nan"), "9" * 5_000, "\ud800", True, -1]
+)
+@pytest.mark.parametrize(
+    "event", EVENTS, ids=lambda event: event.name if isinstance(event, RawLog) else None
+)
 def test_a_value_of_a_wrong_type_harms_nothing(event: RawLog, wrong: Any) -> None:
     for key in event.attributes:
         changed = event._replace(attributes={**event.attributes, key: wrong})
@@ -275,14 +453,17 @@ def test_a_value_of_a_wrong_type_harms_nothing(event: RawLog, wrong: Any) -> Non
 
 def test_a_log_event_is_the_same_from_json_and_protobuf() -> None:
     body = (
-        '{"resourceLogs": [{"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "codex_exec"}}]},'
-        ' "scopeLogs": [{"scope": {"name": "codex_otel.log_only"}, "logRecords": [{"observedTimeUnixNano": "11000000000",'
+        '{"resourceLogs": [{"resource": {"attributes": [{"key": "service.name", "value": '
+        '{"stringValue": "codex_exec"}}]},'
+        ' "scopeLogs": [{"scope": {"name": "codex_otel.log_only"}, "logRecords": '
+        '[{"observedTimeUnixNano": "11000000000",'
         ' "attributes": [{"key": "event.name", "value": {"stringValue": "codex.user_prompt"}},'
         ' {"key": "conversation.id", "value": {"stringValue": "'
         + SESSION
         + '"}}]}, {"body": {"stringValue": "text"}}]}]}]}'
     )
-    protobuf, json = decode_logs(_protobuf(body)), decode_request(parse(body.encode()))
+    protobuf = decode_logs(_protobuf(body))
+    json = decode_request(parse(body.encode()))
 
     assert protobuf.logs == json.logs
     assert (protobuf.other_logs, json.other_logs) == (1, 1)

@@ -1,4 +1,6 @@
-"""Compressions of the context of coding agents: events and spans in, steps of runs out; in any order, and doubled (`rebuilt`)."""
+"""Compressions of the context of coding agents: events and spans in, steps of runs out; in any
+order, and doubled (`rebuilt`).
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,19 @@ PROMPT: Final = f"{SESSION}########0"
 
 
 def read(at_s: float, **facts: Any) -> RawLog:
-    return claude("tool_result", at_s, tool_name="Read", tool_use_id=f"t{at_s}", success="true", **facts)
+    return claude(
+        "tool_result", at_s, tool_name="Read", tool_use_id=f"t{at_s}", success="true", **facts
+    )
 
 
 def compaction(at_s: float, **facts: Any) -> RawLog:
-    given = {"trigger": "auto", "success": "true", "pre_tokens": "900", "post_tokens": 100, "duration_ms": "500"}
+    given = {
+        "trigger": "auto",
+        "success": "true",
+        "pre_tokens": "900",
+        "post_tokens": 100,
+        "duration_ms": "500",
+    }
     return claude("compaction", at_s, **{**given, **facts})
 
 
@@ -38,15 +48,25 @@ def copilot(*events: tuple[str, float, dict[str, Any]]) -> list[RawSpan]:
     named = {**own, "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "copilot"}
     agent = one(named, 1, None, "invoke_agent", 10, 20)
     model = one({**own, "gen_ai.operation.name": "chat"}, 2, 1, "chat gpt-5", 11, 14)
-    made = (RawEvent(f"github.copilot.session.{name}", at(at_s), facts) for name, at_s, facts in events)
+    made = (
+        RawEvent(f"github.copilot.session.{name}", at(at_s), facts) for name, at_s, facts in events
+    )
     return [agent, model._replace(events=tuple(made))]
 
 
-DONE: Final = {"github.copilot.success": True, "github.copilot.pre_tokens": 900, "github.copilot.post_tokens": 100}
+DONE: Final = {
+    "github.copilot.success": True,
+    "github.copilot.pre_tokens": 900,
+    "github.copilot.post_tokens": 100,
+}
 ENDED: Final[dict[str, Any]] = {"event__kind": "response.completed", **USAGE}
 CASES: Final[dict[str, tuple[list[RawLog | RawSpan], list[RawLog | RawSpan], Compression]]] = {
     "claude-code": (
-        [claude("user_prompt", 10), read(11), claude("api_request", 14, input_tokens=9, output_tokens=1)],
+        [
+            claude("user_prompt", 10),
+            read(11),
+            claude("api_request", 14, input_tokens=9, output_tokens=1),
+        ],
         [compaction(12)],
         Compression(True, "claude-code", at(11.5), at(12), 900, 100, "auto"),
     ),
@@ -61,7 +81,10 @@ CASES: Final[dict[str, tuple[list[RawLog | RawSpan], list[RawLog | RawSpan], Com
         Compression(True, "gemini-cli", at(12), at(12), 900, 100, None),
     ),
     "qwen-code": (
-        [qwen("qwen-code.user_prompt", 10, prompt_id=PROMPT), qwen("qwen-code.api_response", 14, prompt_id=PROMPT)],
+        [
+            qwen("qwen-code.user_prompt", 10, prompt_id=PROMPT),
+            qwen("qwen-code.api_response", 14, prompt_id=PROMPT),
+        ],
         [qwen("qwen-code.chat_compression", 12, **SIZES)],
         Compression(True, "qwen-code", at(12), at(12), 900, 100, None),
     ),
@@ -88,9 +111,13 @@ def test_compression_is_step_and_changes_nothing_else(agent: str) -> None:
 
 def test_compression_of_copilot_is_event_of_span() -> None:
     none: dict[str, Any] = {}
-    start, end = ("compaction_start", 11.5, none), ("compaction_complete", 12.5, DONE)
+    start = ("compaction_start", 11.5, none)
+    end = ("compaction_complete", 12.5, DONE)
     failed = ("compaction_complete", 13, {"github.copilot.success": "false"})
-    (plain,), (found,) = rebuilt(*copilot(("truncation", 12, DONE))), rebuilt(*copilot(failed, end, start))
+    (plain,), (found,) = (
+        rebuilt(*copilot(("truncation", 12, DONE))),
+        rebuilt(*copilot(failed, end, start)),
+    )
 
     assert all(read_span(each).kind.value != "other" for each in copilot(failed, end, start))
     assert found.compressions == (
@@ -104,10 +131,16 @@ def test_compression_of_copilot_is_event_of_span() -> None:
     ("prompt", "event"),
     [
         (claude("user_prompt", 10), compaction(11, success="false", error="no")),
-        (gemini("gemini_cli.user_prompt", 10), gemini("gemini_cli.chat_compression", 11, **{**SIZES, "tokens_after": 901})),
-        (codex("user_prompt", 10), codex("api_request", 11, endpoint="/responses/compact", error__message="http 500")),
+        (
+            gemini("gemini_cli.user_prompt", 10),
+            gemini("gemini_cli.chat_compression", 11, **{**SIZES, "tokens_after": 901}),
+        ),
+        (
+            codex("user_prompt", 10),
+            codex("api_request", 11, endpoint="/responses/compact", error__message="http 500"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_failed_compression_is_marked(prompt: RawLog, event: RawLog) -> None:
     """Its event says so; Gemini CLI discards one that is longer than what it replaces."""
     work = {
@@ -123,7 +156,9 @@ def test_failed_compression_is_marked(prompt: RawLog, event: RawLog) -> None:
 
 @pytest.mark.parametrize("prompt", ["p1", "p2", "p3", None])
 def test_compression_between_two_prompts_is_step_of_following_run(prompt: str | None) -> None:
-    """Whichever prompt its event names, a command of the program among them: no work of that prompt follows it."""
+    """Whichever prompt its event names, a command of the program among them: no work of that prompt
+    follows it.
+    """
     event = compaction(15, prompt__id=prompt)
     first, second = rebuilt(
         claude("user_prompt", 10),
@@ -139,13 +174,18 @@ def test_compression_between_two_prompts_is_step_of_following_run(prompt: str | 
 
 
 @pytest.mark.parametrize("pause", [30, 700])
-def test_compression_between_two_prompts_of_running_agent_is_step_of_following_run(pause: float) -> None:
+def test_compression_between_two_prompts_of_running_agent_is_step_of_following_run(
+    pause: float,
+) -> None:
     clock = FakeClock()
     engine = Engine(Settings(), clock=clock, wall=clock.wall, reader=READER)
     arrivals: list[tuple[float, list[RawLog]]] = [
         (0, [claude("user_prompt", 1), read(2)]),
         (pause, [compaction(pause + 1)]),
-        (30, [claude("user_prompt", pause + 31, prompt__id="p2"), read(pause + 32, prompt__id="p2")]),
+        (
+            30,
+            [claude("user_prompt", pause + 31, prompt__id="p2"), read(pause + 32, prompt__id="p2")],
+        ),
         (3_000, []),
     ]
     for seconds, logs in arrivals:
@@ -183,7 +223,9 @@ def test_compression_alone_is_no_run() -> None:
 def test_compression_below_agent_span_belongs_to_its_run() -> None:
     """The event was written in a span of the prompt, which lasts longer than all work."""
     own = {"session.id": SESSION}
-    span = part("com.anthropic.claude_code.tracing", 7, own, 1, None, "claude_code.interaction", 9, 30)
+    span = part(
+        "com.anthropic.claude_code.tracing", 7, own, 1, None, "claude_code.interaction", 9, 30
+    )
     event = compaction(25)._replace(trace_id=span.trace_id, span_id=span.span_id)
     (run,) = rebuilt(span, claude("user_prompt", 10), read(12), event)
 

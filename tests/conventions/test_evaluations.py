@@ -12,7 +12,9 @@ from otel_reliability.testing import at, span, span_id, trace_id
 from tests.conventions.reading import read, run
 
 EVENT = "gen_ai.evaluation.result"
-NAME, SCORE, LABEL = "gen_ai.evaluation.name", "gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label"
+NAME = "gen_ai.evaluation.name"
+SCORE = "gen_ai.evaluation.score.value"
+LABEL = "gen_ai.evaluation.score.label"
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support"}
 
 
@@ -63,7 +65,9 @@ def test_what_judges_nothing_is_no_judgement(facts: dict[str, Any]) -> None:
 
 
 def test_an_evaluator_span_tells_its_judgement() -> None:
-    """A span of OpenInference's kind EVALUATOR inside a run judges the run, and is no step of it."""
+    """A span of OpenInference's kind EVALUATOR inside a run judges the run, and is no
+    step of it.
+    """
     judge = {
         "openinference.span.kind": "EVALUATOR",
         "evaluations.0.evaluation.name": "task_success",

@@ -7,9 +7,27 @@ from typing import Any
 import pytest
 
 from otel_reliability.model.run import Tools
-from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, STATUS_ERROR, Kind, RawLog, Resource, Tokens
+from otel_reliability.model.span import (
+    KIND_CLIENT,
+    KIND_SERVER,
+    STATUS_ERROR,
+    Kind,
+    RawLog,
+    Resource,
+    Tokens,
+)
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, rebuilt, run, tool
+from tests.conventions.reading import (
+    call,
+    hashed,
+    invocation,
+    is_nothing,
+    model,
+    read,
+    rebuilt,
+    run,
+    tool,
+)
 
 OPERATION = "gen_ai.operation.name"
 AGENT = {OPERATION: "invoke_agent", "gen_ai.agent.name": "support"}
@@ -68,29 +86,45 @@ NEW = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
 
 @pytest.mark.parametrize("given", [OLD, NEW, {**OLD, **NEW}])
 @pytest.mark.parametrize("cached", [None, "cache_write", "cache_creation", "cache_read"])
-def test_tokens_under_several_names_are_never_added(given: dict[str, int], cached: str | None) -> None:
-    """The same number under the old name and the new is one; what was cached is part of the input."""
+def test_tokens_under_several_names_are_never_added(
+    given: dict[str, int], cached: str | None
+) -> None:
+    """The same number under the old name and the new is one; what was cached is part
+    of the input.
+    """
     more = {} if cached is None else {f"gen_ai.usage.{cached}.input_tokens": 60}
 
     assert model(span(attributes={**CHAT, **given, **more})).tokens == Tokens(100, 10)
     assert model(span(attributes=CHAT)).tokens == Tokens(None, None)
 
 
-@pytest.mark.parametrize("reasons", [("tool_calls",), ["tool_calls"], '["tool_calls"]', "tool_calls", "TOOL_CALLS"])
+@pytest.mark.parametrize(
+    "reasons", [("tool_calls",), ["tool_calls"], '["tool_calls"]', "tool_calls", "TOOL_CALLS"]
+)
 def test_finish_reasons_come_in_every_shape(reasons: object) -> None:
     """An array, a JSON text of one (Microsoft Agent Framework), a single value."""
-    assert model(span(attributes={**CHAT, "gen_ai.response.finish_reasons": reasons})).asked_for_tools
+    assert model(
+        span(attributes={**CHAT, "gen_ai.response.finish_reasons": reasons})
+    ).asked_for_tools
 
 
 def test_a_finish_reason_can_say_that_a_model_call_failed() -> None:
-    """`error` as finish reason is a failure although the status is not ERROR; a limit word on a model call is none."""
+    """`error` as finish reason is a failure although the status is not ERROR; a limit word on a
+    model call is none.
+    """
     assert read(span(attributes={**CHAT, "gen_ai.response.finish_reasons": ("error",)})).failed
     assert not read(span(attributes={**CHAT, "gen_ai.response.finish_reasons": ("length",)})).failed
 
 
 def test_an_agent_tells_its_name_totals_and_limit() -> None:
     facts = invocation(
-        span(attributes={**AGENT, "gen_ai.usage.input_tokens": 7, "gen_ai.response.finish_reasons": ["max_steps"]})
+        span(
+            attributes={
+                **AGENT,
+                "gen_ai.usage.input_tokens": 7,
+                "gen_ai.response.finish_reasons": ["max_steps"],
+            }
+        )
     )
 
     assert (facts.name, facts.tokens, facts.limit_reached) == ("support", Tokens(7, None), True)
@@ -100,19 +134,33 @@ def test_an_agent_tells_its_name_totals_and_limit() -> None:
 def test_a_random_id_is_no_name() -> None:
     """A UUID in place of a name names nobody (Microsoft Agent Framework)."""
     assert (
-        invocation(span(attributes={**AGENT, "gen_ai.agent.name": "171105b7-59dd-49c0-9677-0b95395aa46a"})).name is None
+        invocation(
+            span(attributes={**AGENT, "gen_ai.agent.name": "171105b7-59dd-49c0-9677-0b95395aa46a"})
+        ).name
+        is None
     )
 
 
 def test_aggregated_usage_is_the_agents_total() -> None:
     """pydantic-ai keeps the totals of a run apart from usage of its own."""
-    aggregated = {"gen_ai.aggregated_usage.input_tokens": 30, "gen_ai.aggregated_usage.output_tokens": 3}
+    aggregated = {
+        "gen_ai.aggregated_usage.input_tokens": 30,
+        "gen_ai.aggregated_usage.output_tokens": 3,
+    }
 
     assert invocation(span(attributes={**AGENT, **aggregated})).tokens == Tokens(30, 3)
 
 
 def test_a_tool_call_tells_arguments_and_result_as_hashes() -> None:
-    full = call(span(attributes={**TOOL, "gen_ai.tool.call.arguments": '{"q": 1}', "gen_ai.tool.call.result": "found"}))
+    full = call(
+        span(
+            attributes={
+                **TOOL,
+                "gen_ai.tool.call.arguments": '{"q": 1}',
+                "gen_ai.tool.call.result": "found",
+            }
+        )
+    )
     bare = call(span(attributes=TOOL))
 
     assert (full.name, full.call_id) == (bare.name, bare.call_id) == ("search", "call_1")
@@ -137,16 +185,25 @@ def test_a_tool_without_a_name_attribute_is_named_by_its_span() -> None:
 
 
 def test_message_parts_tell_the_calls_a_model_asked_for() -> None:
-    """With content on, `gen_ai.output.messages` holds the calls: the last resort where no tool span does."""
+    """With content on, `gen_ai.output.messages` holds the calls: the last resort where no tool span
+    does.
+    """
     messages = '[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"search","arguments":{"q":1}}]}]'
     facts = model(span(attributes={**CHAT, "gen_ai.output.messages": messages}))
 
     assert facts.messages
     assert facts.asked_for_tools
-    assert [(one.name, one.call_id, one.arguments) for one in facts.calls] == [("search", "c1", hashed({"q": 1}))]
+    assert [(one.name, one.call_id, one.arguments) for one in facts.calls] == [
+        ("search", "c1", hashed({"q": 1}))
+    ]
 
     answer = model(
-        span(attributes={**CHAT, "gen_ai.output.messages": '[{"parts":[{"type":"text","content":"done"}]}]'})
+        span(
+            attributes={
+                **CHAT,
+                "gen_ai.output.messages": '[{"parts":[{"type":"text","content":"done"}]}]',
+            }
+        )
     )
     assert (answer.messages, answer.calls, answer.asked_for_tools) == (True, (), False)
 
@@ -155,7 +212,10 @@ def test_message_parts_tell_the_calls_a_model_asked_for() -> None:
 def test_q09_a_span_that_merges_parallel_tools_is_no_call(name: str) -> None:
     """Google ADK adds `execute_tool (merged tools)` (1.x: `(merged)`) after parallel calls."""
     assert is_nothing(
-        span(name=f"execute_tool {name}", attributes={OPERATION: "execute_tool", "gen_ai.tool.name": name})
+        span(
+            name=f"execute_tool {name}",
+            attributes={OPERATION: "execute_tool", "gen_ai.tool.name": name},
+        )
     )
 
 
@@ -169,34 +229,60 @@ def test_q09_final_answer_is_a_finish_mark_of_smolagents_alone() -> None:
 
 
 def test_q15_a_tool_without_an_operation() -> None:
-    """Older pydantic-ai and koog: `gen_ai.tool.name` alone, arguments under keys of their own; any-agent: under another."""
+    """Older pydantic-ai and koog: `gen_ai.tool.name` alone, arguments under keys of their own;
+    any-agent: under another.
+    """
     old = {"gen_ai.tool.name": "search", "tool_arguments": '{"q": 1}', "tool_response": "found"}
     one = call(span(name="running tool", attributes=old))
 
     assert (one.name, one.arguments, one.result) == ("search", hashed({"q": 1}), hashed("found"))
-    koog = call(span(name="tool.search", attributes={"gen_ai.tool.name": "search", "input.value": '{"q": 1}'}))
+    koog = call(
+        span(
+            name="tool.search", attributes={"gen_ai.tool.name": "search", "input.value": '{"q": 1}'}
+        )
+    )
 
     assert koog[:3] == ("search", None, hashed({"q": 1}))
-    assert call(span(attributes={**TOOL, "gen_ai.tool.args": '{"q": 1}'})).arguments == hashed({"q": 1})
+    assert call(span(attributes={**TOOL, "gen_ai.tool.args": '{"q": 1}'})).arguments == hashed(
+        {"q": 1}
+    )
 
 
 def test_q15_an_agent_without_an_operation() -> None:
-    """Older pydantic-ai: `agent_name` on a span named `X run`. On any other span that key is anybody's."""
+    """Older pydantic-ai: `agent_name` on a span named `X run`. On any other span that key is
+    anybody's.
+    """
     assert invocation(span(name="joker run", attributes={"agent_name": "joker"})).name == "joker"
     assert is_nothing(span(name="GET /agents", attributes={"agent_name": "joker"}))
 
 
 def test_q15_a_model_call_without_an_operation() -> None:
     """Older instrumentations: `gen_ai.system` and a model. any-agent: the operation `call_llm`."""
-    assert model(span(attributes={"gen_ai.system": "openai", "gen_ai.request.model": "m"})).request_model == "m"
+    assert (
+        model(
+            span(attributes={"gen_ai.system": "openai", "gen_ai.request.model": "m"})
+        ).request_model
+        == "m"
+    )
     assert model(span(attributes={OPERATION: "call_llm"})).model is None
 
 
 def test_an_output_tool_of_pydantic_ai_is_no_tool() -> None:
-    """An agent with an output type ends with the finish reason `tool_call` and no tool span: its path is empty."""
-    agent = span(1, attributes={OPERATION: "invoke_agent", "gen_ai.agent.name": "judge"}, scope="pydantic-ai", end=9)
+    """An agent with an output type ends with the finish reason `tool_call` and no tool span: its
+    path is empty.
+    """
+    agent = span(
+        1,
+        attributes={OPERATION: "invoke_agent", "gen_ai.agent.name": "judge"},
+        scope="pydantic-ai",
+        end=9,
+    )
     parts = '[{"parts":[{"type":"tool_call","id":"c1","name":"final_result","arguments":{"quality":"good"}}]}]'
-    chat = {OPERATION: "chat", "gen_ai.response.finish_reasons": ("tool_call",), "gen_ai.usage.input_tokens": 5}
+    chat = {
+        OPERATION: "chat",
+        "gen_ai.response.finish_reasons": ("tool_call",),
+        "gen_ai.usage.input_tokens": 5,
+    }
     for attributes in (chat, {**chat, "gen_ai.output.messages": parts}):
         found = run(agent, span(2, 1, attributes=attributes, scope="pydantic-ai"))
 
@@ -206,13 +292,22 @@ def test_an_output_tool_of_pydantic_ai_is_no_tool() -> None:
 
 def test_q17_generate_content_is_a_model_call() -> None:
     """Google ADK's operation for a model call is not `chat`."""
-    assert model(span(attributes={OPERATION: "generate_content", "gen_ai.usage.input_tokens": 5})).tokens.input == 5
+    assert (
+        model(
+            span(attributes={OPERATION: "generate_content", "gen_ai.usage.input_tokens": 5})
+        ).tokens.input
+        == 5
+    )
 
 
 def test_q40_a_raw_loop_is_no_run() -> None:
-    """A client loop without an agent: two model spans a call, in a trace of their own or below a request: no ghost."""
+    """A client loop without an agent: two model spans a call, in a trace of their own or below a
+    request: no ghost.
+    """
     request = span(1, name="POST /chat", kind=KIND_SERVER)
-    outer = span(2, 1, attributes=CHAT, kind=KIND_CLIENT, scope="openinference.instrumentation.anthropic")
+    outer = span(
+        2, 1, attributes=CHAT, kind=KIND_CLIENT, scope="openinference.instrumentation.anthropic"
+    )
     inner = span(3, 2, attributes=CHAT, kind=KIND_CLIENT, scope="com.anthropic.sdk.python")
     lone = span(4, trace=2, attributes=CHAT, kind=KIND_CLIENT)
     agent = span(5, trace=3, attributes=AGENT)
@@ -221,53 +316,82 @@ def test_q40_a_raw_loop_is_no_run() -> None:
 
 
 def test_changes_of_a_memory_are_effects() -> None:
-    """They are steps named after the operation, told apart by store and record; searching a memory is no step."""
+    """They are steps named after the operation, told apart by store and record; searching a memory
+    is no step.
+    """
     ids = {"gen_ai.memory.store.id": "s1", "gen_ai.memory.record.id": "r1"}
     found = run(
         span(1, attributes=AGENT, start=0, end=9),
         span(2, 1, attributes={OPERATION: "search_memory"}, start=1),
         span(3, 1, attributes={OPERATION: "update_memory", **ids}, start=2),
-        span(4, 1, attributes={OPERATION: "delete_memory", **ids, "error.type": "timeout"}, start=4),
+        span(
+            4, 1, attributes={OPERATION: "delete_memory", **ids, "error.type": "timeout"}, start=4
+        ),
     )
 
     assert found.path == ("update_memory", "delete_memory")
-    assert [(one.ok, one.has_effect) for one in found.tool_calls or ()] == [(True, True), (False, False)]
-    assert [one.arguments for one in found.tool_calls or ()] == [hashed({"store": "s1", "record": "r1"})] * 2
+    assert [(one.ok, one.has_effect) for one in found.tool_calls or ()] == [
+        (True, True),
+        (False, False),
+    ]
+    assert [one.arguments for one in found.tool_calls or ()] == [
+        hashed({"store": "s1", "record": "r1"})
+    ] * 2
 
 
 @pytest.mark.parametrize(
     ("mode", "path"),
-    [("pass_control", ("→billing",)), ("return_to_caller", ("ask_billing",)), ("something_new", ("ask_billing",))],
+    [
+        ("pass_control", ("→billing",)),
+        ("return_to_caller", ("ask_billing",)),
+        ("something_new", ("ask_billing",)),
+    ],
 )
 def test_a_tool_that_passes_control_is_a_hand_off(mode: str, path: tuple[str, ...]) -> None:
-    """`gen_ai.transfer.*` on a tool span: an agent that returns to its caller was called as a tool."""
+    """`gen_ai.transfer.*` on a tool span: an agent that returns to its caller was called
+    as a tool.
+    """
     transfer = {"gen_ai.transfer.mode": mode, "gen_ai.transfer.target.name": "billing"}
     tool = {OPERATION: "execute_tool", "gen_ai.tool.name": "ask_billing", **transfer}
 
-    assert run(span(1, attributes=AGENT, start=0, end=9), span(2, 1, attributes=tool, start=1)).path == path
+    assert (
+        run(span(1, attributes=AGENT, start=0, end=9), span(2, 1, attributes=tool, start=1)).path
+        == path
+    )
 
 
 DETAILS = "gen_ai.client.inference.operation.details"
-ASKED = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "search", "arguments": {"q": 1}}]}]
+ASKED = [
+    {
+        "role": "assistant",
+        "parts": [{"type": "tool_call", "id": "c1", "name": "search", "arguments": {"q": 1}}],
+    }
+]
 
 
 def details(span_id: int, **given: Any) -> RawLog:
     context = span(span_id)
     attributes = {f"gen_ai.{key.replace('__', '.')}": value for key, value in given.items()}
-    return RawLog(DETAILS, context.end_ns, context.trace_id, context.span_id, attributes, "app", Resource())
+    return RawLog(
+        DETAILS, context.end_ns, context.trace_id, context.span_id, attributes, "app", Resource()
+    )
 
 
 def test_the_event_of_a_model_call_adds_what_its_span_leaves_out() -> None:
     usage = {"gen_ai.usage.input_tokens": 5}
     event = details(2, usage__input_tokens=100, usage__output_tokens=10, output__messages=ASKED)
-    (found,) = rebuilt(span(1, attributes=AGENT, end=9), span(2, 1, attributes={**CHAT, **usage}, start=1), event)
+    (found,) = rebuilt(
+        span(1, attributes=AGENT, end=9), span(2, 1, attributes={**CHAT, **usage}, start=1), event
+    )
 
     assert (found.input_tokens, found.output_tokens, len(found.model_calls)) == (5, 10, 1)
     assert (found.path, found.tools) == (("search",), Tools.MESSAGES)
 
 
 def test_the_event_of_a_model_call_opens_no_run() -> None:
-    events = (details(span_id, output__messages=ASKED, usage__input_tokens=7) for span_id in (1, 99))
+    events = (
+        details(span_id, output__messages=ASKED, usage__input_tokens=7) for span_id in (1, 99)
+    )
     (found,) = rebuilt(span(1, attributes=AGENT, end=9), *events)
 
     assert (found.path, found.input_tokens, found.model_calls) == ((), None, ())

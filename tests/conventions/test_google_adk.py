@@ -19,11 +19,21 @@ def llm(number: int = 3, parent: int | None = 2, response: str = "", **attribute
 
 def test_tools_have_keys_of_their_own() -> None:
     """Arguments and response of schema 1; `N/A` and what could not be written are unknown."""
-    tool = {OPERATION: "execute_tool", "gen_ai.tool.name": "search", "gcp.vertex.agent.tool_call_args": '{"q": 1}'}
-    full = call(span(attributes={**tool, "gcp.vertex.agent.tool_response": '{"found": 2}'}, scope=SCOPE))
+    tool = {
+        OPERATION: "execute_tool",
+        "gen_ai.tool.name": "search",
+        "gcp.vertex.agent.tool_call_args": '{"q": 1}',
+    }
+    full = call(
+        span(attributes={**tool, "gcp.vertex.agent.tool_response": '{"found": 2}'}, scope=SCOPE)
+    )
     bare = call(
         span(
-            attributes={**tool, "gcp.vertex.agent.tool_call_args": "N/A", "gcp.vertex.agent.tool_response": "N/A"},
+            attributes={
+                **tool,
+                "gcp.vertex.agent.tool_call_args": "N/A",
+                "gcp.vertex.agent.tool_response": "N/A",
+            },
             scope=SCOPE,
         )
     )
@@ -33,7 +43,11 @@ def test_tools_have_keys_of_their_own() -> None:
 
 
 def test_merged_tools_are_none_whatever_they_carry() -> None:
-    merged = {OPERATION: "execute_tool", "gen_ai.tool.name": "(merged tools)", "gcp.vertex.agent.tool_call_args": "N/A"}
+    merged = {
+        OPERATION: "execute_tool",
+        "gen_ai.tool.name": "(merged tools)",
+        "gcp.vertex.agent.tool_call_args": "N/A",
+    }
 
     assert read(span(attributes=merged, scope=SCOPE)).kind is Kind.OTHER
 
@@ -52,11 +66,18 @@ def test_q26_kinds_by_name() -> None:
     )
     found = run(*spans)
 
-    assert (found.key.agent, found.session_id, found.input_tokens, found.path) == ("support_agent", "conv-7", 100, ())
+    assert (found.key.agent, found.session_id, found.input_tokens, found.path) == (
+        "support_agent",
+        "conv-7",
+        100,
+        (),
+    )
 
 
 def test_q27_output_that_is_the_total_loses_the_input() -> None:
-    """ADK 1.5 writes the total as output; the response's JSON gives it away. Without that JSON the total cannot be split."""
+    """ADK 1.5 writes the total as output; the response's JSON gives it away. Without that JSON the
+    total cannot be split.
+    """
     total = '{"usage_metadata":{"prompt_token_count":229,"total_token_count":241}}'
 
     assert model(llm(response=total, input=229, output=241)).tokens == Tokens(229, 12)
@@ -65,9 +86,16 @@ def test_q27_output_that_is_the_total_loses_the_input() -> None:
 
 
 def test_q28_a_sub_agent_below_a_model_span_is_not_the_same_call() -> None:
-    """ADK 1.x hangs tools and sub-agents below `call_llm`: the sub-agent's model calls are calls of their own."""
+    """ADK 1.x hangs tools and sub-agents below `call_llm`: the sub-agent's model calls are calls of
+    their own.
+    """
     tool = span(
-        4, 3, attributes={OPERATION: "execute_tool", "gen_ai.tool.name": "billing_agent"}, scope=SCOPE, start=1, end=7
+        4,
+        3,
+        attributes={OPERATION: "execute_tool", "gen_ai.tool.name": "billing_agent"},
+        scope=SCOPE,
+        start=1,
+        end=7,
     )
     inner = span(5, 4, name="agent_run [billing_agent]", scope=SCOPE, start=2, end=6)
     spans = (
@@ -85,7 +113,11 @@ def test_q28_a_sub_agent_below_a_model_span_is_not_the_same_call() -> None:
 
 
 def test_schema_2_is_otel_genai_with_a_session() -> None:
-    attributes = {OPERATION: "invoke_agent", "gen_ai.agent.name": "support", "gcp.vertex.agent.session_id": "s"}
+    attributes = {
+        OPERATION: "invoke_agent",
+        "gen_ai.agent.name": "support",
+        "gcp.vertex.agent.session_id": "s",
+    }
 
     assert invocation(span(attributes=attributes, scope=SCOPE)).name == "support"
     assert session(span(attributes=attributes, scope=SCOPE)) == "s"

@@ -18,10 +18,18 @@ from otel_reliability.testing import span
 from tests.conventions.reading import HASHER, hashed, reader
 from tests.otlp import traces_protobuf
 
-SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=8)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8)
+)
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=4)
+    ),
     max_leaves=8,
 )
 ARGUMENTS = st.dictionaries(st.text(max_size=4), VALUES, min_size=1, max_size=4)
@@ -46,15 +54,21 @@ def test_equal_arguments_have_equal_hashes(value: dict[str, Any], rng: random.Ra
     assert hashed(value) == hashed(again) == hashed(respelled(value, rng))
 
 
-WORDS = st.sampled_from(["<object at 0x7f>", "<redacted>", "kwargs", "args", "\\", '"', "é", "\ud800", "a b c d" * 9])
+WORDS = st.sampled_from(
+    ["<object at 0x7f>", "<redacted>", "kwargs", "args", "\\", '"', "é", "\ud800", "a b c d" * 9]
+)
 FLAT = st.dictionaries(WORDS | st.text(max_size=4), SCALARS | WORDS | st.just(2**130), max_size=4)
 
 
 @given(FLAT | ARGUMENTS, st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" ,", " : ")]))
-def test_json_text_has_the_hash_of_what_it_means(value: dict[str, Any], escaped: bool, marks: tuple[str, str]) -> None:
+def test_json_text_has_the_hash_of_what_it_means(
+    value: dict[str, Any], escaped: bool, marks: tuple[str, str]
+) -> None:
     text = json.dumps(value, ensure_ascii=escaped, separators=marks)
     _, meant = unwrapped(text)
-    assume(meant not in (None, ""))  # null and "" are known where they stand in a text, and absent as values
+    assume(
+        meant not in (None, "")
+    )  # null and "" are known where they stand in a text, and absent as values
 
     assert hashed(text) == hashed(meant)
 
@@ -92,7 +106,9 @@ def test_different_arguments_differ(one: object, two: object) -> None:
     ],
 )
 def test_q41_wrappers_and_literals_are_seen_through(wrapped: object) -> None:
-    """What smolagents, Langfuse, DSPy and LlamaIndex put around arguments, and Python's way to write them."""
+    """What smolagents, Langfuse, DSPy and LlamaIndex put around arguments, and Python's way to
+    write them.
+    """
     assert hashed(wrapped) == hashed({"q": 1})
 
 
@@ -125,7 +141,8 @@ def test_what_is_absent_is_unknown(value: object) -> None:
 
 @given(VALUES)
 def test_a_hash_depends_on_its_key_and_tells_no_text(value: object) -> None:
-    own, other = Hasher(b"one").value([value]), Hasher(b"two").value([value])
+    own = Hasher(b"one").value([value])
+    other = Hasher(b"two").value([value])
 
     assert own is not None
     assert (len(own), own == other) == (DIGEST_SIZE, False)
@@ -135,31 +152,52 @@ def test_a_hash_depends_on_its_key_and_tells_no_text(value: object) -> None:
 def test_of_equal_texts_only_a_hash_is_remembered() -> None:
     own = reader()
     secret = "the secret of a user"
-    told = f'[{{"parts": [{{"type": "tool_call", "name": "search", "arguments": {{"q": "{secret}"}}}}]}}]'
-    facts = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.call.arguments": secret,
-             "gen_ai.tool.call.result": secret}  # fmt: skip
-    chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": told, "gen_ai.system_instructions": secret}
+    told = (
+        f'[{{"parts": [{{"type": "tool_call", "name": "search", "arguments": {{"q": '
+        f'"{secret}"}}}}]}}]'
+    )
+    facts = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "search",
+        "gen_ai.tool.call.arguments": secret,
+        "gen_ai.tool.call.result": secret,
+    }
+    chat = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.output.messages": told,
+        "gen_ai.system_instructions": secret,
+    }
     body = traces_protobuf([span(1, attributes=facts), span(2, attributes=chat)])
     first, second = (read_traces(body, own.read)[0] for _ in range(2))
 
     assert first == second
-    assert first[0].facts == ToolFacts((Call("search", None, hashed(secret), False, hashed(secret), hashed(secret)),))
+    assert first[0].facts == ToolFacts(
+        (Call("search", None, hashed(secret), False, hashed(secret), hashed(secret)),)
+    )
     assert len(own.hasher.known) == 4  # of arguments, of a result, of a prompt, of messages
     assert secret not in repr(own.hasher.known)
 
 
 def test_free_text_is_left_out_of_effects() -> None:
-    """Texts of more than 40 characters with three spaces or more, at any depth; the arguments themselves keep them."""
+    """Texts of more than 40 characters with three spaces or more, at any depth; the arguments
+    themselves keep them.
+    """
     kind = {"id": 1, "note": NOTE, "deep": [{"note": NOTE}, NOTE]}
     other = {**kind, "note": NOTE.upper()}
 
-    assert HASHER.arguments(kind)[1] == HASHER.arguments(other)[1] == hashed('{"id": 1, "deep": [{}]}')
+    assert (
+        HASHER.arguments(kind)[1] == HASHER.arguments(other)[1] == hashed('{"id": 1, "deep": [{}]}')
+    )
     assert HASHER.arguments(kind)[0] != HASHER.arguments(other)[0]
     assert HASHER.arguments(NOTE)[1] == HASHER.arguments(NOTE.upper())[1]
 
 
 def test_short_and_dense_texts_are_no_free_text() -> None:
-    for text in ("x" * 60, "12 Main Street, Springfield", "one two three four five six seven eight"[:40]):
+    for text in (
+        "x" * 60,
+        "12 Main Street, Springfield",
+        "one two three four five six seven eight"[:40],
+    ):
         assert HASHER.arguments({"to": text})[1] == hashed({"to": text})
 
 
@@ -204,7 +242,10 @@ def test_an_identifier_is_printable() -> None:
 def test_a_shell_command_that_only_reads_has_no_effect(arguments: object) -> None:
     hasher = Hasher(b"key")
     assert hasher.call("Bash", None, arguments, failed=False).effect == READS_ONLY
-    assert hasher.call("run_shell_command", None, {"command": "make"}, failed=False).effect not in {READS_ONLY, None}
+    assert hasher.call("run_shell_command", None, {"command": "make"}, failed=False).effect not in {
+        READS_ONLY,
+        None,
+    }
     assert hasher.call("deploy", None, arguments, failed=False).effect not in {READS_ONLY, None}
     assert hasher.call("bash", None, None, failed=False).effect is None
 

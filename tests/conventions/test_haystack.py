@@ -11,18 +11,34 @@ from otel_reliability.testing import span
 from tests.conventions.reading import hashed, invocation, is_nothing, model, read, run, tool
 
 
-def component(kind: str, number: int = 1, parent: int | None = None, status: int = 0, **attributes: Any) -> RawSpan:
+def component(
+    kind: str, number: int = 1, parent: int | None = None, status: int = 0, **attributes: Any
+) -> RawSpan:
     """A component of that type; input and output are written as JSON."""
-    facts = {f"haystack.component.{key}": json.dumps(value) for key, value in attributes.items() if key != "name"}
+    facts = {
+        f"haystack.component.{key}": json.dumps(value)
+        for key, value in attributes.items()
+        if key != "name"
+    }
     named = {"haystack.component.name": attributes["name"]} if "name" in attributes else {}
     told = {"haystack.component.type": kind, **facts, **named}
-    return span(number, parent, name="haystack.component.run", attributes=told, scope="haystack", status=status)
+    return span(
+        number,
+        parent,
+        name="haystack.component.run",
+        attributes=told,
+        scope="haystack",
+        status=status,
+    )
 
 
 def result(name: str, *, error: bool = False) -> dict[str, Any]:
     """A tool message: the result of one call, and which call it was."""
     origin = {"tool_name": name, "arguments": {"q": 1}, "id": "c-" + name}
-    return {"role": "tool", "content": [{"tool_call_result": {"result": "found", "origin": origin, "error": error}}]}
+    return {
+        "role": "tool",
+        "content": [{"tool_call_result": {"result": "found", "origin": origin, "error": error}}],
+    }
 
 
 def asked(name: str) -> dict[str, Any]:
@@ -30,7 +46,9 @@ def asked(name: str) -> dict[str, Any]:
 
 
 def test_containers_and_agents() -> None:
-    assert invocation(span(name="haystack.pipeline.run", scope="haystack"), Kind.WORKFLOW).name is None
+    assert (
+        invocation(span(name="haystack.pipeline.run", scope="haystack"), Kind.WORKFLOW).name is None
+    )
     assert invocation(span(name="haystack.agent.run", scope="haystack")).name is None
     assert invocation(component("Agent", name="support_agent")).name == "support_agent"
     assert read(component("InMemoryBM25Retriever")).kind is Kind.RETRIEVAL
@@ -44,16 +62,24 @@ def test_a_generator_tells_its_replies() -> None:
         "usage": {"prompt_tokens": 100, "completion_tokens": 10},
         "finish_reason": "tool_calls",
     }
-    facts = model(component("OpenAIChatGenerator", output={"replies": [{"meta": meta}, {"meta": meta}]}))
+    facts = model(
+        component("OpenAIChatGenerator", output={"replies": [{"meta": meta}, {"meta": meta}]})
+    )
 
-    assert (facts.model, facts.tokens, facts.asked_for_tools) == ("gpt-4o-mini", Tokens(200, 20), True)
+    assert (facts.model, facts.tokens, facts.asked_for_tools) == (
+        "gpt-4o-mini",
+        Tokens(200, 20),
+        True,
+    )
     assert model(component("OpenAIChatGenerator")).tokens == Tokens()
 
 
 def test_q30_one_span_makes_all_calls_of_a_turn() -> None:
     """The ToolInvoker's output holds each call with its result and whether it failed."""
     calls = tool(
-        component("ToolInvoker", output={"tool_messages": [result("search"), result("book", error=True)]})
+        component(
+            "ToolInvoker", output={"tool_messages": [result("search"), result("book", error=True)]}
+        )
     ).calls
 
     assert [(one.name, one.call_id, one.failed) for one in calls] == [
@@ -65,8 +91,12 @@ def test_q30_one_span_makes_all_calls_of_a_turn() -> None:
 
 
 def test_q30_a_span_that_died_tells_what_it_was_asked() -> None:
-    """Without an output the last message of the input names the calls; they failed with the span."""
-    given: dict[str, Any] = {"messages": [{"content": []}, {"content": [asked("search"), asked("book")]}]}
+    """Without an output the last message of the input names the calls; they failed
+    with the span.
+    """
+    given: dict[str, Any] = {
+        "messages": [{"content": []}, {"content": [asked("search"), asked("book")]}]
+    }
     calls = tool(component("ToolInvoker", status=STATUS_ERROR, input=given)).calls
 
     assert [(one.name, one.failed) for one in calls] == [("search", True), ("book", True)]

@@ -20,7 +20,10 @@ def test_observations_are_named_by_their_spans() -> None:
     one = call(span(name="search", attributes=given, scope=SDK))
 
     assert invocation(span(name="support", attributes={TYPE: "agent"}, scope=SDK)).name == "support"
-    assert invocation(span(name="refunds", attributes={TYPE: "chain"}, scope=SDK), Kind.CHAIN).name == "refunds"
+    assert (
+        invocation(span(name="refunds", attributes={TYPE: "chain"}, scope=SDK), Kind.CHAIN).name
+        == "refunds"
+    )
     assert (one.name, one.arguments, one.result) == ("search", hashed({"q": 1}), hashed("ok"))
     assert read(span(attributes={TYPE: "retriever"}, scope=SDK)).kind is Kind.RETRIEVAL
     assert is_nothing(span(attributes={TYPE: "span"}, scope=SDK))
@@ -53,15 +56,22 @@ def test_a_call_id_of_langchains_handler_is_json() -> None:
 
 
 def test_q14_only_its_own_sdk_is_read_by_observation_type() -> None:
-    """Langfuse's export stamps a type, in upper case, on everybody's spans: whose span it is, decides."""
+    """Langfuse's export stamps a type, in upper case, on everybody's spans: whose span it is,
+    decides.
+    """
     stamped = {TYPE: "AGENT", "gen_ai.operation.name": "chat"}
 
-    assert read(span(attributes=stamped, scope="opentelemetry.instrumentation.openai")).kind is Kind.MODEL
+    assert (
+        read(span(attributes=stamped, scope="opentelemetry.instrumentation.openai")).kind
+        is Kind.MODEL
+    )
     assert is_nothing(span(attributes={TYPE: "AGENT"}, scope="opentelemetry.instrumentation.httpx"))
 
 
 def test_q22_with_a_total_the_input_lacks_its_cached_part() -> None:
-    """LangChain's handler subtracts cached tokens from the input; written by hand, it includes them."""
+    """LangChain's handler subtracts cached tokens from the input; written by hand, it includes
+    them.
+    """
     handler = {"input": 203, "output": 16, "total": 347, "input_cache_read": 128}
     by_hand = {"input": 331, "output": 16, "input_cached_tokens": 128}
 

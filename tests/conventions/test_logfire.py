@@ -12,7 +12,9 @@ OPERATION = "gen_ai.operation.name"
 
 
 def logfire(template: str, **attributes: Any) -> RawSpan:
-    return span(attributes={"logfire.msg_template": template, **attributes}, scope="logfire.openai_agents")
+    return span(
+        attributes={"logfire.msg_template": template, **attributes}, scope="logfire.openai_agents"
+    )
 
 
 def test_q13_templates_are_kinds() -> None:
@@ -40,4 +42,9 @@ def test_q13_a_function_fails_by_level() -> None:
 
 def test_q13_what_names_an_operation_is_otel_genai() -> None:
     """pydantic-ai writes templates too; its spans are recognized by their operation."""
-    assert model(logfire("chat {model}", **{OPERATION: "chat", "gen_ai.usage.input_tokens": 3})).tokens.input == 3
+    assert (
+        model(
+            logfire("chat {model}", **{OPERATION: "chat", "gen_ai.usage.input_tokens": 3})
+        ).tokens.input
+        == 3
+    )

@@ -34,7 +34,12 @@ def test_a_mapped_session_is_the_strongest() -> None:
     attributes = {**AGENT, "gen_ai.conversation.id": "other", "app.chat": 7}
 
     assert run(span(attributes=attributes), mapping=MAPPING).session_id == "7"
-    assert run(span(attributes={**AGENT, "gen_ai.conversation.id": "other"}), mapping=MAPPING).session_id == "other"
+    assert (
+        run(
+            span(attributes={**AGENT, "gen_ai.conversation.id": "other"}), mapping=MAPPING
+        ).session_id
+        == "other"
+    )
 
 
 def test_notes_are_read_under_the_same_checks() -> None:
@@ -47,7 +52,8 @@ def test_notes_are_read_under_the_same_checks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "meant"), [("Failed", False), ("success", True), (True, True), (0, False), ("ok", True)]
+    ("value", "meant"),
+    [("Failed", False), ("success", True), (True, True), (0, False), ("ok", True)],
 )
 def test_an_outcome_has_words_of_its_own(value: object, meant: bool) -> None:
     found = read(span(attributes={"app.resolved": value}), mapping=MAPPING).notes
@@ -57,7 +63,8 @@ def test_an_outcome_has_words_of_its_own(value: object, meant: bool) -> None:
 
 def test_what_cannot_stand_is_named_as_it_came() -> None:
     found = read(
-        span(attributes={"app.sure": 17, "app.resolved": "perhaps", "reliability.trial": -1}), mapping=MAPPING
+        span(attributes={"app.sure": 17, "app.resolved": "perhaps", "reliability.trial": -1}),
+        mapping=MAPPING,
     ).notes
 
     assert found is not None

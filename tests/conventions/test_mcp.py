@@ -12,14 +12,23 @@ OPERATION = "gen_ai.operation.name"
 
 
 def mcp(
-    number: int, parent: int | None, name: str, kind: int, method: str = "tools/call", **attributes: Any
+    number: int,
+    parent: int | None,
+    name: str,
+    kind: int,
+    method: str = "tools/call",
+    **attributes: Any,
 ) -> RawSpan:
     facts = {key.replace("__", "."): value for key, value in attributes.items()}
-    return span(number, parent, name=name, attributes={"mcp.method.name": method, **facts}, kind=kind)
+    return span(
+        number, parent, name=name, attributes={"mcp.method.name": method, **facts}, kind=kind
+    )
 
 
 def test_mcp_tells_one_call_up_to_four_times() -> None:
-    """The agent's tool span, two client spans and the server's, in another service: one call, failed if any says so."""
+    """The agent's tool span, two client spans and the server's, in another service: one call,
+    failed if any says so.
+    """
     agent = span(1, attributes={OPERATION: "invoke_agent", "gen_ai.agent.name": "support"}, end=9)
     tool = span(2, 1, attributes={OPERATION: "execute_tool", "gen_ai.tool.name": "search"}, end=8)
     server = mcp(5, 4, "tools/call search", KIND_SERVER, error__type="tool_error")

@@ -6,7 +6,16 @@ import pytest
 
 from otel_reliability.model.span import Kind, Tokens
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, runs, session
+from tests.conventions.reading import (
+    call,
+    hashed,
+    invocation,
+    is_nothing,
+    model,
+    read,
+    runs,
+    session,
+)
 
 SCOPE = "mlflow.tracing.provider"
 
@@ -21,20 +30,36 @@ def test_q21_every_value_is_json_text() -> None:
     }
     one = call(span(name="search", attributes=tool, scope=SCOPE))
     usage = '{"input_tokens":100,"output_tokens":10,"total_tokens":110}'
-    chat = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.llm.model": '"gpt-4o-mini"', "mlflow.chat.tokenUsage": usage}
+    chat = {
+        "mlflow.spanType": '"CHAT_MODEL"',
+        "mlflow.llm.model": '"gpt-4o-mini"',
+        "mlflow.chat.tokenUsage": usage,
+    }
     facts = model(span(attributes=chat, scope=SCOPE))
 
-    assert (one.name, one.call_id, one.arguments, one.result) == ("search", "c1", hashed({"q": 1}), hashed("ok"))
+    assert (one.name, one.call_id, one.arguments, one.result) == (
+        "search",
+        "c1",
+        hashed({"q": 1}),
+        hashed("ok"),
+    )
     assert (facts.model, facts.tokens) == ("gpt-4o-mini", Tokens(100, 10))
 
 
-@pytest.mark.parametrize(("kind", "ours"), [("RETRIEVER", Kind.RETRIEVAL), ("LLM", Kind.MODEL), ("PARSER", Kind.OTHER)])
+@pytest.mark.parametrize(
+    ("kind", "ours"), [("RETRIEVER", Kind.RETRIEVAL), ("LLM", Kind.MODEL), ("PARSER", Kind.OTHER)]
+)
 def test_other_types(kind: str, ours: Kind) -> None:
     assert read(span(attributes={"mlflow.spanType": f'"{kind}"'}, scope=SCOPE)).kind is ours
 
 
 def test_an_agent_is_named_by_its_span() -> None:
-    assert invocation(span(name="support", attributes={"mlflow.spanType": '"AGENT"'}, scope=SCOPE)).name == "support"
+    assert (
+        invocation(
+            span(name="support", attributes={"mlflow.spanType": '"AGENT"'}, scope=SCOPE)
+        ).name
+        == "support"
+    )
 
 
 def test_a_thread_is_a_session() -> None:
@@ -54,8 +79,11 @@ def test_a_type_that_is_no_text_is_nobody_s() -> None:
 
 
 def test_q45_the_runner_of_openai_agents_is_no_agent() -> None:
-    """`AgentRunner.run` is the function around the agents: a container; the run is named after its first agent."""
-    agent, tool = {"mlflow.spanType": '"AGENT"'}, {"mlflow.spanType": '"TOOL"'}
+    """`AgentRunner.run` is the function around the agents: a container; the run is named after its
+    first agent.
+    """
+    agent = {"mlflow.spanType": '"AGENT"'}
+    tool = {"mlflow.spanType": '"TOOL"'}
     spans = [
         span(1, name="AgentRunner.run", attributes=agent, scope=SCOPE, start=0, end=9),
         span(2, 1, name="support", attributes=agent, scope=SCOPE, start=1, end=8),

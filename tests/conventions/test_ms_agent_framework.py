@@ -9,5 +9,7 @@ from tests.conventions.reading import invocation, is_nothing
 
 def test_q08_workflow_run_is_a_container() -> None:
     """Microsoft Agent Framework: `workflow.run` names no operation; `workflow.build` is nothing."""
-    assert invocation(span(name="workflow.run", scope="agent_framework"), Kind.WORKFLOW).name is None
+    assert (
+        invocation(span(name="workflow.run", scope="agent_framework"), Kind.WORKFLOW).name is None
+    )
     assert is_nothing(span(name="workflow.build", scope="agent_framework"))

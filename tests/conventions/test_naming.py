@@ -19,7 +19,8 @@ def tool(number: int, name: str) -> RawSpan:
 def test_variants_of_a_name_are_one_tool() -> None:
     rules = {"rename": {"fetch_page_*": "fetch_page", "fetch_*": "fetch"}}
     spans = [
-        tool(number, name) for number, name in enumerate(("fetch_page_1", "fetch_page_22", "fetch_url", "search"), 2)
+        tool(number, name)
+        for number, name in enumerate(("fetch_page_1", "fetch_page_22", "fetch_url", "search"), 2)
     ]
 
     assert run(AGENT, *spans, tools=rules).path == ("fetch_page", "fetch_page", "fetch", "search")
@@ -28,22 +29,33 @@ def test_variants_of_a_name_are_one_tool() -> None:
 def test_an_ignored_tool_is_no_step() -> None:
     rules = {"ignore": ["log_*"], "rename": {"log_*": "log"}}
 
-    assert run(AGENT, tool(2, "search"), tool(3, "log_step"), tool(4, "book"), tools=rules).path == ("search", "book")
+    assert run(
+        AGENT, tool(2, "search"), tool(3, "log_step"), tool(4, "book"), tools=rules
+    ).path == ("search", "book")
 
 
 def test_a_run_of_ignored_tools_only_has_an_empty_path() -> None:
-    chat = span(2, 1, attributes={OPERATION: "chat", "gen_ai.response.finish_reasons": ("tool_calls",)}, start=1, end=2)
+    chat = span(
+        2,
+        1,
+        attributes={OPERATION: "chat", "gen_ai.response.finish_reasons": ("tool_calls",)},
+        start=1,
+        end=2,
+    )
     found = run(AGENT, chat, tool(3, "log_step"), tools={"ignore": ["log_*"]})
 
     assert (found.tools, found.path, found.tool_calls) == (Tools.OBSERVED, (), ())
 
 
 def test_calls_told_by_messages_follow_the_same_rules() -> None:
-    parts = ",".join(f'{{"type":"tool_call","name":"{name}"}}' for name in ("fetch_page_1", "log_step"))
+    parts = ",".join(
+        f'{{"type":"tool_call","name":"{name}"}}' for name in ("fetch_page_1", "log_step")
+    )
     attributes = {OPERATION: "chat", "gen_ai.output.messages": f'[{{"parts":[{parts}]}}]'}
     chat = span(2, 1, attributes=attributes, start=1, end=2)
     rules = {"ignore": ["log_*"], "rename": {"fetch_page_*": "fetch_page"}}
-    found, silent = run(AGENT, chat, tools=rules), run(AGENT, chat, tools={"ignore": ["*"]})
+    found = run(AGENT, chat, tools=rules)
+    silent = run(AGENT, chat, tools={"ignore": ["*"]})
 
     assert (found.tools, found.path) == (Tools.MESSAGES, ("fetch_page",))
     assert (silent.tools, silent.path) == (Tools.OBSERVED, ())
@@ -71,5 +83,11 @@ def test_a_tool_nobody_can_name_stays_unnamed() -> None:
 def test_long_names_are_cut() -> None:
     for name, expected in [("x" * 256, "x" * 256), ("x" * 10_000, "x" * 255 + "…")]:
         facts = {"openinference.span.kind": "TOOL"}
-        found = read(span(name=f"{name}.start-1", attributes=facts, scope="openinference.instrumentation.beeai"))
+        found = read(
+            span(
+                name=f"{name}.start-1",
+                attributes=facts,
+                scope="openinference.instrumentation.beeai",
+            )
+        )
         assert found.facts == ToolFacts((Call(expected),))

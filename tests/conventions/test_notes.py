@@ -100,8 +100,11 @@ def test_a_branch_that_is_no_word_is_named_without_its_decision() -> None:
 
 
 def test_a_run_without_violations_is_clean_not_unjudged() -> None:
-    """An empty list is a judgement; no list is none; a list of which nothing can be read is none either."""
-    clean, unreadable = notes.read({"reliability.violations": ()}), notes.read({"reliability.violations": ["x", 3]})
+    """An empty list is a judgement; no list is none; a list of which nothing can be read is none
+    either.
+    """
+    clean = notes.read({"reliability.violations": ()})
+    unreadable = notes.read({"reliability.violations": ["x", 3]})
 
     assert clean is not None
     assert unreadable is not None
@@ -114,7 +117,9 @@ def test_a_violation_of_unknown_weight_still_counts() -> None:
 
     assert found is not None
     assert found.violations == (("policy:refunds", "high"), ("tone", "unknown"))
-    assert found.refused == (("reliability.violations", "severity not low, medium or high: weighed as medium"),)
+    assert found.refused == (
+        ("reliability.violations", "severity not low, medium or high: weighed as medium"),
+    )
 
 
 def test_branches_have_a_limit() -> None:

@@ -10,7 +10,18 @@ import pytest
 from otel_reliability.model.run import Outcome, Tools
 from otel_reliability.model.span import Kind, RawSpan, Tokens
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, run, runs, target, tool
+from tests.conventions.reading import (
+    call,
+    hashed,
+    invocation,
+    is_nothing,
+    model,
+    read,
+    run,
+    runs,
+    target,
+    tool,
+)
 
 KIND = "openinference.span.kind"
 SCOPE = "openinference.instrumentation."
@@ -57,11 +68,19 @@ def test_a_model_call_tells_model_tokens_and_cost() -> None:
 
 
 def test_dual_emitted_tokens_count_once() -> None:
-    """OPENINFERENCE_ENABLE_GENAI_SEMCONV writes both conventions on one span; they say the same thing."""
-    both = {"llm.token_count.prompt": 100, "gen_ai.usage.input_tokens": 100, "gen_ai.operation.name": "chat"}
+    """OPENINFERENCE_ENABLE_GENAI_SEMCONV writes both conventions on one span; they say the same
+    thing.
+    """
+    both = {
+        "llm.token_count.prompt": 100,
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.operation.name": "chat",
+    }
 
     assert model(span(attributes={KIND: "LLM", **both})).tokens.input == 100
-    assert model(span(attributes={KIND: "LLM", "gen_ai.usage.input_tokens": 100})).tokens.input == 100
+    assert (
+        model(span(attributes={KIND: "LLM", "gen_ai.usage.input_tokens": 100})).tokens.input == 100
+    )
 
 
 def test_flattened_messages_tell_the_calls_a_model_asked_for() -> None:
@@ -88,9 +107,18 @@ def test_hidden_arguments_are_unknown(given: str | None) -> None:
 
 
 def test_parameters_are_a_schema_and_never_arguments() -> None:
-    """`tool.parameters` is the tool's JSON schema in some instrumentations; only `input.value` is believed."""
+    """`tool.parameters` is the tool's JSON schema in some instrumentations; only `input.value` is
+    believed.
+    """
     schema = '{"type":"object"}'
-    one = call(seen("TOOL", tool__name="search", tool__parameters=schema, gen_ai__tool__call__arguments=schema))
+    one = call(
+        seen(
+            "TOOL",
+            tool__name="search",
+            tool__parameters=schema,
+            gen_ai__tool__call__arguments=schema,
+        )
+    )
 
     assert (one.name, one.arguments) == ("search", None)
 
@@ -109,7 +137,9 @@ def test_call_ids_stand_under_several_keys() -> None:
 def test_q02_an_agent_without_a_name_is_a_container() -> None:
     """OpenAI Agents: `workflow` says AGENT without a name; the agents below are siblings."""
     assert invocation(seen("AGENT", "workflow", "openai_agents"), Kind.WORKFLOW).name is None
-    assert invocation(seen("AGENT", "triage", "openai_agents", agent__name="triage")).name == "triage"
+    assert (
+        invocation(seen("AGENT", "triage", "openai_agents", agent__name="triage")).name == "triage"
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,14 +159,26 @@ def test_q02_an_agent_without_a_name_is_a_container() -> None:
 def test_q03_where_each_instrumentation_keeps_the_name(
     scope: str, name: str, attributes: dict[str, Any], agent: str | None
 ) -> None:
-    """`agent.name`, else the graph node, else the span's name as the framework writes it; a class name or prompt is none."""
-    assert invocation(span(name=name, scope=SCOPE + scope, attributes={KIND: "AGENT", **attributes})).name == agent
+    """`agent.name`, else the graph node, else the span's name as the framework writes it; a class
+    name or prompt is none.
+    """
+    assert (
+        invocation(
+            span(name=name, scope=SCOPE + scope, attributes={KIND: "AGENT", **attributes})
+        ).name
+        == agent
+    )
 
 
 def test_q03_a_handoff_of_openai_agents_is_a_tool_without_a_name() -> None:
-    """`handoff to billing_agent` without `tool.name` is a hand-off; with one it is a tool of that name."""
+    """`handoff to billing_agent` without `tool.name` is a hand-off; with one it is a tool of that
+    name.
+    """
     assert target(seen("TOOL", "handoff to billing_agent", "openai_agents")) == "billing_agent"
-    assert call(seen("TOOL", "handoff to x", "openai_agents", tool__name="handoff_to_x")).name == "handoff_to_x"
+    assert (
+        call(seen("TOOL", "handoff to x", "openai_agents", tool__name="handoff_to_x")).name
+        == "handoff_to_x"
+    )
 
 
 def test_q03_autogen_tools_are_the_last_part_of_their_name() -> None:
@@ -152,7 +194,11 @@ def smolagents(
 
 
 def step(
-    number: int, name: str, parent: int = 1, kind: str = "TOOL", attributes: Mapping[str, Any] | None = None
+    number: int,
+    name: str,
+    parent: int = 1,
+    kind: str = "TOOL",
+    attributes: Mapping[str, Any] | None = None,
 ) -> RawSpan:
     return span(
         number,
@@ -165,9 +211,15 @@ def step(
 
 
 def test_q10_without_a_finish_mark_the_step_limit_ended_it() -> None:
-    """At its step limit smolagents ends OK; only the missing `final_answer` directly below shows it."""
+    """At its step limit smolagents ends OK; only the missing `final_answer` directly below shows
+    it.
+    """
     stopped = run(*smolagents(step(2, "search")))
-    finished = run(*smolagents(step(2, "search"), step(3, "FinalAnswerTool", attributes={"tool.name": "final_answer"})))
+    finished = run(
+        *smolagents(
+            step(2, "search"), step(3, "FinalAnswerTool", attributes={"tool.name": "final_answer"})
+        )
+    )
 
     assert (stopped.outcome, stopped.outcome_source) == (Outcome.FAILURE, "limit")
     assert (finished.outcome, finished.path) == (Outcome.COMPLETED, ("search",))
@@ -175,7 +227,11 @@ def test_q10_without_a_finish_mark_the_step_limit_ended_it() -> None:
 
 def test_q11_a_managed_agent_is_also_a_tool_call() -> None:
     """A nested agent without a tool span is a step of the run above, and a run of its own."""
-    below = (step(2, "billing_agent.run", kind="AGENT"), step(3, "lookup", 2), step(4, "final_answer", 2))
+    below = (
+        step(2, "billing_agent.run", kind="AGENT"),
+        step(3, "lookup", 2),
+        step(4, "final_answer", 2),
+    )
     top, nested = runs(*smolagents(*below, step(5, "final_answer")))
 
     assert (top.key.agent, top.path) == ("support_agent", ("billing_agent", "lookup"))
@@ -186,7 +242,10 @@ def test_q16_of_event_spans_the_start_is_the_call() -> None:
     """BeeAI emits events as spans: `.start-N` is the call, what follows it is nothing."""
     beeai = {"scope": "beeai"}
 
-    assert call(seen("TOOL", "tool.search.wikipedia.start-12", **beeai)).name == "tool.search.wikipedia"
+    assert (
+        call(seen("TOOL", "tool.search.wikipedia.start-12", **beeai)).name
+        == "tool.search.wikipedia"
+    )
     assert is_nothing(seen("TOOL", "tool.search.wikipedia.finish-12", **beeai))
     assert is_nothing(seen("TOOL", "tool.search.wikipedia.success-12", **beeai))
     assert read(seen("AGENT", "agent.reAct.start-3", **beeai)).kind is Kind.AGENT
@@ -196,7 +255,9 @@ def test_q16_of_event_spans_the_start_is_the_call() -> None:
 
 
 def test_q17_an_overwritten_model_span_tells_no_tokens() -> None:
-    """ADK's instrumentation keeps one model span an agent, `invoke_agent X`: its tokens are the last call's."""
+    """ADK's instrumentation keeps one model span an agent, `invoke_agent X`: its tokens are the
+    last call's.
+    """
     counts = {"llm__token_count__prompt": 5, "llm__token_count__completion": 1}
 
     assert model(seen("LLM", "invoke_agent support", "google_adk", **counts)).tokens == Tokens()
@@ -204,9 +265,13 @@ def test_q17_an_overwritten_model_span_tells_no_tokens() -> None:
 
 
 def test_q18_the_javascript_packages_are_the_same_instrumentations() -> None:
-    """`@arizeai/openinference-instrumentation-X` follows the rules of `openinference.instrumentation.X`."""
+    """`@arizeai/openinference-instrumentation-X` follows the rules of
+    `openinference.instrumentation.X`.
+    """
     found = span(
-        name="handoff to b", attributes={KIND: "TOOL"}, scope="@arizeai/openinference-instrumentation-openai-agents"
+        name="handoff to b",
+        attributes={KIND: "TOOL"},
+        scope="@arizeai/openinference-instrumentation-openai-agents",
     )
 
     assert target(found) == "b"
@@ -226,7 +291,9 @@ def test_q32_method_names_are_cut_by_scope(scope: str, kind: str, name: str, mea
     """Classes name a run where nothing better does; tools lose the method behind their name."""
     found = seen(kind, name, scope)
     facts = tool(found).calls[0].name if kind == "TOOL" else None
-    names = facts or invocation(found, Kind[kind]).fallback_name or invocation(found, Kind[kind]).name
+    names = (
+        facts or invocation(found, Kind[kind]).fallback_name or invocation(found, Kind[kind]).name
+    )
 
     assert names == meant
 
@@ -238,46 +305,77 @@ def test_q33_dspys_finish_is_a_finish_mark() -> None:
 
 
 def test_q34_in_a_scope_of_the_users_own_the_span_names_the_agent() -> None:
-    """OpenInference's decorators trace under the user's tracer: functions are named after what they are."""
-    assert invocation(span(name="support", attributes={KIND: "AGENT"}, scope="shop")).name == "support"
-    assert invocation(span(name="triage", attributes={KIND: "CHAIN"}, scope="shop"), Kind.CHAIN).name == "triage"
+    """OpenInference's decorators trace under the user's tracer: functions are named after what they
+    are.
+    """
+    assert (
+        invocation(span(name="support", attributes={KIND: "AGENT"}, scope="shop")).name == "support"
+    )
+    assert (
+        invocation(span(name="triage", attributes={KIND: "CHAIN"}, scope="shop"), Kind.CHAIN).name
+        == "triage"
+    )
     assert invocation(seen("CHAIN", "turn", "openai_agents"), Kind.CHAIN).name is None
 
 
 def test_q35_an_sdk_that_traces_itself_tells_the_same_call_again() -> None:
-    """Anthropic's SDK beside its instrumentation: below it, or, when streaming, beside it. One call, one sum of tokens."""
+    """Anthropic's SDK beside its instrumentation: below it, or, when streaming, beside it. One
+    call, one sum of tokens.
+    """
     root = span(1, name="support", attributes={KIND: "AGENT"}, scope="shop", end=9)
     counts = {"llm.token_count.prompt": 100, "llm.token_count.completion": 10}
     ours = span(2, 1, start=1, end=3, attributes={KIND: "LLM", **counts}, scope=SCOPE + "anthropic")
-    theirs = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
+    theirs = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.usage.output_tokens": 10,
+    }
     for parent in (1, 2):
-        again = span(3, parent, start=1.5, end=2.5, attributes=theirs, scope="com.anthropic.sdk.python")
+        again = span(
+            3, parent, start=1.5, end=2.5, attributes=theirs, scope="com.anthropic.sdk.python"
+        )
         found = run(root, ours, again)
 
         assert (found.input_tokens, found.output_tokens, len(found.model_calls)) == (100, 10, 1)
 
 
 def test_q38_older_smolagents_name_classes() -> None:
-    """Up to 1.17 every agent is `ToolCallingAgent`: the manager's table and the call identify them."""
+    """Up to 1.17 every agent is `ToolCallingAgent`: the manager's table and the
+    call identify them.
+    """
     managed = {
         "smolagents.managed_agents.0.name": "billing_agent",
         "smolagents.managed_agents.1.name": "policy_agent",
         "llm.token_count.prompt": 100,
     }
-    asked = {"input.value": '{"task":"You\'re a helpful agent named \'policy_agent\'. Do it.","reset":true}'}
+    asked = {
+        "input.value": (
+            '{"task":"You\'re a helpful agent named \'policy_agent\'. Do it.","reset":true}'
+        )
+    }
     inner = (
         step(2, "ToolCallingAgent.run", kind="AGENT", attributes=asked),
         step(3, "read", 2),
         step(4, "final_answer", 2),
     )
-    top, nested = runs(*smolagents(*inner, step(5, "final_answer"), name="ToolCallingAgent.run", attributes=managed))
+    top, nested = runs(
+        *smolagents(
+            *inner, step(5, "final_answer"), name="ToolCallingAgent.run", attributes=managed
+        )
+    )
 
-    assert (top.key.agent, top.path, top.input_tokens) == ("ToolCallingAgent", ("policy_agent", "read"), 100)
+    assert (top.key.agent, top.path, top.input_tokens) == (
+        "ToolCallingAgent",
+        ("policy_agent", "read"),
+        100,
+    )
     assert (nested.key.agent, nested.path) == ("policy_agent", ("read",))
 
 
 def test_q38_totals_that_run_on_over_turns_are_absent() -> None:
-    """With `reset` false the totals are those of all turns so far; with the input hidden they are unknown."""
+    """With `reset` false the totals are those of all turns so far; with the input hidden they are
+    unknown.
+    """
     counts = {"llm.token_count.prompt": 100}
     for given in ('{"task":"x","reset":false}', "__REDACTED__"):
         (root,) = smolagents(attributes={"input.value": given, **counts})
@@ -294,15 +392,34 @@ def test_q42_a_run_that_only_finished_has_an_empty_path() -> None:
 
 
 @pytest.mark.parametrize(
-    "scope", ["openinference.instrumentation.openai_agents", "@arizeai/openinference-instrumentation-openai-agents"]
+    "scope",
+    [
+        "openinference.instrumentation.openai_agents",
+        "@arizeai/openinference-instrumentation-openai-agents",
+    ],
 )
 def test_q43_openai_agents_without_agent_name_are_named_by_their_node(scope: str) -> None:
-    """OpenAI Agents up to 0.6, and in JavaScript: the root AGENT has the workflow's name and no node; the agents do."""
+    """OpenAI Agents up to 0.6, and in JavaScript: the root AGENT has the workflow's name and no
+    node; the agents do.
+    """
     root = span(1, name="Support workflow", scope=scope, attributes={KIND: "AGENT"}, start=0, end=9)
     first = span(
-        2, 1, name="triage", scope=scope, attributes={KIND: "AGENT", "graph.node.id": "triage"}, start=1, end=3
+        2,
+        1,
+        name="triage",
+        scope=scope,
+        attributes={KIND: "AGENT", "graph.node.id": "triage"},
+        start=1,
+        end=3,
     )
-    second = span(3, 1, name="billing", scope=scope, attributes={KIND: "AGENT", "graph.node.id": "billing"}, start=4)
+    second = span(
+        3,
+        1,
+        name="billing",
+        scope=scope,
+        attributes={KIND: "AGENT", "graph.node.id": "billing"},
+        start=4,
+    )
     search = span(4, 3, name="search", scope=scope, attributes={KIND: "TOOL"}, start=5)
     found = run(root, first, second, search)
 
@@ -311,16 +428,33 @@ def test_q43_openai_agents_without_agent_name_are_named_by_their_node(scope: str
 
 
 def test_q44_agents_of_the_agent_framework_have_their_own_name() -> None:
-    """Node ids are those of agent objects, new in each process; the name stands beside them, or in the GenAI attribute."""
+    """Node ids are those of agent objects, new in each process; the name stands beside them, or in
+    the GenAI attribute.
+    """
     ids = {KIND: "AGENT", "graph.node.id": "agent_0d27ee01-4866-4a9b-989c-3ecf31ed47aa"}
-    named = span(name="invoke_agent x", scope="agent_framework", attributes={**ids, "graph.node.name": "support"})
-    other = span(name="invoke_agent x", scope="agent_framework", attributes={**ids, "gen_ai.agent.name": "support"})
+    named = span(
+        name="invoke_agent x",
+        scope="agent_framework",
+        attributes={**ids, "graph.node.name": "support"},
+    )
+    other = span(
+        name="invoke_agent x",
+        scope="agent_framework",
+        attributes={**ids, "gen_ai.agent.name": "support"},
+    )
 
     assert (invocation(named).name, invocation(other).name) == ("support", "support")
-    assert invocation(span(name="invoke_agent", scope="agent_framework", attributes=ids)).name is None
+    assert (
+        invocation(span(name="invoke_agent", scope="agent_framework", attributes=ids)).name is None
+    )
 
 
 def test_q46_the_main_agent_of_the_claude_agent_sdk_is_claude() -> None:
     """It has no name of its own; a subagent has."""
     assert invocation(seen("AGENT", "ClaudeAgentSDK.query", "claude_agent_sdk")).name == "claude"
-    assert invocation(seen("AGENT", "ClaudeAgentSDK.Task", "claude_agent_sdk", agent__name="Task")).name == "Task"
+    assert (
+        invocation(
+            seen("AGENT", "ClaudeAgentSDK.Task", "claude_agent_sdk", agent__name="Task")
+        ).name
+        == "Task"
+    )

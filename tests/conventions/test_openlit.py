@@ -13,8 +13,12 @@ CREWAI = "openlit.otel.tracing"
 
 
 def test_q23_invoke_agent_of_the_langgraph_scope_is_a_node() -> None:
-    """One such span a node beside the real agents: nothing, also where it failed and kept only its name."""
-    assert is_nothing(span(name="invoke_agent model", attributes={OPERATION: "invoke_agent"}, scope=LANGGRAPH))
+    """One such span a node beside the real agents: nothing, also where it failed and kept only its
+    name.
+    """
+    assert is_nothing(
+        span(name="invoke_agent model", attributes={OPERATION: "invoke_agent"}, scope=LANGGRAPH)
+    )
     assert is_nothing(span(name="invoke_agent triage", scope=LANGGRAPH))
 
 
@@ -22,11 +26,15 @@ def test_q23_the_operation_decides_not_the_tool_name() -> None:
     """`gen_ai.tool.name` stands on chat spans too."""
     chat = {OPERATION: "chat", "gen_ai.tool.name": "search", "gen_ai.request.model": "m"}
 
-    assert model(span(attributes=chat, scope="openlit.instrumentation.langchain")).request_model == "m"
+    assert (
+        model(span(attributes=chat, scope="openlit.instrumentation.langchain")).request_model == "m"
+    )
 
 
 def test_q24_crew_and_task_are_containers_the_agent_names_the_run() -> None:
-    """All three say invoke_agent; only the agent's span has a name. CrewAI's tools are never emitted: unobservable."""
+    """All three say invoke_agent; only the agent's span has a name. CrewAI's tools are never
+    emitted: unobservable.
+    """
     crew = {OPERATION: "invoke_agent", "gen_ai.system": "crewai"}
     spans = (
         span(1, name="refund_crew", attributes=crew, scope=CREWAI, end=9),
@@ -51,7 +59,9 @@ def test_q24_a_model_call_alone_says_that_its_tools_are_silent() -> None:
     chat = {OPERATION: "chat", "gen_ai.request.model": "m"}
 
     assert model(span(attributes={**chat, "gen_ai.system": "crewai"}, scope=CREWAI)).emits_no_tools
-    assert not model(span(attributes={**chat, "gen_ai.system": "openai"}, scope=CREWAI)).emits_no_tools
+    assert not model(
+        span(attributes={**chat, "gen_ai.system": "openai"}, scope=CREWAI)
+    ).emits_no_tools
 
 
 def test_q25_a_failed_agent_has_only_its_name() -> None:
@@ -65,8 +75,16 @@ def test_q41_arguments_are_python_literals() -> None:
     """The repr of a dictionary stands where others write JSON: the same call, the same hash."""
     tool = {OPERATION: "execute_tool", "gen_ai.tool.name": "search"}
     first, second = (
-        call(span(attributes={**tool, "gen_ai.tool.call.arguments": text}, scope="openlit.instrumentation.langchain"))
-        for text in ("{'q': 'it\\'s', 'deep': (1, None, True)}", '{"deep": [1, null, true], "q": "it\'s"}')
+        call(
+            span(
+                attributes={**tool, "gen_ai.tool.call.arguments": text},
+                scope="openlit.instrumentation.langchain",
+            )
+        )
+        for text in (
+            "{'q': 'it\\'s', 'deep': (1, None, True)}",
+            '{"deep": [1, null, true], "q": "it\'s"}',
+        )
     )
 
     assert first.arguments == second.arguments

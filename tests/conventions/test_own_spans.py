@@ -7,17 +7,40 @@ from typing import Any
 import pytest
 
 from otel_reliability.model.run import Outcome
-from otel_reliability.model.span import STATUS_ERROR, HandoffFacts, InvocationFacts, Kind, ModelFacts, RawSpan, Tokens
+from otel_reliability.model.span import (
+    STATUS_ERROR,
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    RawSpan,
+    Tokens,
+)
 from otel_reliability.model.span import ToolFacts as Facts
 from otel_reliability.testing import span
 from tests.conventions.reading import hashed, read, run
 
 BY_TYPE = [
-    {"kind": "agent", "name": "my_company.*", "attributes": {"step.type": "agent"}, "agent": "step.bot"}
+    {
+        "kind": "agent",
+        "name": "my_company.*",
+        "attributes": {"step.type": "agent"},
+        "agent": "step.bot",
+    }
     | {"session": "step.chat", "task": "step.ticket", "outcome": "step.status"},
-    {"kind": "tool", "name": "my_company.step", "attributes": {"step.type": "tool"}, "tool": "step.tool"}
+    {
+        "kind": "tool",
+        "name": "my_company.step",
+        "attributes": {"step.type": "tool"},
+        "tool": "step.tool",
+    }
     | {"arguments": "step.input", "result": "step.output", "outcome": "step.status"},
-    {"kind": "model", "name": "my_company.step", "attributes": {"step.type": "llm"}, "model": "step.model"}
+    {
+        "kind": "model",
+        "name": "my_company.step",
+        "attributes": {"step.type": "llm"},
+        "model": "step.model",
+    }
     | {"input_tokens": "step.tokens_in", "output_tokens": "step.tokens_out"},
 ]
 
@@ -25,7 +48,9 @@ BY_TYPE = [
 def own(number: int = 1, parent: int | None = None, **attributes: Any) -> RawSpan:
     """A span `my_company.step` with these attributes behind `step.`."""
     facts = {f"step.{key}": value for key, value in attributes.items()}
-    return span(number, parent, name="my_company.step", scope="my_company", attributes=facts, start=number)
+    return span(
+        number, parent, name="my_company.step", scope="my_company", attributes=facts, start=number
+    )
 
 
 def by(rules: list[dict[str, Any]], one: RawSpan) -> Any:
@@ -44,10 +69,26 @@ def test_rules_say_what_spans_are_and_where_their_parts_stand() -> None:
     spans[0] = spans[0]._replace(end_ns=spans[4].end_ns)
     found = run(*spans, mapping={"spans": BY_TYPE})
 
-    assert (found.key.agent, found.session_id, found.task_id, found.outcome) == ("support", "c1", "t7", Outcome.SUCCESS)
-    assert (found.path, found.input_tokens, found.output_tokens) == (("search", "book", "book"), 100, 10)
-    assert [(call.ok, call.retry) for call in found.tool_calls or ()] == [(True, False), (False, False), (True, True)]
-    assert [call.arguments for call in found.tool_calls or ()] == [hashed({"q": 1}), *[hashed({"id": 7})] * 2]
+    assert (found.key.agent, found.session_id, found.task_id, found.outcome) == (
+        "support",
+        "c1",
+        "t7",
+        Outcome.SUCCESS,
+    )
+    assert (found.path, found.input_tokens, found.output_tokens) == (
+        ("search", "book", "book"),
+        100,
+        10,
+    )
+    assert [(call.ok, call.retry) for call in found.tool_calls or ()] == [
+        (True, False),
+        (False, False),
+        (True, True),
+    ]
+    assert [call.arguments for call in found.tool_calls or ()] == [
+        hashed({"q": 1}),
+        *[hashed({"id": 7})] * 2,
+    ]
 
 
 def test_the_first_rule_that_matches_decides() -> None:
@@ -73,7 +114,9 @@ def test_the_first_rule_that_matches_decides() -> None:
         ({"kind": "handoff", "name": "to *"}, "to billing", "billing"),
     ],
 )
-def test_names_come_from_a_key_or_from_the_span(rule: dict[str, Any], name: str, expected: str | None) -> None:
+def test_names_come_from_a_key_or_from_the_span(
+    rule: dict[str, Any], name: str, expected: str | None
+) -> None:
     _, facts = by([rule], span(name=name, attributes={"t": "by key"}))
 
     match facts:
@@ -85,13 +128,23 @@ def test_names_come_from_a_key_or_from_the_span(rule: dict[str, Any], name: str,
             assert facts == HandoffFacts(expected)
 
 
-@pytest.mark.parametrize(("value", "matches"), [("agent", True), ("Agent", False), (True, False), (None, False)])
+@pytest.mark.parametrize(
+    ("value", "matches"), [("agent", True), ("Agent", False), (True, False), (None, False)]
+)
 def test_values_are_matched_as_text(value: object, matches: bool) -> None:
     rules = [{"kind": "agent", "attributes": {"is": "agent"}}]
 
-    assert (by(rules, span(attributes={"is": value} if value is not None else {}))[0] is Kind.AGENT) is matches
-    assert by([{"kind": "agent", "attributes": {"is": "true"}}], span(attributes={"is": True}))[0] is Kind.AGENT
-    assert by([{"kind": "agent", "attributes": {"is": "7"}}], span(attributes={"is": 7}))[0] is Kind.AGENT
+    assert (
+        by(rules, span(attributes={"is": value} if value is not None else {}))[0] is Kind.AGENT
+    ) is matches
+    assert (
+        by([{"kind": "agent", "attributes": {"is": "true"}}], span(attributes={"is": True}))[0]
+        is Kind.AGENT
+    )
+    assert (
+        by([{"kind": "agent", "attributes": {"is": "7"}}], span(attributes={"is": 7}))[0]
+        is Kind.AGENT
+    )
 
 
 def test_a_call_fails_by_its_status_too() -> None:

@@ -14,7 +14,9 @@ QUIRKS = 46
 
 def test_every_quirk_is_tested() -> None:
     tested = {
-        int(number) for file in HERE.glob("test_*.py") for number in NUMBERED.findall(file.read_text(encoding="utf-8"))
+        int(number)
+        for file in HERE.glob("test_*.py")
+        for number in NUMBERED.findall(file.read_text(encoding="utf-8"))
     }
 
     assert tested == set(range(1, QUIRKS + 1))

@@ -36,15 +36,35 @@ TRACELOOP = "traceloop.span.kind"
         ("x", {OPENINFERENCE: "TOOL", OPERATION: "execute_tool"}, "search", "OpenInference"),
         ("x", {TRACELOOP: "tool", OPERATION: "execute_tool"}, "search", "OpenLLMetry"),
         ("x", {OPENINFERENCE: "TOOL", TRACELOOP: "tool"}, "search", "OpenInference"),
-        ("x", {"ai.operationId": "ai.toolCall", OPERATION: "execute_tool"}, "search", "Vercel AI SDK"),
+        (
+            "x",
+            {"ai.operationId": "ai.toolCall", OPERATION: "execute_tool"},
+            "search",
+            "Vercel AI SDK",
+        ),
         ("x", {OPERATION: "execute_tool", "mcp.method.name": "tools/call"}, "search", "OTel GenAI"),
         ("x", {"mcp.method.name": "tools/call", "gen_ai.tool.name": "search"}, "search", "MCP"),
         ("x", {}, "execute_tool search", "span name"),
         ("com.anthropic.claude_code.tracing", {}, "claude_code.tool", "Claude Code"),
-        ("langfuse-sdk", {"langfuse.observation.type": "tool", OPERATION: "execute_tool"}, "search", "Langfuse"),
-        ("x", {"langfuse.observation.type": "TOOL", OPERATION: "execute_tool"}, "search", "OTel GenAI"),
+        (
+            "langfuse-sdk",
+            {"langfuse.observation.type": "tool", OPERATION: "execute_tool"},
+            "search",
+            "Langfuse",
+        ),
+        (
+            "x",
+            {"langfuse.observation.type": "TOOL", OPERATION: "execute_tool"},
+            "search",
+            "OTel GenAI",
+        ),
         ("gcp.vertex.agent", {OPERATION: "execute_tool"}, "search", "Google ADK"),
-        ("strands.telemetry.tracer", {OPENINFERENCE: "TOOL", OPERATION: "execute_tool"}, "search", "Strands"),
+        (
+            "strands.telemetry.tracer",
+            {OPENINFERENCE: "TOOL", OPERATION: "execute_tool"},
+            "search",
+            "Strands",
+        ),
         ("x", {"http.request.method": "GET"}, "GET /", None),
     ],
 )
@@ -55,9 +75,19 @@ def test_the_first_convention_that_knows_a_span_reads_it(
 
 
 def test_a_span_with_two_conventions_counts_once() -> None:
-    agent = {OPENINFERENCE: "AGENT", "agent.name": "support", OPERATION: "invoke_agent", "gen_ai.agent.name": "support"}
+    agent = {
+        OPENINFERENCE: "AGENT",
+        "agent.name": "support",
+        OPERATION: "invoke_agent",
+        "gen_ai.agent.name": "support",
+    }
     tokens = {"llm.token_count.prompt": 100, "gen_ai.usage.input_tokens": 100}
-    tool = {OPENINFERENCE: "TOOL", "tool.name": "search", OPERATION: "execute_tool", "gen_ai.tool.name": "search"}
+    tool = {
+        OPENINFERENCE: "TOOL",
+        "tool.name": "search",
+        OPERATION: "execute_tool",
+        "gen_ai.tool.name": "search",
+    }
     spans = (
         span(1, attributes=agent, end=9),
         span(2, 1, attributes={OPENINFERENCE: "LLM", OPERATION: "chat", **tokens}, start=1, end=2),
@@ -66,11 +96,18 @@ def test_a_span_with_two_conventions_counts_once() -> None:
     found = run(*spans)
 
     assert len(runs(*spans)) == 1
-    assert (found.key.agent, found.path, found.input_tokens, len(found.model_calls)) == ("support", ("search",), 100, 1)
+    assert (found.key.agent, found.path, found.input_tokens, len(found.model_calls)) == (
+        "support",
+        ("search",),
+        100,
+        1,
+    )
 
 
 def test_one_call_told_by_two_libraries_counts_once() -> None:
-    """A tool span around another of the same call, as AutoGen under OpenInference makes them: failed if either says so."""
+    """A tool span around another of the same call, as AutoGen under OpenInference makes them:
+    failed if either says so.
+    """
     agent = span(1, attributes={OPERATION: "invoke_agent", "gen_ai.agent.name": "support"}, end=9)
     outer = {OPENINFERENCE: "TOOL", "tool.name": "search", "input.value": '{"q": 1}'}
     inner = {OPERATION: "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.call.id": "c1"}
@@ -81,12 +118,23 @@ def test_one_call_told_by_two_libraries_counts_once() -> None:
     )
 
     assert found.path == ("search",)
-    assert [(one.ok, one.arguments is not None) for one in found.tool_calls or ()] == [(False, True)]
+    assert [(one.ok, one.arguments is not None) for one in found.tool_calls or ()] == [
+        (False, True)
+    ]
 
 
 def test_place_times_and_sender_are_taken_as_they_are() -> None:
     raw = span(
-        2, 1, trace=7, name="GET", start=1, end=3, status=STATUS_ERROR, kind=KIND_CLIENT, remote=True, scope="httpx"
+        2,
+        1,
+        trace=7,
+        name="GET",
+        start=1,
+        end=3,
+        status=STATUS_ERROR,
+        kind=KIND_CLIENT,
+        remote=True,
+        scope="httpx",
     )
     found = read(raw)
 
@@ -101,7 +149,8 @@ def test_place_times_and_sender_are_taken_as_they_are() -> None:
 
 
 def test_whatever_is_kept_has_a_bounded_length() -> None:
-    long, longer = "x" * 100_000, "x" * 100_001
+    long = "x" * 100_000
+    longer = "x" * 100_001
     about = {
         OPERATION: "invoke_agent",
         "gen_ai.agent.name": long,
@@ -111,7 +160,9 @@ def test_whatever_is_kept_has_a_bounded_length() -> None:
         f"reliability.branch.{long}": long,
         "reliability.violations": [f"{long}:low"],
     }
-    resource = Resource.of({"service.name": long, "service.namespace": long, "deployment.environment.name": long})
+    resource = Resource.of(
+        {"service.name": long, "service.namespace": long, "deployment.environment.name": long}
+    )
     found = read(span(1, attributes=about, resource=resource, scope=long))
     other = read(span(1, attributes={**about, "gen_ai.agent.name": longer}, resource=resource))
 
@@ -131,8 +182,13 @@ def test_whatever_is_kept_has_a_bounded_length() -> None:
         ({}, None),
     ],
 )
-def test_sessions_stand_by_the_worth_of_their_key(attributes: dict[str, Any], session: Session | None) -> None:
-    assert read(span(attributes={OPERATION: "chat", **attributes}, scope="@mastra/otel")).session == session
+def test_sessions_stand_by_the_worth_of_their_key(
+    attributes: dict[str, Any], session: Session | None
+) -> None:
+    assert (
+        read(span(attributes={OPERATION: "chat", **attributes}, scope="@mastra/otel")).session
+        == session
+    )
 
 
 def test_what_belongs_to_an_agents_identity() -> None:
@@ -150,18 +206,37 @@ def test_what_belongs_to_an_agents_identity() -> None:
 def test_a_run_key_is_hashed() -> None:
     key: dict[str, Any] = {"assembly": {"run_key": "order.id"}}
 
-    assert read(span(attributes={"order.id": "o-7"}), **key).notes == Notes(run_key=Hasher(KEY).text("o-7"))
+    assert read(span(attributes={"order.id": "o-7"}), **key).notes == Notes(
+        run_key=Hasher(KEY).text("o-7")
+    )
     assert read(span(attributes={"order.id": ["o-7"]}), **key).notes is None
     assert read(span(attributes={"order.id": "o-7"})).notes is None
 
 
-def hop(kind: int, *, links: int = 1, parent: int | None = None, attributes: dict[str, Any] | None = None) -> RawSpan:
-    return span(2, parent, kind=kind, links=[(9, number + 1) for number in range(links)], attributes=attributes)
+def hop(
+    kind: int,
+    *,
+    links: int = 1,
+    parent: int | None = None,
+    attributes: dict[str, Any] | None = None,
+) -> RawSpan:
+    return span(
+        2,
+        parent,
+        kind=kind,
+        links=[(9, number + 1) for number in range(links)],
+        attributes=attributes,
+    )
 
 
 def test_the_link_of_a_parentless_messaging_hop_is_its_parent() -> None:
-    assert read(hop(KIND_PRODUCER)).link == read(hop(KIND_CONSUMER)).link == (trace_id(9), span_id(1))
-    assert read(hop(KIND_CLIENT, attributes={"messaging.system": "kafka"})).link == (trace_id(9), span_id(1))
+    assert (
+        read(hop(KIND_PRODUCER)).link == read(hop(KIND_CONSUMER)).link == (trace_id(9), span_id(1))
+    )
+    assert read(hop(KIND_CLIENT, attributes={"messaging.system": "kafka"})).link == (
+        trace_id(9),
+        span_id(1),
+    )
     assert read(hop(KIND_CLIENT)).link is None
     assert read(hop(KIND_CONSUMER, links=2)).link is None
     assert read(hop(KIND_CONSUMER, parent=1)).link is None
@@ -189,32 +264,46 @@ def test_sampling_thresholds(trace_state: str, found: int | None) -> None:
 
 def test_scopes_beyond_the_limit_are_still_read() -> None:
     own = reader()
-    spans = [span(attributes={OPERATION: "chat"}, scope=f"scope-{number}") for number in range(5_000)]
+    spans = [
+        span(attributes={OPERATION: "chat"}, scope=f"scope-{number}") for number in range(5_000)
+    ]
 
     assert {own.read(one).kind for one in spans} == {Kind.MODEL}
     assert len(own._scopes) < len(spans)
 
 
 def test_a_hash_key_from_the_settings_makes_hashes_agree() -> None:
-    raw = span(attributes={OPERATION: "execute_tool", "gen_ai.tool.name": "t", "gen_ai.tool.call.arguments": "{}"})
-    keyed, keyless = Settings(hash_key="ab" * 32), Settings()
+    raw = span(
+        attributes={
+            OPERATION: "execute_tool",
+            "gen_ai.tool.name": "t",
+            "gen_ai.tool.call.arguments": "{}",
+        }
+    )
+    keyed = Settings(hash_key="ab" * 32)
+    keyless = Settings()
 
     assert Reader(keyed, TABLE).read(raw) == Reader(keyed, TABLE).read(raw)
     assert Reader(keyless, TABLE).read(raw) != Reader(keyless, TABLE).read(raw)
 
 
 class Asked(Convention):
-    """A convention that counts how often it is asked; its answer depends on the kind of a span, or on a mark found in a value."""
+    """A convention that counts how often it is asked; its answer depends on the kind of a span, or
+    on a mark found in a value.
+    """
 
     name = "asked"
     keys = ("text",)
 
     def __init__(self, *, by_kind: bool) -> None:
-        self.by_kind, self.times = by_kind, 0
+        self.by_kind = by_kind
+        self.times = 0
 
     def read(self, span: SpanView) -> Answer:
         self.times += 1
-        is_model = span.span_kind == KIND_CLIENT if self.by_kind else span.found_in("text", is_marked)
+        is_model = (
+            span.span_kind == KIND_CLIENT if self.by_kind else span.found_in("text", is_marked)
+        )
         return Answer(Kind.MODEL) if is_model else NOTHING
 
 
@@ -241,7 +330,8 @@ def test_answer_by_kind_or_by_what_is_found_in_value_is_remembered(by_kind: bool
 class AsksEvents(Convention):
     """A convention that asks some spans for their events."""
 
-    name, keys = "asks_events", ("text",)
+    name = "asks_events"
+    keys = ("text",)
 
     def read(self, span: SpanView) -> Answer:
         return Answer(Kind.MODEL) if span.get("text") == "deep" and span.events else NOTHING

@@ -16,17 +16,33 @@ STRANDS_TOOL = {OPERATION: "execute_tool", "gen_ai.tool.name": "search"}
 
 def test_q12_strands_keeps_arguments_in_events() -> None:
     """`gen_ai.tool.message` holds arguments and id, `gen_ai.choice` the result."""
-    events = [("gen_ai.tool.message", {"content": '{"q": 1}', "id": "c1"}), ("gen_ai.choice", {"message": "found"})]
+    events = [
+        ("gen_ai.tool.message", {"content": '{"q": 1}', "id": "c1"}),
+        ("gen_ai.choice", {"message": "found"}),
+    ]
     one = call(span(attributes=STRANDS_TOOL, scope=STRANDS, events=events))
 
-    assert (one.name, one.call_id, one.arguments, one.result) == ("search", "c1", hashed({"q": 1}), hashed("found"))
+    assert (one.name, one.call_id, one.arguments, one.result) == (
+        "search",
+        "c1",
+        hashed({"q": 1}),
+        hashed("found"),
+    )
 
 
 def test_q12_what_strands_says_in_attributes_stays() -> None:
     """With the newest conventions the attributes hold them; events add nothing."""
-    attributes = {**STRANDS_TOOL, "gen_ai.tool.call.arguments": '{"q": 2}', "gen_ai.tool.call.id": "c2"}
+    attributes = {
+        **STRANDS_TOOL,
+        "gen_ai.tool.call.arguments": '{"q": 2}',
+        "gen_ai.tool.call.id": "c2",
+    }
     one = call(
-        span(attributes=attributes, scope=STRANDS, events=[("gen_ai.tool.message", {"content": "{}", "id": "c1"})])
+        span(
+            attributes=attributes,
+            scope=STRANDS,
+            events=[("gen_ai.tool.message", {"content": "{}", "id": "c1"})],
+        )
     )
 
     assert (one.arguments, one.call_id) == (hashed({"q": 2}), "c2")
@@ -34,13 +50,19 @@ def test_q12_what_strands_says_in_attributes_stays() -> None:
 
 def test_the_totals_of_strands_run_on() -> None:
     """Usage on its agent span is that of the agent object's whole life, so it is no total."""
-    attributes = {OPERATION: "invoke_agent", "gen_ai.agent.name": "support", "gen_ai.usage.input_tokens": 900}
+    attributes = {
+        OPERATION: "invoke_agent",
+        "gen_ai.agent.name": "support",
+        "gen_ai.usage.input_tokens": 900,
+    }
 
     assert invocation(span(attributes=attributes, scope=STRANDS)).tokens is None
 
 
 @pytest.mark.parametrize("key", ["tool.status", "gen_ai.tool.status"])
 def test_q39_strands_marks_failures_by_a_status_of_its_own(key: str) -> None:
-    """Strands marks failures by `tool.status` (1.0) or `gen_ai.tool.status`; the span's own status stays OK."""
+    """Strands marks failures by `tool.status` (1.0) or `gen_ai.tool.status`; the span's own status
+    stays OK.
+    """
     assert call(span(attributes={**STRANDS_TOOL, key: "error"}, scope=STRANDS)).failed
     assert not call(span(attributes={**STRANDS_TOOL, key: "success"}, scope=STRANDS)).failed

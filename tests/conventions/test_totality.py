@@ -19,35 +19,108 @@ from tests.conventions.reading import READER, read, reader, unwanted, without
 
 DEEP: Final = "[" * 3_000 + "]" * 3_000
 KEYS: Final = [
-    *sorted(READER.wanted), "reliability.branch.route", "reliability.task.id", "reliability.violations", "messaging.system",
-    "gen_ai.evaluation.name", "gen_ai.evaluation.score.value", "evaluations.0.evaluation.name",
-    "evaluations.0.evaluation.score", "gen_ai.completion.0.finish_reason", "gen_ai.completion.0.tool_calls.0.name",
-    "gen_ai.completion.0.tool_calls.0.arguments", "llm.output_messages.0.message.tool_calls.0.tool_call.function.name",
-    "llm.output_messages.0.message.tool_calls.99999999999999999999.tool_call.id", "smolagents.managed_agents.0.name",
+    *sorted(READER.wanted),
+    "reliability.branch.route",
+    "reliability.task.id",
+    "reliability.violations",
+    "messaging.system",
+    "gen_ai.evaluation.name",
+    "gen_ai.evaluation.score.value",
+    "evaluations.0.evaluation.name",
+    "evaluations.0.evaluation.score",
+    "gen_ai.completion.0.finish_reason",
+    "gen_ai.completion.0.tool_calls.0.name",
+    "gen_ai.completion.0.tool_calls.0.arguments",
+    "llm.output_messages.0.message.tool_calls.0.tool_call.function.name",
+    "llm.output_messages.0.message.tool_calls.99999999999999999999.tool_call.id",
+    "smolagents.managed_agents.0.name",
     "nobody.knows",
-]  # fmt: skip
+]
 SCOPES: Final = [
-    "", "x", *(scope for convention in TABLE for scope in convention.scopes), "opentelemetry.instrumentation.langchain",
-    "openlit.instrumentation.langgraph", "openinference.instrumentation.langchain", "openinference.instrumentation.dspy",
-    "openinference.instrumentation.smolagents", "openinference.instrumentation.openai_agents",
-    "openinference.instrumentation.beeai", "openinference.instrumentation.google_adk",
-]  # fmt: skip
+    "",
+    "x",
+    *(scope for convention in TABLE for scope in convention.scopes),
+    "opentelemetry.instrumentation.langchain",
+    "openlit.instrumentation.langgraph",
+    "openinference.instrumentation.langchain",
+    "openinference.instrumentation.dspy",
+    "openinference.instrumentation.smolagents",
+    "openinference.instrumentation.openai_agents",
+    "openinference.instrumentation.beeai",
+    "openinference.instrumentation.google_adk",
+]
 NAMES: Final = [
-    "", " ", "execute_tool ", "invoke_agent x", "chat m", "agent_run [x]", "agent_run [", "x → .handoff", "claude_code.tool",
-    "ToolCallingAgent.run", "x.call_tool", "x.achat", "tools/call x", "handoff", "haystack.agent.run", ".start-1", "call_llm",
-]  # fmt: skip
+    "",
+    " ",
+    "execute_tool ",
+    "invoke_agent x",
+    "chat m",
+    "agent_run [x]",
+    "agent_run [",
+    "x → .handoff",
+    "claude_code.tool",
+    "ToolCallingAgent.run",
+    "x.call_tool",
+    "x.achat",
+    "tools/call x",
+    "handoff",
+    "haystack.agent.run",
+    ".start-1",
+    "call_llm",
+]
 WORDS: Final = [
-    "AGENT", "TOOL", "LLM", "CHAIN", "agent", "tool", "workflow", "handoff", "chain", "llm", "generation", "Agent",
-    "ToolInvoker", "ChatGenerator", "invoke_agent", "execute_tool", "chat", "invoke_workflow", '"TOOL"', '"CHAIN"',
-    "ai.toolCall", "ai.generateText.doGenerate", "tools/call", "Function: {name}", "Agent run: {name}", "ToolCall", "crewai",
-    "error", "null", "{}", "[]", DEEP, "{'a': (1,", "NaN", "9" * 5_000, "\ud800", "x" * 5_000,
+    "AGENT",
+    "TOOL",
+    "LLM",
+    "CHAIN",
+    "agent",
+    "tool",
+    "workflow",
+    "handoff",
+    "chain",
+    "llm",
+    "generation",
+    "Agent",
+    "ToolInvoker",
+    "ChatGenerator",
+    "invoke_agent",
+    "execute_tool",
+    "chat",
+    "invoke_workflow",
+    '"TOOL"',
+    '"CHAIN"',
+    "ai.toolCall",
+    "ai.generateText.doGenerate",
+    "tools/call",
+    "Function: {name}",
+    "Agent run: {name}",
+    "ToolCall",
+    "crewai",
+    "error",
+    "null",
+    "{}",
+    "[]",
+    DEEP,
+    "{'a': (1,",
+    "NaN",
+    "9" * 5_000,
+    "\ud800",
+    "x" * 5_000,
     "ToolCall(tool_name='x', tool_kwargs={'q': 1}, tool_id='y')",
-]  # fmt: skip
+]
 SHAPES: Final[list[Any]] = [
-    {"usage_metadata": 3}, {"metadata": "x"}, {"tool_messages": [{"content": [{"tool_call_result": []}]}]}, {"replies": [3]},
-    [{"parts": [{"type": "tool_call", "name": [], "id": {}}]}], [{"parts": "x"}], {"messages": [None]}, {"total": "x"},
-    {"replies": [{"meta": {"usage": {"prompt_tokens": "x"}}}]}, {"inputs": {}, "kwargs": 3}, {"reset": False, "task": 3},
-]  # fmt: skip
+    {"usage_metadata": 3},
+    {"metadata": "x"},
+    {"tool_messages": [{"content": [{"tool_call_result": []}]}]},
+    {"replies": [3]},
+    [{"parts": [{"type": "tool_call", "name": [], "id": {}}]}],
+    [{"parts": "x"}],
+    {"messages": [None]},
+    {"total": "x"},
+    {"replies": [{"meta": {"usage": {"prompt_tokens": "x"}}}]},
+    {"inputs": {}, "kwargs": 3},
+    {"reset": False, "task": 3},
+]
 LEAVES: Final = st.sampled_from(WORDS) | st.floats()
 VALUES: Final = st.one_of(
     st.sampled_from(WORDS),
@@ -56,16 +129,26 @@ VALUES: Final = st.one_of(
     st.none() | st.booleans() | st.floats() | st.binary(max_size=4) | st.text(max_size=6),
     st.integers(-(2**70), 2**70),
     st.just(10**5_000),
-    st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner)),
+    st.recursive(
+        LEAVES,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    ),
 )
-EVENTS: Final = st.sampled_from(["exception", "gen_ai.choice", "gen_ai.tool.message", "gen_ai.evaluation.result"])
+EVENTS: Final = st.sampled_from(
+    ["exception", "gen_ai.choice", "gen_ai.tool.message", "gen_ai.evaluation.result"]
+)
 
 
 @st.composite
 def spans(draw: st.DrawFn) -> RawSpan:
     attributes = draw(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=12))
     events = draw(
-        st.lists(st.tuples(st.sampled_from(["exception", "gen_ai.choice", "gen_ai.tool.message"]), st.just(attributes)))
+        st.lists(
+            st.tuples(
+                st.sampled_from(["exception", "gen_ai.choice", "gen_ai.tool.message"]),
+                st.just(attributes),
+            )
+        )
     )
     return span(
         name=draw(st.sampled_from(NAMES)),
@@ -80,7 +163,8 @@ def spans(draw: st.DrawFn) -> RawSpan:
 
 def conforms(value: object, hint: Any) -> bool:
     """Whether a value is of the type that its field promises, all the way down."""
-    origin, args = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    args = get_args(hint)
     if origin in {Union, types.UnionType}:
         return any(conforms(value, arg) for arg in args)
     if origin is tuple:
@@ -90,7 +174,9 @@ def conforms(value: object, hint: Any) -> bool:
         return len(items) == len(args) and all(map(conforms, items, args))
     if isinstance(hint, type) and hasattr(hint, "_fields"):
         fields = get_type_hints(hint)
-        return type(value) is hint and all(conforms(getattr(value, name), field) for name, field in fields.items())
+        return type(value) is hint and all(
+            conforms(getattr(value, name), field) for name, field in fields.items()
+        )
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return isinstance(value, hint)
     if origin is not None and issubclass(origin, Mapping):
@@ -144,29 +230,100 @@ def test_whatever_is_looked_at_is_wanted(raw: RawSpan) -> None:
 
 
 FULL: Final[dict[str, dict[str, Any]]] = {
-    "genai agent": {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a", "gen_ai.usage.input_tokens": 1,
-                    "gen_ai.response.finish_reasons": ["max_turns"], "gen_ai.conversation.id": "c"},
-    "genai model": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.response.model": "m",
-                    "gen_ai.usage.input_tokens": 1, "gen_ai.usage.output_tokens": 1, "gen_ai.response.finish_reasons": ["error"],
-                    "gen_ai.context.window_size": 9, "operation.cost": 0.1, "gen_ai.response.id": "r"},
-    "genai tool": {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "t", "gen_ai.tool.call.id": "c",
-                   "error.type": "x"},
-    "strands tool": {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "t", "gen_ai.tool.status": "error"},
-    "openinference model": {"openinference.span.kind": "LLM", "llm.model_name": "m", "llm.token_count.prompt": 1,
-                            "llm.token_count.completion": 1, "llm.finish_reason": "tool_calls", "llm.cost.total": 1.0},
-    "openinference tool": {"openinference.span.kind": "TOOL", "tool.name": "t", "tool.id": "c", "error.type": "x"},
-    "openinference agent": {"openinference.span.kind": "AGENT", "agent.name": "a", "session.id": "s"},
+    "genai agent": {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "a",
+        "gen_ai.usage.input_tokens": 1,
+        "gen_ai.response.finish_reasons": ["max_turns"],
+        "gen_ai.conversation.id": "c",
+    },
+    "genai model": {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "m",
+        "gen_ai.response.model": "m",
+        "gen_ai.usage.input_tokens": 1,
+        "gen_ai.usage.output_tokens": 1,
+        "gen_ai.response.finish_reasons": ["error"],
+        "gen_ai.context.window_size": 9,
+        "operation.cost": 0.1,
+        "gen_ai.response.id": "r",
+    },
+    "genai tool": {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "t",
+        "gen_ai.tool.call.id": "c",
+        "error.type": "x",
+    },
+    "strands tool": {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "t",
+        "gen_ai.tool.status": "error",
+    },
+    "openinference model": {
+        "openinference.span.kind": "LLM",
+        "llm.model_name": "m",
+        "llm.token_count.prompt": 1,
+        "llm.token_count.completion": 1,
+        "llm.finish_reason": "tool_calls",
+        "llm.cost.total": 1.0,
+    },
+    "openinference tool": {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "t",
+        "tool.id": "c",
+        "error.type": "x",
+    },
+    "openinference agent": {
+        "openinference.span.kind": "AGENT",
+        "agent.name": "a",
+        "session.id": "s",
+    },
     "openinference node": {"openinference.span.kind": "AGENT", "graph.node.id": "n"},
-    "openllmetry tool": {"traceloop.span.kind": "tool", "traceloop.entity.name": "t", "gen_ai.tool.call.id": "c"},
-    "openllmetry agent": {"traceloop.span.kind": "agent", "traceloop.entity.name": "a",
-                          "traceloop.association.properties.session_id": "s"},
-    "vercel agent": {"ai.operationId": "ai.generateText", "ai.telemetry.functionId": "f", "ai.usage.inputTokens": 1,
-                     "ai.telemetry.metadata.sessionId": "s"},
-    "vercel tool": {"ai.operationId": "ai.toolCall", "ai.toolCall.name": "t", "ai.toolCall.id": "c"},
-    "claude": {"model": "m", "input_tokens": 1, "output_tokens": 1, "cache_read_tokens": 1, "stop_reason": "tool_use"},
-}  # fmt: skip
-KINDS: Final = {"gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", "ai.operationId"}
-WRONG: Final[list[object]] = [None, b"x", float("nan"), float("-inf"), [[]], {"a": {}}, [None], -1.5]
+    "openllmetry tool": {
+        "traceloop.span.kind": "tool",
+        "traceloop.entity.name": "t",
+        "gen_ai.tool.call.id": "c",
+    },
+    "openllmetry agent": {
+        "traceloop.span.kind": "agent",
+        "traceloop.entity.name": "a",
+        "traceloop.association.properties.session_id": "s",
+    },
+    "vercel agent": {
+        "ai.operationId": "ai.generateText",
+        "ai.telemetry.functionId": "f",
+        "ai.usage.inputTokens": 1,
+        "ai.telemetry.metadata.sessionId": "s",
+    },
+    "vercel tool": {
+        "ai.operationId": "ai.toolCall",
+        "ai.toolCall.name": "t",
+        "ai.toolCall.id": "c",
+    },
+    "claude": {
+        "model": "m",
+        "input_tokens": 1,
+        "output_tokens": 1,
+        "cache_read_tokens": 1,
+        "stop_reason": "tool_use",
+    },
+}
+KINDS: Final = {
+    "gen_ai.operation.name",
+    "openinference.span.kind",
+    "traceloop.span.kind",
+    "ai.operationId",
+}
+WRONG: Final[list[object]] = [
+    None,
+    b"x",
+    float("nan"),
+    float("-inf"),
+    [[]],
+    {"a": {}},
+    [None],
+    -1.5,
+]
 
 
 @pytest.mark.parametrize(
@@ -180,12 +337,18 @@ WRONG: Final[list[object]] = [None, b"x", float("nan"), float("-inf"), [[]], {"a
 )
 def test_a_value_of_a_wrong_type_is_absent(attributes: dict[str, Any], key: str) -> None:
     is_claude = "stop_reason" in attributes
-    name, scope = ("claude_code.llm_request", "com.anthropic.claude_code.tracing") if is_claude else ("span", "test")
+    name, scope = (
+        ("claude_code.llm_request", "com.anthropic.claude_code.tracing")
+        if is_claude
+        else ("span", "test")
+    )
     absent = read(span(name=name, scope=scope, attributes=without(attributes, key)))
 
     assert read(span(name=name, scope=scope, attributes=attributes)) != absent
     for wrong in WRONG:
-        assert read(span(name=name, scope=scope, attributes={**attributes, key: wrong})) == absent, wrong
+        assert (
+            read(span(name=name, scope=scope, attributes={**attributes, key: wrong})) == absent
+        ), wrong
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

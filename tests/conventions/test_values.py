@@ -15,22 +15,36 @@ from hypothesis import strategies as st
 from otel_reliability.conventions import values
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**9), 10**9)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
 WRONG: list[tuple[Callable[[object], object], list[object]]] = [
     (values.text, ["", "null", "None", 3, 3.0, True, None, b"x", ["x"], {"x": 1}]),
-    (values.integer, [1.5, -1, "-1", "1.0", "٣", "9" * 30, True, None, float("inf"), float("nan"), 2**63, [1]]),
-    (values.number, [float("nan"), float("inf"), "nan", "-inf", "1e999", 10**400, "much", True, None, [1.0]]),
+    (
+        values.integer,
+        [1.5, -1, "-1", "1.0", "٣", "9" * 30, True, None, float("inf"), float("nan"), 2**63, [1]],
+    ),
+    (
+        values.number,
+        [float("nan"), float("inf"), "nan", "-inf", "1e999", 10**400, "much", True, None, [1.0]],
+    ),
     (values.truth, ["yes", 2, -1, None, [True], "", 0.5]),
 ]
 
 
 @pytest.mark.parametrize(("reader", "wrong"), WRONG)
-def test_what_is_none_of_its_kind_is_absent(reader: Callable[[object], object], wrong: list[object]) -> None:
+def test_what_is_none_of_its_kind_is_absent(
+    reader: Callable[[object], object], wrong: list[object]
+) -> None:
     assert [reader(value) for value in wrong] == [None] * len(wrong)
 
 
@@ -49,7 +63,10 @@ class Number(int, enum.Enum):
 def test_members_of_enumerations_are_plain_values() -> None:
     """A host may give them as attributes; what is kept of a run holds nothing but plain values."""
     assert [values.text(Word.MODEL), values.identifier(Number.TOKENS)] == ["gpt", "7"]
-    assert [type(found) for found in (values.text(Word.MODEL), values.integer(Number.TOKENS))] == [str, int]
+    assert [type(found) for found in (values.text(Word.MODEL), values.integer(Number.TOKENS))] == [
+        str,
+        int,
+    ]
 
 
 @given(JSON)
@@ -78,11 +95,15 @@ def test_what_cannot_be_read_is_the_text_it_is(text: str) -> None:
     assert values.parsed(text) == text
 
 
-# --- Python literals ------------------------------------------------------------------------------------------------------
+# --- Python literals ------------------------------------------------------------------------------
 
 
 DATA = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=10),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=10),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.lists(inner, max_size=3).map(tuple)
@@ -97,7 +118,11 @@ def listed(value: object) -> object:
     """The value with lists for tuples: JSON knows no others."""
     if isinstance(value, dict):
         return {key: listed(item) for key, item in cast("dict[str, object]", value).items()}
-    return [listed(item) for item in cast("list[object]", value)] if isinstance(value, list | tuple) else value
+    return (
+        [listed(item) for item in cast("list[object]", value)]
+        if isinstance(value, list | tuple)
+        else value
+    )
 
 
 @given(COLLECTIONS)

@@ -7,19 +7,35 @@ from typing import Any
 
 from otel_reliability.model.span import Kind, RawSpan, Tokens
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, run, session
+from tests.conventions.reading import (
+    call,
+    hashed,
+    invocation,
+    is_nothing,
+    model,
+    read,
+    run,
+    session,
+)
 
 USAGE = {"ai.usage.inputTokens": 100, "ai.usage.outputTokens": 10}
 
 
 def seen(
-    operation: str, attributes: Mapping[str, Any] | None = None, number: int = 1, parent: int | None = None
+    operation: str,
+    attributes: Mapping[str, Any] | None = None,
+    number: int = 1,
+    parent: int | None = None,
 ) -> RawSpan:
-    return span(number, parent, attributes={"ai.operationId": operation, **(attributes or {})}, scope="ai")
+    return span(
+        number, parent, attributes={"ai.operationId": operation, **(attributes or {})}, scope="ai"
+    )
 
 
 def test_q03_the_agents_name_is_the_function_id() -> None:
-    """`ai.generateText` is the agent; its usage repeats its children's and counts only where they have none."""
+    """`ai.generateText` is the agent; its usage repeats its children's and counts only where they
+    have none.
+    """
     root = seen("ai.generateText", {"ai.telemetry.functionId": "support", **USAGE})
     step = seen("ai.generateText.doGenerate", USAGE, 2, 1)
     silent = seen("ai.generateText.doGenerate", None, 2, 1)
@@ -38,7 +54,11 @@ def test_model_calls() -> None:
     }
     facts = model(seen("ai.streamText.doStream", told))
 
-    assert (facts.model, facts.request_model, facts.tokens) == ("gpt-4o-mini-2024", "gpt-4o-mini", Tokens(7, None))
+    assert (facts.model, facts.request_model, facts.tokens) == (
+        "gpt-4o-mini-2024",
+        "gpt-4o-mini",
+        Tokens(7, None),
+    )
     assert facts.asked_for_tools
     assert [(one.name, one.call_id, one.arguments) for one in facts.calls] == [
         ("search", "c1", hashed({})),
@@ -50,7 +70,12 @@ def test_tool_calls() -> None:
     told = {"name": "search", "id": "c1", "args": '{"q":1}', "result": "2"}
     one = call(seen("ai.toolCall", {"ai.toolCall." + key: value for key, value in told.items()}))
 
-    assert (one.name, one.call_id, one.arguments, one.result) == ("search", "c1", hashed({"q": 1}), hashed(2))
+    assert (one.name, one.call_id, one.arguments, one.result) == (
+        "search",
+        "c1",
+        hashed({"q": 1}),
+        hashed(2),
+    )
 
 
 def test_sessions_stand_in_the_users_metadata() -> None:
@@ -67,5 +92,8 @@ def test_operations_that_are_no_step() -> None:
 
 
 def test_generation_7_is_otel_genai() -> None:
-    assert read(span(attributes={"gen_ai.operation.name": "invoke_agent"}, scope="ai")).kind is Kind.AGENT
+    assert (
+        read(span(attributes={"gen_ai.operation.name": "invoke_agent"}, scope="ai")).kind
+        is Kind.AGENT
+    )
     assert is_nothing(span(attributes={"gen_ai.operation.name": "agent_step"}, scope="ai"))

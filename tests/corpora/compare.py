@@ -34,9 +34,13 @@ def match(truth: Truth, runs: Sequence[Run]) -> Matched:
     found: dict[str, Run] = {}
     for rule in (_same_root, _same_path, _same_trace):
         for true in truth.runs:
-            if true.id not in found and (run := next((run for run in left.values() if rule(true, run)), None)):
+            if true.id not in found and (
+                run := next((run for run in left.values() if rule(true, run)), None)
+            ):
                 found[true.id] = left.pop(run.run_id)
-    return Matched(tuple(Pair(true, found.get(true.id)) for true in truth.runs), tuple(left.values()))
+    return Matched(
+        tuple(Pair(true, found.get(true.id)) for true in truth.runs), tuple(left.values())
+    )
 
 
 def _same_root(true: TrueRun, run: Run) -> bool:
@@ -44,7 +48,11 @@ def _same_root(true: TrueRun, run: Run) -> bool:
 
 
 def _same_path(true: TrueRun, run: Run) -> bool:
-    return _same_trace(true, run) and run.path is not None and sorted(run.path) == sorted(c.name for c in true.calls)
+    return (
+        _same_trace(true, run)
+        and run.path is not None
+        and sorted(run.path) == sorted(c.name for c in true.calls)
+    )
 
 
 def _same_trace(true: TrueRun, run: Run) -> bool:
@@ -52,7 +60,9 @@ def _same_trace(true: TrueRun, run: Run) -> bool:
 
 
 def path_is_exact(true: TrueRun, run: Run) -> bool:
-    """The tools in order, hand-offs left out. Calls issued together, in `parallel` all but the last, have no order."""
+    """The tools in order, hand-offs left out. Calls issued together, in `parallel` all but the
+    last, have no order.
+    """
     if run.path is None:
         return False
     handoffs = {call.name for call in true.calls if call.handoff}
@@ -68,16 +78,23 @@ def handoffs_are_exact(true: TrueRun, run: Run) -> bool:
     if run.path is None or len(run.path) != len(true.calls):
         return False
     return all(
-        _is_handoff(call.name, told, true) for call, told in zip(true.calls, run.path, strict=True) if call.handoff
+        _is_handoff(call.name, told, true)
+        for call, told in zip(true.calls, run.path, strict=True)
+        if call.handoff
     )
 
 
 def _is_handoff(name: str, told: str, true: TrueRun) -> bool:
-    return told in {name, *("→" + agent for agent in (*true.sub_agents, name.removeprefix("transfer_to_")))}
+    return told in {
+        name,
+        *("→" + agent for agent in (*true.sub_agents, name.removeprefix("transfer_to_"))),
+    }
 
 
 def failures_are_exact(true: TrueRun, run: Run) -> bool:
-    """Which tools failed how often. A soft error (an error payload in a normal return) may show or not."""
+    """Which tools failed how often. A soft error (an error payload in a normal return) may show or
+    not.
+    """
     if run.tool_calls is None:
         return False
     failed = Counter(call.name for call in run.tool_calls if not call.ok)
@@ -116,7 +133,13 @@ FIELDS: Final[Mapping[str, Field]] = {
     "retries": Field(retries_are_exact),
     "agent": Field(lambda true, run: run.key.agent == true.agent),
     "agents of steps": Field(agents_of_steps_are_exact),
-    "session": Field(lambda true, run: run.session_id == true.session, lambda true: true.session is not None),
-    "tokens": Field(lambda true, run: (run.input_tokens, run.output_tokens) == (true.input_tokens, true.output_tokens)),
+    "session": Field(
+        lambda true, run: run.session_id == true.session, lambda true: true.session is not None
+    ),
+    "tokens": Field(
+        lambda true, run: (
+            (run.input_tokens, run.output_tokens) == (true.input_tokens, true.output_tokens)
+        )
+    ),
     "outcome": Field(lambda true, run: run.outcome.value in OUTCOMES[true.outcome]),
 }

@@ -1,4 +1,6 @@
-"""Spans as they are where content is not captured: without prompts, answers, arguments, results and what quotes them."""
+"""Spans as they are where content is not captured: without prompts, answers, arguments, results and
+what quotes them.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +11,77 @@ from otel_reliability.model.span import RawSpan
 
 EXACT: Final = frozenset(
     {
-        "ai.response.text", "ai.response.toolCalls", "ai.toolCall.args", "ai.toolCall.result", "all_messages_events", "body",
-        "crewai.crew.result", "crewai.crew.tasks", "crewai.crew.tasks_output", "crewai.task.description", "events",
-        "final_result", "gcp.vertex.agent.data", "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response",
-        "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response", "gen_ai.completion", "gen_ai.input.messages",
-        "gen_ai.output.messages", "gen_ai.prompt", "gen_ai.system_instructions", "gen_ai.task.description",
-        "gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "gen_ai.tool.input", "gen_ai.tool.output",
-        "gen_ai.workflow.input", "gen_ai.workflow.output", "haystack.agent.input", "haystack.agent.output",
-        "haystack.component.input", "haystack.component.output", "haystack.pipeline.input_data",
-        "haystack.pipeline.output_data", "input", "input.value", "invocation_params", "langfuse.observation.input",
-        "langfuse.observation.output", "llamaindex.step.input_summary", "llm.invocation_parameters", "llm.openai.choices",
-        "llm.openai.messages", "message", "mlflow.spanInputs", "mlflow.spanOutputs", "output", "output.value",
-        "pydantic_ai.all_messages", "raw_input", "request_data", "response", "response_data", "smolagents.task",
-        "tool.parameters", "tool_arguments", "tool_response", "traceloop.entity.input", "traceloop.entity.output",
+        "ai.response.text",
+        "ai.response.toolCalls",
+        "ai.toolCall.args",
+        "ai.toolCall.result",
+        "all_messages_events",
+        "body",
+        "crewai.crew.result",
+        "crewai.crew.tasks",
+        "crewai.crew.tasks_output",
+        "crewai.task.description",
+        "events",
+        "final_result",
+        "gcp.vertex.agent.data",
+        "gcp.vertex.agent.llm_request",
+        "gcp.vertex.agent.llm_response",
+        "gcp.vertex.agent.tool_call_args",
+        "gcp.vertex.agent.tool_response",
+        "gen_ai.completion",
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "gen_ai.prompt",
+        "gen_ai.system_instructions",
+        "gen_ai.task.description",
+        "gen_ai.tool.call.arguments",
+        "gen_ai.tool.call.result",
+        "gen_ai.tool.input",
+        "gen_ai.tool.output",
+        "gen_ai.workflow.input",
+        "gen_ai.workflow.output",
+        "haystack.agent.input",
+        "haystack.agent.output",
+        "haystack.component.input",
+        "haystack.component.output",
+        "haystack.pipeline.input_data",
+        "haystack.pipeline.output_data",
+        "input",
+        "input.value",
+        "invocation_params",
+        "langfuse.observation.input",
+        "langfuse.observation.output",
+        "llamaindex.step.input_summary",
+        "llm.invocation_parameters",
+        "llm.openai.choices",
+        "llm.openai.messages",
+        "message",
+        "mlflow.spanInputs",
+        "mlflow.spanOutputs",
+        "output",
+        "output.value",
+        "pydantic_ai.all_messages",
+        "raw_input",
+        "request_data",
+        "response",
+        "response_data",
+        "smolagents.task",
+        "tool.parameters",
+        "tool_arguments",
+        "tool_response",
+        "traceloop.entity.input",
+        "traceloop.entity.output",
     }
-)  # fmt: skip
+)
 PREFIXES: Final = (
-    "ai.prompt", "gen_ai.completion.", "gen_ai.prompt.", "langfuse.trace.", "llm.input_messages.", "llm.output_messages.",
+    "ai.prompt",
+    "gen_ai.completion.",
+    "gen_ai.prompt.",
+    "langfuse.trace.",
+    "llm.input_messages.",
+    "llm.output_messages.",
     "llm.prompts",
-)  # fmt: skip
+)
 MARKS: Final = ("[scenario:", "[run:")
 """What stands in every prompt of the captures."""
 
@@ -40,7 +94,9 @@ def is_content(key: str) -> bool:
 def without_content(span: RawSpan) -> RawSpan:
     """The span as it would be with content off. Of its events only the names remain."""
     attributes = {key: value for key, value in span.attributes.items() if not is_content(key)}
-    return span._replace(attributes=attributes, events=tuple(event._replace(attributes={}) for event in span.events))
+    return span._replace(
+        attributes=attributes, events=tuple(event._replace(attributes={}) for event in span.events)
+    )
 
 
 def quotes_a_prompt(attributes: Mapping[str, Any]) -> list[str]:

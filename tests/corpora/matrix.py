@@ -1,4 +1,6 @@
-"""Write docs/reference/conventions.md from the conventions and from what the captures show: `python -m tests.corpora.matrix`."""
+"""Write docs/reference/conventions.md from the conventions and from what the captures show: `python
+-m tests.corpora.matrix`.
+"""
 
 from __future__ import annotations
 
@@ -102,10 +104,14 @@ class Notes:
         return self._numbers.setdefault(words, len(self._numbers) + 1)
 
     def mark(self, *words: str) -> str:
-        return f" [{', '.join(str(number) for number in sorted({self.number(one) for one in words}))}]"
+        return (
+            f" [{', '.join(str(number) for number in sorted({self.number(one) for one in words}))}]"
+        )
 
     def lines(self) -> Iterator[str]:
-        return (f"{number}. {words[0].upper()}{words[1:]}.\n" for words, number in self._numbers.items())
+        return (
+            f"{number}. {words[0].upper()}{words[1:]}.\n" for words, number in self._numbers.items()
+        )
 
 
 def page() -> str:
@@ -113,17 +119,37 @@ def page() -> str:
     shown = SHOWN.format(adk=notes.number(_ADK))
     rows = "".join(_row(capture, notes) for capture in CAPTURES if capture not in RAW)
     header = (
-        "| framework | instrumentation | runs | " + " | ".join(FIELDS) + " |\n" + "|---" * (len(FIELDS) + 3) + "|\n"
+        "| framework | instrumentation | runs | "
+        + " | ".join(FIELDS)
+        + " |\n"
+        + "|---" * (len(FIELDS) + 3)
+        + "|\n"
     )
     raw = "".join(f"| {' | '.join(LABELS[capture])} |\n" for capture in CAPTURES if capture in RAW)
     read = "".join(map(_read, TABLE))
-    parts = (HEAD, READ, read, shown, header, rows, "\n", *notes.lines(), RAW_LOOPS, raw, QUIRKED, *_quirks(), FOOT)
+    parts = (
+        HEAD,
+        READ,
+        read,
+        shown,
+        header,
+        rows,
+        "\n",
+        *notes.lines(),
+        RAW_LOOPS,
+        raw,
+        QUIRKED,
+        *_quirks(),
+        FOOT,
+    )
     return "".join(parts)
 
 
 def _read(convention: Convention) -> str:
     about = " ".join((inspect.getdoc(type(convention)) or "").split())
-    source = SOURCE.search(" ".join((sys.modules[type(convention).__module__].__doc__ or "").split()))
+    source = SOURCE.search(
+        " ".join((sys.modules[type(convention).__module__].__doc__ or "").split())
+    )
     scopes = ", ".join(f"`{scope}…`" for scope in convention.scopes) or "any"
     return f"| {convention.name} | {scopes} | {about} | {source[1] if source else ''} |\n"
 
@@ -136,7 +162,9 @@ def _quirks() -> Iterator[str]:
         where = (ast.get_docstring(tree) or "").rstrip(".")
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and (number := QUIRK.match(node.name)):
-                told.setdefault(int(number[1]), []).append((where, " ".join((ast.get_docstring(node) or "").split())))
+                told.setdefault(int(number[1]), []).append(
+                    (where, " ".join((ast.get_docstring(node) or "").split()))
+                )
     for number, found in sorted(told.items()):
         places = "; ".join(dict.fromkeys(where for where, _ in found))
         yield f"| Q{number} | {places} | {' '.join(what for _, what in found)} |\n"
@@ -144,7 +172,11 @@ def _quirks() -> Iterator[str]:
 
 def _row(capture: str, notes: Notes) -> str:
     found = match(truth(capture), rebuilt_capture(capture).tops)
-    cells = [*LABELS[capture], str(len(found.pairs)), *(_cell(capture, field, found, notes) for field in FIELDS)]
+    cells = [
+        *LABELS[capture],
+        str(len(found.pairs)),
+        *(_cell(capture, field, found, notes) for field in FIELDS),
+    ]
     return f"| {' | '.join(cells)} |\n"
 
 

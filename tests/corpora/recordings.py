@@ -1,4 +1,6 @@
-"""Recordings of ../shared/corpora: their spans, the runs that the product rebuilds from them, and their truth."""
+"""Recordings of ../shared/corpora: their spans, the runs that the product rebuilds from them, and
+their truth.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ CAPTURES: Final = tuple(
     )
 )
 """Every capture by name; none where ../shared is not."""
-NONE_HERE: Final = pytest.param("", marks=pytest.mark.skip(reason="../shared/corpora/captured is not here"))
+NONE_HERE: Final = pytest.param(
+    "", marks=pytest.mark.skip(reason="../shared/corpora/captured is not here")
+)
 every_capture: Final = pytest.mark.parametrize("capture", CAPTURES or [NONE_HERE])
 SETTINGS: Final = {"hash_key": "ab" * 32}
 """Settings under which two engines tell the same call by the same hash."""
@@ -45,7 +49,9 @@ def recording(path: str) -> Recording:
     batches = list(read_file(shared(f"corpora/{path}")))
     assert not [problem for batch in batches for problem in batch.malformed]
     spans = tuple(span for batch in batches for span in batch.spans)
-    return Recording(spans, tuple(evaluation for batch in batches for evaluation in batch.evaluations))
+    return Recording(
+        spans, tuple(evaluation for batch in batches for evaluation in batch.evaluations)
+    )
 
 
 def captured(name: str) -> tuple[RawSpan, ...]:
@@ -53,7 +59,9 @@ def captured(name: str) -> tuple[RawSpan, ...]:
 
 
 class Rebuilt(NamedTuple):
-    """What the product makes of spans: the runs, the outermost of each first, and what became of every span."""
+    """What the product makes of spans: the runs, the outermost of each first, and what became of
+    every span.
+    """
 
     runs: tuple[Run, ...]
     accounts: Accounts
@@ -64,7 +72,9 @@ class Rebuilt(NamedTuple):
         return [run for run in self.runs if not run.nested]
 
 
-def rebuilt(spans: Iterable[RawSpan], evaluations: Sequence[Evaluation] = (), **settings: Any) -> Rebuilt:
+def rebuilt(
+    spans: Iterable[RawSpan], evaluations: Sequence[Evaluation] = (), **settings: Any
+) -> Rebuilt:
     """The runs of spans in the order they come, as a file of them gives."""
     engine = Engine(Settings.load(SETTINGS | settings), clock=lambda: 0.0, wall=None)
     engine.receive(spans)
@@ -119,7 +129,9 @@ class TrueRun(msgspec.Struct, frozen=True):
 
 
 class Truth(msgspec.Struct):
-    """What is known of a capture. `not_held`: what no span or attribute of it holds, in the words of its maker."""
+    """What is known of a capture. `not_held`: what no span or attribute of it holds, in the words
+    of its maker.
+    """
 
     runs: tuple[TrueRun, ...]
     not_held: frozenset[str] = msgspec.field(name="not_in_telemetry", default=frozenset())

@@ -29,11 +29,15 @@ def test_every_run_is_found_once_and_none_is_invented(capture: str) -> None:
 
 @pytest.mark.parametrize("capture", sorted(RAW))
 def test_where_no_agent_is_there_is_no_run(capture: str) -> None:
-    """Model loops without an agent, and a tool server's own spans: no ghost, and every span accounted for."""
+    """Model loops without an agent, and a tool server's own spans: no ghost, and every span
+    accounted for.
+    """
     found = rebuilt_capture(capture)
 
     assert found.runs == ()
-    assert found.accounts["other", "no_agent"] + found.accounts["other", "no_convention"] == len(captured(capture))
+    assert found.accounts["other", "no_agent"] + found.accounts["other", "no_convention"] == len(
+        captured(capture)
+    )
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -51,7 +55,8 @@ def test_a_field_is_exact_in_98_of_100_runs(field: str) -> None:
         if capture not in RAW:
             pairs = matched(capture).pairs
             concerned = sum(is_held(truth(capture), field, true) for true, _ in pairs)
-            held, exact = held + concerned, exact + concerned - len(misses(truth(capture), field, pairs))
+            held = held + concerned
+            exact = exact + concerned - len(misses(truth(capture), field, pairs))
     if not CAPTURES:
         pytest.skip("../shared/corpora/captured is not here")
 
@@ -60,7 +65,9 @@ def test_a_field_is_exact_in_98_of_100_runs(field: str) -> None:
 
 @every_agent_capture
 def test_what_a_capture_does_not_hold_is_not_claimed(capture: str) -> None:
-    """Where nothing tells the tools, the tokens or the session, there is None, never an empty path or a zero."""
+    """Where nothing tells the tools, the tokens or the session, there is None, never an empty path
+    or a zero.
+    """
     for true, run in matched(capture).pairs:
         assert run is not None
         if (capture, "path") in NOT_HELD:
@@ -71,7 +78,9 @@ def test_what_a_capture_does_not_hold_is_not_claimed(capture: str) -> None:
 
 @every_agent_capture
 def test_no_session_joins_what_belongs_apart(capture: str) -> None:
-    """Some instrumentations invent a conversation id a run; none may join runs of different conversations."""
+    """Some instrumentations invent a conversation id a run; none may join runs of different
+    conversations.
+    """
     joined: dict[str, set[str]] = defaultdict(set)
     for true, run in matched(capture).pairs:
         if run is not None and run.session_id is not None:
@@ -83,7 +92,10 @@ def test_no_session_joins_what_belongs_apart(capture: str) -> None:
 @pytest.mark.parametrize(
     ("capture", "names"),
     [
-        ("google_adk-native", {"billing_agent", "finder", "checks", "policy_agent", "kb_agent", "refunder"}),
+        (
+            "google_adk-native",
+            {"billing_agent", "finder", "checks", "policy_agent", "kb_agent", "refunder"},
+        ),
         ("langgraph-openinference", {"billing_agent"}),
         ("pydantic_ai-native", {"billing_agent"}),
         ("openai_agents-logfire", {"billing_agent"}),

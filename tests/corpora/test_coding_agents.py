@@ -1,4 +1,6 @@
-"""Recordings of coding agents against what their sessions really did: from log events, from spans, and from both."""
+"""Recordings of coding agents against what their sessions really did: from log events, from spans,
+and from both.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ CAPTURES: Final = tuple(
         if not (name := file.name.removesuffix(".jsonl.gz")).endswith(".metrics")
     )
 )
-BOTH, EVENTS, SPANS = "both", "events", "spans"
+BOTH = "both"
+EVENTS = "events"
+SPANS = "spans"
 WITH_SPANS: Final = ("claude_code-traces", "codex-traces", "gemini_cli", "qwen_code")
 CASES: Final = [
     (capture, signal)
@@ -39,24 +43,96 @@ FIELDS: Final = ("found", "path", "failures", "retries", "tokens", "session")
 EVERYWHERE: Final = (BOTH, EVENTS, SPANS)
 KNOWN: Final[tuple[tuple[str, tuple[str, ...], str, tuple[str, ...], str], ...]] = (
     # capture, signals, runs that begin with, fields, reason
-    ("claude_code-traces", (EVENTS,), "mcp", ("path",), "without details events name every MCP tool mcp_tool"),
-    ("codex", EVERYWHERE, "subagent_bg", ("tokens",), "the CLI exited before the subagent's last response was recorded"),
+    (
+        "claude_code-traces",
+        (EVENTS,),
+        "mcp",
+        ("path",),
+        "without details events name every MCP tool mcp_tool",
+    ),
+    (
+        "codex",
+        EVERYWHERE,
+        "subagent_bg",
+        ("tokens",),
+        "the CLI exited before the subagent's last response was recorded",
+    ),
     ("codex-traces", (SPANS,), "retry3", ("retries",), "spans do not hold that a command failed"),
     ("codex-traces", (SPANS,), "edit_miss", ("failures",), "spans do not hold that a call failed"),
-    ("codex-traces", (SPANS,), "mcp", ("path", "failures", "retries"), "spans join server and tool, and hold no failure"),
+    (
+        "codex-traces",
+        (SPANS,),
+        "mcp",
+        ("path", "failures", "retries"),
+        "spans join server and tool, and hold no failure",
+    ),
     ("codex-traces", (SPANS,), "denied", ("path",), "spans do not hold that a call was refused"),
-    ("gemini_cli-logs", EVERYWHERE, "retry3", ("retries",), "without content no signal holds the exit code"),
+    (
+        "gemini_cli-logs",
+        EVERYWHERE,
+        "retry3",
+        ("retries",),
+        "without content no signal holds the exit code",
+    ),
     ("gemini_cli-traces", (EVENTS,), "retry3", ("retries",), "events do not hold the exit code"),
-    ("gemini_cli-logs_noprompts", (BOTH, EVENTS), "edit_miss", ("retries",), "arguments are unknown"),
-    ("gemini_cli-logs_noprompts", (EVENTS,), "parallel_fail", ("retries",), "arguments are unknown"),
-    ("gemini_cli", (SPANS,), "talk", ("found", "path", "failures", "tokens"), "spans do not tell prompts apart"),
+    (
+        "gemini_cli-logs_noprompts",
+        (BOTH, EVENTS),
+        "edit_miss",
+        ("retries",),
+        "arguments are unknown",
+    ),
+    (
+        "gemini_cli-logs_noprompts",
+        (EVENTS,),
+        "parallel_fail",
+        ("retries",),
+        "arguments are unknown",
+    ),
+    (
+        "gemini_cli",
+        (SPANS,),
+        "talk",
+        ("found", "path", "failures", "tokens"),
+        "spans do not tell prompts apart",
+    ),
     ("gemini_cli-logs", (SPANS,), "", ("tokens",), "spans hold tokens only with content"),
-    ("gemini_cli-logs", (SPANS,), "mcp", ("failures", "retries"), "spans hold a failure only with content"),
-    ("gemini_cli-logs", (SPANS,), "edit_miss", ("failures",), "spans hold a failure only with content"),
-    ("gemini_cli-logs", (SPANS,), "parallel_fail", ("failures",), "spans hold a failure only with content"),
-    ("qwen_code", (EVENTS,), "poll", ("tokens",), "the response before a detected loop has no event"),
-    ("qwen_code-traces", (SPANS,), "edit_miss", ("retries",), "spans hold no arguments without details"),
-)  # fmt: skip
+    (
+        "gemini_cli-logs",
+        (SPANS,),
+        "mcp",
+        ("failures", "retries"),
+        "spans hold a failure only with content",
+    ),
+    (
+        "gemini_cli-logs",
+        (SPANS,),
+        "edit_miss",
+        ("failures",),
+        "spans hold a failure only with content",
+    ),
+    (
+        "gemini_cli-logs",
+        (SPANS,),
+        "parallel_fail",
+        ("failures",),
+        "spans hold a failure only with content",
+    ),
+    (
+        "qwen_code",
+        (EVENTS,),
+        "poll",
+        ("tokens",),
+        "the response before a detected loop has no event",
+    ),
+    (
+        "qwen_code-traces",
+        (SPANS,),
+        "edit_miss",
+        ("retries",),
+        "spans hold no arguments without details",
+    ),
+)
 """Why a field of a run is not as the truth has it."""
 
 
@@ -112,8 +188,12 @@ def rebuilt(capture: str, signal: str) -> tuple[Run, ...]:
 
 
 def matched(capture: str, signal: str) -> tuple[list[tuple[dict[str, Any], Run | None]], list[Run]]:
-    """True runs with their own, by trace, else within the session by their order; and the runs that are left over."""
-    tops = sorted((run for run in rebuilt(capture, signal) if not run.nested), key=lambda run: run.start_ns)
+    """True runs with their own, by trace, else within the session by their order; and the runs that
+    are left over.
+    """
+    tops = sorted(
+        (run for run in rebuilt(capture, signal) if not run.nested), key=lambda run: run.start_ns
+    )
     by_session: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for true in recording(capture).truth["runs"]:
         by_session[true["session_id"]].append(true)
@@ -136,8 +216,11 @@ def wrong(true: dict[str, Any], run: Run | None) -> Iterator[str]:
     if run is None:
         yield "found"
         return
-    calls = [call for call in true["tool_calls"] if any(call.get("in_telemetry", {"": True}).values())]
-    names, path = [bare(call["name"]) for call in calls], [bare(name) for name in run.path or ()]
+    calls = [
+        call for call in true["tool_calls"] if any(call.get("in_telemetry", {"": True}).values())
+    ]
+    names = [bare(call["name"]) for call in calls]
+    path = [bare(name) for name in run.path or ()]
     is_free = true["scenario"] in {"parallel", "concurrent"} or "subagent" in true["scenario"]
     if run.path is None or (sorted(names) != sorted(path) if is_free else names != path):
         yield "path"
@@ -147,7 +230,10 @@ def wrong(true: dict[str, Any], run: Run | None) -> Iterator[str]:
         yield "failures"
     if run.retries != true["identical_retries"]:
         yield "retries"
-    if (run.input_tokens or 0, run.output_tokens or 0) != (true["input_tokens"], true["output_tokens"]):
+    if (run.input_tokens or 0, run.output_tokens or 0) != (
+        true["input_tokens"],
+        true["output_tokens"],
+    ):
         yield "tokens"
     if run.session_id != true["session_id"]:
         yield "session"
@@ -174,7 +260,11 @@ def is_about(row: tuple[Any, ...], true: dict[str, Any]) -> bool:
 def test_every_run_is_found_and_none_is_invented(capture: str, signal: str) -> None:
     pairs, ghosts = matched(capture, signal)
 
-    assert [true["run_id"] for true, run in pairs if run is None and "found" not in known(capture, signal, true)] == []
+    assert [
+        true["run_id"]
+        for true, run in pairs
+        if run is None and "found" not in known(capture, signal, true)
+    ] == []
     assert ghosts == []
 
 
@@ -182,7 +272,9 @@ def test_every_run_is_found_and_none_is_invented(capture: str, signal: str) -> N
 def test_every_field_is_exact_but_for_what_is_known(capture: str, signal: str) -> None:
     pairs, _ = matched(capture, signal)
     unknown = {
-        true["run_id"]: found for true, run in pairs if (found := set(wrong(true, run)) - known(capture, signal, true))
+        true["run_id"]: found
+        for true, run in pairs
+        if (found := set(wrong(true, run)) - known(capture, signal, true))
     }
 
     assert unknown == {}
@@ -193,7 +285,13 @@ def test_every_known_difference_is_still_there(row: tuple[Any, ...]) -> None:
     if not CAPTURES:
         pytest.skip(f"../shared/{FOLDER} is not here")
     name, signals, _, fields, _ = row
-    here = [(one, signal) for one in CAPTURES if one.startswith(name) for signal in signals if (one, signal) in CASES]
+    here = [
+        (one, signal)
+        for one in CAPTURES
+        if one.startswith(name)
+        for signal in signals
+        if (one, signal) in CASES
+    ]
     found = {
         field
         for capture, signal in here
@@ -223,7 +321,9 @@ def test_order_and_duplicates_change_nothing(capture: str, signal: str, seed: in
     received = items(capture, signal) * seed
     random.Random(seed).shuffle(received)
 
-    assert {run.run_id: run for run in rebuilt_from(received)} == {run.run_id: run for run in rebuilt(capture, signal)}
+    assert {run.run_id: run for run in rebuilt_from(received)} == {
+        run.run_id: run for run in rebuilt(capture, signal)
+    }
 
 
 @every_case
@@ -233,7 +333,11 @@ def test_live_runs_are_those_of_the_file(capture: str, signal: str) -> None:
     for spans, logs in recording(capture).batches:
         received = [*(spans if signal != EVENTS else ()), *(logs if signal != SPANS else ())]
         if received:
-            now = max(now, max(one.time_ns if isinstance(one, RawLog) else one.end_ns for one in received) / 1e9)
+            now = max(
+                now,
+                max(one.time_ns if isinstance(one, RawLog) else one.end_ns for one in received)
+                / 1e9,
+            )
             engine.tick()
             receive(engine, received)
     for _ in range(30):
@@ -242,4 +346,6 @@ def test_live_runs_are_those_of_the_file(capture: str, signal: str) -> None:
     found = {run.run_id: run._replace(closed_by=CloseReason.ROOT) for run in engine.take_final()}
 
     assert engine.open_runs == 0
-    assert found == {run.run_id: run._replace(closed_by=CloseReason.ROOT) for run in rebuilt(capture, signal)}
+    assert found == {
+        run.run_id: run._replace(closed_by=CloseReason.ROOT) for run in rebuilt(capture, signal)
+    }

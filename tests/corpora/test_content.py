@@ -49,23 +49,34 @@ def test_no_prompt_is_left(capture: str) -> None:
 
 @every_agent_capture
 def test_runs_agents_and_outcomes_are_the_same(capture: str) -> None:
-    found = {run.run_id: (run.key, run.outcome, run.nested) for run in rebuilt_without_content(capture).runs}
+    found = {
+        run.run_id: (run.key, run.outcome, run.nested)
+        for run in rebuilt_without_content(capture).runs
+    }
 
-    assert found == {run.run_id: (run.key, run.outcome, run.nested) for run in rebuilt_capture(capture).runs}
+    assert found == {
+        run.run_id: (run.key, run.outcome, run.nested) for run in rebuilt_capture(capture).runs
+    }
 
 
 @every_agent_capture
 def test_paths_are_the_same_or_unobservable(capture: str) -> None:
-    """Never another path, and never an empty one in place of what cannot be seen; where promised, the same."""
+    """Never another path, and never an empty one in place of what cannot be seen; where promised,
+    the same.
+    """
     full = {run.run_id: run for run in rebuilt_capture(capture).runs}
     for run in rebuilt_without_content(capture).runs:
         if run.path is not None or capture.startswith(PROMISED):
-            assert (run.path, run.retries) == (full[run.run_id].path, full[run.run_id].retries), run.run_id
+            assert (run.path, run.retries) == (full[run.run_id].path, full[run.run_id].retries), (
+                run.run_id
+            )
 
 
 @every_agent_capture
 def test_unknown_arguments_are_told(capture: str) -> None:
-    """Where no arguments are known, a run that called tools says so; an empty path knows all of its none."""
+    """Where no arguments are known, a run that called tools says so; an empty path knows all of its
+    none.
+    """
     for run in rebuilt_without_content(capture).runs:
         if run.tool_calls is not None:
             assert run.arguments_known is (not run.tool_calls)
@@ -84,20 +95,28 @@ def test_what_only_content_tells_is_absent_without_it(capture: str, field: str) 
         if true.id in missed:
             assert run is not None
             told = {"tokens": (run.input_tokens, run.output_tokens), "session": (run.session_id,)}
-            assert not any(value is not None for value in told.get(field, (run.path, run.tool_calls))), true.id
+            assert not any(
+                value is not None for value in told.get(field, (run.path, run.tool_calls))
+            ), true.id
 
 
 @every_agent_capture
 def test_no_content_is_kept(capture: str) -> None:
     for span in captured(capture):
-        assert quotes_a_prompt({"kept": READER.read(span)._replace(resource=NOBODY)}) == [], span.name
+        assert quotes_a_prompt({"kept": READER.read(span)._replace(resource=NOBODY)}) == [], (
+            span.name
+        )
 
 
 @pytest.mark.parametrize("field", FIELDS)
 @every_agent_capture
 def test_what_only_content_tells_is_listed(capture: str, field: str) -> None:
-    with_content = misses(truth(capture), field, match(truth(capture), rebuilt_capture(capture).tops).pairs)
-    without = misses(truth(capture), field, match(truth(capture), rebuilt_without_content(capture).tops).pairs)
+    with_content = misses(
+        truth(capture), field, match(truth(capture), rebuilt_capture(capture).tops).pairs
+    )
+    without = misses(
+        truth(capture), field, match(truth(capture), rebuilt_without_content(capture).tops).pairs
+    )
 
     assert (set(without) > set(with_content)) is ((capture, field) in ONLY_WITH_CONTENT)
     assert set(without) >= set(with_content)

@@ -16,8 +16,11 @@ def judged(run: Run) -> dict[str, tuple[float | None, str | None]]:
 
 
 @pytest.mark.parametrize("settings", [{}, {"outcome": {"evaluations": ["RefundIssued"]}}])
-def test_log_events_join_the_run_below_the_span_they_name(settings: dict[str, dict[str, list[str]]]) -> None:
-    """pydantic-evals writes logs that name the span above the agent: each run has its two, as the program knew them.
+def test_log_events_join_the_run_below_the_span_they_name(
+    settings: dict[str, dict[str, list[str]]],
+) -> None:
+    """pydantic-evals writes logs that name the span above the agent: each run has its two, as the
+    program knew them.
 
     They tell the outcome only where the settings say so.
     """
@@ -48,10 +51,16 @@ def test_log_events_may_come_before_their_spans() -> None:
 
 
 def test_span_events_judge_the_run_of_their_span() -> None:
-    """Evaluations as events, on the agent's span or on the request above it, as opentelemetry-util-genai writes them."""
+    """Evaluations as events, on the agent's span or on the request above it, as
+    opentelemetry-util-genai writes them.
+    """
     runs = rebuilt(captured("manual-utilgenai")).tops
-    told = json.loads(shared(f"{CAPTURED}/manual-utilgenai.truth.json").read_text(encoding="utf-8"))["runs"]
-    scores = {true["trace_ids"][0]: (true["passed"], true["score"]) for true in told if "score" in true}
+    told = json.loads(
+        shared(f"{CAPTURED}/manual-utilgenai.truth.json").read_text(encoding="utf-8")
+    )["runs"]
+    scores = {
+        true["trace_ids"][0]: (true["passed"], true["score"]) for true in told if "score" in true
+    }
 
     assert scores
     for run in runs:

@@ -10,7 +10,14 @@ import pytest
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import RawSpan
 from tests.conventions.reading import READER, unwanted
-from tests.corpora.recordings import CAPTURES, Rebuilt, captured, every_capture, rebuilt, rebuilt_capture
+from tests.corpora.recordings import (
+    CAPTURES,
+    Rebuilt,
+    captured,
+    every_capture,
+    rebuilt,
+    rebuilt_capture,
+)
 
 ONE_CALL = ("mcp_client-native", "mcp_server-native")
 
@@ -23,7 +30,9 @@ def by_id(found: Rebuilt | Sequence[Run]) -> dict[str, Run]:
 
 
 def two_services() -> Rebuilt:
-    """The runs of an agent and of the tool server it calls, which are recorded apart and share their traces."""
+    """The runs of an agent and of the tool server it calls, which are recorded apart and share
+    their traces.
+    """
     return rebuilt([span for capture in ONE_CALL for span in captured(capture)])
 
 
@@ -58,16 +67,25 @@ def test_company_does_not_matter(doubled: bool) -> None:
     spans = everything() * (2 if doubled else 1)
     random.Random(7).shuffle(spans)
     found = rebuilt(spans)
-    alone = [run for capture in CAPTURES if capture not in ONE_CALL for run in rebuilt_capture(capture).runs]
+    alone = [
+        run
+        for capture in CAPTURES
+        if capture not in ONE_CALL
+        for run in rebuilt_capture(capture).runs
+    ]
 
     assert by_id(found) == by_id([*alone, *two_services().runs])
     assert found.accounts["received", ""] == len(spans)
-    assert sum(number for (name, _), number in found.accounts.items() if name != "received") == len(spans)
+    assert sum(number for (name, _), number in found.accounts.items() if name != "received") == len(
+        spans
+    )
 
 
 @pytest.mark.skipif(not CAPTURES, reason="../shared/corpora/captured is not here")
 def test_a_call_told_by_two_services_counts_once() -> None:
-    """With the server's spans of the same calls beside the client's, every run has the path it had without them."""
+    """With the server's spans of the same calls beside the client's, every run has the path it had
+    without them.
+    """
     client, server = ONE_CALL
     paths = {run.run_id: run.path for run in two_services().runs}
 
@@ -76,11 +94,18 @@ def test_a_call_told_by_two_services_counts_once() -> None:
 
 
 def test_what_nobody_wants_can_be_dropped() -> None:
-    """A door in the host's process keeps only wanted attributes: every recorded span reads the same without the rest."""
-    wanted, prefixes = READER.wanted, READER.wanted_prefixes
+    """A door in the host's process keeps only wanted attributes: every recorded span reads the same
+    without the rest.
+    """
+    wanted = READER.wanted
+    prefixes = READER.wanted_prefixes
     dropped = 0
     for span in everything():
-        kept = {key: value for key, value in span.attributes.items() if key in wanted or key.startswith(prefixes)}
+        kept = {
+            key: value
+            for key, value in span.attributes.items()
+            if key in wanted or key.startswith(prefixes)
+        }
         dropped += len(span.attributes) - len(kept)
 
         assert READER.read(span._replace(attributes=kept)) == READER.read(span)

@@ -1,4 +1,6 @@
-"""Traces as others published them: sixteen frameworks, orphans, missing operations, three tool spans a call."""
+"""Traces as others published them: sixteen frameworks, orphans, missing operations, three tool
+spans a call.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,11 @@ def told() -> list[tuple[str, dict[str, Any]]]:
 every_trace = pytest.mark.parametrize(
     ("source", "trace"),
     [pytest.param(source, trace, id=trace["label"]) for source, trace in told()]
-    or [pytest.param("", {}, marks=pytest.mark.skip(reason="../shared/corpora/otel_real is not here"))],
+    or [
+        pytest.param(
+            "", {}, marks=pytest.mark.skip(reason="../shared/corpora/otel_real is not here")
+        )
+    ],
 )
 
 
@@ -58,15 +64,26 @@ def test_everything_is_read(source: str) -> None:
     shared("corpora/otel_real")
     accounts = rebuilt_file(source).accounts
 
-    assert set(accounts) <= {("received", ""), ("used", ""), ("other", "no_convention"), ("other", "no_agent")}
+    assert set(accounts) <= {
+        ("received", ""),
+        ("used", ""),
+        ("other", "no_convention"),
+        ("other", "no_agent"),
+    }
     assert sum(accounts.values()) == 2 * accounts["received", ""]
-    assert accounts["received", ""] == sum(trace["spans"] for name, trace in told() if name == source)
+    assert accounts["received", ""] == sum(
+        trace["spans"] for name, trace in told() if name == source
+    )
 
 
 @every_trace
 def test_the_runs_of_a_trace_call_its_tools(source: str, trace: dict[str, Any]) -> None:
     runs = [run for run in rebuilt_file(source).runs if run.trace_id.hex() == trace["traceId"]]
-    made = [TOLD_THRICE.sub("", name) for name in trace["tool_sequence"] if not re.search(r"\.(finish|success)-", name)]
+    made = [
+        TOLD_THRICE.sub("", name)
+        for name in trace["tool_sequence"]
+        if not re.search(r"\.(finish|success)-", name)
+    ]
 
     assert bool(runs) is (trace["label"] not in MODEL_CALLS_ALONE)
     assert sorted(name for run in runs for name in run.path or ()) == sorted(made)
@@ -75,7 +92,9 @@ def test_the_runs_of_a_trace_call_its_tools(source: str, trace: dict[str, Any]) 
 
 @every_trace
 def test_the_runs_of_a_trace_bear_its_agents(source: str, trace: dict[str, Any]) -> None:
-    agents = {run.key.agent for run in rebuilt_file(source).runs if run.trace_id.hex() == trace["traceId"]}
+    agents = {
+        run.key.agent for run in rebuilt_file(source).runs if run.trace_id.hex() == trace["traceId"]
+    }
 
     assert {name for name in trace["agents"] if not UUID.fullmatch(name)} <= agents
     assert not any(UUID.fullmatch(name) for name in agents)

@@ -15,7 +15,8 @@ from otel_reliability.model.span import RawSpan
 from tests.corpora.recordings import Rebuilt, rebuilt, recording
 from tests.shared import shared
 
-GPT_4O, GROK_3 = "gpt-4o_airline_4trials", "grok-3_retail_1trial_faults"
+GPT_4O = "gpt-4o_airline_4trials"
+GROK_3 = "grok-3_retail_1trial_faults"
 EXPLODES = MetricSettings().retry_threshold
 
 
@@ -30,7 +31,9 @@ def runs(name: str) -> Rebuilt:
 
 @functools.cache
 def truth(name: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(shared("corpora/taubench/truth.json").read_text(encoding="utf-8"))
+    told: dict[str, Any] = json.loads(
+        shared("corpora/taubench/truth.json").read_text(encoding="utf-8")
+    )
     return told["datasets"][name]
 
 
@@ -51,7 +54,9 @@ def longest_streak(run: Run) -> int:
 def test_every_run_is_what_the_benchmark_says(name: str) -> None:
     """Task, trial, success, number of calls and of failed ones, run by run; every span is used."""
     told = truth(name)["runs"]
-    true = {(run["task"], run["trial"]): (run["success"], run["n_calls"], run["errors"]) for run in told}
+    true = {
+        (run["task"], run["trial"]): (run["success"], run["n_calls"], run["errors"]) for run in told
+    }
     found = {
         (run.task_id, run.trial): (
             run.success,
@@ -62,7 +67,10 @@ def test_every_run_is_what_the_benchmark_says(name: str) -> None:
     }
 
     assert found == true
-    assert runs(name).accounts == {("received", ""): len(spans(name)), ("used", ""): len(spans(name))}
+    assert runs(name).accounts == {
+        ("received", ""): len(spans(name)),
+        ("used", ""): len(spans(name)),
+    }
 
 
 @pytest.mark.parametrize("name", [GPT_4O, GROK_3])
@@ -72,13 +80,19 @@ def test_every_path_is_the_sequence_of_its_trial(name: str) -> None:
         found[run.task_id][run.trial] = list(run.path or ())
 
     for task, true in truth(name)["per_task"].items():
-        assert [path for _, path in sorted(found[task].items(), key=lambda item: item[0] or 0)] == true["sequences"]
+        assert [
+            path for _, path in sorted(found[task].items(), key=lambda item: item[0] or 0)
+        ] == true["sequences"]
 
 
 def test_streaks_without_an_error_explode_nowhere() -> None:
-    """28 runs call one tool five times or more in a row without an error: no retry, and none explodes."""
+    """28 runs call one tool five times or more in a row without an error: no retry, and none
+    explodes.
+    """
     streaks = [
-        run for run in runs(GPT_4O).runs if longest_streak(run) >= 5 and all(call.ok for call in run.tool_calls or ())
+        run
+        for run in runs(GPT_4O).runs
+        if longest_streak(run) >= 5 and all(call.ok for call in run.tool_calls or ())
     ]
 
     assert len(streaks) == 28
@@ -87,10 +101,14 @@ def test_streaks_without_an_error_explode_nowhere() -> None:
 
 @pytest.mark.parametrize(("name", "number"), [(GPT_4O, 8), (GROK_3, 6)])
 def test_without_arguments_more_looks_like_a_retry(name: str, number: int) -> None:
-    """With arguments unknown a call is taken for a retry by its tool alone; the runs say that they were unknown."""
+    """With arguments unknown a call is taken for a retry by its tool alone; the runs say that they
+    were unknown.
+    """
     key = "gen_ai.tool.call.arguments"
     bare = rebuilt(
-        span._replace(attributes={name: value for name, value in span.attributes.items() if name != key})
+        span._replace(
+            attributes={name: value for name, value in span.attributes.items() if name != key}
+        )
         for span in spans(name)
     )
 
@@ -100,7 +118,9 @@ def test_without_arguments_more_looks_like_a_retry(name: str, number: int) -> No
 
 
 def test_one_trace_a_turn_is_one_run_a_turn() -> None:
-    """The same trials with a trace a user turn: as many runs as traces, in 200 conversations, with the same calls."""
+    """The same trials with a trace a user turn: as many runs as traces, in 200 conversations, with
+    the same calls.
+    """
     found = runs(GPT_4O + ".turns")
     by_session: dict[str | None, list[str]] = defaultdict(list)
     for run in found.runs:

@@ -1,4 +1,6 @@
-"""What Prometheus saw, and which alert fires then: the table that `test_rules.py` lets promtool try."""
+"""What Prometheus saw, and which alert fires then: the table that `test_rules.py` lets promtool
+try.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ def gauge(name: str, labels: str, *values: str) -> Series:
 
 
 def runs(much: str, labels: str = AT, window: str = "40x3000") -> Series:
-    return {**gauge("runs_total", f'{labels},outcome="success"', much), **gauge("window_runs", labels, window)}
+    return {
+        **gauge("runs_total", f'{labels},outcome="success"', much),
+        **gauge("window_runs", labels, window),
+    }
 
 
 def tiers(**changes: str) -> Series:
@@ -52,12 +57,20 @@ def sessions(at_risk: int, of: int) -> Series:
 
 
 def changes(values: str, instance: str = "a") -> Series:
-    return gauge("changes_total", f'{AGENT},instance="{instance}:9464",job="reliability",signal="calls"', values)
+    return gauge(
+        "changes_total",
+        f'{AGENT},instance="{instance}:9464",job="reliability",signal="calls"',
+        values,
+    )
 
 
 def by(name: str, label: str, labels: str = "", **values: str) -> Series:
     """Series of ourselves that differ in one label, by its value."""
-    return {key: text for value, text in values.items() for key in ours(name, f'{labels}{label}="{value}"', text)}
+    return {
+        key: text
+        for value, text in values.items()
+        for key in ours(name, f'{labels}{label}="{value}"', text)
+    }
 
 
 def spans(**dispositions: str) -> Series:
@@ -98,22 +111,43 @@ EXPLODED: Final = gauge("retry_explosions_total", AT, "0+1x300")
 FULL: Final = gauge("token_budget_pressure", AT, "0.9x300")
 
 
-SILENT: Final = {**runs(f"0+1x{DAY}"), **gauge("last_run_timestamp_seconds", AT, f"0+60x{DAY} {DAY * 60}x200")}
+SILENT: Final = {
+    **runs(f"0+1x{DAY}"),
+    **gauge("last_run_timestamp_seconds", AT, f"0+60x{DAY} {DAY * 60}x200"),
+}
 """A run each minute of a day, then none."""
 
 CASES: Final[Mapping[str, Sequence[Case]]] = {
     "AgentTierFell": [
-        Case("a tier lower than an hour ago, for ten minutes", True, {**BUSY, **FELL}, 140, {"severity": "warning"}),
+        Case(
+            "a tier lower than an hour ago, for ten minutes",
+            True,
+            {**BUSY, **FELL},
+            140,
+            {"severity": "warning"},
+        ),
         Case("for less than ten minutes", False, {**BUSY, **FELL}, 125),
         Case("the fall is more than an hour ago", False, {**BUSY, **FELL}, 200),
-        Case("it rose", False, {**BUSY, **tiers(VARIABLE="1x119 0x180", STABLE="0x119 1x180")}, 140),
+        Case(
+            "it rose", False, {**BUSY, **tiers(VARIABLE="1x119 0x180", STABLE="0x119 1x180")}, 140
+        ),
         Case("a handful of runs", False, {**FEW, **FELL}, 140),
         Case("no run came since", False, {**IDLE, **FELL}, 140),
     ],
     "AgentRetryExplosion": [
-        Case("one run in ten explodes, the latest just now", True, {**BUSY, **EXPLODES, **EXPLODED}, 120),
+        Case(
+            "one run in ten explodes, the latest just now",
+            True,
+            {**BUSY, **EXPLODES, **EXPLODED},
+            120,
+        ),
         Case("one in twenty-five does", False, {**BUSY, **SELDOM, **EXPLODED}, 120),
-        Case("none in the last hour", False, {**BUSY, **EXPLODES, **gauge("retry_explosions_total", AT, "5x300")}, 120),
+        Case(
+            "none in the last hour",
+            False,
+            {**BUSY, **EXPLODES, **gauge("retry_explosions_total", AT, "5x300")},
+            120,
+        ),
         Case("a handful of runs", False, {**FEW, **EXPLODES, **EXPLODED}, 120),
     ],
     "AgentTokenPressure": [
@@ -133,7 +167,13 @@ CASES: Final[Mapping[str, Sequence[Case]]] = {
         Case("yesterday's", False, sessions(at_risk=4, of=10), 500),
     ],
     "AgentBehaviourChanged": [
-        Case("an alarm within the hour", True, changes("0x59 1x300"), 70, {"signal": "calls", "severity": "info"}),
+        Case(
+            "an alarm within the hour",
+            True,
+            changes("0x59 1x300"),
+            70,
+            {"signal": "calls", "severity": "info"},
+        ),
         Case(
             "the first alarm ever, the first of its counter",
             True,
@@ -162,10 +202,17 @@ CASES: Final[Mapping[str, Sequence[Case]]] = {
         ),
     ],
     "ReliabilityTelemetryLost": [
-        Case("two spans in a hundred are refused", True, spans(received="0+1000x60", refused="0+20x60"), 40),
+        Case(
+            "two spans in a hundred are refused",
+            True,
+            spans(received="0+1000x60", refused="0+20x60"),
+            40,
+        ),
         Case("one in a thousand is late", False, spans(received="0+1000x60", late="0+1x60"), 40),
         Case("many, of a handful", False, spans(received="0+10x60", late="0+5x60"), 40),
-        Case("non-agent spans are not lost", False, spans(received="0+1000x60", other="0+900x60"), 40),
+        Case(
+            "non-agent spans are not lost", False, spans(received="0+1000x60", other="0+900x60"), 40
+        ),
     ],
     "ReliabilityRequestsRefused": [
         Case("one request in five", True, requests(accepted="0+8x60", unavailable="0+2x60"), 40),
@@ -182,27 +229,46 @@ CASES: Final[Mapping[str, Sequence[Case]]] = {
         Case("everything does", False, limit_hits("7x60"), 40),
     ],
     "ReliabilityServiceDown": [
-        Case("it was there an hour ago", True, ours("ready", "", "1x30 stale"), 90, {"severity": "critical"}),
+        Case(
+            "it was there an hour ago",
+            True,
+            ours("ready", "", "1x30 stale"),
+            90,
+            {"severity": "critical"},
+        ),
         Case("it is there", False, ours("ready", "", "1x200"), 90),
         Case(
             "one of two went",
             False,
-            {**ours("ready", "", "1x30 stale"), 'otel_reliability_ready{instance="b:9464",job="reliability"}': "1x200"},
+            {
+                **ours("ready", "", "1x30 stale"),
+                'otel_reliability_ready{instance="b:9464",job="reliability"}': "1x200",
+            },
             90,
         ),
-        Case("nobody has a service: agents measure in their own process", False, {**BUSY, **FULL}, 90),
+        Case(
+            "nobody has a service: agents measure in their own process", False, {**BUSY, **FULL}, 90
+        ),
     ],
     "ReliabilityServiceNotReady": [
         Case("for ten minutes", True, ours("ready", "", "1x30 0x60"), 42),
         Case("for two", False, ours("ready", "", "1x30 0x2 1x60"), 42),
     ],
     "ReliabilityKafkaLagging": [
-        Case("more and more is not read", True, lag("0+100x120"), 60, {"topic": "spans", "severity": "warning"}),
+        Case(
+            "more and more is not read",
+            True,
+            lag("0+100x120"),
+            60,
+            {"topic": "spans", "severity": "warning"},
+        ),
         Case("an outage is being worked off", False, lag("100000-500x120"), 60),
         Case("a handful", False, lag("0+5x120"), 60),
     ],
     "ReliabilityKafkaDeadLetters": [
-        Case("the first of its kind", True, dead_letters("_x30 1x60"), 40, {"reason": "undecodable"}),
+        Case(
+            "the first of its kind", True, dead_letters("_x30 1x60"), 40, {"reason": "undecodable"}
+        ),
         Case("one more", True, dead_letters("3x50 4x60"), 60),
         Case("none since", False, dead_letters("3x200"), 60),
     ],

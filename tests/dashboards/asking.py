@@ -68,5 +68,10 @@ def filled(expr: str, interval: str = "1m", span: str = "1h", **chosen: str) -> 
     >>> filled('increase(a{b=~"$agent",c=~"$window"}[$__rate_interval])', agent="x")
     'increase(a{b=~"x",c=~".*"}[1m])'
     """
-    known: Mapping[str, str] = {"__rate_interval": interval, "__interval": interval, "__range": span, **chosen}
+    known: Mapping[str, str] = {
+        "__rate_interval": interval,
+        "__interval": interval,
+        "__range": span,
+        **chosen,
+    }
     return _VARIABLE.sub(lambda found: known.get(found[1], ".*"), expr)

@@ -1,4 +1,6 @@
-"""Two Prometheus servers that know the demo's fleet: one scraped it live, one holds what scrapes of two days would have given."""
+"""Two Prometheus servers that know the demo's fleet: one scraped it live, one holds what scrapes of
+two days would have given.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,11 @@ SETTINGS: Final = {"sessions": {"idle": "5m"}, "hash_key": "00" * 16}
 
 @contextmanager
 def live(prometheus: Prometheuses, folder: Path) -> Generator[Prometheus]:
-    """A service that the fleet sends to, with state, and a second one; and everything that goes wrong.
+    """A service that the fleet sends to, with state, and a second one; and everything that goes
+    wrong.
 
-    Its clock is wound, Prometheus' runs: what takes the fleet a quarter of an hour is scraped within seconds.
+    Its clock is wound, Prometheus' runs: what takes the fleet a quarter of an hour is scraped
+    within seconds.
     """
     with ExitStack() as stack:
         refusing = stack.enter_context(over_http())
@@ -42,7 +46,12 @@ def live(prometheus: Prometheuses, folder: Path) -> Generator[Prometheus]:
         clock = clock_at(time.time_ns() / 1e9)
         main = stack.enter_context(
             serving(
-                SETTINGS, clock=clock, state=str(folder / "state"), push=refusing.url, instance="main", env=protocol
+                SETTINGS,
+                clock=clock,
+                state=str(folder / "state"),
+                push=refusing.url,
+                instance="main",
+                env=protocol,
             )
         )
         edge = stack.enter_context(serving(SETTINGS, clock=FakeClock(clock()), instance="edge"))
@@ -56,7 +65,9 @@ def live(prometheus: Prometheuses, folder: Path) -> Generator[Prometheus]:
             if number % 5 == 0:
                 scrapes.wait()
         go_wrong(main)
-        edge.post("traces", traces_protobuf([one for trace in range(1, 5) for one in run_of(trace)]))
+        edge.post(
+            "traces", traces_protobuf([one for trace in range(1, 5) for one in run_of(trace)])
+        )
         for _ in range(4):
             scrapes.wait()
             main.clock.advance(200)
@@ -72,21 +83,28 @@ class Scrapes:
     """Lets Prometheus look before anything else happens."""
 
     def __init__(self, server: Prometheus, targets: int) -> None:
-        self._server, self._targets = server, targets
+        self._server = server
+        self._targets = targets
 
     def wait(self) -> None:
-        """Until every target was scraped after this moment, and twice: a rise is one that was seen from below."""
+        """Until every target was scraped after this moment, and twice: a rise is one that was seen
+        from below.
+        """
         began = time.time()
         seen = f"count(timestamp(otel_reliability_ready) > {began + 0.3:.3f}) or vector(0)"
         self._server.ask.wait(seen, lambda samples: samples[0].value >= self._targets)
 
 
 def go_wrong(running: Running) -> None:
-    """What a fleet does not do by itself: broken spans and requests, a judgement on nothing, a run from long ago."""
+    """What a fleet does not do by itself: broken spans and requests, a judgement on nothing, a run
+    from long ago.
+    """
     (root, *_) = run_of(9_000)
     running.post("traces", traces_protobuf([root._replace(trace_id=bytes(16))]))
     running.post("traces", b"\xff\xff no protobuf")
-    nobody = Evaluation("confidence", 0.5, None, running.clock.wall(), bytes([171]) * 16, bytes([205]) * 8)
+    nobody = Evaluation(
+        "confidence", 0.5, None, running.clock.wall(), bytes([171]) * 16, bytes([205]) * 8
+    )
     running.post("logs", json.dumps(logs_json([nobody])).encode(), JSON)
     long_ago = running.clock.wall() - 7 * 24 * 3_600 * 10**9
     (late, *_) = run_of(round(running.clock() * 1e3), agent="triage")
@@ -95,12 +113,18 @@ def go_wrong(running: Running) -> None:
 
 
 def come_late(running: Running) -> None:
-    """A run is told, and then a call of it comes. Whether judgements of the fleet find their runs closed is up to the writer."""
+    """A run is told, and then a call of it comes. Whether judgements of the fleet find their runs
+    closed is up to the writer.
+    """
     now = running.clock.wall()
     root, *calls = run_of(round(running.clock() * 1e3) + 1, agent="triage")
     later = now - root.end_ns
     root, *calls = [
-        span._replace(start_ns=span.start_ns + later, end_ns=span.end_ns + later, resource=Resource.of(RESOURCE))
+        span._replace(
+            start_ns=span.start_ns + later,
+            end_ns=span.end_ns + later,
+            resource=Resource.of(RESOURCE),
+        )
         for span in (root, *calls)
     ]
     running.post("traces", traces_protobuf([root, *calls[1:]]))
@@ -110,10 +134,14 @@ def come_late(running: Running) -> None:
 
 
 @contextmanager
-def past(prometheus: Prometheuses, promtool: Promtool, folder: Path) -> Generator[tuple[Prometheus, float]]:
-    """An hour of yesterday, the same hour of today and then a new version; and the time that Prometheus is to be asked for.
+def past(
+    prometheus: Prometheuses, promtool: Promtool, folder: Path
+) -> Generator[tuple[Prometheus, float]]:
+    """An hour of yesterday, the same hour of today and then a new version; and the time that
+    Prometheus is to be asked for.
 
-    What the service answers to a scrape each minute of its wound clock, with that time, becomes Prometheus' own blocks.
+    What the service answers to a scrape each minute of its wound clock, with that time, becomes
+    Prometheus' own blocks.
     """
     end = time.time_ns() / 1e9 - 60
     scrapes: list[list[str]] = []
@@ -139,7 +167,13 @@ def from_scrapes(
     (store / "store").mkdir(parents=True)
     text = written(folder / "scrapes.txt", scrapes)
     done = promtool(
-        "tsdb", "create-blocks-from", "openmetrics", "--quiet", "--max-block-duration=24h", text, store / "store"
+        "tsdb",
+        "create-blocks-from",
+        "openmetrics",
+        "--quiet",
+        "--max-block-duration=24h",
+        text,
+        store / "store",
     )
     assert done.returncode == 0, done.stderr
     server = Prometheus(prometheus.program, store, {"global": {}}, ())
@@ -152,7 +186,7 @@ def clock_at(seconds: float) -> FakeClock:
     return FakeClock(seconds - EPOCH_NS / 1e9)
 
 
-# --- The fleet --------------------------------------------------------------------------------------------------------
+# --- The fleet ------------------------------------------------------------------------------------
 
 
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0"
@@ -163,9 +197,12 @@ class Shop:
     """The fleet, in step with the clock of a service: each round happens when the clock says so."""
 
     def __init__(self, running: Running, *, seed: int = 7, version: str | None = None) -> None:
-        self._running, self._version = running, version
+        self._running = running
+        self._version = version
         begun_ns = running.clock.wall()
-        self._shop = Bookshop(seed, wall=lambda: begun_ns + ROUNDS * ROUND * SECOND, clock=running.clock)
+        self._shop = Bookshop(
+            seed, wall=lambda: begun_ns + ROUNDS * ROUND * SECOND, clock=running.clock
+        )
         self._begun_ns = begun_ns
         self.rounds = 0
 
@@ -191,11 +228,15 @@ class Shop:
         moved = span._replace(start_ns=span.start_ns + later_ns, end_ns=span.end_ns + later_ns)
         if self._version is None:
             return moved
-        return moved._replace(resource=Resource.of({**span.resource.attributes, "service.version": self._version}))
+        return moved._replace(
+            resource=Resource.of({**span.resource.attributes, "service.version": self._version})
+        )
 
 
 def stamped(running: Running, others: Mapping[str, str]) -> Iterator[str]:
-    """One scrape of the service, as it would stand in a store: at its clock's time, with the labels of the scraper."""
+    """One scrape of the service, as it would stand in a store: at its clock's time, with the labels
+    of the scraper.
+    """
     at = f"{running.clock.wall() / 1e9:.3f}"
     extra = ",".join(f'{label}="{value}"' for label, value in others.items())
     for line in running.get("metrics", "/metrics", Accept=OPENMETRICS).text.splitlines():
@@ -212,7 +253,9 @@ def _with(series: str, extra: str) -> str:
 
 
 def written(path: Path, scrapes: Sequence[Sequence[str]]) -> Path:
-    """Many scrapes as a file for `promtool tsdb create-blocks-from openmetrics`: families in turn, each with all its samples."""
+    """Many scrapes as a file for `promtool tsdb create-blocks-from openmetrics`: families in turn,
+    each with all its samples.
+    """
     families: dict[str, list[str]] = {}
     for scrape in scrapes:
         samples: list[str] = []

@@ -16,7 +16,9 @@ def test_default_installation_is_written_as_shipped(tmp_path: Path) -> None:
     write(tmp_path, Installation())
 
     for name, path in FILES.items():
-        assert (tmp_path / path).read_text(encoding="utf-8") == (SHIPPED / name).read_text(encoding="utf-8")
+        assert (tmp_path / path).read_text(encoding="utf-8") == (SHIPPED / name).read_text(
+            encoding="utf-8"
+        )
 
 
 def test_a_data_source_is_named_wherever_it_stands() -> None:
@@ -24,7 +26,11 @@ def test_a_data_source_is_named_wherever_it_stands() -> None:
     alerting = {str(path): text for path, text in adapted(ELSEWHERE)}[str(FILES["alerting.yaml"])]
 
     for name in ("fleet.json", "agent.json"):
-        (chosen,) = [one for one in json.loads(told[name])["templating"]["list"] if one["type"] == "datasource"]
+        (chosen,) = [
+            one
+            for one in json.loads(told[name])["templating"]["list"]
+            if one["type"] == "datasource"
+        ]
         assert chosen["current"] == {"selected": True, "text": "P1809", "value": "P1809"}
     sources = {query["datasourceUid"] for rule in rules_in(alerting) for query in rule["data"]}
     assert sources == {"P1809", "__expr__"}
@@ -36,7 +42,10 @@ def test_runbooks_are_named_wherever_they_stand() -> None:
     for name in ("rules.yaml", "alerting.yaml"):
         rules = rules_in(told[str(FILES[name])])
         assert rules
-        assert all(rule["annotations"]["runbook_url"].startswith("https://wiki.example/alerts.md#") for rule in rules)
+        assert all(
+            rule["annotations"]["runbook_url"].startswith("https://wiki.example/alerts.md#")
+            for rule in rules
+        )
 
 
 @pytest.mark.parametrize("uid", ["with: colon", 'a "quote"', "# no comment", "yes", "123"])
@@ -53,7 +62,9 @@ def test_no_file_has_fallen_behind(name: str) -> None:
     made = MADE[name]()
 
     for place in places(name):
-        assert place.read_text(encoding="utf-8") == made, f"run `make docs`: {place.relative_to(ROOT)}"
+        assert place.read_text(encoding="utf-8") == made, (
+            f"run `make docs`: {place.relative_to(ROOT)}"
+        )
 
 
 def test_all_that_is_made_is_shipped() -> None:

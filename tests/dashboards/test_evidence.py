@@ -1,4 +1,6 @@
-"""Every question of the dashboards and of the alerts is answered by a Prometheus that scraped a service with the demo's fleet."""
+"""Every question of the dashboards and of the alerts is answered by a Prometheus that scraped a
+service with the demo's fleet.
+"""
 
 from __future__ import annotations
 
@@ -22,33 +24,46 @@ from tests.real.web import ask
 from tests.service.running import serving
 
 LACKING = frozenset({"AgentRunExceedsBound"})
-"""Questions without data, by name: no run of the fleet is open at a scrape. tests/watch holds that one."""
+"""Questions without data, by name: no run of the fleet is open at a scrape. tests/watch holds that
+one.
+"""
 LOOKS_BACK = frozenset(
     {
         "fleet: Agents, the least reliable first [C]",
-        "agent: Evidence for a change, by signal [A]",  # it stands for some runs only, until it is told as a change
+        # it stands for some runs only, until it is told as a change
+        "agent: Evidence for a change, by signal [A]",
         "AgentBehaviourChanged",
         "AgentTierFell",
         "AgentWithoutRuns",
     }
 )
-"""What compares with an hour, a day or a version ago: asked of two days instead of the last minutes."""
+"""What compares with an hour, a day or a version ago: asked of two days instead of the last
+minutes.
+"""
 ENDING = ("otel_reliability_export", "agent_reliability_open_run_usage")
 WHILE = 600.0
-"""Seconds in which the fleet, and what goes wrong beside it, was at work: many times what they need, as machines are shared."""
+"""Seconds in which the fleet, and what goes wrong beside it, was at work: many times what they
+need, as machines are shared.
+"""
 
 
 OF_WORKERS = "otel_reliability_kafka_"
-"""What only workers on Kafka tell: `tests/kafka/test_dashboard.py` holds those questions to what a worker tells."""
+"""What only workers on Kafka tell: `tests/kafka/test_dashboard.py` holds those questions to what a
+worker tells.
+"""
 
 
-def unanswered(server: Prometheus, asked: Iterable[Asked], interval: str, at: float | None = None) -> set[str]:
+def unanswered(
+    server: Prometheus, asked: Iterable[Asked], interval: str, at: float | None = None
+) -> set[str]:
     """The names of those that get no answer, not even at some time of the last hour."""
     now = server.ask.query("time()", at=at)[0].value
     return {
         str(one) if one.board else one.panel
         for one in asked
-        if not server.ask.span(filled(one.expr, interval, "1h"), now - (HOUR if at else WHILE), now, 60 if at else 5)
+        if not server.ask.span(
+            filled(one.expr, interval, "1h"), now - (HOUR if at else WHILE), now, 60 if at else 5
+        )
     }
 
 
@@ -74,8 +89,12 @@ GONE = "ReliabilityServiceDown"
 
 
 @pytest.mark.real
-def test_every_question_is_answered(prometheus: Prometheuses, promtool: Promtool, tmp_path: Path) -> None:
-    """Panels, annotations and alerts: what a Prometheus that scrapes cannot know of the past is asked of two days."""
+def test_every_question_is_answered(
+    prometheus: Prometheuses, promtool: Promtool, tmp_path: Path
+) -> None:
+    """Panels, annotations and alerts: what a Prometheus that scrapes cannot know of the past is
+    asked of two days.
+    """
     everything = [one for one in (*questions(), *alerts()) if OF_WORKERS not in one.expr]
     named = {str(one) if one.board else one.panel: one for one in everything}
     now = [one for name, one in named.items() if name not in LOOKS_BACK]
@@ -100,7 +119,9 @@ def test_only_names_that_are_emitted_are_asked_for() -> None:
 
 
 @pytest.mark.real
-def test_a_collector_tells_the_same_names(collector: Collectors, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collector_tells_the_same_names(
+    collector: Collectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
     port = free_port()
     config: Config = {
         "receivers": {"otlp": {}},
@@ -115,18 +136,25 @@ def test_a_collector_tells_the_same_names(collector: Collectors, monkeypatch: py
         running.finalize()
         ours = emitted(running.metrics())
         until(
-            lambda: emitted(ask(f"http://{HOST}:{port}/metrics").text) == ours, "the Collector to tell the same names"
+            lambda: emitted(ask(f"http://{HOST}:{port}/metrics").text) == ours,
+            "the Collector to tell the same names",
         )
 
     assert len(ours) > 200
 
 
 def emitted(text: str) -> set[str]:
-    """The names of samples, with the bound of a bucket. Series that end are left out: a Collector keeps them."""
-    found = re.findall(r"^((?:agent|otel)_reliability_\w+)(?:\{.*?(le=\"[^\"]+\")?\})? ", text, re.MULTILINE)
+    """The names of samples, with the bound of a bucket. Series that end are left out: a Collector
+    keeps them.
+    """
+    found = re.findall(
+        r"^((?:agent|otel)_reliability_\w+)(?:\{.*?(le=\"[^\"]+\")?\})? ", text, re.MULTILINE
+    )
     return {f"{name} {bound}" for name, bound in found if not name.startswith(ENDING)}
 
 
 def _samples(spec: Instrument) -> set[str]:
     name = sample_of(spec)
-    return {f"{name}_bucket", f"{name}_count", f"{name}_sum"} if spec.kind == "histogram" else {name}
+    return (
+        {f"{name}_bucket", f"{name}_count", f"{name}_sum"} if spec.kind == "histogram" else {name}
+    )

@@ -27,7 +27,9 @@ def test_every_panel_is_explained(name: str) -> None:
 def test_every_question_goes_to_the_data_source_that_was_chosen(name: str) -> None:
     made = board(name)
     asked = [*panels(name)] + [target for panel in panels(name) for target in panel["targets"]]
-    asked += [one for one in made["templating"]["list"] if one["type"] == "query"] + made["annotations"]["list"]
+    asked += [one for one in made["templating"]["list"] if one["type"] == "query"] + made[
+        "annotations"
+    ]["list"]
 
     assert all(one["datasource"] == SOURCE for one in asked)
 
@@ -70,7 +72,9 @@ def _sections(name: str) -> list[list[dict[str, Any]]]:
 
 def test_an_agent_of_the_fleet_leads_to_its_own_dashboard() -> None:
     (table,) = [panel for panel in panels("fleet") if panel["type"] == "table"]
-    (column,) = [one for one in table["fieldConfig"]["overrides"] if one["matcher"]["options"] == "Agent"]
+    (column,) = [
+        one for one in table["fieldConfig"]["overrides"] if one["matcher"]["options"] == "Agent"
+    ]
 
     url = column["properties"][0]["value"][0]["url"]
     assert url.startswith(f"/d/{board('agent')['uid']}?")
@@ -91,7 +95,9 @@ def test_the_fleet_can_be_narrowed() -> None:
 
     for name in ("service", "agent", "tier"):
         assert (variables[name]["multi"], variables[name]["includeAll"]) == (True, True)
-        assert any(f"${name}" in target["expr"] for panel in panels("fleet") for target in panel["targets"])
+        assert any(
+            f"${name}" in target["expr"] for panel in panels("fleet") for target in panel["targets"]
+        )
 
 
 def test_points_of_the_distance_histogram_lead_to_traces() -> None:
@@ -103,7 +109,11 @@ def test_points_of_the_distance_histogram_lead_to_traces() -> None:
         if target.get("exemplar")
     }
 
-    assert with_exemplars >= {"Path distance of runs", "Token pressure of runs", "Scores at which runs were recorded"}
+    assert with_exemplars >= {
+        "Path distance of runs",
+        "Token pressure of runs",
+        "Scores at which runs were recorded",
+    }
 
 
 def test_score_and_penalties_stand_on_one_another() -> None:

@@ -1,4 +1,6 @@
-"""Every alert fires when it should and not when it should not, says what to do, and is told alike to Prometheus and Grafana."""
+"""Every alert fires when it should and not when it should not, says what to do, and is told alike
+to Prometheus and Grafana.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def unit_test(alert: str, case: Case) -> dict[str, Any]:
     return {
         "interval": "1m",
         "name": f"{alert}: {case.why}",
-        "input_series": [{"series": name, "values": values} for name, values in case.series.items()],
+        "input_series": [
+            {"series": name, "values": values} for name, values in case.series.items()
+        ],
         "promql_expr_test": [
             {
                 "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"{labels}}})',
@@ -45,7 +49,8 @@ def unit_test(alert: str, case: Case) -> dict[str, Any]:
 
 
 def tried(promtool: Promtool, folder: Path, alert: str, cases: Sequence[Case]) -> str:
-    path, alone = folder / "unit-tests.yaml", folder / "rules.yaml"
+    path = folder / "unit-tests.yaml"
+    alone = folder / "rules.yaml"
     rules = [rule for rule in told() if rule["alert"] == alert]  # the others would only take time
     alone.write_text(yaml.safe_dump({"groups": [{"name": "alone", "rules": rules}]}))
     content = {
@@ -68,7 +73,9 @@ def test_promtool_accepts_the_rules(promtool: Promtool) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
-def test_an_alert_fires_when_it_should_and_only_then(alert: Alert, promtool: Promtool, tmp_path: Path) -> None:
+def test_an_alert_fires_when_it_should_and_only_then(
+    alert: Alert, promtool: Promtool, tmp_path: Path
+) -> None:
     assert tried(promtool, tmp_path, alert.name, CASES[alert.name]) == ""
 
 
@@ -102,7 +109,10 @@ def test_a_runbook_says_what_it_means_where_to_look_what_to_do_and_how_to_silenc
 
     for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:-1]:
         assert re.search(r"\A\w+\n\n\w[^\n]{60,}\n", section), section
-        assert all(heading in section for heading in ("**Look first**", "**Do**", "**Silence**", "```promql")), section
+        assert all(
+            heading in section
+            for heading in ("**Look first**", "**Do**", "**Silence**", "```promql")
+        ), section
 
 
 def test_grafana_is_told_the_same() -> None:
@@ -112,7 +122,11 @@ def test_grafana_is_told_the_same() -> None:
         limit = condition["evaluator"]["params"][0]
         assert rule["expr"] == f"({asked['model']['expr']}\n) > {limit:g}"
         assert condition["evaluator"]["type"] == "gt"
-        assert (theirs["condition"], judged["datasourceUid"], judged["model"]["expression"]) == ("B", "__expr__", "A")
+        assert (theirs["condition"], judged["datasourceUid"], judged["model"]["expression"]) == (
+            "B",
+            "__expr__",
+            "A",
+        )
         assert (rule["for"], rule["labels"]) == (theirs["for"], theirs["labels"])
         assert theirs["annotations"]["summary"] == rule["annotations"]["summary"]
 
@@ -126,7 +140,9 @@ RECIPE_SERIES = {
     f'agent_reliability_runs_total{{{AT},outcome="success"}}': "0+1x11000",
     f"agent_reliability_last_run_timestamp_seconds{{{AT}}}": "1x11000",
 }
-"""A week in which an agent lost ten points, retried one of four calls, and had no run that counts since long ago."""
+"""A week in which an agent lost ten points, retried one of four calls, and had no run that counts
+since long ago.
+"""
 
 
 @pytest.mark.real
@@ -144,21 +160,31 @@ def test_recipes_answer_what_they_say(promtool: Promtool, tmp_path: Path) -> Non
     series = [{"series": name, "values": values} for name, values in RECIPE_SERIES.items()]
     test = {"interval": "1m", "input_series": series, "promql_expr_test": expected}
     path = tmp_path / "tests.yaml"
-    path.write_text(yaml.safe_dump({"rule_files": [], "evaluation_interval": "1m", "tests": [test]}))
+    path.write_text(
+        yaml.safe_dump({"rule_files": [], "evaluation_interval": "1m", "tests": [test]})
+    )
     done = promtool("test", "rules", path)
 
     assert done.returncode == 0, done.stderr + done.stdout
 
 
 def test_alerts_lead_to_the_ui_once_its_address_is_known() -> None:
-    files = {path.name: text for path, text in adapted(Installation(ui="https://reliability.example/"))}
+    files = {
+        path.name: text for path, text in adapted(Installation(ui="https://reliability.example/"))
+    }
     rules = rules_in(files["otel-reliability.yaml"])
 
     assert {rule["annotations"]["dashboard"] for rule in rules} == {
         "https://reliability.example/",
-        "https://reliability.example/agents/{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}",
+        (
+            "https://reliability.example/agents/{{ .Labels.service_name }}/{{ "
+            ".Labels.gen_ai_agent_name }}"
+        ),
     }
-    assert all(rule["annotations"]["runbook_url"].startswith("https://reliability.example/alerts#") for rule in rules)
+    assert all(
+        rule["annotations"]["runbook_url"].startswith("https://reliability.example/alerts#")
+        for rule in rules
+    )
 
 
 def test_grafanas_own_model_knows_every_word_of_them() -> None:
@@ -170,7 +196,9 @@ def test_grafanas_own_model_knows_every_word_of_them() -> None:
 
 
 def test_grafana_would_not_take_a_word_for_a_variable() -> None:
-    """No dollar stands in the file: Grafana puts the environment's variables there when it reads it."""
+    """No dollar stands in the file: Grafana puts the environment's variables there when it reads
+    it.
+    """
     assert "$" not in (SHIPPED / "alerting.yaml").read_text(encoding="utf-8")
 
 
@@ -187,4 +215,6 @@ def test_alerts_lead_to_a_dashboard_that_is_there() -> None:
     for rule in (*told(), *provisioned()):
         path, _, chosen = rule["annotations"]["dashboard"].removeprefix("/d/").partition("?")
         assert path in known
-        assert ("var-agent={{ .Labels.gen_ai_agent_name }}" in chosen) == (path == "otel-reliability-agent")
+        assert ("var-agent={{ .Labels.gen_ai_agent_name }}" in chosen) == (
+            path == "otel-reliability-agent"
+        )

@@ -16,19 +16,28 @@ from tests.dashboards.asking import BOARDS, board, panels
 SCHEMAS = Path(__file__).resolve().parent / "schema"
 VERSIONS = (10, 11, 12, 13)
 ANNOTATIONS = frozenset({"expr", "step", "textFormat", "titleFormat"})
-"""What annotations from Prometheus have of their own: the data source knows it, the schema of all data sources does not."""
+"""What annotations from Prometheus have of their own: the data source knows it, the schema of all
+data sources does not.
+"""
 
 
 @cache
 def definitions(version: int) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((SCHEMAS / f"grafana-{version}.json").read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = json.loads(
+        (SCHEMAS / f"grafana-{version}.json").read_text(encoding="utf-8")
+    )
     return loaded["definitions"]
 
 
 def complaints(version: int, name: str, thing: object, *, whole: bool = True) -> Iterator[str]:
-    """What the schema finds. Of options not all need stand there (`whole`): Grafana fills in the defaults when it loads."""
+    """What the schema finds. Of options not all need stand there (`whole`): Grafana fills in the
+    defaults when it loads.
+    """
     known = definitions(version)
-    schema = {"$ref": f"#/definitions/{name}", "definitions": known if whole else _with_nothing_required(known)}
+    schema = {
+        "$ref": f"#/definitions/{name}",
+        "definitions": known if whole else _with_nothing_required(known),
+    }
     validator: Any = jsonschema.Draft7Validator(schema)
     for error in validator.iter_errors(thing):
         yield f"{list(error.absolute_path)}: {error.message}"
@@ -58,7 +67,8 @@ def test_a_dashboard_is_what_grafana_calls_one(name: str, version: int) -> None:
 def test_a_panel_has_only_options_that_its_kind_knows(name: str, version: int) -> None:
     found: list[str] = []
     for panel in panels(name):
-        kind, settings = panel["type"].replace("-", ""), panel["fieldConfig"]["defaults"].get("custom", {})
+        kind = panel["type"].replace("-", "")
+        settings = panel["fieldConfig"]["defaults"].get("custom", {})
         found += complaints(version, f"{kind}.Options", panel["options"], whole=False)
         if f"{kind}.FieldConfig" in definitions(version):
             found += complaints(version, f"{kind}.FieldConfig", settings, whole=False)

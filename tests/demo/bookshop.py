@@ -1,4 +1,6 @@
-"""The demo's process: an SDK as any application sets it up, a fleet that acts under it, and an evaluator next to it."""
+"""The demo's process: an SDK as any application sets it up, a fleet that acts under it, and an
+evaluator next to it.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ LATE_AFTER_S: Final = 3.0
 class Bookshop:
     """The fleet under an SDK, with these `processors` too.
 
-    The first rounds are of the last minutes, one after the other; later ones are of now. No global provider is set. The same seed
-    gives the same runs, and with the same `wall` the same spans.
+    The first rounds are of the last minutes, one after the other; later ones are of now. No global
+    provider is set. The same seed gives the same runs, and with the same `wall` the same spans.
     """
 
     def __init__(
@@ -45,19 +47,24 @@ class Bookshop:
     ) -> None:
         dice = random.Random(seed)
         self._tracers = TracerProvider(
-            sampler=ALWAYS_ON, resource=Resource(RESOURCE), id_generator=SeededIds(dice), shutdown_on_exit=False
+            sampler=ALWAYS_ON,
+            resource=Resource(RESOURCE),
+            id_generator=SeededIds(dice),
+            shutdown_on_exit=False,
         )
         self._kept = InMemorySpanExporter()
         for processor in (SimpleSpanProcessor(self._kept), *processors):
             self._tracers.add_span_processor(processor)
         self._stage = Stage(self._tracers.get_tracer("otel_reliability.demo"), dice)
-        self._wall, self._clock = wall, clock
+        self._wall = wall
+        self._clock = clock
         self._opened_ns = wall() - ROUNDS * ROUND * SECOND
         self._late: list[tuple[float, list[tuple[Span, int]]]] = []
         self._rounds = 0
 
     def round(self) -> None:
-        opening, now_ns = self._rounds < ROUNDS, self._wall() - ROUND * SECOND
+        opening = self._rounds < ROUNDS
+        now_ns = self._wall() - ROUND * SECOND
         self._stage.now_ns = self._opened_ns + self._rounds * ROUND * SECOND if opening else now_ns
         perform(self._stage, self._rounds)
         self._late.append((self._clock() + LATE_AFTER_S, self._stage.unfinished))
@@ -66,7 +73,9 @@ class Bookshop:
         self.end_late(self._clock())
 
     def end_late(self, now: float | None = None) -> None:
-        """End the spans that have outlived their runs for long enough; without `now` all of them."""
+        """End the spans that have outlived their runs for long enough; without `now`
+        all of them.
+        """
         while self._late and (now is None or self._late[0][0] <= now):
             for span, end_ns in self._late.pop(0)[1]:
                 span.end(end_ns)
@@ -75,7 +84,8 @@ class Bookshop:
         """Return the spans that ended, and the evaluations that were made, since the last call."""
         spans = self._kept.get_finished_spans()
         self._kept.clear()
-        evaluations, self._stage.evaluations = self._stage.evaluations, []
+        evaluations = self._stage.evaluations
+        self._stage.evaluations = []
         return list(map(sdk.read, spans)), evaluations
 
     def close(self) -> None:
@@ -84,7 +94,9 @@ class Bookshop:
 
 
 def write(shop: Bookshop, path: Path) -> None:
-    """Write the first rounds to a file of OTLP-JSON lines, like the Collector's file exporter, and close the shop."""
+    """Write the first rounds to a file of OTLP-JSON lines, like the Collector's file exporter, and
+    close the shop.
+    """
     with path.open("w", encoding="utf-8") as file:
         for number in range(1, ROUNDS + 1):
             shop.round()

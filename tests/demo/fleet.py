@@ -1,4 +1,6 @@
-"""The agents of a bookshop, each with a character that its numbers must show, and the order in which they act."""
+"""The agents of a bookshop, each with a character that its numbers must show, and the order in
+which they act.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,11 @@ from otel_reliability.annotation import annotate
 from tests.demo.stage import Act, Stage
 
 SERVICE: Final = "bookshop"
-RESOURCE: Final = {"service.namespace": "demo", "service.name": SERVICE, "deployment.environment.name": "demo"}
+RESOURCE: Final = {
+    "service.namespace": "demo",
+    "service.name": SERVICE,
+    "deployment.environment.name": "demo",
+}
 FACT_CHECKER: Final = "fact_checker"
 
 TASKS: Final = 4
@@ -102,11 +108,16 @@ def refunds(act: Act, stage: Stage, number: int) -> None:
     act.evaluate("confidence", round(stage.dice.uniform(0.8, 1.0), 2))
     if number % RUNS == 3:
         act.evaluate("coherence", 0.5, with_context=False)
-    act.evaluate("coherence", round(stage.dice.uniform(0.7, 1.0) if success else stage.dice.uniform(0.2, 0.6), 2))
+    act.evaluate(
+        "coherence",
+        round(stage.dice.uniform(0.7, 1.0) if success else stage.dice.uniform(0.2, 0.6), 2),
+    )
 
 
 def translator(act: Act, stage: Stage, number: int) -> None:
-    """Succeed under baseline conditions, and less often when a tool fails or the input takes another form."""
+    """Succeed under baseline conditions, and less often when a tool fails or the input takes
+    another form.
+    """
     condition = CONDITIONS[number // TASKS % ATTEMPTS]
     act.think()
     act.call("detect_language", text=number % TASKS)
@@ -149,7 +160,9 @@ def greeter(act: Act, stage: Stage, number: int) -> None:
 
 
 class Agent(NamedTuple):
-    """An agent: its name, its character, and its n-th run. Three runs of one that `talks` are a conversation."""
+    """An agent: its name, its character, and its n-th run. Three runs of one that `talks` are a
+    conversation.
+    """
 
     name: str
     character: str
@@ -163,15 +176,40 @@ FLEET: Final = (
     Agent("order_desk", "does the same every time", order_desk, ("paid", "sent", "late", "lost")),
     Agent("researcher", "wanders", researcher, ("poets", "maps", "prices", "rivals")),
     Agent("importer", "does not give up", importer, ("spring", "summer", "autumn", "winter")),
-    Agent("summarizer", "works near the limit of its context", summarizer, ("novel", "essay", "saga", "atlas")),
-    Agent("triage", "changes half-way", triage, ("mail", "chat", "phone", "desk"), runs_per_round=LETTERS),
-    Agent("refunds", "is sure, and often wrong", refunds, ("torn", "wrong", "twice", "gift"), talks=True),
+    Agent(
+        "summarizer",
+        "works near the limit of its context",
+        summarizer,
+        ("novel", "essay", "saga", "atlas"),
+    ),
+    Agent(
+        "triage",
+        "changes half-way",
+        triage,
+        ("mail", "chat", "phone", "desk"),
+        runs_per_round=LETTERS,
+    ),
+    Agent(
+        "refunds",
+        "is sure, and often wrong",
+        refunds,
+        ("torn", "wrong", "twice", "gift"),
+        talks=True,
+    ),
     Agent("translator", "is easily disturbed", translator, ("poem", "letter", "manual", "blurb")),
-    Agent("cataloguer", "asks again what it knows", cataloguer, ("folio", "pamphlet", "reprint", "map")),
+    Agent(
+        "cataloguer",
+        "asks again what it knows",
+        cataloguer,
+        ("folio", "pamphlet", "reprint", "map"),
+    ),
     Agent("concierge", "asks a colleague", concierge, ("opening", "reading", "signing", "tea")),
     Agent("greeter", "tells nobody how it went", greeter),
-)  # fmt: skip
-CHARACTERS: Final = {**{agent.name: agent.character for agent in FLEET}, FACT_CHECKER: "works for the concierge"}
+)
+CHARACTERS: Final = {
+    **{agent.name: agent.character for agent in FLEET},
+    FACT_CHECKER: "works for the concierge",
+}
 """The character of each agent, by name; the fact checker acts within the runs of the concierge."""
 A_ROUND: Final = sum(agent.runs_per_round for agent in FLEET) + 1
 """Runs in a round."""

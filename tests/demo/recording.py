@@ -1,4 +1,6 @@
-"""The recording of the demo: `python -m tests.demo.recording` writes the spans of the fleet into the package."""
+"""The recording of the demo: `python -m tests.demo.recording` writes the spans of the fleet into
+the package.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,16 @@ BEGAN_NS = 1_700_000_000 * SECOND
 
 def recorded() -> bytes:
     """The recording: a line for each round, with the spans that come late apart."""
-    lines, wall = list[str](), BEGAN_NS + ROUNDS * ROUND * SECOND
+    lines = list[str]()
+    wall = BEGAN_NS + ROUNDS * ROUND * SECOND
     shop = Bookshop(SEED, wall=lambda: wall, clock=lambda: 0.0)
     for number in range(1, ROUNDS + 1):
         shop.round()
         spans, evaluations = shop.ended()
-        found: dict[str, Any] = {"end_ns": BEGAN_NS + number * ROUND * SECOND, "traces": traces_json(spans)}
+        found: dict[str, Any] = {
+            "end_ns": BEGAN_NS + number * ROUND * SECOND,
+            "traces": traces_json(spans),
+        }
         if evaluations:
             found["logs"] = logs_json(evaluations)
         shop.end_late()

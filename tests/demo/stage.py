@@ -35,7 +35,8 @@ class SeededIds(IdGenerator):
 class Stage:
     """The time, the dice, and the tracer.
 
-    `evaluations` are those of an evaluator outside the runs; `unfinished` are the spans that outlive their runs, with their ends.
+    `evaluations` are those of an evaluator outside the runs; `unfinished` are the spans that
+    outlive their runs, with their ends.
     """
 
     def __init__(self, tracer: Tracer, dice: random.Random) -> None:
@@ -65,22 +66,30 @@ class Stage:
         span.end(self.now_ns)
 
     def begin(self, name: str, kind: SpanKind, attributes: Mapping[str, Any]) -> Span:
-        return self._tracer.start_span(name, kind=kind, attributes=attributes, start_time=self.now_ns)
+        return self._tracer.start_span(
+            name, kind=kind, attributes=attributes, start_time=self.now_ns
+        )
 
 
 class Act:
     """The actions of an agent in one run."""
 
     def __init__(self, stage: Stage, root: Span) -> None:
-        self._stage, self._root = stage, root
+        self._stage = stage
+        self._root = root
 
     def think(self, tokens: int = 2_000, reply: int = 150) -> None:
         with self._stage.span(f"chat {MODEL}", SpanKind.CLIENT, _chat(tokens, reply)):
             self._stage.wait(0.4 + reply / 250)
 
     def think_of_tools(self) -> None:
-        """Call a model that asks for tools, under an instrumentation that reports neither them nor tokens."""
-        attributes = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": ("tool_calls",)}
+        """Call a model that asks for tools, under an instrumentation that reports neither them nor
+        tokens.
+        """
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.response.finish_reasons": ("tool_calls",),
+        }
         with self._stage.span(f"chat {MODEL}", SpanKind.CLIENT, attributes):
             self._stage.wait(1)
 
@@ -98,7 +107,9 @@ class Act:
         }
         with self._stage.span(f"execute_tool {tool}", SpanKind.INTERNAL, attributes) as span:
             if url is not None:
-                with self._stage.span("GET", SpanKind.CLIENT, {"http.request.method": "GET", "url.full": url}):
+                with self._stage.span(
+                    "GET", SpanKind.CLIENT, {"http.request.method": "GET", "url.full": url}
+                ):
                     self._stage.wait(0.05)
             self._stage.wait(self._stage.dice.uniform(0.05, 0.4))
             if not ok:
@@ -111,7 +122,11 @@ class Act:
     def evaluate(self, name: str, score: float, *, with_context: bool = True) -> None:
         """Have an evaluator score this run; without context, it does not name the run."""
         found = self._root.get_span_context()
-        ids = (found.trace_id.to_bytes(16), found.span_id.to_bytes(8)) if with_context else (None, None)
+        ids = (
+            (found.trace_id.to_bytes(16), found.span_id.to_bytes(8))
+            if with_context
+            else (None, None)
+        )
         self._stage.evaluations.append(Evaluation(name, score, None, self._stage.now_ns, *ids))
 
 

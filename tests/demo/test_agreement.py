@@ -1,4 +1,6 @@
-"""The same numbers in every deployment mode: a service, the span processor in the agents' process, and a recording."""
+"""The same numbers in every deployment mode: a service, the span processor in the agents' process,
+and a recording.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,19 @@ def without_sessions(numbers: Numbers) -> Numbers:
 
 SPECS: Final[Mapping[str, Instrument]] = {**GAUGES, **{spec.name: spec for spec in names.COUNTERS}}
 """The instruments whose values are one number a series, by name."""
-APART: Final = frozenset({names.CHANGE_EVIDENCE.name, names.CHANGES.name, names.INFO.name, names.REVISIONS.name})
-"""Metrics that a recording lacks: change detection reads it as a whole, and in it nothing is late."""
+APART: Final = frozenset(
+    {names.CHANGE_EVIDENCE.name, names.CHANGES.name, names.INFO.name, names.REVISIONS.name}
+)
+"""Metrics that a recording lacks: change detection reads it as a whole, and in it nothing is late.
+"""
 
 Point: TypeAlias = tuple[str, float, Mapping[str, str | bool]]
 
 
 def compared(live: Numbers) -> Numbers:
-    """Return every gauge of every agent, its sessions among them, and what was counted of its runs."""
+    """Return every gauge of every agent, its sessions among them, and what was counted
+    of its runs.
+    """
     return {series: value for series, value in live.items() if series[0] in _COMPARED}
 
 
@@ -63,7 +70,8 @@ def collected(meters: Meters) -> Numbers:
 
 
 def series_of(spec: Instrument, attributes: Mapping[str, Any]) -> tuple[str, Labels]:
-    """Return the name and the labels under which an instrument's value with these attributes stands.
+    """Return the name and the labels under which an instrument's value with these attributes
+    stands.
 
     >>> name, labels = series_of(names.RETRIES, {"gen_ai.tool.name": "search"})
     >>> name, sorted(labels)
@@ -85,10 +93,16 @@ def _counted(runs: list[Run], settings: Settings) -> Iterator[Point]:
             found[names.RETRIES.name, frozenset(tool.items())] += call.retry
         exploded = any(call.chain >= settings.metrics.retry_threshold for call in calls)
         found[names.RETRY_EXPLOSIONS.name, frozenset(whose.items())] += exploded
-    return ((name, float(number), dict(attributes)) for (name, attributes), number in found.items() if number)
+    return (
+        (name, float(number), dict(attributes))
+        for (name, attributes), number in found.items()
+        if number
+    )
 
 
-_COMPARED: Final = frozenset(series_of(spec, {})[0] for name, spec in SPECS.items() if name not in APART)
+_COMPARED: Final = frozenset(
+    series_of(spec, {})[0] for name, spec in SPECS.items() if name not in APART
+)
 
 
 def test_every_deployment_mode_reports_the_same_numbers(tmp_path: Path) -> None:

@@ -27,15 +27,25 @@ DEMO = (sys.executable, "-m", "otel_reliability.cli", "demo")
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """The demo with `--once`, and the folder it ran in, which also was its place for temporary files."""
+    """The demo with `--once`, and the folder it ran in, which also was its place for temporary
+    files.
+    """
     folder = tmp_path_factory.mktemp("demo")
     env = {**os.environ, "TMPDIR": str(folder), "COLUMNS": "100"}
     return subprocess.run(
-        (*DEMO, "--once"), cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False
+        (*DEMO, "--once"),
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     ), folder
 
 
-def test_it_opens_with_who_is_unreliable_and_why(once: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_it_opens_with_who_is_unreliable_and_why(
+    once: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
     done, _ = once
     first, words, *rest = done.stdout.splitlines()
 
@@ -66,7 +76,9 @@ def spans_in(recording: Path) -> list[RawSpan]:
     return [span for batch in read_file(recording) for span in batch.spans]
 
 
-def test_it_leaves_the_named_file_and_nothing_else(once: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_it_leaves_the_named_file_and_nothing_else(
+    once: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
     done, folder = once
 
     assert [path.name for path in folder.iterdir()] == ["demo-spans.jsonl"]
@@ -78,10 +90,14 @@ def test_it_leaves_the_named_file_and_nothing_else(once: tuple[subprocess.Comple
 
 def started(folder: Path, *flags: str) -> subprocess.Popen[bytes]:
     env = {**untraced(), "TMPDIR": str(folder)}
-    return subprocess.Popen((*DEMO, *flags), cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        (*DEMO, *flags), cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
-def told_at_the_end(process: subprocess.Popen[bytes], number: signal.Signals) -> tuple[bytes, bytes]:
+def told_at_the_end(
+    process: subprocess.Popen[bytes], number: signal.Signals
+) -> tuple[bytes, bytes]:
     process.send_signal(number)
     try:
         return process.communicate(timeout=120)
@@ -91,7 +107,9 @@ def told_at_the_end(process: subprocess.Popen[bytes], number: signal.Signals) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_demo_that_is_interrupted_leaves_only_the_file(number: signal.Signals, tmp_path: Path) -> None:
+def test_demo_that_is_interrupted_leaves_only_the_file(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     with started(tmp_path, "--once") as demo:
         until((tmp_path / "demo-spans.jsonl").exists, "the demo to have begun")
         out, err = told_at_the_end(demo, number)
@@ -115,7 +133,10 @@ def test_with_an_endpoint_it_is_the_fleet_of_another_service(tmp_path: Path) -> 
     with serving() as running:
         with started(tmp_path, "--endpoint", running.url("http"), "--pace", "0.1") as fleet:
             until(
-                lambda: running.sum("otel_reliability_log_records_total", disposition="evaluation") >= 4, "judgements"
+                lambda: (
+                    running.sum("otel_reliability_log_records_total", disposition="evaluation") >= 4
+                ),
+                "judgements",
             )
             out, err = told_at_the_end(fleet, signal.SIGTERM)
         running.finalize()

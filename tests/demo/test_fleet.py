@@ -59,7 +59,9 @@ def test_every_number_of_the_table_has_evidence_in_some_agent(told: ReportView) 
         if all(other.metrics[name].value is None for other in told.agents)
     }
 
-    assert missing - SERIES - {"context_turns_left"} == set()  # no conversation of the demo fills its context
+    assert (
+        missing - SERIES - {"context_turns_left"} == set()
+    )  # no conversation of the demo fills its context
 
 
 SERIES = {"tier", "flag", "pass_at_k", "pass_hat_k", "decay_curve"}

@@ -1,4 +1,6 @@
-"""The demo in a terminal: it follows live, goes on until Ctrl-C, and then leaves nothing but the file."""
+"""The demo in a terminal: it follows live, goes on until Ctrl-C, and then leaves nothing but the
+file.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     found.close()
 
 
-def test_it_follows_live_until_ctrl_c_and_leaves_the_file(terminal: Terminal, tmp_path: Path) -> None:
+def test_it_follows_live_until_ctrl_c_and_leaves_the_file(
+    terminal: Terminal, tmp_path: Path
+) -> None:
     until(lambda: "runs so far" in terminal.seen(), "the verdict")
     told = terminal.seen()
     (page,) = set(re.findall(r"its page\s+(http://[\d.:]+)/", told))

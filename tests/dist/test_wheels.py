@@ -1,4 +1,6 @@
-"""What `make dist` builds, installed into an empty environment: README's three ways of use work as written there."""
+"""What `make dist` builds, installed into an empty environment: README's three ways of use work as
+written there.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,8 @@ class Installed:
     """The wheels in an environment of their own, and a folder to work in."""
 
     def __init__(self, folder: Path) -> None:
-        self.bin, self.work = folder / "env" / "bin", folder / "work"
+        self.bin = folder / "env" / "bin"
+        self.work = folder / "work"
         self.work.mkdir()
         self.wheels = Path(os.environ.get("OTEL_RELIABILITY_WHEELS", folder / "dist"))
         tools = Path(sys.executable).parent
@@ -85,7 +88,9 @@ class Installed:
 
 
 def blocks(heading: str, languages: Sequence[str]) -> list[str]:
-    """Return the blocks of code of a section of README, without the lines that install from a clone."""
+    """Return the blocks of code of a section of README, without the lines that install from a
+    clone.
+    """
     section = README.partition(f"\n### {heading}\n")[2]
     section = re.split(r"^##", section, maxsplit=1, flags=re.MULTILINE)[0]
     found = [block for language, block in FENCE.findall(section) if language in languages]
@@ -93,7 +98,9 @@ def blocks(heading: str, languages: Sequence[str]) -> list[str]:
 
 
 def test_readme_works_from_wheels_in_an_empty_environment(tmp_path: Path) -> None:
-    """Attach, serve and report; the native extension's wheel installs on any Linux of the last ten years."""
+    """Attach, serve and report; the native extension's wheel installs on any Linux of the last ten
+    years.
+    """
     installed = Installed(tmp_path)
 
     names = [file.name for file in installed.wheels.iterdir()]
@@ -101,7 +108,10 @@ def test_readme_works_from_wheels_in_an_empty_environment(tmp_path: Path) -> Non
     assert sum(name.endswith(".tar.gz") for name in names) == 2
     assert natives
     assert not [name for name in natives if "linux" in name and "manylinux_2_17_" not in name]
-    assert installed.shell("python -c 'import otel_reliability_native as n; print(n.__file__)'").startswith(
+    assert installed.shell((
+        "python -c 'import otel_reliability_native "
+        "as n; print(n.__file__)'"
+    )).startswith(
         str(tmp_path)
     )
     _attach(installed)
@@ -121,7 +131,9 @@ def _attach(installed: Installed) -> None:
 
 
 def _serve(installed: Installed) -> None:
-    """Start the service, send it the demo's spans, and read what it shows; only the ports are others."""
+    """Start the service, send it the demo's spans, and read what it shows; only the ports are
+    others.
+    """
     serve, demo = blocks("2. As a service", ["sh"])
     places = {name: f"{HOST}:{free_port()}" for name in ("GRPC", "HTTP", "UI", "METRICS")}
     env = {**installed.env, **{f"OTEL_RELIABILITY_SERVICE_{name}": place for name, place in places.items()}}

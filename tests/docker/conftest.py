@@ -14,7 +14,9 @@ from tests.docker.image import Image
 
 @pytest.fixture(scope="module")
 def image() -> Iterator[Image]:
-    """The image, in a folder that any user may read; only root may write to it, but for the state."""
+    """The image, in a folder that any user may read; only root may write to it, but
+    for the state.
+    """
     root = Path(tempfile.mkdtemp(prefix="image-"))
     root.chmod(0o755)
     try:

@@ -1,4 +1,6 @@
-"""Does what a Dockerfile says in a folder that stands for the image, where there is no engine to build one."""
+"""Does what a Dockerfile says in a folder that stands for the image, where there is no engine to
+build one.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Step(NamedTuple):
 
 def steps(dockerfile: Path = DOCKERFILE) -> Iterator[Step]:
     """The instructions of a Dockerfile, each in one line."""
-    text = "\n".join(line for line in dockerfile.read_text().splitlines() if not line.startswith("#"))
+    text = "\n".join(
+        line for line in dockerfile.read_text().splitlines() if not line.startswith("#")
+    )
     for line in text.replace("\\\n", " ").splitlines():
         if line.strip():
             name, _, rest = line.partition(" ")
@@ -66,7 +70,9 @@ class Image:
         return _OURS.sub(rf"{self.root}/\1", text)
 
     def run(self, command: Sequence[str], **environment: str) -> subprocess.Popen[str]:
-        """Start a program as the image's user would, with its environment and nothing of this process's."""
+        """Start a program as the image's user would, with its environment and nothing of this
+        process's.
+        """
         user = self.user if os.getuid() == 0 else None
         words = [self.placed(word) for word in command]
         env = {**self.environment, **environment}
@@ -86,8 +92,13 @@ class Image:
     def _take(self, step: Step) -> None:
         match step.name:
             case "FROM":
-                self.environment = {"PATH": f"{self._python()}:{os.environ['PATH']}", "HOME": os.environ["HOME"]}
-                self._network = {name: value for name, value in os.environ.items() if _TO_PACKAGES.match(name)}
+                self.environment = {
+                    "PATH": f"{self._python()}:{os.environ['PATH']}",
+                    "HOME": os.environ["HOME"],
+                }
+                self._network = {
+                    name: value for name, value in os.environ.items() if _TO_PACKAGES.match(name)
+                }
             case "ENV":
                 words = (word.partition("=") for word in shlex.split(step.text))
                 self.environment |= {name: self.placed(value) for name, _, value in words}
@@ -97,7 +108,9 @@ class Image:
             case "RUN":
                 command = ["bash", "-euc", self.placed(step.text)]
                 env = {**self._network, **self.environment}
-                done = subprocess.run(command, cwd=self._folder, env=env, capture_output=True, text=True, check=False)
+                done = subprocess.run(
+                    command, cwd=self._folder, env=env, capture_output=True, text=True, check=False
+                )
                 assert done.returncode == 0, f"{step.text}\n{done.stderr}"
             case "COPY":
                 self._copy(step)
@@ -121,7 +134,9 @@ class Image:
             if found == goal:
                 continue
             if found.is_dir():
-                shutil.copytree(found, goal, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(
+                    found, goal, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+                )
             else:
                 goal.mkdir(parents=True, exist_ok=True)
                 shutil.copy(found, goal)
@@ -138,7 +153,9 @@ class Image:
             Path("/usr/bin/python3"),
         ]
         open_to_all = (
-            python for python in candidates if all(above.stat().st_mode & 0o001 for above in python.resolve().parents)
+            python
+            for python in candidates
+            if all(above.stat().st_mode & 0o001 for above in python.resolve().parents)
         )
         folder = self.root / "python"
         if not folder.exists():

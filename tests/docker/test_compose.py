@@ -1,4 +1,6 @@
-"""The compose files: as their schema wants them, pinned, bounded, hardened, and made of files that exist and work."""
+"""The compose files: as their schema wants them, pinned, bounded, hardened, and made of files that
+exist and work.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,19 @@ def services(file: str) -> dict[str, Any]:
     return found
 
 
-EACH = [pytest.param(file, name, id=f"{file}-{name}") for file in ALL_FILES for name in services(file)]
+EACH = [
+    pytest.param(file, name, id=f"{file}-{name}") for file in ALL_FILES for name in services(file)
+]
 
 
 @pytest.mark.parametrize("file", ALL_FILES)
 def test_it_is_as_the_compose_specification_wants_it(file: str) -> None:
     checker = Path(sysconfig.get_path("scripts")) / "check-jsonschema"
     done = subprocess.run(
-        [checker, "--builtin-schema", "vendor.compose-spec", DOCKER / file], capture_output=True, text=True, check=False
+        [checker, "--builtin-schema", "vendor.compose-spec", DOCKER / file],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode == 0, done.stdout
@@ -55,7 +62,10 @@ def test_every_image_is_pinned_or_built_here(file: str, name: str) -> None:
 
     if service["image"] in OURS:
         extra = service["build"].get("args", {}).get("EXTRA")
-        assert extra is None or "\nquixstreams==" in (DOCKER / f"requirements.{extra}.lock").read_text()
+        assert (
+            extra is None
+            or "\nquixstreams==" in (DOCKER / f"requirements.{extra}.lock").read_text()
+        )
         assert (DOCKER / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
     else:
         assert re.fullmatch(r"[\w./-]+:v?\d+\.\d+\.\d+@sha256:[0-9a-f]{64}", service["image"])
@@ -69,7 +79,10 @@ def test_every_container_is_bounded_and_hardened(file: str, name: str) -> None:
     assert service["pids_limit"] > 0
     assert service["logging"]["options"]["max-size"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert name in NOT_HARDENED or (service["read_only"], service["cap_drop"]) == (name != "kafka", ["ALL"])
+    assert name in NOT_HARDENED or (service["read_only"], service["cap_drop"]) == (
+        name != "kafka",
+        ["ALL"],
+    )
     assert "privileged" not in service
 
 
@@ -104,7 +117,9 @@ def test_whoever_waits_for_health_waits_for_a_service_that_tells_it(file: str, n
 
 @pytest.mark.parametrize("file", FILES)
 def test_the_settings_of_the_service_are_settings(file: str) -> None:
-    image = dict(re.findall(r"(OTEL_RELIABILITY_\w+)=(\S+:\d+)", (DOCKER / "Dockerfile").read_text()))
+    image = dict(
+        re.findall(r"(OTEL_RELIABILITY_\w+)=(\S+:\d+)", (DOCKER / "Dockerfile").read_text())
+    )
     env = {**os.environ, **image, **services(file)["otel-reliability"]["environment"]}
     done = subprocess.run(
         [sys.executable, "-m", "otel_reliability.cli", "serve", "--check"],
@@ -142,14 +157,26 @@ def test_prometheus_takes_its_configuration_and_its_rules(promtool: Promtool) ->
 
 
 @pytest.mark.real
-def test_the_collector_takes_its_configuration_and_hands_on_what_the_fleet_sends(collector: Collectors) -> None:
+def test_the_collector_takes_its_configuration_and_hands_on_what_the_fleet_sends(
+    collector: Collectors,
+) -> None:
     with serving() as running:
-        gateway = collector(DOCKER / "collector.yaml", env={"OTEL_RELIABILITY_ENDPOINT": running.target})
+        gateway = collector(
+            DOCKER / "collector.yaml", env={"OTEL_RELIABILITY_ENDPOINT": running.target}
+        )
         fleet = Replay(Endpoint(gateway.http))
         for _ in range(2):
             fleet.round()
-        until(lambda: running.sum("otel_reliability_log_records_total", disposition="evaluation") >= 4, "judgements")
-        until(lambda: running.sum("otel_reliability_spans_total", disposition="received") >= 100, "spans")
+        until(
+            lambda: (
+                running.sum("otel_reliability_log_records_total", disposition="evaluation") >= 4
+            ),
+            "judgements",
+        )
+        until(
+            lambda: running.sum("otel_reliability_spans_total", disposition="received") >= 100,
+            "spans",
+        )
         running.finalize()
         runs = running.sum("agent_reliability_runs_total", service_name=SERVICE)
 
@@ -158,11 +185,17 @@ def test_the_collector_takes_its_configuration_and_hands_on_what_the_fleet_sends
 
 
 def test_grafana_finds_its_data_source_under_the_name_that_dashboards_use() -> None:
-    found = yaml.safe_load((DOCKER / "grafana/provisioning/datasources/prometheus.yaml").read_text())
+    found = yaml.safe_load(
+        (DOCKER / "grafana/provisioning/datasources/prometheus.yaml").read_text()
+    )
     (source,) = found["datasources"]
-    provider = yaml.safe_load((DOCKER / "grafana/provisioning/dashboards/otel-reliability.yaml").read_text())
+    provider = yaml.safe_load(
+        (DOCKER / "grafana/provisioning/dashboards/otel-reliability.yaml").read_text()
+    )
     mounts = services("compose.yaml")["grafana"]["volumes"]
 
     assert (source["uid"], source["url"]) == ("prometheus", "http://prometheus:9090")
-    assert f"../otel_reliability/dashboards:{provider['providers'][0]['options']['path']}:ro" in mounts
+    assert (
+        f"../otel_reliability/dashboards:{provider['providers'][0]['options']['path']}:ro" in mounts
+    )
     assert list((PROJECT / "otel_reliability/dashboards").glob("*.json"))

@@ -1,4 +1,6 @@
-"""The image: what stands in its Dockerfile, done here without an engine, and its entry point started as its user."""
+"""The image: what stands in its Dockerfile, done here without an engine, and its entry point
+started as its user.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,14 @@ def entries(lock: Path) -> dict[str, str]:
     return {entry.partition("==")[0]: entry.strip() for entry in re.split(r"\n(?=[A-Za-z])", text)}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the linter of Dockerfiles is installed on Linux only")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="the linter of Dockerfiles is installed on Linux only"
+)
 def test_the_dockerfile_is_as_hadolint_wants_it() -> None:
     hadolint = Path(sysconfig.get_path("scripts")) / "hadolint"
-    done = subprocess.run([hadolint, "--no-color", DOCKERFILE], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [hadolint, "--no-color", DOCKERFILE], capture_output=True, text=True, check=False
+    )
 
     assert (done.returncode, done.stdout) == (0, "")
     assert "hadolint ignore" not in DOCKERFILE.read_text()
@@ -58,15 +64,23 @@ def test_nothing_for_developers_is_installed() -> None:
     assert {"pytest", "ruff", "uv", "hatchling", "quixstreams"}.isdisjoint(
         entries(PROJECT / "docker/requirements.lock")
     )
-    assert {"aiohttp", "grpcio", "numpy", "opentelemetry-sdk"} <= entries(PROJECT / "docker/requirements.lock").keys()
+    assert {"aiohttp", "grpcio", "numpy", "opentelemetry-sdk"} <= entries(
+        PROJECT / "docker/requirements.lock"
+    ).keys()
 
 
 def test_only_what_is_copied_is_sent_to_the_engine() -> None:
     ignored, *let_through = (
-        line for line in (PROJECT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")
+        line
+        for line in (PROJECT / ".dockerignore").read_text().splitlines()
+        if line and not line.startswith("#")
     )
     wanted = {
-        source for step in steps() if step.name == "COPY" for source in copied(step)[1] if not source.startswith("/")
+        source
+        for step in steps()
+        if step.name == "COPY"
+        for source in copied(step)[1]
+        if not source.startswith("/")
     }
 
     assert ignored == "*"
@@ -101,13 +115,19 @@ def container(image: Image, ports: dict[str, int]) -> Iterator[subprocess.Popen[
 def written(image: Image) -> dict[str, int]:
     """When each file of the image was last written, those of its state left out."""
     state = image.root / "var"
-    return {str(file): file.stat().st_mtime_ns for file in image.root.rglob("*") if state not in file.parents}
+    return {
+        str(file): file.stat().st_mtime_ns
+        for file in image.root.rglob("*")
+        if state not in file.parents
+    }
 
 
 def test_what_is_built_here_runs_as_the_image_would(
     image: Image, container: subprocess.Popen[str], ports: dict[str, int]
 ) -> None:
-    """One test, for building takes a while: the service as its user, what it asks for as it comes, and the fleet."""
+    """One test, for building takes a while: the service as its user, what it asks for as it comes,
+    and the fleet.
+    """
     it_serves_and_writes_to_its_state_only(image, container, ports)
     with_open_doors_it_asks_for_tokens(image)
     the_fleet_is_in_it(image)
@@ -116,11 +136,17 @@ def test_what_is_built_here_runs_as_the_image_would(
 def it_serves_and_writes_to_its_state_only(
     image: Image, container: subprocess.Popen[str], ports: dict[str, int]
 ) -> None:
-    """It takes spans and tells numbers; its health check says so, and says when it has ended; nothing else was written."""
+    """It takes spans and tells numbers; its health check says so, and says when it has ended;
+    nothing else was written.
+    """
     before = written(image)
     pages = {f"{PREFIX}UI": f"{HOST}:{ports['ui']}"}
     until(lambda: answers(f"http://{HOST}:{ports['ui']}/readyz"), "the service to be ready")
-    taken = ask(f"http://{HOST}:{ports['http']}/v1/traces", body=body_of(run_of()), headers={"Content-Type": PROTOBUF})
+    taken = ask(
+        f"http://{HOST}:{ports['http']}/v1/traces",
+        body=body_of(run_of()),
+        headers={"Content-Type": PROTOBUF},
+    )
     with image.run(image.health, **pages) as health:
         well = health.wait(120)
     container.send_signal(signal.SIGTERM)
@@ -138,7 +164,9 @@ def it_serves_and_writes_to_its_state_only(
 
 
 def with_open_doors_it_asks_for_tokens(image: Image) -> None:
-    """As it comes, all of its network could send and read; it says what to do, and does not start."""
+    """As it comes, all of its network could send and read; it says what to do, and
+    does not start.
+    """
     with image.run([*image.entrypoint, *image.command]) as process:
         said, _ = process.communicate(timeout=120)
 

@@ -66,7 +66,11 @@ def slug(heading: str) -> str:
 def shells(page: Path) -> Iterator[Shell]:
     for found in SHELL.finditer(page.read_text(encoding="utf-8")):
         lines = _lines(found["block"].replace("\\\n", " "))
-        yield Shell(page, [command for line in lines for command in _split(line)], (found["why"] or "").strip())
+        yield Shell(
+            page,
+            [command for line in lines for command in _split(line)],
+            (found["why"] or "").strip(),
+        )
 
 
 def _lines(block: str) -> Iterator[list[str]]:

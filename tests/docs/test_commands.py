@@ -19,7 +19,12 @@ from tests.docs import pages
 
 RECORDING = "demo-spans.jsonl"
 SHELLS = [shell for page in pages.PAGES for shell in pages.shells(page)]
-OURS = [(shell, command[1:]) for shell in SHELLS for command in shell.commands if command[0] == pages.PROGRAM]
+OURS = [
+    (shell, command[1:])
+    for shell in SHELLS
+    for command in shell.commands
+    if command[0] == pages.PROGRAM
+]
 RUN = [(shell, command) for shell, command in OURS if not shell.why]
 
 
@@ -29,7 +34,9 @@ def names(commands: list[tuple[pages.Shell, list[str]]]) -> list[str]:
 
 @pytest.mark.parametrize(("shell", "command"), OURS, ids=names(OURS))
 def test_command_is_accepted(shell: pages.Shell, command: list[str]) -> None:
-    words, found, name = list(command), app, pages.PROGRAM
+    words = list(command)
+    found = app
+    name = pages.PROGRAM
     while isinstance(found, click.Group):
         name, found, words = found.resolve_command(click.Context(found), words)
 
@@ -39,7 +46,9 @@ def test_command_is_accepted(shell: pages.Shell, command: list[str]) -> None:
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=pages.name)
 def test_block_that_is_not_run_says_why(page: Path) -> None:
-    """Only commands of this program are run; `<!-- not run: reason -->` stands above every other block."""
+    """Only commands of this program are run; `<!-- not run: reason -->` stands above every other
+    block.
+    """
     unexplained = [
         command
         for shell in pages.shells(page)

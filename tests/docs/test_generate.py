@@ -26,7 +26,11 @@ def test_no_page_has_fallen_behind(name: str) -> None:
     + [f"kafka.{one.path}" for one in fields(KafkaSettings)],
 )
 def test_every_setting_is_told(path: str) -> None:
-    rows = [row for row in PAGES["reference/settings.md"]().splitlines() if row.startswith(f"| `{path}` |")]
+    rows = [
+        row
+        for row in PAGES["reference/settings.md"]().splitlines()
+        if row.startswith(f"| `{path}` |")
+    ]
 
     assert len(rows) == 1
     assert all(cell.strip() for cell in rows[0].strip("|").split("|"))

@@ -31,9 +31,15 @@ def test_document_names_every_route() -> None:
         answers,
         *(part.__new__(part).routes() for part in parts),
     ]
-    routes = {(route.method.lower(), re.sub(r":[^}]*", "", route.path)) for table in tables for route in table}
+    routes = {
+        (route.method.lower(), re.sub(r":[^}]*", "", route.path))
+        for table in tables
+        for route in table
+    }
 
-    assert routes == {(method, path) for path, methods in DOCUMENT["paths"].items() for method in methods}
+    assert routes == {
+        (method, path) for path, methods in DOCUMENT["paths"].items() for method in methods
+    }
 
 
 @pytest.mark.parametrize("runs", [0, 7])
@@ -47,7 +53,9 @@ def test_list_of_agents_follows_its_schema(runs: int) -> None:
             ]
         )
     engine.flush(CloseReason.END_OF_INPUT)
-    schema = DOCUMENT["paths"]["/api/v1/agents"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    schema = DOCUMENT["paths"]["/api/v1/agents"]["get"]["responses"]["200"]["content"][
+        "application/json"
+    ]["schema"]
     validator: Any = Draft202012Validator({**schema, "components": DOCUMENT["components"]})
     answer = Agents(engine, ABSENT).page(make_mocked_request("GET", "/api/v1/agents?limit=10"))
 

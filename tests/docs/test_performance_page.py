@@ -11,11 +11,23 @@ MACHINE = {"cores": 2, "cpu": "CPU", "system": "Linux x86_64"}
 
 def row(name: str, value: float, at_most: float | None = None, unit: str = "×") -> dict[str, Any]:
     spread = [value, value]
-    return {"name": name, "value": value, "at_most": at_most, "unit": unit, "spread": spread, "against": "other"}
+    return {
+        "name": name,
+        "value": value,
+        "at_most": at_most,
+        "unit": unit,
+        "spread": spread,
+        "against": "other",
+    }
 
 
 def page(*rows: dict[str, Any]) -> str:
-    results = {"date": "2026-11-23", "machine": MACHINE, "versions": {"python": "3.11.7"}, "rows": rows}
+    results = {
+        "date": "2026-11-23",
+        "machine": MACHINE,
+        "versions": {"python": "3.11.7"},
+        "rows": rows,
+    }
     found: str = WRITTEN(results, None)
     return found
 
@@ -30,7 +42,8 @@ def test_rows_over_their_limit_come_first() -> None:
 def test_a_deployment_is_sized_by_what_was_measured() -> None:
     """Spans per second and core follow from microseconds; memory is given for ten thousand."""
     found = page(
-        row("service, Python, per span", 8.0, unit="µs"), row("memory per open run of 20 spans", 6.0, 8.0, "KiB")
+        row("service, Python, per span", 8.0, unit="µs"),
+        row("memory per open run of 20 spans", 6.0, 8.0, "KiB"),
     )
 
     assert "8 µs per span: 120,000 spans per second and core" in found

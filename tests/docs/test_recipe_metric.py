@@ -1,4 +1,6 @@
-"""The recipe for a metric works: a copy of the package that follows it has the metric everywhere."""
+"""The recipe for a metric works: a copy of the package that follows it has
+the metric everywhere.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,11 @@ def copy(blocks: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package after the recipe's first two steps."""
     file, line, row, _ = blocks
     root = tmp_path_factory.mktemp("recipe")
-    shutil.copytree(ROOT / "otel_reliability", root / "otel_reliability", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "otel_reliability",
+        root / "otel_reliability",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     (root / STABILITY / "failed_call_share.py").write_text(file, encoding="utf-8")
     table = root / STABILITY / "__init__.py"
     text = table.read_text(encoding="utf-8")
@@ -76,7 +82,9 @@ def _python(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_metric_keeps_the_laws_and_is_emitted(copy: Path, blocks: list[str]) -> None:
-    """It agrees with the plain formula at every step, leaves no trace, has a gauge, and a window reads it."""
+    """It agrees with the plain formula at every step, leaves no trace, has a gauge, and a window
+    reads it.
+    """
     done = _python(copy, "-c", CHECK.format(reference=blocks[3]))
 
     assert (done.returncode, done.stderr) == (0, "")

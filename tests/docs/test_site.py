@@ -30,7 +30,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_is_in_the_site(site: Path) -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         path = page.relative_to(ROOT / "docs")
-        name = path.with_name("index.html") if path.name == "README.md" else path.with_suffix(".html")
+        name = (
+            path.with_name("index.html") if path.name == "README.md" else path.with_suffix(".html")
+        )
         assert (site / name).exists(), name
     assert (site / "project" / "collector_config" / "index.html").exists()
 
@@ -39,5 +41,7 @@ def test_links_to_files_of_the_project_stay_in_the_site(site: Path) -> None:
     for page in site.rglob("*.html"):
         if page.name == "404.html":
             continue
-        for target in re.findall(r'(?:href|src)="([^"#:]+)(?:#[^"]*)?"', page.read_text(encoding="utf-8")):
+        for target in re.findall(
+            r'(?:href|src)="([^"#:]+)(?:#[^"]*)?"', page.read_text(encoding="utf-8")
+        ):
             assert (page.parent / target).resolve().exists(), (page.relative_to(site), target)

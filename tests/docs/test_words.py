@@ -1,4 +1,6 @@
-"""Words of pages and docstrings: those of the field, and a first word that says what a thing is or does."""
+"""Words of pages and docstrings: those of the field, and a first word that says what a thing is or
+does.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ PRIVATE = re.compile(
 )
 """Words that have a plain equivalent in OpenTelemetry, Prometheus, Kafka or statistics."""
 FIRST = re.compile(r"\s*(What|Whether|Who|Whose|Where|How|The same)\b")
-"""First words of a docstring that neither is a noun nor a verb: write "Return whether …", "Maximum spans per run"."""
+"""First words of a docstring that neither is a noun nor a verb: write "Return whether …", "Maximum
+spans per run".
+"""
 KNOWN_DOCSTRINGS = 52
 """Docstrings that still begin otherwise. Lower it, never raise it."""
 
@@ -24,7 +28,11 @@ KNOWN_DOCSTRINGS = 52
 def docstrings(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the docstrings of modules, classes, functions and constants, with their lines."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             yield node.lineno, node.value.value
 
 

@@ -1,7 +1,9 @@
-"""An agent with a known behaviour leaves its spans: `python behaviours.py FRAMEWORK BEHAVIOUR RUNS`, into spans.jsonl.
+"""An agent with a known behaviour leaves its spans: `python behaviours.py FRAMEWORK BEHAVIOUR
+RUNS`, into spans.jsonl.
 
-Behaviours: `random` draws up to four calls of four tools, `steady` makes the same three calls, `chat` is one conversation whose
-context grows by 15,000 tokens a turn, from 20,000. Frameworks: `by_hand` (the OpenTelemetry API) and `pydantic_ai`.
+Behaviours: `random` draws up to four calls of four tools, `steady` makes the same three calls,
+`chat` is one conversation whose context grows by 15,000 tokens a turn, from 20,000. Frameworks:
+`by_hand` (the OpenTelemetry API) and `pydantic_ai`.
 """
 
 # pyright: basic, reportMissingImports=false
@@ -21,7 +23,9 @@ import otel_reliability
 TOOLS = ("search", "read", "write", "mail")
 MODEL = "house-model-1"
 SEED = 6
-"""One with which 20 random runs have the 60 transitions that `step_predictability` needs; about every second seed does."""
+"""One with which 20 random runs have the 60 transitions that `step_predictability` needs; about
+every second seed does.
+"""
 
 Turn = Callable[[Sequence[str], int, str | None], None]
 """One run: the tools that it calls, the tokens of each model call, and its conversation."""
@@ -31,13 +35,22 @@ def by_hand() -> Turn:
     tracer = trace.get_tracer("by hand")
 
     def turn(path: Sequence[str], tokens: int, conversation: str | None) -> None:
-        facts: dict[str, Any] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "worker"}
-        chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": MODEL, "gen_ai.usage.input_tokens": tokens}
+        facts: dict[str, Any] = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": "worker",
+        }
+        chat = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": MODEL,
+            "gen_ai.usage.input_tokens": tokens,
+        }
         if conversation is not None:
             facts["gen_ai.conversation.id"] = conversation
         with tracer.start_as_current_span("invoke_agent worker", attributes=facts):
             for tool in (*path, None):
-                with tracer.start_as_current_span(f"chat {MODEL}", kind=SpanKind.CLIENT, attributes=chat):
+                with tracer.start_as_current_span(
+                    f"chat {MODEL}", kind=SpanKind.CLIENT, attributes=chat
+                ):
                     pass
                 if tool is not None:
                     call = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool}
@@ -76,7 +89,8 @@ def pydantic_ai() -> Turn:
 
 def main(framework: str, behaviour: str, runs: int) -> None:
     otel_reliability.record("spans.jsonl")
-    turn, dice = {"by_hand": by_hand, "pydantic_ai": pydantic_ai}[framework](), random.Random(SEED)
+    turn = {"by_hand": by_hand, "pydantic_ai": pydantic_ai}[framework]()
+    dice = random.Random(SEED)
     for number in range(runs):
         if behaviour == "chat":
             turn((), 20_000 + 15_000 * number, "chat-1")

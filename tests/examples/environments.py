@@ -1,7 +1,8 @@
-"""An environment for each example that needs one, made with uv from the hashes beside it, once, in a cache outside the checkout.
+"""An environment for each example that needs one, made with uv from the hashes beside it, once, in
+a cache outside the checkout.
 
-Frameworks ask for versions that exclude one another, so no two examples share one. The project itself is not installed there:
-it is on the path, as it stands.
+Frameworks ask for versions that exclude one another, so no two examples share one. The project
+itself is not installed there: it is on the path, as it stands.
 """
 
 from __future__ import annotations
@@ -44,11 +45,20 @@ def _digest(requirements: Path) -> str:
 
 
 def _make(folder: Path, requirements: Path) -> None:
-    """Make it beside its place and put it there in one step: a run that was cut off leaves nothing half done."""
+    """Make it beside its place and put it there in one step: a run that was cut off leaves nothing
+    half done.
+    """
     with tempfile.TemporaryDirectory(prefix=".making-", dir=cache()) as made:
         environment = Path(made, "environment")
         _uv("venv", "--relocatable", "--python", sys.executable, str(environment))
-        _uv("pip", "sync", "--require-hashes", "--only-binary=:all:", str(requirements), environment=environment)
+        _uv(
+            "pip",
+            "sync",
+            "--require-hashes",
+            "--only-binary=:all:",
+            str(requirements),
+            environment=environment,
+        )
         environment.rename(folder)
 
 
@@ -61,7 +71,12 @@ def _uv(*arguments: str, environment: Path | None = None) -> None:
     command = ["nice", "-n", "10", uv, "--quiet", *arguments]
     try:
         done = subprocess.run(
-            command, env=os.environ | chosen, capture_output=True, text=True, check=False, timeout=PATIENCE
+            command,
+            env=os.environ | chosen,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
         )
     except subprocess.TimeoutExpired:
         raise NotInstallable(f"uv {arguments[0]} took more than {PATIENCE} s") from None

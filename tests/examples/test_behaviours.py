@@ -17,7 +17,11 @@ SCRIPT = Path(__file__).with_name("behaviours.py")
 LIMIT = ("--set", "context_limits=house*=128000")
 
 framework = pytest.mark.parametrize(
-    "framework", [pytest.param("by_hand", marks=pytest.mark.sdk), pytest.param("pydantic_ai", marks=pytest.mark.real)]
+    "framework",
+    [
+        pytest.param("by_hand", marks=pytest.mark.sdk),
+        pytest.param("pydantic_ai", marks=pytest.mark.real),
+    ],
 )
 
 
@@ -35,18 +39,24 @@ def recorded(framework: str, behaviour: str, runs: int, folder: Path) -> Path:
 
 def reported(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[Any, str]:
     """The agent in the JSON report, and the page of the terminal."""
-    document = json.loads(call(capsys, "report", *arguments, "--format", "json", "--no-intervals").out)
+    document = json.loads(
+        call(capsys, "report", *arguments, "--format", "json", "--no-intervals").out
+    )
     [agent] = document["agents"]
     return agent, " ".join(call(capsys, "report", *arguments, "--no-intervals").out.split())
 
 
 @framework
 @pytest.mark.parametrize("runs", [20, 60, 100])
-def test_random_agent(framework: str, runs: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_random_agent(
+    framework: str, runs: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """At most 66 points, never STABLE, and flagged in the report and in the gate."""
     spans = recorded(framework, "random", runs, tmp_path)
     agent, page = reported(capsys, spans)
-    gate = call(capsys, "gate", spans, "--require", "step_predictability>=0.3", "--require", "flag<=0")
+    gate = call(
+        capsys, "gate", spans, "--require", "step_predictability>=0.3", "--require", "flag<=0"
+    )
 
     assert agent["runs"] == runs
     assert agent["score"] <= 66
@@ -67,7 +77,9 @@ def test_steady_agent(framework: str, tmp_path: Path, capsys: pytest.CaptureFixt
     """At least 95 points; nothing is flagged, and the gate holds."""
     spans = recorded(framework, "steady", 25, tmp_path)
     agent, page = reported(capsys, spans)
-    gate = call(capsys, "gate", spans, "--require", "step_predictability>=0.95", "--require", "score>=95")
+    gate = call(
+        capsys, "gate", spans, "--require", "step_predictability>=0.95", "--require", "score>=95"
+    )
 
     assert (agent["score"], agent["tier"], agent["flags"]) == (100.0, "STABLE", [])
     assert agent["metrics"]["step_predictability"]["value"] >= 0.95
@@ -77,7 +89,9 @@ def test_steady_agent(framework: str, tmp_path: Path, capsys: pytest.CaptureFixt
 
 @framework
 def test_growing_chat(framework: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """20,000 to 110,000 tokens of 128,000 in seven turns: full at turn 9. Without the limit the model is named."""
+    """20,000 to 110,000 tokens of 128,000 in seven turns: full at turn 9. Without the limit the
+    model is named.
+    """
     spans = recorded(framework, "chat", 7, tmp_path)
     agent, page = reported(capsys, spans, *LIMIT)
     unknown, _ = reported(capsys, spans)
@@ -85,6 +99,8 @@ def test_growing_chat(framework: str, tmp_path: Path, capsys: pytest.CaptureFixt
 
     assert "context_growth" in agent["flags"]
     assert "full at turn 9" in page
-    assert "full at turn 9" in " ".join(call(capsys, "gate", spans, *LIMIT, "--require", "window.runs>=1").out.split())
+    assert "full at turn 9" in " ".join(
+        call(capsys, "gate", spans, *LIMIT, "--require", "window.runs>=1").out.split()
+    )
     assert unknown["flags"] == []
     assert "house-model-1" in gap["remedy"]

@@ -76,8 +76,12 @@ class Performance(NamedTuple):
 
 @pytest.mark.parametrize(
     "name",
-    # One of them runs with the SDK of this environment; the others need a framework, in an environment with its own SDK.
-    [pytest.param(name, marks=pytest.mark.real if name in FRAMEWORKS else pytest.mark.sdk) for name in NAMES],
+    # One of them runs with the SDK of this environment; the others need a framework, in an
+    # environment with its own SDK.
+    [
+        pytest.param(name, marks=pytest.mark.real if name in FRAMEWORKS else pytest.mark.sdk)
+        for name in NAMES
+    ],
 )
 def test_an_example_shows_what_it_promises(name: str, tmp_path: Path) -> None:
     performed = perform(name, tmp_path)
@@ -104,11 +108,15 @@ def perform(name: str, folder: Path) -> Performance:
         timeout=PATIENCE,
     )
     assert ended.returncode == 0, ended.stderr[-3_000:]
-    return Performance(ended.stdout, **json.loads((folder / "runs.json").read_text(encoding="utf-8")))
+    return Performance(
+        ended.stdout, **json.loads((folder / "runs.json").read_text(encoding="utf-8"))
+    )
 
 
 def _environment() -> dict[str, str]:
-    """As at a terminal, without the keys and settings that one may have; hashes can be compared across engines."""
+    """As at a terminal, without the keys and settings that one may have; hashes can be compared
+    across engines.
+    """
     foreign = ("OTEL_", "OPENAI_", "GOOGLE_", "LANGSMITH_", "LANGCHAIN_", "LOGFIRE_", "COVERAGE_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     ours = {"OTEL_RELIABILITY_LOUD": "1", "OTEL_RELIABILITY_HASH_KEY": "00" * 16}
@@ -126,7 +134,9 @@ def assert_runs_as_scripted(runs: Sequence[Mapping[str, Any]], truth: Truth) -> 
 
 
 def assert_told(runs: Sequence[Mapping[str, Any]], truth: Truth) -> None:
-    """Arguments, tasks and sessions are there where the instrumentation or the application tells them, and nowhere else."""
+    """Arguments, tasks and sessions are there where the instrumentation or the application tells
+    them, and nowhere else.
+    """
     assert {run["arguments_known"] for run in runs} == {truth.arguments}
     assert len({run["task_id"] for run in runs} - {None}) == truth.tasks
     assert len({run["session_id"] for run in runs} - {None}) == truth.sessions
@@ -134,7 +144,9 @@ def assert_told(runs: Sequence[Mapping[str, Any]], truth: Truth) -> None:
 
 
 def assert_scorecard(performed: Performance) -> None:
-    """The score of the live metrics is printed, and the scorecard of the recorded spans with the same score."""
+    """The score of the live metrics is printed, and the scorecard of the recorded spans with the
+    same score.
+    """
     live = re.search(r"^live: a score of ([\d.]+)$", performed.printed, re.MULTILINE)
     card = re.search(r"^refunds ─+ shop$.*?(\d+)/100", performed.printed, re.MULTILINE | re.DOTALL)
     assert live
@@ -146,7 +158,10 @@ def assert_scorecard(performed: Performance) -> None:
 def test_every_example_is_described_and_known() -> None:
     assert sorted(TRUTHS) == NAMES
     for name in NAMES:
-        told = ast.get_docstring(ast.parse((EXAMPLES / name / "agent.py").read_text(encoding="utf-8"))) or ""
+        told = (
+            ast.get_docstring(ast.parse((EXAMPLES / name / "agent.py").read_text(encoding="utf-8")))
+            or ""
+        )
         assert f"python examples/{name}/agent.py" in told
         assert (f"examples/{name}/requirements.txt" in told) == (name in FRAMEWORKS)
 
@@ -154,7 +169,9 @@ def test_every_example_is_described_and_known() -> None:
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_requirements_hold_hashes_and_no_addresses(name: str) -> None:
     text = (EXAMPLES / name / "requirements.txt").read_text(encoding="utf-8")
-    asked = re.findall(r"^[\w-]+", (EXAMPLES / name / "requirements.in").read_text(encoding="utf-8"), re.MULTILINE)
+    asked = re.findall(
+        r"^[\w-]+", (EXAMPLES / name / "requirements.in").read_text(encoding="utf-8"), re.MULTILINE
+    )
     entries = re.split(r"\n(?=[A-Za-z])", text)
 
     assert "://" not in text

@@ -1,4 +1,5 @@
-"""Run an example as it stands, and write down the runs that its process saw beside those that its spans give by file.
+"""Run an example as it stands, and write down the runs that its process saw beside those that its
+spans give by file.
 
     python -P tests/examples/watch.py examples/by_hand/agent.py runs.json
 
@@ -40,11 +41,18 @@ class Watch:
             self._runs[event.run.run_id] = event.run
 
     def seen(self) -> dict[str, Any]:
-        """The runs by when they began, and every reading; why a run was closed is the door's own affair."""
+        """The runs by when they began, and every reading; why a run was closed is the door's own
+        affair.
+        """
         runs = sorted(self._runs.values(), key=lambda run: (run.start_ns, run.run_id))
         return {
-            "runs": [{**without_hashes(run)._asdict(), "closed_by": "", "retries": run.retries} for run in runs],
-            "readings": [_readings(self._engine, key) for key in sorted(self._engine.agents.keys())],
+            "runs": [
+                {**without_hashes(run)._asdict(), "closed_by": "", "retries": run.retries}
+                for run in runs
+            ],
+            "readings": [
+                _readings(self._engine, key) for key in sorted(self._engine.agents.keys())
+            ],
         }
 
 
@@ -74,11 +82,15 @@ def run(example: str) -> int:
 
 
 def main(example: str, out: str) -> int:
-    """Watch the engine that the example's door will share: there is one for the global MeterProvider."""
+    """Watch the engine that the example's door will share: there is one for the global
+    MeterProvider.
+    """
     live = live_of(None, settings_from({}))
     watch = Watch(live.engine)
     code = run(example)
-    Path(out).write_bytes(msgspec.json.encode({"live": watch.seen(), "recorded": by_file(live.settings).seen()}))
+    Path(out).write_bytes(
+        msgspec.json.encode({"live": watch.seen(), "recorded": by_file(live.settings).seen()})
+    )
     return code
 
 

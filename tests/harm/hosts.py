@@ -1,4 +1,6 @@
-"""Host programs that a test starts: whole processes, in production (nothing of ours is loud there)."""
+"""Host programs that a test starts: whole processes, in production (nothing of ours
+is loud there).
+"""
 
 from __future__ import annotations
 
@@ -56,12 +58,20 @@ class Host(NamedTuple):
         return [found for found in _objects(self.out) if "resource_metrics" in found]
 
     def value(self, name: str, **labels: Any) -> Any:
-        """A value (of a histogram: how many), over all points with these labels, in the last collection that has any."""
+        """A value (of a histogram: how many), over all points with these labels, in the last
+        collection that has any.
+        """
         wanted = {key.replace("__", "."): value for key, value in labels.items()}
         for collection in reversed(self.collections()):
-            points = [point for point in _points(collection, name) if wanted.items() <= point["attributes"].items()]
+            points = [
+                point
+                for point in _points(collection, name)
+                if wanted.items() <= point["attributes"].items()
+            ]
             if points:
-                return sum(point["count"] if "count" in point else point["value"] for point in points)
+                return sum(
+                    point["count"] if "count" in point else point["value"] for point in points
+                )
         return None
 
 
@@ -73,13 +83,21 @@ def run_host(
     measured: bool = False,
     first: str = "",
 ) -> Host:
-    """Run a program to its end, as `python -c`; under `opentelemetry-instrument` if asked. `first`: code before all imports.
+    """Run a program to its end, as `python -c`; under `opentelemetry-instrument` if asked. `first`:
+    code before all imports.
 
-    A program that is `measured` runs without coverage, which would count our lines and not the SDK's.
+    A program that is `measured` runs without coverage, which would count our lines and not the
+    SDK's.
     """
-    starter = [str(Path(sys.executable).with_name("opentelemetry-instrument"))] if instrument else []
+    starter = (
+        [str(Path(sys.executable).with_name("opentelemetry-instrument"))] if instrument else []
+    )
     apart = ("OTEL_", "COV_", "COVERAGE_") if measured else ("OTEL_",)
-    quiet = {key: value for key, value in os.environ.items() if key != LOUD_VARIABLE and not key.startswith(apart)}
+    quiet = {
+        key: value
+        for key, value in os.environ.items()
+        if key != LOUD_VARIABLE and not key.startswith(apart)
+    }
     done = subprocess.run(
         [*starter, sys.executable, "-c", first + PRELUDE + textwrap.dedent(code)],
         cwd=PROJECT,
@@ -93,13 +111,16 @@ def run_host(
 
 
 def _points(collection: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    scopes = (scope for resource in collection["resource_metrics"] for scope in resource["scope_metrics"])
+    scopes = (
+        scope for resource in collection["resource_metrics"] for scope in resource["scope_metrics"]
+    )
     metrics = [metric for scope in scopes for metric in scope["metrics"] if metric["name"] == name]
     return [point for metric in metrics for point in metric["data"]["data_points"]]
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    decoder, at = json.JSONDecoder(), text.find("{")
+    decoder = json.JSONDecoder()
+    at = text.find("{")
     while at >= 0:
         try:
             found, end = decoder.raw_decode(text, at)

@@ -25,7 +25,9 @@ def test_the_environment_alone_attaches_it() -> None:
     )
 
     assert (host.code, host.err) == (0, "")
-    assert host.value("agent.reliability.runs", service__name="shop", gen_ai__agent__name="agent") == 2
+    assert (
+        host.value("agent.reliability.runs", service__name="shop", gen_ai__agent__name="agent") == 2
+    )
     assert host.value("agent.reliability.score") == 100.0
     assert host.value("otel_reliability.runs.closed", reason="shutdown") == 2
     assert '"name": "invoke_agent agent"' in host.out
@@ -49,7 +51,11 @@ def test_a_wrong_variable_is_told_and_keeps_nothing_from_starting() -> None:
 
 
 def test_declarative_configuration_finds_the_exporter() -> None:
-    (entry,) = (found for found in entry_points(group="opentelemetry_traces_exporter") if found.name == "reliability")
+    (entry,) = (
+        found
+        for found in entry_points(group="opentelemetry_traces_exporter")
+        if found.name == "reliability"
+    )
     exporter = entry.load()(meter_provider=Meters().provider, window=50)
 
     assert isinstance(exporter, ReliabilitySpanExporter)
@@ -98,15 +104,31 @@ def test_without_any_meter_provider_it_says_once_how_to_see_the_numbers() -> Non
 
 LARGE = (
     "_hashlib",  # OpenSSL
-    "google.protobuf", "grpc", "Levenshtein", "aiohttp", "click", "jinja2", "numpy", "prometheus_client", "pydantic",
-    "quixstreams", "rapidfuzz", "requests", "rich", "yaml", "zstandard", "otel_reliability.service", "otel_reliability.report",
+    "google.protobuf",
+    "grpc",
+    "Levenshtein",
+    "aiohttp",
+    "click",
+    "jinja2",
+    "numpy",
+    "prometheus_client",
+    "pydantic",
+    "quixstreams",
+    "rapidfuzz",
+    "requests",
+    "rich",
+    "yaml",
+    "zstandard",
+    "otel_reliability.service",
+    "otel_reliability.report",
     "otel_reliability.sources.otlp",
-)  # fmt: skip
+)
 """Modules that an agent's process must not load before it needs them."""
 
 
 def test_attaching_loads_nothing_large() -> None:
-    """Neither OpenSSL, messages of protobuf, gRPC, numpy and edit distances, nor anything of reports and the service.
+    """Neither OpenSSL, messages of protobuf, gRPC, numpy and edit distances, nor anything of
+    reports and the service.
 
     Nor does it read sources: a program may be shipped without.
     """

@@ -10,7 +10,10 @@ trace.set_tracer_provider(TracerProvider(resource=RESOURCE))
 trace.get_tracer_provider().add_span_processor({door})
 tracer = trace.get_tracer("test")
 """
-DOORS = {"processor": "ReliabilitySpanProcessor()", "exporter": "BatchSpanProcessor(ReliabilitySpanExporter())"}
+DOORS = {
+    "processor": "ReliabilitySpanProcessor()",
+    "exporter": "BatchSpanProcessor(ReliabilitySpanExporter())",
+}
 
 
 @pytest.fixture(params=DOORS)
@@ -19,10 +22,16 @@ def setup(request: pytest.FixtureRequest) -> str:
 
 
 IN_A_THREAD = "import threading; threading.Thread(target=agent, args=(tracer,)).start()"
-ENDS = {"its end": ("", 0), "sys.exit": ("sys.exit(3)", 3), "an exception": ("raise ValueError('of the host')", 1)}
+ENDS = {
+    "its end": ("", 0),
+    "sys.exit": ("sys.exit(3)", 3),
+    "an exception": ("raise ValueError('of the host')", 1),
+}
 
 
-@pytest.mark.parametrize(("end", "code"), [*ENDS.values(), (IN_A_THREAD, 0)], ids=[*ENDS, "another thread"])
+@pytest.mark.parametrize(
+    ("end", "code"), [*ENDS.values(), (IN_A_THREAD, 0)], ids=[*ENDS, "another thread"]
+)
 def test_the_last_collection_has_every_run(setup: str, end: str, code: int) -> None:
     host = run_host(f"{setup}\nagent(tracer)\n{end}")
 
@@ -54,7 +63,10 @@ with tracer.start_as_current_span("invoke_agent a", attributes={{"gen_ai.operati
 
 @pytest.mark.parametrize("order", ["tracing metrics", "metrics tracing", "tracing", "metrics"])
 def test_providers_shut_down_by_hand_in_any_order(setup: str, order: str) -> None:
-    by = {"tracing": "trace.get_tracer_provider().shutdown()", "metrics": "metrics.get_meter_provider().shutdown()"}
+    by = {
+        "tracing": "trace.get_tracer_provider().shutdown()",
+        "metrics": "metrics.get_meter_provider().shutdown()",
+    }
     host = run_host(f"{setup}\nagent(tracer)\n" + "\n".join(by[step] for step in order.split()))
 
     assert (host.code, host.err) == (0, "")
@@ -63,9 +75,11 @@ def test_providers_shut_down_by_hand_in_any_order(setup: str, order: str) -> Non
 
 
 def test_a_termination_signal_in_the_middle_of_our_work(setup: str) -> None:
-    """A handler that shuts everything down while a hook of ours runs on the same thread neither hangs nor fails.
+    """A handler that shuts everything down while a hook of ours runs on the same thread neither
+    hangs nor fails.
 
-    The SDK's own threads wait for the interrupted one, so the handler gives their shutdown half a second in place of 30.
+    The SDK's own threads wait for the interrupted one, so the handler gives their shutdown half a
+    second in place of 30.
     """
     host = run_host(
         f"""{setup}

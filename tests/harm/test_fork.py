@@ -41,14 +41,18 @@ os._exit(0)
 """
     )
 
-    told = dict(line.split(" ", 1) for line in host.out.splitlines() if line.startswith(("child", "parent")))
+    told = dict(
+        line.split(" ", 1) for line in host.out.splitlines() if line.startswith(("child", "parent"))
+    )
     assert host.err == ""
     assert ast.literal_eval(told["parent"]) == {"before": 1, "flying": 1, "nested": 1}
     assert ast.literal_eval(told["child"]) == {"child": 1}
 
 
 def test_a_lock_held_while_forking_is_free_in_the_child() -> None:
-    """Another thread of the parent was at work in the engine: the child, where that thread is not, works."""
+    """Another thread of the parent was at work in the engine: the child, where that thread is not,
+    works.
+    """
     host = run_host(
         f"""{SETUP}
 import threading, time
@@ -117,7 +121,9 @@ tracing.force_flush()
 
 
 def test_workers_that_cannot_be_told_apart_are_warned_of_once() -> None:
-    """Two processes that write the same series overwrite each other's numbers. Newer SDKs give a child an id of its own."""
+    """Two processes that write the same series overwrite each other's numbers. Newer SDKs give a
+    child an id of its own.
+    """
     host = run_host(
         f"""{SETUP.replace("RESOURCE", 'Resource({"service.name": "shop"})')}
 child = os.fork()

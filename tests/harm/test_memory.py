@@ -46,13 +46,18 @@ os._exit(0)
 """
 DOORS = {
     "processor": "ReliabilitySpanProcessor(meter_provider=provider)",
-    "exporter": "BatchSpanProcessor(ReliabilitySpanExporter(meter_provider=provider), max_queue_size=100_000)",
+    "exporter": (
+        "BatchSpanProcessor(ReliabilitySpanExporter(meter_provider=provider), "
+        "max_queue_size=100_000)"
+    ),
 }
 
 
 def grown(door: str, collect: str, warm: int, spans: int) -> int:
     """Bytes by which a host's memory grew over so many spans, after so many to warm up."""
-    host = run_host(HOST.format(door=DOORS[door], collect=collect, warm=warm, spans=spans), measured=True)
+    host = run_host(
+        HOST.format(door=DOORS[door], collect=collect, warm=warm, spans=spans), measured=True
+    )
     told = dict(line.split() for line in host.out.splitlines())
     assert int(told["received"]) >= 0.9 * (warm + spans), host.err
     return int(told["grew"])
@@ -61,7 +66,11 @@ def grown(door: str, collect: str, warm: int, spans: int) -> int:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize(
     ("door", "collect"),
-    [("processor", "reader.get_metrics_data()"), ("processor", "pass"), ("exporter", "tracing.force_flush()")],
+    [
+        ("processor", "reader.get_metrics_data()"),
+        ("processor", "pass"),
+        ("exporter", "tracing.force_flush()"),
+    ],
     ids=["processor, collected", "processor, never collected", "exporter"],
 )
 def test_memory_is_steady(door: str, collect: str) -> None:

@@ -17,11 +17,15 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def ratios() -> dict[str, float]:
-    """CPU time of the SDK's start and end of a span with our processor, as a multiple of that with a no-op processor."""
+    """CPU time of the SDK's start and end of a span with our processor, as a multiple of that with
+    a no-op processor.
+    """
     return json.loads(run_host(MEASURE, measured=True).out)
 
 
 @pytest.mark.parametrize(("spans", "limit"), [("agent", 1.25), ("other", 1.10)])
-def test_hooks_cost_little_next_to_the_sdk(ratios: dict[str, float], spans: str, limit: float) -> None:
+def test_hooks_cost_little_next_to_the_sdk(
+    ratios: dict[str, float], spans: str, limit: float
+) -> None:
     """The benchmark holds 1.15 and 1.04; here there is room for what else the machine does."""
     assert ratios[spans] <= limit

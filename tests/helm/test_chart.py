@@ -1,4 +1,6 @@
-"""The Helm chart: rendered by Helm, held to Kubernetes' schemas, with parts that find one another and settings that are valid."""
+"""The Helm chart: rendered by Helm, held to Kubernetes' schemas, with parts that find one another
+and settings that are valid.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,11 @@ from tests.service.certificates import Authority
 ROOT: Final = Path(__file__).resolve().parents[2]
 CHART: Final = ROOT / "helm" / "otel-reliability"
 SHIPPED: Final = ROOT / "otel_reliability" / "dashboards"
-OLDEST, NEWEST = "1.25", "1.37"
-"""Versions of Kubernetes: the oldest that the chart allows, and the newest whose schemas are at hand."""
+OLDEST = "1.25"
+NEWEST = "1.37"
+"""Versions of Kubernetes: the oldest that the chart allows, and the newest whose schemas are at
+hand.
+"""
 
 PREFIX: Final = "OTEL_RELIABILITY_SERVICE_"
 
@@ -71,7 +76,9 @@ EACH: Final = pytest.mark.parametrize("values", CASES.values(), ids=CASES)
 
 @pytest.fixture
 def run(helm: Path, tmp_path: Path) -> Run:
-    def call(verb: Sequence[str], values: Values, version: str = NEWEST) -> subprocess.CompletedProcess[str]:
+    def call(
+        verb: Sequence[str], values: Values, version: str = NEWEST
+    ) -> subprocess.CompletedProcess[str]:
         file = tmp_path / "values.json"
         file.write_text(json.dumps(values))
         command = [helm, *verb, CHART, "--values", file, "--kube-version", f"{version}.0"]
@@ -103,7 +110,9 @@ def test_chart_passes_helms_own_lint(run: Run, values: Values) -> None:
 
 @EACH
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
-def test_manifests_satisfy_the_schemas_of_kubernetes(render: Render, values: Values, version: str) -> None:
+def test_manifests_satisfy_the_schemas_of_kubernetes(
+    render: Render, values: Values, version: str
+) -> None:
     for manifest in render(values, version):
         if not manifest["apiVersion"].startswith("monitoring.coreos.com/"):
             kubernetes_validate.validate(dict(manifest), version, strict=True)
@@ -112,13 +121,18 @@ def test_manifests_satisfy_the_schemas_of_kubernetes(render: Render, values: Val
 @EACH
 def test_services_and_monitors_select_what_is_there(render: Render, values: Values) -> None:
     manifests = render(values)
-    pods = {found["metadata"]["name"]: found["spec"]["template"] for found in of_kind(manifests, "StatefulSet")}
+    pods = {
+        found["metadata"]["name"]: found["spec"]["template"]
+        for found in of_kind(manifests, "StatefulSet")
+    }
     headless = {found["spec"]["serviceName"] for found in of_kind(manifests, "StatefulSet")}
     services = of_kind(manifests, "Service")
 
     for service in services:
         [pod] = [
-            one for one in pods.values() if service["spec"]["selector"].items() <= one["metadata"]["labels"].items()
+            one
+            for one in pods.values()
+            if service["spec"]["selector"].items() <= one["metadata"]["labels"].items()
         ]
         [container] = pod["spec"]["containers"]
         numbers = {port["name"]: port["containerPort"] for port in container["ports"]}
@@ -128,7 +142,9 @@ def test_services_and_monitors_select_what_is_there(render: Render, values: Valu
         scraped = [one for one in services if wanted <= one["metadata"]["labels"].items()]
         assert {one["metadata"]["name"] for one in scraped} == headless
         [endpoint] = monitor["spec"]["endpoints"]
-        assert all(endpoint["port"] in {port["name"] for port in one["spec"]["ports"]} for one in scraped)
+        assert all(
+            endpoint["port"] in {port["name"] for port in one["spec"]["ports"]} for one in scraped
+        )
 
 
 @EACH
@@ -137,7 +153,9 @@ def test_pods_are_hardened_and_bounded(render: Render, values: Values) -> None:
         pod = found["spec"]["template"]["spec"]
         [container] = pod["containers"]
         volumes = {volume["name"] for volume in pod["volumes"]}
-        claims = {claim["metadata"]["name"] for claim in found["spec"].get("volumeClaimTemplates", ())}
+        claims = {
+            claim["metadata"]["name"] for claim in found["spec"].get("volumeClaimTemplates", ())
+        }
 
         assert pod["automountServiceAccountToken"] is False
         assert pod["securityContext"]["runAsNonRoot"] is True
@@ -148,22 +166,45 @@ def test_pods_are_hardened_and_bounded(render: Render, values: Values) -> None:
 
 
 @EACH
-def test_containers_start_with_valid_settings(render: Render, values: Values, tmp_path: Path) -> None:
+def test_containers_start_with_valid_settings(
+    render: Render, values: Values, tmp_path: Path
+) -> None:
     manifests = render(values)
-    [config] = [found for found in of_kind(manifests, "ConfigMap") if "config.yaml" in found["data"]]
+    [config] = [
+        found for found in of_kind(manifests, "ConfigMap") if "config.yaml" in found["data"]
+    ]
     file = tmp_path / "config.yaml"
     file.write_text(config["data"]["config.yaml"])
     pair = Authority(tmp_path, "cluster").issue("pod")
-    secrets = {"TLS_CERTIFICATE": pair.certificate, "TLS_KEY": pair.key, "TOKEN_FILE": tmp_path / "tokens"}
+    secrets = {
+        "TLS_CERTIFICATE": pair.certificate,
+        "TLS_KEY": pair.key,
+        "TOKEN_FILE": tmp_path / "tokens",
+    }
     secrets["TOKEN_FILE"].write_text("secret\n")
     for found in of_kind(manifests, "StatefulSet"):
         [container] = found["spec"]["template"]["spec"]["containers"]
-        env = {each["name"]: each.get("value", "00112233445566778899aabbccddeeff") for each in container["env"]}
+        env = {
+            each["name"]: each.get("value", "00112233445566778899aabbccddeeff")
+            for each in container["env"]
+        }
         env |= {PREFIX + name: str(path) for name, path in secrets.items() if PREFIX + name in env}
         endpoints = {f"{PREFIX}{name}": "0.0.0.0:0" for name in ("GRPC", "HTTP", "UI", "METRICS")}
-        command = [sys.executable, "-m", "otel_reliability.cli", "serve", "--config", str(file), "--check"]
+        command = [
+            sys.executable,
+            "-m",
+            "otel_reliability.cli",
+            "serve",
+            "--config",
+            str(file),
+            "--check",
+        ]
         done = subprocess.run(
-            command, env={**os.environ, **endpoints, **env}, capture_output=True, text=True, check=False
+            command,
+            env={**os.environ, **endpoints, **env},
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
         assert container["args"][-2:] == ["--config", "/etc/otel-reliability/config.yaml"]
@@ -179,7 +220,11 @@ def test_alerts_and_dashboards_are_those_of_the_package(render: Render) -> None:
         for name, text in found["data"].items()
         if name.endswith(".json")
     }
-    shipped = (SHIPPED / "rules.yaml").read_text(encoding="utf-8").replace("alerts.md#", "https://wiki.example/alerts#")
+    shipped = (
+        (SHIPPED / "rules.yaml")
+        .read_text(encoding="utf-8")
+        .replace("alerts.md#", "https://wiki.example/alerts#")
+    )
 
     assert rule["spec"] == yaml.safe_load(shipped)
     assert boards == {
@@ -212,16 +257,24 @@ def test_wrong_values_are_rejected_by_name(run: Run, values: Values, message: st
 def test_every_version_is_that_of_the_package() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     of_package, of_native = (
-        tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+            "version"
+        ]
         for folder in (".", "native")
     )
 
-    assert (chart["version"], chart["appVersion"], of_native) == (of_package, of_package, of_package)
+    assert (chart["version"], chart["appVersion"], of_native) == (
+        of_package,
+        of_package,
+        of_package,
+    )
 
 
 def test_collector_of_the_operator_is_valid(collector: Collectors) -> None:
     page = (ROOT / "docs" / "guides" / "kubernetes.md").read_text(encoding="utf-8")
-    blocks = [yaml.safe_load(block) for language, block in FENCE.findall(page) if language == "yaml"]
+    blocks = [
+        yaml.safe_load(block) for language, block in FENCE.findall(page) if language == "yaml"
+    ]
     [resource] = [block for block in blocks if block.get("kind") == "OpenTelemetryCollector"]
     env = {each["name"]: each.get("value", "secret") for each in resource["spec"]["env"]}
 

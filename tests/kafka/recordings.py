@@ -1,4 +1,6 @@
-"""All recordings of ../shared/corpora as requests to a Collector: copies of each, every one cut and ordered in its own way."""
+"""All recordings of ../shared/corpora as requests to a Collector: copies of each, every one cut and
+ordered in its own way.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Recorded(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """One way of sending everything: how requests are cut and ordered, and the Collector's batches (0: as they come)."""
+    """One way of sending everything: how requests are cut and ordered, and the Collector's batches
+    (0: as they come).
+    """
 
     name: str
     order: Order
@@ -57,7 +61,9 @@ def recorded(file: Path) -> Recorded:
 
 
 def copied(one: Recorded, number: int) -> Recorded:
-    """The same under other trace ids and of another service, as if another fleet had done the same."""
+    """The same under other trace ids and of another service, as if another fleet had
+    done the same.
+    """
     spans = [_parsed(ExportTraceServiceRequest, each) for each in one.spans]
     logs = [_parsed(ExportLogsServiceRequest, each) for each in one.logs]
     for request in spans:
@@ -89,20 +95,26 @@ def as_recorded(requests: Requests) -> Requests:
 
 
 def roots_first(requests: Requests) -> Requests:
-    """Backwards, a span a request: what ended last comes first, so children come after their root."""
+    """Backwards, a span a request: what ended last comes first, so children come
+    after their root.
+    """
     return [*_cut(requests, 1)][::-1]
 
 
 def shuffled(requests: Requests) -> Requests:
     """Any order within a neighbourhood, in requests of any size up to a dozen."""
-    chance, spans = random.Random(9), [*_cut(requests, 1)]
+    chance = random.Random(9)
+    spans = [*_cut(requests, 1)]
     found: list[ExportTraceServiceRequest] = []
     for at in range(0, len(spans), 120):
         near = chance.sample(spans[at : at + 120], len(spans[at : at + 120]))
         while near:
             size = chance.randint(1, 12)
-            taken, near = near[:size], near[size:]
-            found.append(ExportTraceServiceRequest(resource_spans=[one.resource_spans[0] for one in taken]))
+            taken = near[:size]
+            near = near[size:]
+            found.append(
+                ExportTraceServiceRequest(resource_spans=[one.resource_spans[0] for one in taken])
+            )
     return found
 
 
@@ -140,8 +152,14 @@ def _cut(requests: Requests, size: int) -> Iterator[ExportTraceServiceRequest]:
     for group in (group for request in requests for group in request.resource_spans):
         for scope in group.scope_spans:
             for at in range(0, len(scope.spans), size):
-                some = ScopeSpans(scope=scope.scope, schema_url=scope.schema_url, spans=scope.spans[at : at + size])
-                one = ResourceSpans(resource=group.resource, schema_url=group.schema_url, scope_spans=[some])
+                some = ScopeSpans(
+                    scope=scope.scope,
+                    schema_url=scope.schema_url,
+                    spans=scope.spans[at : at + size],
+                )
+                one = ResourceSpans(
+                    resource=group.resource, schema_url=group.schema_url, scope_spans=[some]
+                )
                 yield ExportTraceServiceRequest(resource_spans=[one])
 
 

@@ -1,5 +1,5 @@
-"""Runs the long forms of the tests of workers on Kafka: `python -m tests.kafka.soak [TRIAL …]`. What came of each is kept and
-shown with the trials of the service.
+"""Runs the long forms of the tests of workers on Kafka: `python -m tests.kafka.soak [TRIAL …]`.
+What came of each is kept and shown with the trials of the service.
 """
 
 from __future__ import annotations

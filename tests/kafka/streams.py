@@ -55,7 +55,9 @@ class Assembling:
         self.workers = [Traces(self.settings, store) for store in self.stores]
 
     def take(self, batch: Sequence[Told]) -> None:
-        """Receive a batch as the Collector's exporter writes it: a message a trace, and a commit after each message."""
+        """Receive a batch as the Collector's exporter writes it: a message a trace, and a commit
+        after each message.
+        """
         for trace_id, some in _by_trace(batch).items():
             worker = self.workers[zlib.crc32(trace_id) % self.partitions]
             spans = [one for one in some if isinstance(one, AgentSpan)]
@@ -133,11 +135,15 @@ def final(records: Iterable[RunRecord]) -> dict[str, Run]:
         known = last.get(record.run.run_id)
         if known is None or record.revision > known.revision:
             last[record.run.run_id] = record
-    return {run_id: one.run for run_id, one in last.items() if one.change is not RunChange.WITHDRAWN}
+    return {
+        run_id: one.run for run_id, one in last.items() if one.change is not RunChange.WITHDRAWN
+    }
 
 
 def plain(run: Run) -> Run:
-    """A run as a record carries it, but for why it was closed: that depends on when its spans came, and on the door."""
+    """A run as a record carries it, but for why it was closed: that depends on when its spans came,
+    and on the door.
+    """
     return read(write(RunRecord(RunChange.FINAL, run, 0))).run._replace(closed_by=CloseReason.ROOT)
 
 

@@ -21,7 +21,9 @@ SETTINGS = Settings(hash_key="00" * 16)
 
 
 def told(number: int, change: RunChange, agent: str = "support") -> Outgoing:
-    made = run(["search", "book"][: 1 + number % 2], number)._replace(key=AgentKey("", "shop", "", agent))
+    made = run(["search", "book"][: 1 + number % 2], number)._replace(
+        key=AgentKey("", "shop", "", agent)
+    )
     return write(RunRecord(change, made, 10 * number + list(RunChange).index(change)))
 
 
@@ -41,9 +43,13 @@ def numbers(readings: Readings) -> dict[str, float]:
 @pytest.mark.parametrize("seconds", [2.0, 0.25])
 def test_a_take_over_changes_no_number(seconds: float) -> None:
     store = MemoryValues()
-    undisturbed, readings = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
+    undisturbed = Readings(SETTINGS, MemoryValues(), {})
+    readings = Readings(SETTINGS, store, {})
     for number in range(1, 60):
-        some = [told(number, change, f"agent {number % 2}") for change in (RunChange.CLOSED, RunChange.FINAL)]
+        some = [
+            told(number, change, f"agent {number % 2}")
+            for change in (RunChange.CLOSED, RunChange.FINAL)
+        ]
         late = told(number + 100, RunChange.CLOSED, f"agent {number % 2}")
         for one in (undisturbed, readings):
             take(one, *some, late, now=BEGIN + seconds * number)
@@ -51,15 +57,21 @@ def test_a_take_over_changes_no_number(seconds: float) -> None:
             readings = Readings(SETTINGS, store, {})
 
     assert numbers(readings) == pytest.approx(numbers(undisturbed))
-    assert sum(number for series, number in numbers(readings).items() if "runs_total" in series) == 59
+    assert (
+        sum(number for series, number in numbers(readings).items() if "runs_total" in series) == 59
+    )
 
 
 def test_agents_are_loaded_when_they_are_needed() -> None:
     store = MemoryValues()
-    undisturbed, before = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
+    undisturbed = Readings(SETTINGS, MemoryValues(), {})
+    before = Readings(SETTINGS, store, {})
     names = [f"agent {number}" for number in range(5)]
     for number in range(1, 40):
-        some = [told(number, change, names[number % 5]) for change in (RunChange.CLOSED, RunChange.FINAL)]
+        some = [
+            told(number, change, names[number % 5])
+            for change in (RunChange.CLOSED, RunChange.FINAL)
+        ]
         for readings in (undisturbed, before):
             take(readings, *some, now=BEGIN + number)
     after = Readings(SETTINGS, store, {})
@@ -80,7 +92,12 @@ def test_large_values_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 9):
-        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.FINAL), now=BEGIN + 2 * number)
+        take(
+            readings,
+            told(number, RunChange.CLOSED),
+            told(number, RunChange.FINAL),
+            now=BEGIN + 2 * number,
+        )
 
     assert max(map(len, store.kept.values())) <= 1_000
     assert numbers(Readings(SETTINGS, store, {})) == numbers(readings)
@@ -90,7 +107,12 @@ def test_runs_that_no_window_needs_are_deleted() -> None:
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 600):
-        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.FINAL), now=BEGIN + number)
+        take(
+            readings,
+            told(number, RunChange.CLOSED),
+            told(number, RunChange.FINAL),
+            now=BEGIN + number,
+        )
 
     assert sum(place.startswith(b"run") for place in store.kept) <= 250
 
@@ -110,7 +132,12 @@ def test_an_agent_without_runs_for_a_day_is_let_go() -> None:
 
 def test_agents_beyond_the_limit_are_counted_together() -> None:
     readings = Readings(replace(SETTINGS, limits=LimitSettings(agents=1)), MemoryValues(), {})
-    take(readings, told(1, RunChange.CLOSED), told(2, RunChange.CLOSED, "another"), told(3, RunChange.CLOSED))
+    take(
+        readings,
+        told(1, RunChange.CLOSED),
+        told(2, RunChange.CLOSED, "another"),
+        told(3, RunChange.CLOSED),
+    )
 
     assert len(readings.engine.agents) == 1
 
@@ -119,7 +146,12 @@ def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 10):
-        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.FINAL), now=BEGIN + number)
+        take(
+            readings,
+            told(number, RunChange.CLOSED),
+            told(number, RunChange.FINAL),
+            now=BEGIN + number,
+        )
     place = next(place for place in store.kept if place.startswith(b"run"))
     store.kept[place] = store.kept[place][:-3] + b"xyz"
     after = Readings(SETTINGS, store, {})
@@ -134,9 +166,12 @@ def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_records_may_come_twice_late_and_in_any_order() -> None:
-    """Of one run the record with the greatest revision stands; after a run is final nothing changes it."""
+    """Of one run the record with the greatest revision stands; after a run is final nothing changes
+    it.
+    """
     readings = Readings(SETTINGS, MemoryValues(), {})
-    closed, final = told(1, RunChange.CLOSED), told(1, RunChange.FINAL)
+    closed = told(1, RunChange.CLOSED)
+    final = told(1, RunChange.FINAL)
     take(readings, closed, closed, final, final, closed)
 
     assert readings.accounts == {"taken": 2, "duplicate": 2, "late": 1, "final_early": 0}

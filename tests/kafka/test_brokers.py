@@ -31,7 +31,11 @@ def test_a_right_that_lacks_is_told_whatever_came_of_it() -> None:
     ("error", "reason", "part"),
     [
         (broken(), "brokers", "may not write a topic of its state"),
-        (KafkaException(KafkaError(KafkaError.NOT_COORDINATOR, "elsewhere")), "brokers", "elsewhere"),
+        (
+            KafkaException(KafkaError(KafkaError.NOT_COORDINATOR, "elsewhere")),
+            "brokers",
+            "elsewhere",
+        ),
         (ValueError("of ours"), "error", "ValueError: of ours"),
     ],
 )

@@ -1,4 +1,6 @@
-"""`docker/compose.kafka.yaml`: as its schema wants it, pinned, bounded, and made of topics and settings that there are."""
+"""`docker/compose.kafka.yaml`: as its schema wants it, pinned, bounded, and made of topics and
+settings that there are.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,19 @@ def config_of(worker: str) -> Config:
     """The settings that a worker's container starts with."""
     image = dict(re.findall(r"(OTEL_RELIABILITY_\w+)=(\S+)", (DOCKER / "Dockerfile").read_text()))
     image = {name: value for name, value in image.items() if ":" in value}
-    own = {name: re.sub(r"\$\{\w+:-(\w+)\}", r"\1", value) for name, value in SERVICES[worker]["environment"].items()}
+    own = {
+        name: re.sub(r"\$\{\w+:-(\w+)\}", r"\1", value)
+        for name, value in SERVICES[worker]["environment"].items()
+    }
     return load_config(env={**image, **own})
 
 
 def topics() -> dict[str, int]:
     (script,) = SERVICES["topics"]["command"]
-    return {name: int(number) for name, number in re.findall(r"^\s*make (\w+) (\d+) \d+$", script, re.MULTILINE)}
+    return {
+        name: int(number)
+        for name, number in re.findall(r"^\s*make (\w+) (\d+) \d+$", script, re.MULTILINE)
+    }
 
 
 def test_workers_find_their_settings_and_their_topics() -> None:
@@ -40,12 +48,24 @@ def test_workers_find_their_settings_and_their_topics() -> None:
         config = config_of(worker)
         check_workers(config)
         stage = kind(config, config.kafka)
-        assert {*stage.inputs, stage.output, *stage.others, config.kafka.dead_letters} <= made.keys()
+        assert {
+            *stage.inputs,
+            stage.output,
+            *stage.others,
+            config.kafka.dead_letters,
+        } <= made.keys()
         assert len({made[topic] for topic in stage.inputs}) == 1
-    gate, back = parsed("kafka-gateway.yaml"), parsed("kafka-metrics.yaml")
+    gate = parsed("kafka-gateway.yaml")
+    back = parsed("kafka-metrics.yaml")
     exporter = gate["exporters"]["kafka/reliability"]
-    assert {exporter["traces"]["topic"], exporter["logs"]["topic"]} == {"otlp_spans", "otlp_logs"} < made.keys()
-    assert back["receivers"]["kafka"]["metrics"]["topics"] == [config_of("aggregate").kafka.readings]
+    assert (
+        {exporter["traces"]["topic"], exporter["logs"]["topic"]}
+        == {"otlp_spans", "otlp_logs"}
+        < made.keys()
+    )
+    assert back["receivers"]["kafka"]["metrics"]["topics"] == [
+        config_of("aggregate").kafka.readings
+    ]
 
 
 def test_prometheus_scrapes_what_there_is() -> None:
@@ -55,5 +75,7 @@ def test_prometheus_scrapes_what_there_is() -> None:
 
     assert target == "readings:8889"
     assert parsed("kafka-metrics.yaml")["exporters"]["prometheus"]["endpoint"].endswith(":8889")
-    assert set(workers["dns_sd_configs"][0]["names"]) == {"assemble", "aggregate"} <= SERVICES.keys()
+    assert (
+        set(workers["dns_sd_configs"][0]["names"]) == {"assemble", "aggregate"} <= SERVICES.keys()
+    )
     assert "--config.file=/etc/prometheus/kafka.yml" in SERVICES["prometheus"]["command"]

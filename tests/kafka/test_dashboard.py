@@ -1,4 +1,6 @@
-"""What the dashboards and the alerts ask of workers is what workers tell, under these names and with these labels."""
+"""What the dashboards and the alerts ask of workers is what workers tell, under these names and
+with these labels.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,14 @@ TOLD = re.compile(r"^(otel_reliability_kafka_\w+)(?:\{(.*)\})? ", re.MULTILINE)
 
 def told(folder: Path) -> dict[str, set[str]]:
     """Every series of a worker of the first stage that has seen all there is, with its labels."""
-    stage, account = AssembleStage(Settings(hash_key="00" * 16), KafkaSettings()), Account()
+    stage = AssembleStage(Settings(hash_key="00" * 16), KafkaSettings())
+    account = Account()
     partition = stage.open(0, MemoryValues())
     partition.take(Message("otlp_spans", None, traces_protobuf(run_of(1)), 0), BEGIN)
     partition.take(Message("otlp_spans", None, b"", 0), BEGIN + 10)
-    account.messages["otlp_spans", "records"] = account.dead["undecodable"] = account.starts["start"] = 1
+    account.messages["otlp_spans", "records"] = account.dead["undecodable"] = account.starts[
+        "start"
+    ] = 1
     account.lags = {("otlp_spans", "0"): 7}
     own = points(stage, account, Readiness(), folder)
     text = "".join(Prometheus(Exposition(tuple, lambda: own), {}).text())

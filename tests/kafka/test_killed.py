@@ -1,4 +1,6 @@
-"""Workers are killed, added and taken away under load, and the broker too: nothing is lost, nothing counts twice."""
+"""Workers are killed, added and taken away under load, and the broker too: nothing is lost, nothing
+counts twice.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ PAUSE = 0.05
 
 
 class Load(threading.Thread):
-    """Runs of several agents, each in two messages, the root in the later one; every fifth message is sent twice."""
+    """Runs of several agents, each in two messages, the root in the later one; every fifth message
+    is sent twice.
+    """
 
     def __init__(self, broker: Kafka) -> None:
         super().__init__(daemon=True)
@@ -56,7 +60,9 @@ class Load(threading.Thread):
         return Expected(self.spans)
 
 
-def disturbed(moments: Iterable[Callable[[list[Worker]], None]], broker: Kafka, workers: Workers, number: int) -> None:
+def disturbed(
+    moments: Iterable[Callable[[list[Worker]], None]], broker: Kafka, workers: Workers, number: int
+) -> None:
     """Disturb workers under load; hold runs and numbers to those of one process."""
     running = [workers(stage, broker) for stage in ("assemble", "aggregate") for _ in range(number)]
     load = Load(broker)
@@ -73,7 +79,8 @@ def disturbed(moments: Iterable[Callable[[list[Worker]], None]], broker: Kafka, 
         assert len(ids) == len(set(ids)), "a run becomes final once"
     become([worker for worker in running if worker.stage == "aggregate"], expected, patience=120.0)
     print(
-        f"found: {len(expected.runs):,} runs, {len(load.spans):,} spans, {len(expected.numbers)} series, "
+        f"found: {len(expected.runs):,} runs, {len(load.spans):,} spans, "
+        f"{len(expected.numbers)} series, "
         f"{len(running)} workers at the end"
     )
 
@@ -86,8 +93,11 @@ def kill_one(when: random.Random, running: list[Worker]) -> None:
 
 
 def test_workers_that_are_killed_lose_nothing(kafka: Kafkas, workers: Workers) -> None:
-    """Any worker of any stage, at any moment: the final runs and numbers are those of an undisturbed single process."""
-    broker, when = kafka(), random.Random(3)
+    """Any worker of any stage, at any moment: the final runs and numbers are those of an
+    undisturbed single process.
+    """
+    broker = kafka()
+    when = random.Random(3)
     topics_of(broker)
 
     def disturb(running: list[Worker]) -> None:
@@ -98,9 +108,14 @@ def test_workers_that_are_killed_lose_nothing(kafka: Kafkas, workers: Workers) -
 
 
 @pytest.mark.soak
-def test_thirty_kills_while_workers_come_and_go_and_the_broker_is_restarted(kafka: Kafkas, workers: Workers) -> None:
-    """Three workers a stage; after every third kill a worker is added or one ends in order; the broker is killed twice."""
-    broker, when = kafka(), random.Random()
+def test_thirty_kills_while_workers_come_and_go_and_the_broker_is_restarted(
+    kafka: Kafkas, workers: Workers
+) -> None:
+    """Three workers a stage; after every third kill a worker is added or one ends in order; the
+    broker is killed twice.
+    """
+    broker = kafka()
+    when = random.Random()
     topics_of(broker)
 
     def restart_broker(running: list[Worker]) -> None:
@@ -119,7 +134,8 @@ def test_thirty_kills_while_workers_come_and_go_and_the_broker_is_restarted(kafk
 
     def moments() -> Iterator[Callable[[list[Worker]], None]]:
         for number in range(30):
-            # A third of the kills meet what the one before has set going: a take-over, a worker that starts.
+            # A third of the kills meet what the one before has set going: a take-over, a worker
+            # that starts.
             time.sleep(when.uniform(0.0, 1.0) if number % 3 == 2 else when.uniform(2.0, 20.0))
             yield lambda running: kill_one(when, running)
             if number in {9, 19}:
@@ -136,11 +152,14 @@ def test_a_worker_that_is_a_million_spans_behind_catches_up_and_says_how_far_it_
 ) -> None:
     broker = kafka()
     topics_of(broker)
-    body, runs = traces_protobuf(run_of(1, TOOLS * 3)), 100_000
-    sender, made = Sender(broker), (trace_id(number) for number in range(1, runs + 1))
+    body = traces_protobuf(run_of(1, TOOLS * 3))
+    runs = 100_000
+    sender = Sender(broker)
+    made = (trace_id(number) for number in range(1, runs + 1))
     sender.send((one.hex().encode(), body.replace(trace_id(1), one)) for one in made)
     sender.flush()
-    worker, lags = workers("assemble", broker), list[float]()
+    worker = workers("assemble", broker)
+    lags = list[float]()
 
     def caught_up() -> bool:
         told = worker.numbers()
@@ -150,8 +169,14 @@ def test_a_worker_that_is_a_million_spans_behind_catches_up_and_says_how_far_it_
 
     until(caught_up, "the backlog to be worked off", patience=1_200.0, pause=2.5)
     told = "otel_reliability_kafka_records_total"
-    until(lambda: sum_of(worker.numbers(), told, change="final") == runs, "all runs", patience=300.0, pause=1.0)
-    # Partitions are told of from their first message on, so the lag rises before it falls; and a worker's own ticks count too.
+    until(
+        lambda: sum_of(worker.numbers(), told, change="final") == runs,
+        "all runs",
+        patience=300.0,
+        pause=1.0,
+    )
+    # Partitions are told of from their first message on, so the lag rises before it falls; and a
+    # worker's own ticks count too.
     falling = lags[lags.index(max(lags)) :]
     assert all(after < before + 100 for before, after in pairwise(falling))
     assert max(lags) > runs / 4

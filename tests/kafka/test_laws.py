@@ -1,4 +1,6 @@
-"""Both stages give what the single process gives, however messages come and whoever has the partitions."""
+"""Both stages give what the single process gives, however messages come and whoever has the
+partitions.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,18 @@ from tests.laws.telemetry import cases
 
 
 @given(st.data())
-def test_neither_order_nor_batches_nor_doubling_nor_take_overs_change_anything(data: st.DataObject) -> None:
-    """Runs, each emitted, revised and final in order, and readings are those of one process that has it all in one batch; but
-    for what crosses traces, which is left out on both sides.
+def test_neither_order_nor_batches_nor_doubling_nor_take_overs_change_anything(
+    data: st.DataObject,
+) -> None:
+    """Runs, each emitted, revised and final in order, and readings are those of one process that
+    has it all in one batch; but for what crosses traces, which is left out on both sides.
     """
     case = data.draw(cases())
     told = cast("list[Told]", read([*case.everything, *case.evaluations]))
     alone = [one for some in told if (one := joined(some)) is not None]
     expected = after(at_once(alone))
-    first, second = Assembling(SETTINGS), Aggregating(SETTINGS)
+    first = Assembling(SETTINGS)
+    second = Aggregating(SETTINGS)
     for pause, batch in data.draw(schedules(told)):
         first.pass_time(pause)
         for _ in range(data.draw(st.sampled_from((1, 1, 2)))):

@@ -1,4 +1,6 @@
-"""Real Prometheus on both ways: it scrapes the workers, and a Collector that reads what they tell in a topic."""
+"""Real Prometheus on both ways: it scrapes the workers, and a Collector that reads what they tell
+in a topic.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ pytestmark = pytest.mark.real
 
 READINGS: Final = "otel_reliability_metrics"
 AGENTS: Final = 12
-WORKERS, COLLECTOR = 'job="workers"', 'job="collector"'
+WORKERS = 'job="workers"'
+COLLECTOR = 'job="collector"'
 EACH: Final = "service_name, gen_ai_agent_name"
 
 
@@ -40,13 +43,16 @@ def final(round_: int) -> Iterator[tuple[bytes, bytes]]:
 def test_whoever_has_an_agent_tells_its_series_and_nobody_else(
     kafka: Kafkas, collector: Collectors, workers: Workers, prometheus: Prometheuses
 ) -> None:
-    """A worker comes, takes half of the agents over, and the other goes: each series is told by one of them, goes on where it
-    was, and ends with him who told it before. Read from the topic, a series is one from the first to the last.
+    """A worker comes, takes half of the agents over, and the other goes: each series is told by one
+    of them, goes on where it was, and ends with him who told it before. Read from the topic, a
+    series is one from the first to the last.
     """
     broker = kafka()
     topics_of(broker, names=(RUNS, DEAD, READINGS))
     settings = {"kafka": {"readings": READINGS}}
-    first, second = (workers.unstarted("aggregate", broker.address, settings=settings) for _ in range(2))
+    first, second = (
+        workers.unstarted("aggregate", broker.address, settings=settings) for _ in range(2)
+    )
     first.start()
     address = f"{HOST}:{free_port()}"
     environment = {"KAFKA_BROKERS": broker.address, "COLLECTOR_HOST": HOST}
@@ -67,7 +73,10 @@ def test_whoever_has_an_agent_tells_its_series_and_nobody_else(
 
     def each_once(runs: int) -> None:
         for job in (WORKERS, COLLECTOR):
-            until(lambda job=job: told(job) == [(1, runs)] * AGENTS, f"{runs} runs an agent, once, by {job}")
+            until(
+                lambda job=job: told(job) == [(1, runs)] * AGENTS,
+                f"{runs} runs an agent, once, by {job}",
+            )
 
     send(broker, final(0), RUNS)
     send(broker, final(1), RUNS)
@@ -75,7 +84,10 @@ def test_whoever_has_an_agent_tells_its_series_and_nobody_else(
     assert tellers() == {first.metrics: AGENTS}
 
     second.start()
-    until(lambda: len(tellers()) == 2 and sum(tellers().values()) == AGENTS, "both to tell of agents, each of its own")
+    until(
+        lambda: len(tellers()) == 2 and sum(tellers().values()) == AGENTS,
+        "both to tell of agents, each of its own",
+    )
     each_once(2)
     send(broker, final(2), RUNS)
     each_once(3)

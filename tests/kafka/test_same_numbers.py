@@ -1,4 +1,6 @@
-"""Recordings through a real Collector, a real broker and workers of both stages: the runs and numbers of the single process."""
+"""Recordings through a real Collector, a real broker and workers of both stages: the runs and
+numbers of the single process.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,16 @@ from otel_reliability.report.json import record
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.sources.otlp_protobuf import decode_logs, read_traces
 from tests.kafka.expected import Expected, become, differing
-from tests.kafka.recordings import COPIES, CROSSING, Copy, Recorded, files, recorded, sent, traces_of
+from tests.kafka.recordings import (
+    COPIES,
+    CROSSING,
+    Copy,
+    Recorded,
+    files,
+    recorded,
+    sent,
+    traces_of,
+)
 from tests.kafka.streams import final, joined, plain
 from tests.kafka.workers import KEY, LOGS, READINGS, RUNS, SPANS, Reader, Worker, Workers, topics_of
 from tests.real import otlp
@@ -44,8 +55,12 @@ SETTINGS: Final[Mapping[str, Any]] = {
 PATIENCE: Final = 420.0
 
 
-def to_kafka(broker: Kafka, batch: int = 64, times: int = 1, out: Path | None = None) -> Mapping[str, Any]:
-    """A Collector that writes to the topics, a message a trace and batch, each message that often; and all to a file."""
+def to_kafka(
+    broker: Kafka, batch: int = 64, times: int = 1, out: Path | None = None
+) -> Mapping[str, Any]:
+    """A Collector that writes to the topics, a message a trace and batch, each message that often;
+    and all to a file.
+    """
     names = [f"kafka/{number}" for number in range(times)] + ["file"] * (out is not None)
     exporter = {
         "brokers": [broker.address],
@@ -57,8 +72,12 @@ def to_kafka(broker: Kafka, batch: int = 64, times: int = 1, out: Path | None = 
     both = pipeline(["otlp"], names, ["batch"] * (batch > 0))
     return {
         "receivers": {"otlp": {}},
-        "processors": {"batch": {"timeout": "50ms", "send_batch_size": batch, "send_batch_max_size": batch}},
-        "exporters": {name: exporter if name != "file" else to_file(out or Path()) for name in names},
+        "processors": {
+            "batch": {"timeout": "50ms", "send_batch_size": batch, "send_batch_max_size": batch}
+        },
+        "exporters": {
+            name: exporter if name != "file" else to_file(out or Path()) for name in names
+        },
         "service": {"pipelines": {"traces": both, "logs": both}},
     }
 
@@ -106,7 +125,11 @@ def send_all(gates: Sequence[tuple[Copy, Collector]]) -> Everything:
             if path == "logs":
                 judged += decode_logs(body).evaluations
             else:
-                spans += [one for one in map(joined, read_traces(body, read)[0]) if isinstance(one, AgentSpan)]
+                spans += [
+                    one
+                    for one in map(joined, read_traces(body, read)[0])
+                    if isinstance(one, AgentSpan)
+                ]
     return Everything(recordings, len(spans), Expected(spans, judged, SETTINGS))
 
 
@@ -115,9 +138,10 @@ def send_all(gates: Sequence[tuple[Copy, Collector]]) -> Everything:
 def test_every_recording_tells_the_same_however_it_comes(
     number: int, kafka: Kafkas, collector: Collectors, workers: Workers, tmp_path: Path
 ) -> None:
-    """Every capture and every benchmark, with its judgements, every message twice, three times over: as recorded, with children
-    after their root, and shuffled, each in batches of another size. Runs are those of `runs`, counters those of one process,
-    gauges those of `report`; but for the one recording whose runs cross traces.
+    """Every capture and every benchmark, with its judgements, every message twice, three times
+    over: as recorded, with children after their root, and shuffled, each in batches of another
+    size. Runs are those of `runs`, counters those of one process, gauges those of `report`; but for
+    the one recording whose runs cross traces.
     """
     shared("corpora")
     broker = kafka()
@@ -126,7 +150,10 @@ def test_every_recording_tells_the_same_however_it_comes(
     first = [workers("assemble", broker, settings=settings) for _ in range(number)]
     second = [workers("aggregate", broker, settings=settings) for _ in range(number)]
     outs = [tmp_path / f"sent-{place}.jsonl" for place in range(len(COPIES))]
-    gates = [collector(to_kafka(broker, copy.batch, 2, out)) for copy, out in zip(COPIES, outs, strict=True)]
+    gates = [
+        collector(to_kafka(broker, copy.batch, 2, out))
+        for copy, out in zip(COPIES, outs, strict=True)
+    ]
     everything = send_all(list(zip(COPIES, gates, strict=True)))
 
     expected = everything.expected.runs
@@ -136,8 +163,14 @@ def test_every_recording_tells_the_same_however_it_comes(
             reader.until_final(len(expected), patience=PATIENCE)
         records = reader.records()
     found = {run_id: plain(run) for run_id, run in final(records).items()}
-    wrong = [run_id for run_id in found.keys() | expected.keys() if found.get(run_id) != expected.get(run_id)]
-    assert not wrong, Counter(of[(found.get(run_id) or expected[run_id]).trace_id.hex()] for run_id in wrong)
+    wrong = [
+        run_id
+        for run_id in found.keys() | expected.keys()
+        if found.get(run_id) != expected.get(run_id)
+    ]
+    assert not wrong, Counter(
+        of[(found.get(run_id) or expected[run_id]).trace_id.hex()] for run_id in wrong
+    )
     ids = [one.run.run_id for one in records if one.change.value == "final"]
     assert len(ids) == len(set(ids)), "a run becomes final once"
     become(second, everything.expected, patience=PATIENCE)
@@ -146,20 +179,33 @@ def test_every_recording_tells_the_same_however_it_comes(
     told = {run["run_id"]: comparable(run) for run in runs(outs)}
     apart = {run_id for run_id in mine.keys() | told.keys() if mine.get(run_id) != told.get(run_id)}
     assert {of[(mine.get(run_id) or told[run_id])["trace_id"]] for run_id in apart} == CROSSING
-    theirs = {(run["service"], run["agent"]) for run in (mine.get(run_id) or told[run_id] for run_id in apart)}
-    gauges = {key: value for key, value in gauges_of(report(*outs)).items() if agent_of(key[1]) not in theirs}
+    theirs = {
+        (run["service"], run["agent"])
+        for run in (mine.get(run_id) or told[run_id] for run_id in apart)
+    }
+    gauges = {
+        key: value
+        for key, value in gauges_of(report(*outs)).items()
+        if agent_of(key[1]) not in theirs
+    }
     assert len(gauges) > 2_000
-    assert not differing({key: value for key, value in shown(second).items() if key in gauges}, gauges)
+    assert not differing(
+        {key: value for key, value in shown(second).items() if key in gauges}, gauges
+    )
     print(
-        f"found: {len(everything.recordings)} files, {everything.spans:,} spans twice, {len(found):,} runs, "
-        f"{len(everything.expected.numbers):,} series, {len(gauges):,} gauges, {len(apart)} runs that cross traces"
+        f"found: {len(everything.recordings)} files, {everything.spans:,} spans twice, "
+        f"{len(found):,} runs, "
+        f"{len(everything.expected.numbers):,} series, {len(gauges):,} gauges, "
+        f"{len(apart)} runs that cross traces"
     )
     assert [worker.stop() for worker in (*first, *second)] == [0] * 2 * number
 
 
 def runs(recordings: Sequence[Path]) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "otel_reliability.cli", "runs", "-q", *map(str, recordings)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, env={**os.environ})
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=300, env={**os.environ}
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

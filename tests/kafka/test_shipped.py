@@ -1,4 +1,6 @@
-"""The shipped Collector configurations with a real broker and workers: spans and judgements in, numbers out."""
+"""The shipped Collector configurations with a real broker and workers: spans and judgements in,
+numbers out.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ def test_they_carry_spans_and_judgements_in_and_numbers_out(
     second = workers("aggregate", broker, settings={"kafka": TOPICS})
     environment = {"KAFKA_BROKERS": broker.address, "COLLECTOR_HOST": HOST}
     gate = shipped(
-        collector, "kafka-gateway.yaml", overlay={"processors": {"batch": {"timeout": "50ms"}}}, **environment
+        collector,
+        "kafka-gateway.yaml",
+        overlay={"processors": {"batch": {"timeout": "50ms"}}},
+        **environment,
     )
     address = f"{HOST}:{free_port()}"
     shipped(collector, "kafka-metrics.yaml", overlay=at_port(address), **environment)
@@ -46,14 +51,22 @@ def test_they_carry_spans_and_judgements_in_and_numbers_out(
         records = reader.until_final(6)
 
     def told() -> dict[str, float]:
-        text = ask(f"http://{address}/metrics", headers={"Accept": "application/openmetrics-text"}).text
+        text = ask(
+            f"http://{address}/metrics", headers={"Accept": "application/openmetrics-text"}
+        ).text
         families = cast("Any", parser).text_string_to_metric_families(text)
         samples = [one for family in families for one in family.samples]
-        found = {one.labels["outcome"]: one.value for one in samples if one.name == "agent_reliability_runs_total"}
+        found = {
+            one.labels["outcome"]: one.value
+            for one in samples
+            if one.name == "agent_reliability_runs_total"
+        }
         windows = [one.value for one in samples if one.name == "agent_reliability_window_runs"]
         return found if sum(found.values()) == 6 and windows == [6] else {}
 
-    assert {one.run.outcome.value for one in records if one.run.trace_id == trace_id(2)} == {"failure"}
+    assert {one.run.outcome.value for one in records if one.run.trace_id == trace_id(2)} == {
+        "failure"
+    }
     assert until(told, "the numbers")["failure"] == 1
     assert 'disposition="taken"} 12' in second.numbers()
     assert (first.stop(), second.stop()) == (0, 0)

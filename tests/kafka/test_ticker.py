@@ -22,7 +22,9 @@ class Producer:
     def __init__(self) -> None:
         self.asked: SimpleQueue[object] = SimpleQueue()
 
-    def produce(self, topic: str, *, value: bytes, partition: int, buffer_error_max_tries: int) -> None:
+    def produce(
+        self, topic: str, *, value: bytes, partition: int, buffer_error_max_tries: int
+    ) -> None:
         if partition == 0:
             raise BufferError
         self.asked.put((topic, value, partition))
@@ -32,7 +34,9 @@ class Producer:
 
 
 def test_ticks_go_to_every_partition_again_and_again_until_the_end() -> None:
-    """Whatever becomes of those to others; and deliveries are asked for, or the client's buffer would fill."""
+    """Whatever becomes of those to others; and deliveries are asked for, or the client's buffer
+    would fill.
+    """
     producer = Producer()
     ticker = Ticker(producer, 0.001)
     ticker.partitions = [("spans", 0), ("spans", 1), ("logs", 1)]
@@ -49,7 +53,9 @@ def test_a_tick_brings_on_the_time_of_its_partition() -> None:
     settings = Settings(hash_key="00" * 16)
     partition = AssembleStage(settings, KafkaSettings(spans="spans")).open(0, MemoryValues())
     root = span(1, attributes={"gen_ai.operation.name": "invoke_agent"})
-    partition.take(Message("spans", root.trace_id.hex().encode(), traces_protobuf([root]), 0), 100.0)
+    partition.take(
+        Message("spans", root.trace_id.hex().encode(), traces_protobuf([root]), 0), 100.0
+    )
     early, due = (
         list(partition.take(Message("spans", None, TICK, 0), 100.0 + seconds))
         for seconds in (settings.assembly.linger - 0.1, settings.assembly.linger)

@@ -10,7 +10,9 @@ from otel_reliability.testing import agent, at, model, tool, trace_id
 from tests.kafka.streams import Assembling, MemoryValues
 from tests.laws.arrival import after
 
-SETTINGS = Settings(assembly=AssemblySettings(linger=2.0, idle_timeout=20.0, reopen=60.0), hash_key="00" * 16)
+SETTINGS = Settings(
+    assembly=AssemblySettings(linger=2.0, idle_timeout=20.0, reopen=60.0), hash_key="00" * 16
+)
 RUN = (tool(2, 1, "search"), agent(1))
 OF_TRACE = Evaluation("success", 1.0, None, at(0), trace_id(1))
 OF_SPAN = OF_TRACE._replace(span_id=RUN[0].span_id)
@@ -32,7 +34,11 @@ def test_a_run_is_told_when_its_root_has_arrived_and_final_when_it_can_change_no
     stage.pass_time(100.0)
 
     assert changes(stage) == ["closed", "revised", "final"]
-    assert [one.run.path for one in stage.records] == [("search",), ("book", "search"), ("book", "search")]
+    assert [one.run.path for one in stage.records] == [
+        ("search",),
+        ("book", "search"),
+        ("book", "search"),
+    ]
     times = [one.revision for one in stage.records]
     assert times == sorted(set(times))
 
@@ -56,7 +62,12 @@ def test_a_run_that_changes_its_agent_is_withdrawn_from_the_old_one() -> None:
     stage.pass_time(100.0)
 
     told = [(one.change.value, one.run.key.agent) for one in stage.records]
-    assert told == [("closed", "first"), ("withdrawn", "first"), ("revised", "second"), ("final", "second")]
+    assert told == [
+        ("closed", "first"),
+        ("withdrawn", "first"),
+        ("revised", "second"),
+        ("final", "second"),
+    ]
 
 
 def test_what_comes_late_or_twice_is_known_to_whoever_has_the_partition() -> None:
@@ -82,7 +93,9 @@ def test_what_comes_late_or_twice_is_known_to_whoever_has_the_partition() -> Non
 def test_an_evaluation_that_waits_for_its_run_outlives_its_worker(
     early: Evaluation, later: Evaluation, pause: float
 ) -> None:
-    """Of two that differ in nothing but their span the same one counts, whichever comes first, as in one process."""
+    """Of two that differ in nothing but their span the same one counts, whichever comes first, as
+    in one process.
+    """
     stage = Assembling(SETTINGS, partitions=1)
     stage.take([early])
     stage.pass_time(pause)
@@ -105,7 +118,9 @@ def test_an_evaluation_whose_run_never_comes_is_stored_as_long_as_it_waits() -> 
 
 
 def test_what_crosses_traces_is_counted() -> None:
-    """Links of hops, keys of runs, and judgements without a trace; the rest of each is as if they were not there."""
+    """Links of hops, keys of runs, and judgements without a trace; the rest of each is as if they
+    were not there.
+    """
     traces = Traces(SETTINGS, MemoryValues())
     hop = agent(1)._replace(link=(trace_id(7), b"12345678"))
     keyed: AgentSpan = model(2)._replace(notes=Notes(run_key="ab" * 16))

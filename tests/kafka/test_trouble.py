@@ -16,7 +16,18 @@ from otel_reliability.model.run import Run, RunChange
 from otel_reliability.testing import span, trace_id
 from tests.kafka.expected import Expected
 from tests.kafka.streams import final, plain
-from tests.kafka.workers import DEAD, LOGS, RUNS, SPANS, Reader, Worker, Workers, by_trace, send, topics_of
+from tests.kafka.workers import (
+    DEAD,
+    LOGS,
+    RUNS,
+    SPANS,
+    Reader,
+    Worker,
+    Workers,
+    by_trace,
+    send,
+    topics_of,
+)
 from tests.otlp import traces_protobuf
 from tests.real.kafka.handle import Kafka, Kafkas
 from tests.real.ports import HOST, free_port
@@ -36,7 +47,8 @@ def reasons(worker: Worker) -> dict[str, str]:
 def test_what_cannot_be_used_is_laid_aside(kafka: Kafkas, workers: Workers) -> None:
     broker = kafka()
     topics_of(broker, partitions=1)
-    first, second = workers("assemble", broker), workers("aggregate", broker)
+    first = workers("assemble", broker)
+    second = workers("aggregate", broker)
     halves = run_of(4, ("search", "book"))
     send(broker, [(b"x" * 32, b"\xff garbage"), (b"\xff", b"\x0a\x01")])
     send(broker, [(None, traces_protobuf(run_of(1))), (b"00" * 16, traces_protobuf(run_of(2)))])
@@ -47,9 +59,14 @@ def test_what_cannot_be_used_is_laid_aside(kafka: Kafkas, workers: Workers) -> N
         until(lambda: len(dead.read()) >= 5, "the dead letters")
         until(lambda: len(_final(reader)) == 4, "the runs")
         headers = [dict(message.headers()) for message in dead.messages]
-    numbers = until(lambda: first.numbers() if "kafka_apart" in first.numbers() else "", "the numbers")
+    numbers = until(
+        lambda: first.numbers() if "kafka_apart" in first.numbers() else "", "the numbers"
+    )
 
-    assert sorted(one["reason"].decode() for one in headers) == ["run_record"] * 3 + ["undecodable"] * 2
+    assert (
+        sorted(one["reason"].decode() for one in headers)
+        == ["run_record"] * 3 + ["undecodable"] * 2
+    )
     assert sum(b"version 99; this service reads version" in one["detail"] for one in headers) == 1
     assert {one["stage"] for one in headers} == {b"assemble", b"aggregate"}
     assert {one["topic"] for one in headers} == {b"spans", b"runs"}
@@ -69,9 +86,12 @@ def _final(reader: Reader) -> list[RunRecord]:
 
 
 @pytest.mark.parametrize("away", [2.0, pytest.param(60.0, id="a minute", marks=pytest.mark.soak)])
-def test_what_is_not_there_yet_is_told_and_waited_for(away: float, kafka: Kafkas, workers: Workers) -> None:
-    """Brokers that are away, then topics that are missing: one message each, no end of the process; then it works. Brokers that
-    go away in mid-stream: what was sent before and after is there, once.
+def test_what_is_not_there_yet_is_told_and_waited_for(
+    away: float, kafka: Kafkas, workers: Workers
+) -> None:
+    """Brokers that are away, then topics that are missing: one message each, no end of the process;
+    then it works. Brokers that go away in mid-stream: what was sent before and after is there,
+    once.
     """
     broker = kafka()
     broker.stop()
@@ -109,7 +129,9 @@ def test_what_does_not_heal_ends_the_process(kafka: Kafkas, workers: Workers) ->
     unknown = ended(workers, broker, "--set", 'kafka.client={"no.such.option": "1"}')
 
     assert (apart.returncode, unknown.returncode) == (2, 2)
-    assert "kafka.logs: 'spans: 2, logs: 3' is not topics of as many partitions each" in apart.stderr
+    assert (
+        "kafka.logs: 'spans: 2, logs: 3' is not topics of as many partitions each" in apart.stderr
+    )
     assert "no.such.option" in unknown.stderr
 
 
@@ -119,7 +141,9 @@ def test_a_worker_too_many_says_so_and_stands_by(kafka: Kafkas, workers: Workers
     topics_of(broker, partitions=1)
     pair = [workers("assemble", broker) for _ in range(2)]
     idle = until(
-        lambda: next((one for one in pair if "there are more workers than partitions" in one.said()), None),
+        lambda: next(
+            (one for one in pair if "there are more workers than partitions" in one.said()), None
+        ),
         "one to say so",
     )
     (other,) = (one for one in pair if one is not idle)
@@ -137,7 +161,9 @@ def test_without_a_shared_key_no_worker_starts(workers: Workers) -> None:
     lost = workers.unstarted("assemble", "")
 
     for worker, field in ((keyless, "hash_key"), (lost, "kafka.brokers")):
-        done = subprocess.run(worker.command, capture_output=True, text=True, check=False, timeout=180)
+        done = subprocess.run(
+            worker.command, capture_output=True, text=True, check=False, timeout=180
+        )
         assert done.returncode == 2
         assert f"otel-reliability: {field}: " in done.stderr
 
@@ -149,28 +175,45 @@ def ended(workers: Workers, broker: Kafka, *options: str) -> subprocess.Complete
 
 @pytest.mark.soak
 def test_traces_that_are_broken_harm_no_other(kafka: Kafkas, workers: Workers) -> None:
-    """A trace under many keys falls apart, and is counted; one of a hundred thousand spans ends at its limit, and is counted;
-    the runs before, between and behind are what they are.
+    """A trace under many keys falls apart, and is counted; one of a hundred thousand spans ends at
+    its limit, and is counted; the runs before, between and behind are what they are.
     """
-    broker, good = kafka(), [run_of(number, ("search", "book")) for number in range(1, 61)]
+    broker = kafka()
+    good = [run_of(number, ("search", "book")) for number in range(1, 61)]
     topics_of(broker, partitions=2)
-    worker, second = workers("assemble", broker), workers("aggregate", broker)
-    apart, endless = run_of(100, ("search",) * 15), trace_id(200)
+    worker = workers("assemble", broker)
+    second = workers("aggregate", broker)
+    apart = run_of(100, ("search",) * 15)
+    endless = trace_id(200)
     send(broker, [one for some in good[:20] for one in by_trace(some)])
-    send(broker, ((bytes([number]) * 32, traces_protobuf([one])) for number, one in enumerate(apart)))
+    send(
+        broker, ((bytes([number]) * 32, traces_protobuf([one])) for number, one in enumerate(apart))
+    )
     bodies = [
-        traces_protobuf(span(2 + number, 1, trace=200, attributes=CALL) for number in range(at, at + 500))
+        traces_protobuf(
+            span(2 + number, 1, trace=200, attributes=CALL) for number in range(at, at + 500)
+        )
         for at in range(0, 100_000, 500)
     ]
     for at, body in enumerate(bodies):
-        send(broker, [(endless.hex().encode(), body), *(by_trace(good[20 + at // 10]) if at % 10 == 0 else ())])
+        send(
+            broker,
+            [
+                (endless.hex().encode(), body),
+                *(by_trace(good[20 + at // 10]) if at % 10 == 0 else ()),
+            ],
+        )
     send(broker, [one for some in good[40:] for one in by_trace(some)])
 
     expected = Expected(one for some in good for one in some).runs
     with Reader(broker, RUNS) as reader:
 
         def all_good() -> dict[str, Run]:
-            found = {run_id: plain(run) for run_id, run in final(reader.records()).items() if run_id in expected}
+            found = {
+                run_id: plain(run)
+                for run_id, run in final(reader.records()).items()
+                if run_id in expected
+            }
             return found if found.keys() == expected.keys() else {}
 
         found = until(all_good, "the good runs", patience=180.0)
@@ -223,10 +266,16 @@ class Acl:
         self._client = self._admin.AdminClient({"bootstrap.servers": broker.address})
 
         # What any rule is about, is denied to those whom none permits it.
-        literal, everything = self._admin.ResourcePatternType.LITERAL, self._admin.AclOperation.ALL
-        whats = [(self._admin.ResourceType[kind], "*", literal, *WHO, everything) for kind, *_ in RULES]
+        literal = self._admin.ResourcePatternType.LITERAL
+        everything = self._admin.AclOperation.ALL
+        whats = [
+            (self._admin.ResourceType[kind], "*", literal, *WHO, everything) for kind, *_ in RULES
+        ]
         self._make(
-            [self._admin.AclBinding(*what, self._admin.AclPermissionType.ALLOW) for what in dict.fromkeys(whats)]
+            [
+                self._admin.AclBinding(*what, self._admin.AclPermissionType.ALLOW)
+                for what in dict.fromkeys(whats)
+            ]
         )
 
     def _rule(self, kind: str, name: str, operation: str) -> tuple[Any, ...]:
@@ -245,7 +294,9 @@ class Acl:
 
     def permit(self, *rule: str) -> None:
         """No more."""
-        for gone in self._client.delete_acls([self._admin.AclBindingFilter(*self._rule(*rule))]).values():
+        for gone in self._client.delete_acls(
+            [self._admin.AclBindingFilter(*self._rule(*rule))]
+        ).values():
             assert len(gone.result(20)) == 1
 
 
@@ -263,22 +314,36 @@ RULES = {
 
 @pytest.mark.soak
 def test_what_is_not_permitted_is_told_and_waited_for(kafka: Kafkas, workers: Workers) -> None:
-    """Whatever right it is that lacks, at the start and in mid-stream: one message that says so, no end of the process, no loss;
-    once it is granted, the worker goes on by itself.
+    """Whatever right it is that lacks, at the start and in mid-stream: one message that says so, no
+    end of the process, no loss; once it is granted, the worker goes on by itself.
     """
     broker = kafka()
     acl = Acl(broker)
     topics_of(broker, partitions=1)
     worker = workers("assemble", broker)
     for number, (rule, told) in enumerate(RULES.items(), 1):
-        until(lambda: worker.get("/readyz").status == 200, f"the worker to be ready before {rule}", patience=120.0)
+        until(
+            lambda: worker.get("/readyz").status == 200,
+            f"the worker to be ready before {rule}",
+            patience=120.0,
+        )
         acl.deny(*rule)
-        if rule[0] in {"GROUP", "TRANSACTIONAL_ID"} or rule[2] == "DESCRIBE":  # asked for at the start only
+        if (
+            rule[0] in {"GROUP", "TRANSACTIONAL_ID"} or rule[2] == "DESCRIBE"
+        ):  # asked for at the start only
             worker.kill()
             worker.start()
         send(broker, by_trace(run_of(number)))
-        until(lambda told=told: told in worker.said(), f"the worker to say that {rule} is denied", patience=120.0)
-        until(lambda: reasons(worker).keys() & {"denied", "brokers"}, "its probe to say so", patience=60.0)
+        until(
+            lambda told=told: told in worker.said(),
+            f"the worker to say that {rule} is denied",
+            patience=120.0,
+        )
+        until(
+            lambda: reasons(worker).keys() & {"denied", "brokers"},
+            "its probe to say so",
+            patience=60.0,
+        )
         assert worker.get("/healthz").status == 200
         acl.permit(*rule)
         with Reader(broker, RUNS) as reader:

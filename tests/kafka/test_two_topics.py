@@ -27,9 +27,14 @@ def logs(number: int, name: str = "app.log") -> bytes:
     """A large log event of a trace; under the right name, it is a judgement."""
     request = ExportLogsServiceRequest()
     record = request.resource_logs.add().scope_logs.add().log_records.add()
-    record.event_name, record.time_unix_nano = name, 1
+    record.event_name = name
+    record.time_unix_nano = 1
     record.trace_id, record.span_id = trace_id(number), span_id(1)
-    told = {"gen_ai.evaluation.name": "success", "gen_ai.evaluation.score.label": "fail", "padding": PADDING}
+    told = {
+        "gen_ai.evaluation.name": "success",
+        "gen_ai.evaluation.score.label": "fail",
+        "padding": PADDING,
+    }
     record.attributes.extend(attributes(told))
     return request.SerializeToString()
 
@@ -39,7 +44,9 @@ def key(number: int) -> bytes:
 
 
 def large(number: int) -> bytes:
-    return traces_protobuf(one._replace(attributes={**one.attributes, "padding": PADDING}) for one in run_of(number))
+    return traces_protobuf(
+        one._replace(attributes={**one.attributes, "padding": PADDING}) for one in run_of(number)
+    )
 
 
 def backlog(begun: float) -> Iterator[tuple[bytes, bytes, float]]:
@@ -51,16 +58,22 @@ def backlog(begun: float) -> Iterator[tuple[bytes, bytes, float]]:
     yield key(1), traces_protobuf([call]), begun + 0.4
 
 
-def test_a_backlog_in_one_topic_is_read_at_the_pace_of_the_other(kafka: Kafkas, workers: Workers) -> None:
-    """Of an hour ago there is more in one topic, while the other has come to the present: no run is closed before its spans are
-    read, and a judgement is there in time.
+def test_a_backlog_in_one_topic_is_read_at_the_pace_of_the_other(
+    kafka: Kafkas, workers: Workers
+) -> None:
+    """Of an hour ago there is more in one topic, while the other has come to the present: no run is
+    closed before its spans are read, and a judgement is there in time.
     """
     broker = kafka()
     topics_of(broker, partitions=1, names=(SPANS, LOGS, RUNS, DEAD))
     begun = time.time() - AGO
     send(broker, backlog(begun))
     send(broker, ((key(number), logs(number), begun - 1) for number in range(1, 121)), LOGS)
-    send(broker, [(key(1), logs(1, "gen_ai.evaluation.result"), begun + 0.5), (None, TICK, time.time())], LOGS)
+    send(
+        broker,
+        [(key(1), logs(1, "gen_ai.evaluation.result"), begun + 0.5), (None, TICK, time.time())],
+        LOGS,
+    )
     worker = workers("assemble", broker, settings={"kafka": {"logs": LOGS}})
 
     with Reader(broker, RUNS) as reader:

@@ -6,7 +6,9 @@ from typing import Final
 
 from tests.trial import Trial
 
-_SAME: Final = "tests/kafka/test_same_numbers.py::test_every_recording_tells_the_same_however_it_comes"
+_SAME: Final = (
+    "tests/kafka/test_same_numbers.py::test_every_recording_tells_the_same_however_it_comes"
+)
 _TROUBLE: Final = "tests/kafka/test_trouble.py"
 _KILLED: Final = "tests/kafka/test_killed.py"
 _NUMBERS: Final = {1: "one worker", 2: "two workers", 4: "four workers"}
@@ -14,7 +16,8 @@ TRIALS: Final = (
     *(
         Trial(
             name,
-            "every recording through a real Collector and broker, every message twice, in three orders and batchings: runs as "
+            "every recording through a real Collector and broker, every message twice, "
+            "in three orders and batchings: runs as "
             "`runs`, counters as one process, gauges as `report`",
             f"{number} a stage, 58 recordings, thrice",
             (f"{_SAME}[{number}]",),
@@ -23,7 +26,8 @@ TRIALS: Final = (
     ),
     Trial(
         "killed workers",
-        "`kill -9` of any of three workers a stage at random moments under load, workers added and taken away, the broker killed "
+        "`kill -9` of any of three workers a stage at random moments under load, workers "
+        "added and taken away, the broker killed "
         "twice: the runs and numbers of one undisturbed process",
         "30 kills",
         (f"{_KILLED}::test_thirty_kills_while_workers_come_and_go_and_the_broker_is_restarted",),
@@ -32,7 +36,9 @@ TRIALS: Final = (
         "backlog",
         "a worker that is far behind catches up, and says how far it is",
         "1,000,000 spans",
-        (f"{_KILLED}::test_a_worker_that_is_a_million_spans_behind_catches_up_and_says_how_far_it_is",),
+        (
+            f"{_KILLED}::test_a_worker_that_is_a_million_spans_behind_catches_up_and_says_how_far_it_is",
+        ),
     ),
     Trial(
         "broken traces",
@@ -42,7 +48,10 @@ TRIALS: Final = (
     ),
     Trial(
         "brokers away",
-        "at the start, for a minute in mid-stream, and at the end: logged once, waited for, nothing lost",
+        (
+            "at the start, for a minute in mid-stream, and at the end: logged once, waited "
+            "for, nothing lost"
+        ),
         "a minute",
         (
             f"{_TROUBLE}::test_what_is_not_there_yet_is_told_and_waited_for[a minute]",

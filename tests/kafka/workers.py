@@ -1,4 +1,6 @@
-"""Workers as processes of their own, as users start them; what goes into their topics, and what comes out."""
+"""Workers as processes of their own, as users start them; what goes into their topics, and what
+comes out.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ from tests.real.web import Answer, ask
 
 CLIENT: Final = cast("Any", importlib.import_module("confluent_kafka"))
 KEY: Final = "ab" * 16
-SPANS, LOGS, RUNS, READINGS, DEAD = "spans", "logs", "runs", "readings", "dead"
+SPANS = "spans"
+LOGS = "logs"
+RUNS = "runs"
+READINGS = "readings"
+DEAD = "dead"
 SETTINGS: Final[Mapping[str, Any]] = {
     "hash_key": KEY,
     "windows": [{"name": "recording", "last": 100_000}],
@@ -48,13 +54,24 @@ SETTINGS: Final[Mapping[str, Any]] = {
 class Worker(Process):
     """One worker: `otel-reliability kafka …`, ready when the broker has given it partitions."""
 
-    def __init__(self, stage: str, broker: str, folder: Path, settings: Mapping[str, Any], *options: str) -> None:
+    def __init__(
+        self, stage: str, broker: str, folder: Path, settings: Mapping[str, Any], *options: str
+    ) -> None:
         self.stage = stage
         self.metrics, self.pages = f"{HOST}:{free_port()}", f"{HOST}:{free_port()}"
         config = folder / "config.json"
         config.write_text(json.dumps(settings))
         doors = ["--metrics", self.metrics, "--ui", self.pages, "--state", str(folder / "state")]
-        command = [sys.executable, "-m", "otel_reliability.cli", "kafka", stage, "--brokers", broker, *doors]
+        command = [
+            sys.executable,
+            "-m",
+            "otel_reliability.cli",
+            "kafka",
+            stage,
+            "--brokers",
+            broker,
+            *doors,
+        ]
         super().__init__(
             folder.name,
             [*command, "--config", str(config), *options],
@@ -81,17 +98,25 @@ class Worker(Process):
 
 
 class Workers(Programs):
-    """Makes workers for one test, and kills them at its end. `settings` go over those of these tests."""
+    """Makes workers for one test, and kills them at its end. `settings` go over those of these
+    tests.
+    """
 
-    def __call__(self, stage: str, broker: Kafka, *options: str, settings: Mapping[str, Any] | None = None) -> Worker:
+    def __call__(
+        self, stage: str, broker: Kafka, *options: str, settings: Mapping[str, Any] | None = None
+    ) -> Worker:
         """Start a worker."""
         worker = self.unstarted(stage, broker.address, *options, settings=settings)
         worker.start()
         return worker
 
-    def unstarted(self, stage: str, broker: str, *options: str, settings: Mapping[str, Any] | None = None) -> Worker:
+    def unstarted(
+        self, stage: str, broker: str, *options: str, settings: Mapping[str, Any] | None = None
+    ) -> Worker:
         """One that is not started yet."""
-        worker = Worker(stage, broker, self.new_folder(stage), _merged(SETTINGS, settings or {}), *options)
+        worker = Worker(
+            stage, broker, self.new_folder(stage), _merged(SETTINGS, settings or {}), *options
+        )
         self.running.callback(worker.kill)
         return worker
 
@@ -103,10 +128,14 @@ def workers(tmp_path: Path) -> Iterator[Workers]:
         yield Workers(tmp_path, running)
 
 
-def topics_of(broker: Kafka, *, partitions: int = 4, names: Sequence[str] = (SPANS, RUNS, DEAD)) -> None:
+def topics_of(
+    broker: Kafka, *, partitions: int = 4, names: Sequence[str] = (SPANS, RUNS, DEAD)
+) -> None:
     admin = cast("Any", importlib.import_module("confluent_kafka.admin"))
     client = admin.AdminClient({"bootstrap.servers": broker.address})
-    for made in client.create_topics([admin.NewTopic(name, partitions, 1) for name in names]).values():
+    for made in client.create_topics(
+        [admin.NewTopic(name, partitions, 1) for name in names]
+    ).values():
         made.result(20)
 
 
@@ -149,7 +178,9 @@ def send(broker: Kafka, messages: Iterable[Outgoing], topic: str = SPANS) -> Non
 
 
 def by_trace(spans: Iterable[RawSpan], size: int = 1_000) -> Iterator[tuple[bytes, bytes]]:
-    """Spans as the Collector's exporter writes them: messages of at most so many spans of one trace, under its id."""
+    """Spans as the Collector's exporter writes them: messages of at most so many spans of one
+    trace, under its id.
+    """
     found: dict[TraceId, list[RawSpan]] = {}
     for span in spans:
         found.setdefault(span.trace_id, []).append(span)
@@ -162,8 +193,13 @@ class Reader:
     """Reads a topic from its beginning, and only what is committed."""
 
     def __init__(self, broker: Kafka, topic: str) -> None:
-        options = {"bootstrap.servers": broker.address, "group.id": f"test-{topic}-{time.time_ns()}"}
-        self._consumer = CLIENT.Consumer({**options, "auto.offset.reset": "earliest", "enable.auto.commit": False})
+        options = {
+            "bootstrap.servers": broker.address,
+            "group.id": f"test-{topic}-{time.time_ns()}",
+        }
+        self._consumer = CLIENT.Consumer(
+            {**options, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+        )
         number = len(self._consumer.list_topics(topic, timeout=10).topics[topic].partitions)
         self._consumer.assign([CLIENT.TopicPartition(topic, part, 0) for part in range(number)])
         self.messages: list[Any] = []

@@ -1,4 +1,6 @@
-"""How telemetry arrives: in which order, in which batches, with how much time between, and what comes of it."""
+"""How telemetry arrives: in which order, in which batches, with how much time between, and what
+comes of it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ SETTINGS: Final = Settings(
     assembly=AssemblySettings(linger=2.0, idle_timeout=IDLE, reopen=REOPEN),
     hash_key="00" * 16,
 )
-"""Small windows, and runs whose root never came are given up soon: so all of it happens within `reopen`."""
+"""Small windows, and runs whose root never came are given up soon: so all of it happens within
+`reopen`.
+"""
 READER: Final = Reader(SETTINGS, conventions.TABLE)
 
 Told = RawSpan | AgentSpan | Evaluation
@@ -34,7 +38,9 @@ Arrivals = Sequence[tuple[float, Sequence[Told]]]
 
 
 class Outcome(NamedTuple):
-    """What comes of telemetry: runs by id, every reading of every window, and what became of the spans."""
+    """What comes of telemetry: runs by id, every reading of every window, and what became of the
+    spans.
+    """
 
     runs: Mapping[str, Run]
     readings: Mapping[tuple[AgentKey, str], Mapping[str, Reading]]
@@ -53,7 +59,8 @@ class Observed:
         engine.observers.append(self._observe)
 
     def _observe(self, event: RunEvent, now: float) -> None:
-        runs, run_id = self.runs, event.run.run_id
+        runs = self.runs
+        run_id = event.run.run_id
         self.changes.append(event.change)
         if event.change is RunChange.WITHDRAWN:
             del runs[run_id]
@@ -65,10 +72,14 @@ class Observed:
             runs[run_id] = event.run
 
     def outcome(self) -> Outcome:
-        """Why a run was closed depends on when its spans came, so it is left out; nothing else does."""
+        """Why a run was closed depends on when its spans came, so it is left out; nothing else
+        does.
+        """
         engine = self.engine
         states = (engine.agents.agent(key) for key in engine.agents.keys())  # noqa: SIM118  it is no mapping
-        windows = {(one.key, name): window for one in states if one for name, window in one.windows.items()}
+        windows = {
+            (one.key, name): window for one in states if one for name, window in one.windows.items()
+        }
         final = engine.take_final()
         assert len({run.run_id for run in final}) == len(final), "a run becomes final once"
         return Outcome(
@@ -103,9 +114,13 @@ def after(
     end: Callable[[Engine, FakeClock], None] = flushed,
     complete: Mapping[int, Sequence[TraceId]] = MappingProxyType({}),
 ) -> Outcome:
-    """What is known when all has arrived and the end has come. `complete`: the traces that are, after which batch."""
+    """What is known when all has arrived and the end has come. `complete`: the traces that are,
+    after which batch.
+    """
     clock = FakeClock()
-    engine = Engine(settings, clock=clock, wall=clock.wall, reader=READER if settings is SETTINGS else None)
+    engine = Engine(
+        settings, clock=clock, wall=clock.wall, reader=READER if settings is SETTINGS else None
+    )
     observed = Observed(engine)
     for number, (seconds, batch) in enumerate(arrivals):
         clock.advance(seconds)
@@ -124,7 +139,9 @@ def read(told: Iterable[RawSpan | AgentSpan | Evaluation]) -> list[Told]:
 
 @st.composite
 def schedules(draw: st.DrawFn, told: Sequence[Told]) -> Arrivals:
-    """Any order, any batches, any pauses, as long as the last comes before the `reopen` of the first has passed."""
+    """Any order, any batches, any pauses, as long as the last comes before the `reopen` of the
+    first has passed.
+    """
     order = draw(st.permutations(told)) if told else []
     left = REOPEN - 5
     arrivals: list[tuple[float, Sequence[Told]]] = []

@@ -1,4 +1,5 @@
-"""The laws of assembly, as functions: a test holds the engine to each, another holds each to a planted bug.
+"""The laws of assembly, as functions: a test holds the engine to each, another holds each to a
+planted bug.
 
 Each takes hypothesis' `data`, draws what it needs, and asserts.
 """
@@ -18,7 +19,18 @@ from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, TraceId
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import FakeClock, write_otlp
-from tests.laws.arrival import READER, REOPEN, SETTINGS, Outcome, after, at_once, flushed, read, schedules, waited
+from tests.laws.arrival import (
+    READER,
+    REOPEN,
+    SETTINGS,
+    Outcome,
+    after,
+    at_once,
+    flushed,
+    read,
+    schedules,
+    waited,
+)
 from tests.laws.telemetry import Case, cases, kind_of
 
 LATE = REOPEN + 1_000.0
@@ -42,13 +54,16 @@ def all_of(case: Case) -> list[RawSpan | Evaluation]:
     return [*case.everything, *case.evaluations]
 
 
-# --- The laws ---------------------------------------------------------------------------------------------------------
+# --- The laws -------------------------------------------------------------------------------------
 
 
 def order_and_batches(data: st.DataObject, *, hostile: bool = False) -> None:
-    """Neither the order, nor the batches, nor the pauses between them, nor how the end comes, change runs or readings."""
+    """Neither the order, nor the batches, nor the pauses between them, nor how the end comes,
+    change runs or readings.
+    """
     case = data.draw(cases(hostile=hostile))
-    told, judged = read(case.everything), read(case.evaluations)
+    told = read(case.everything)
+    judged = read(case.evaluations)
     expected = after(at_once([*told, *judged]))
     arrivals = data.draw(schedules([*told, *judged]))
     if data.draw(st.booleans()):
@@ -66,16 +81,20 @@ def duplication(data: st.DataObject) -> None:
     again = data.draw(st.lists(st.sampled_from(told), max_size=10)) if told else []
     later = data.draw(st.lists(st.sampled_from(told), max_size=10)) if told else []
     expected = after(at_once(told))
-    found = after([*data.draw(schedules([*told, *again])), *((5.0, ()) for _ in range(40)), (0.0, later)])
+    found = after(
+        [*data.draw(schedules([*told, *again])), *((5.0, ()) for _ in range(40)), (0.0, later)]
+    )
 
     same(expected, found)
-    assert found.accounts.get(("duplicate", ""), 0) == expected.accounts.get(("duplicate", ""), 0) + len(again) + len(
-        later
-    )
+    assert found.accounts.get(("duplicate", ""), 0) == expected.accounts.get(
+        ("duplicate", ""), 0
+    ) + len(again) + len(later)
 
 
 def apart(data: st.DataObject) -> None:
-    """Telemetry of other traces, with the same span ids, between these or long after, leaves the runs of these alone."""
+    """Telemetry of other traces, with the same span ids, between these or long after, leaves the
+    runs of these alone.
+    """
     one = read(all_of(data.draw(cases(traces=2))))
     two = read(all_of(data.draw(cases(first_trace=51, traces=2))))
     expected = {**after(at_once(one)).runs, **after(at_once(two)).runs}
@@ -96,7 +115,10 @@ def files(data: st.DataObject) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         path = write_otlp(
-            Path(folder) / "spans.jsonl", lines, case.evaluations, batch=data.draw(st.sampled_from((1, 7)))
+            Path(folder) / "spans.jsonl",
+            lines,
+            case.evaluations,
+            batch=data.draw(st.sampled_from((1, 7))),
         )
         batches = list(read_file(path))
     spans = [span for batch in batches for span in batch.spans]
@@ -107,18 +129,26 @@ def files(data: st.DataObject) -> None:
 
 
 def completeness(data: st.DataObject, *, hostile: bool = False) -> None:
-    """A trace that is closed, final and forgotten as soon as all that names it is here gives what it gives at the end."""
+    """A trace that is closed, final and forgotten as soon as all that names it is here gives what
+    it gives at the end.
+    """
     case = data.draw(cases(hostile=hostile))
     told = read([*case.everything, *(one for one in case.evaluations if one.trace_id is not None)])
     told += data.draw(st.lists(st.sampled_from(told), max_size=5)) if told else []
     batches = [(0.0, batch) for _, batch in data.draw(schedules(told))]
-    linked = {ref[0] for known in case.everything for link in known.links for ref in (link, (known.trace_id,))}
+    linked = {
+        ref[0]
+        for known in case.everything
+        for link in known.links
+        for ref in (link, (known.trace_id,))
+    }
     last = {one.trace_id: number for number, (_, batch) in enumerate(batches) for one in batch}
     complete: dict[int, list[TraceId]] = {}
     for trace_id, number in last.items():
         if trace_id is not None and trace_id not in linked:
             complete.setdefault(number, []).append(trace_id)
-    expected, found = after(batches), after(batches, complete=complete)
+    expected = after(batches)
+    found = after(batches, complete=complete)
 
     same(expected, found)
     all_final(found)
@@ -126,10 +156,16 @@ def completeness(data: st.DataObject, *, hostile: bool = False) -> None:
 
 
 def lateness(data: st.DataObject) -> None:
-    """What comes to a run after it is final is counted, opens no run of its own, and changes none."""
+    """What comes to a run after it is final is counted, opens no run of its own,
+    and changes none.
+    """
     spans = data.draw(cases()).spans
     below = [known for known in spans if below_agent(known, spans, ())]
-    chosen = data.draw(st.lists(st.sampled_from(below), min_size=1, max_size=4)) if below else list[RawSpan]()
+    chosen = (
+        data.draw(st.lists(st.sampled_from(below), min_size=1, max_size=4))
+        if below
+        else list[RawSpan]()
+    )
     late = [known for known in spans if known in chosen and below_agent(known, spans, chosen)]
     punctual = read(known for known in spans if known not in late)
     before = after(at_once(punctual), end=waited)
@@ -151,9 +187,14 @@ def below_agent(known: RawSpan, spans: Sequence[RawSpan], without: Container[Raw
 
 
 def accounting(data: st.DataObject) -> None:
-    """Every span received is used, other, late, duplicate, malformed or refused: once, by reason."""
+    """Every span received is used, other, late, duplicate, malformed or refused:
+    once, by reason.
+    """
     case = data.draw(cases(hostile=True))
-    settings = replace(SETTINGS, limits=replace(SETTINGS.limits, span_limit=data.draw(st.sampled_from((4, 10_000)))))
+    settings = replace(
+        SETTINGS,
+        limits=replace(SETTINGS.limits, span_limit=data.draw(st.sampled_from((4, 10_000)))),
+    )
     again = data.draw(st.lists(st.sampled_from(case.everything), max_size=5)) if case.spans else []
     told = read([*case.everything, *again])
     order = data.draw(st.permutations(told))
@@ -172,21 +213,35 @@ def accounting(data: st.DataObject) -> None:
     accounts = dict(engine.accounts)
     assert accounts.pop(("received", ""), 0) == len(told) + lost == sum(accounts.values())
     assert min(accounts.values(), default=0) >= 0
-    assert {what for what, _ in accounts} <= {"used", "other", "late", "duplicate", "malformed", "refused"}
+    assert {what for what, _ in accounts} <= {
+        "used",
+        "other",
+        "late",
+        "duplicate",
+        "malformed",
+        "refused",
+    }
 
 
 TIGHT = replace(
     SETTINGS,
     assembly=AssemblySettings(idle_timeout=20.0),
     limits=LimitSettings(
-        span_limit=8, open_runs=4, open_bytes=12_000, reopenable_bytes=8_000, closed_ids=20, other_spans=6
+        span_limit=8,
+        open_runs=4,
+        open_bytes=12_000,
+        reopenable_bytes=8_000,
+        closed_ids=20,
+        other_spans=6,
     ),
 )
 """Limits that a few runs hit."""
 
 
 def limits(data: st.DataObject) -> None:
-    """Whatever comes, and however fast, nothing grows beyond its limit, and runs are still told in order."""
+    """Whatever comes, and however fast, nothing grows beyond its limit, and runs are still told in
+    order.
+    """
     told = read(data.draw(cases(hostile=data.draw(st.booleans()))).everything)
     clock = FakeClock()
     engine = Engine(TIGHT, clock=clock, wall=clock.wall, reader=READER)
@@ -202,7 +257,9 @@ def limits(data: st.DataObject) -> None:
 
 
 def within_limits(engine: Engine) -> None:
-    levels: Iterable[tuple[str, int | None, int]] = ((one.name, one.used, one.limit) for one in engine.limits())
+    levels: Iterable[tuple[str, int | None, int]] = (
+        (one.name, one.used, one.limit) for one in engine.limits()
+    )
     over: Sequence[tuple[str, int, int]] = [
         (name, used, limit) for name, used, limit in levels if used is not None and used > limit
     ]

@@ -1,7 +1,9 @@
-"""Telemetry as real systems make it, generated: agents and their steps, with all that goes wrong on the way.
+"""Telemetry as real systems make it, generated: agents and their steps, with all that goes wrong on
+the way.
 
-A case is a set of spans (some told twice, differently) and of judgements that come apart from them. `features` says which of
-the things that a case must be able to hold it does hold, so that a test can count how often each is met.
+A case is a set of spans (some told twice, differently) and of judgements that come apart from them.
+`features` says which of the things that a case must be able to hold it does hold, so that a test
+can count how often each is met.
 """
 
 from __future__ import annotations
@@ -56,7 +58,10 @@ class Teller:
 
     def __init__(self, draw: st.DrawFn, trace: int, numbers: Iterator[int], *, size: int) -> None:
         self.spans: list[RawSpan] = []
-        self._draw, self._trace, self._numbers, self._left = draw, trace, numbers, size
+        self._draw = draw
+        self._trace = trace
+        self._numbers = numbers
+        self._left = size
         self._time = draw(st.integers(0, 50))
 
     def maybe(self, percent: int) -> bool:
@@ -78,7 +83,7 @@ class Teller:
         self._time += self.up_to(most)
         return self._time
 
-    # --- Spans --------------------------------------------------------------------------------------------------------
+    # --- Spans ------------------------------------------------------------------------------------
 
     def tell(self, number: int, parent: int | None, start: int, **facts: Any) -> int:
         """A span that ends now."""
@@ -99,17 +104,26 @@ class Teller:
         return number
 
     def agent(self, parent: int | None, depth: int = 0, **facts: Any) -> int:
-        number, start = self.next_number(), self._time
+        number = self.next_number()
+        start = self._time
         self.steps(number, depth)
         name = self.one_of((*AGENTS, None))
-        attributes = {"gen_ai.operation.name": "invoke_agent", **({"gen_ai.agent.name": name} if name else {})}
+        attributes = {
+            "gen_ai.operation.name": "invoke_agent",
+            **({"gen_ai.agent.name": name} if name else {}),
+        }
         attributes |= self.notes() if self.maybe(40) else {}
         self.wait(2)
-        return self.tell(number, parent, start, attributes=attributes, failed=self.maybe(15), **facts)
+        return self.tell(
+            number, parent, start, attributes=attributes, failed=self.maybe(15), **facts
+        )
 
     def notes(self) -> dict[str, Any]:
         """What users and instrumentations say of a run."""
-        told: dict[str, Any] = {"gen_ai.conversation.id": f"c{self.up_to(2)}", "reliability.task.id": self.up_to(1)}
+        told: dict[str, Any] = {
+            "gen_ai.conversation.id": f"c{self.up_to(2)}",
+            "reliability.task.id": self.up_to(1),
+        }
         if self.maybe(30):
             told["reliability.run.success"] = self.maybe(50)
         if self.maybe(20):
@@ -142,13 +156,16 @@ class Teller:
 
     def agent_tool(self, parent: int, depth: int) -> None:
         """A tool that is an agent."""
-        number, start = self.next_number(), self.wait()
+        number = self.next_number()
+        start = self.wait()
         self.agent(number, depth)
         self.tool(parent, number=number, start=start)
 
     def tool(self, parent: int | None, **facts: Any) -> int:
-        number, start = facts.pop("number", None) or self.next_number(), facts.pop("start", self._time)
-        name, arguments = facts.pop("name", None) or self.one_of(TOOLS), facts.pop("arguments", None)
+        number = facts.pop("number", None) or self.next_number()
+        start = facts.pop("start", self._time)
+        name = facts.pop("name", None) or self.one_of(TOOLS)
+        arguments = facts.pop("arguments", None)
         attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
         if arguments is None and self.maybe(75):
             arguments = self.one_of(('{"q": 1}', '{"q": 2}'))
@@ -165,11 +182,18 @@ class Teller:
 
     def retries(self, parent: int) -> None:
         """A call that fails, and is tried again, perhaps under the same call id."""
-        name, arguments = self.one_of(TOOLS), self.one_of(('{"q": 1}', '{"q": 2}', None))
+        name = self.one_of(TOOLS)
+        arguments = self.one_of(('{"q": 1}', '{"q": 2}', None))
         shared = {"call_id": f"call-{self.next_number()}"} if self.maybe(30) else {}
         for attempt in range(2 + self.up_to(2)):
             self.wait(1)
-            self.tool(parent, name=name, arguments=arguments, failed=attempt == 0 or self.maybe(60), **shared)
+            self.tool(
+                parent,
+                name=name,
+                arguments=arguments,
+                failed=attempt == 0 or self.maybe(60),
+                **shared,
+            )
 
     def parallel(self, parent: int) -> None:
         """Calls issued together."""
@@ -180,18 +204,30 @@ class Teller:
         self.wait()
 
     def model(self, parent: int | None, **facts: Any) -> int:
-        number, start = self.next_number(), self._time
+        number = self.next_number()
+        start = self._time
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": "model-1",
             "gen_ai.response.id": f"response-{self._trace}-{number}",
         }
         if self.maybe(70):
-            attributes |= {"gen_ai.usage.input_tokens": self.up_to(900), "gen_ai.usage.output_tokens": self.up_to(90)}
+            attributes |= {
+                "gen_ai.usage.input_tokens": self.up_to(900),
+                "gen_ai.usage.output_tokens": self.up_to(90),
+            }
         if self.maybe(30):
             attributes["gen_ai.context.window_size"] = 1_000
         self.wait(4)
-        return self.tell(number, parent, start, attributes=attributes, kind=KIND_CLIENT, failed=self.maybe(10), **facts)
+        return self.tell(
+            number,
+            parent,
+            start,
+            attributes=attributes,
+            kind=KIND_CLIENT,
+            failed=self.maybe(10),
+            **facts,
+        )
 
     def handoff(self, parent: int) -> None:
         """A hand-off, to somebody or to whoever comes next."""
@@ -207,16 +243,21 @@ class Teller:
 
     def wrapped(self, parent: int | None, depth: int) -> None:
         """Steps below a span that is no step: a web request, or a container."""
-        number, start = self.next_number(), self._time
+        number = self.next_number()
+        start = self._time
         self.steps(number, depth + 1)
         attributes = self.one_of(({}, {"session.id": "s1"}, {"openinference.span.kind": "CHAIN"}))
         if parent is not None and self.maybe(20):
             return  # lost on its way here, so that what is below it hangs on nothing
-        self.tell(number, parent, start, name="POST /", attributes=attributes, failed=self.maybe(10))
+        self.tell(
+            number, parent, start, name="POST /", attributes=attributes, failed=self.maybe(10)
+        )
 
     def told_twice(self, parent: int) -> None:
         """One call told by two instrumentations, one within the other."""
-        number, start, name = self.next_number(), self._time, self.one_of(TOOLS)
+        number = self.next_number()
+        start = self._time
+        name = self.one_of(TOOLS)
         if self.maybe(50):
             self.tool(number, name=name, failed=self.maybe(50))
             self.tool(parent, number=number, start=start, name=name, failed=False)
@@ -225,7 +266,7 @@ class Teller:
             facts = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "model-1"}
             self.tell(number, parent, start, attributes=facts, kind=KIND_CLIENT)
 
-    # --- Traces -------------------------------------------------------------------------------------------------------
+    # --- Traces -----------------------------------------------------------------------------------
 
     def trace(self) -> None:
         """One or two pieces of work, however they came about."""
@@ -247,7 +288,8 @@ class Teller:
 
     def small(self) -> None:
         """An agent that hardly does anything: several of them are more than a window."""
-        number, start = self.next_number(), self._time
+        number = self.next_number()
+        start = self._time
         if self.maybe(70):
             self.tool(number)
         attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": AGENTS[0]}
@@ -255,7 +297,8 @@ class Teller:
 
     def workflow(self) -> None:
         """A container of agents."""
-        number, start = self.next_number(), self._time
+        number = self.next_number()
+        start = self._time
         for _ in range(1 + self.up_to(1)):
             self.agent(number, 1)
         attributes = {"gen_ai.operation.name": "invoke_workflow"}
@@ -265,7 +308,8 @@ class Teller:
 
     def request(self) -> None:
         """Agents below a web request, whose caller may be elsewhere."""
-        number, start = self.next_number(), self._time
+        number = self.next_number()
+        start = self._time
         for _ in range(1 + self.up_to(1)):
             self.agent(number, 1)
         remote = self.maybe(50)
@@ -288,21 +332,31 @@ class Teller:
 
     def chain(self) -> None:
         """An untyped container at the top."""
-        number, start = self.next_number(), self._time
+        number = self.next_number()
+        start = self._time
         self.steps(number, 1)
         kind = self.one_of((KIND_INTERNAL, KIND_SERVER))
         self.tell(number, None, start, attributes={"openinference.span.kind": "CHAIN"}, kind=kind)
 
     def hop(self) -> None:
-        """A message is sent; who gets it is told in another trace, which only a link joins to this one."""
-        number, start = self.next_number(), self._time
+        """A message is sent; who gets it is told in another trace, which only a link joins to this
+        one.
+        """
+        number = self.next_number()
+        start = self._time
         sent = self.tell(
-            self.next_number(), number, start, kind=KIND_PRODUCER, attributes={"messaging.system": "queue"}
+            self.next_number(),
+            number,
+            start,
+            kind=KIND_PRODUCER,
+            attributes={"messaging.system": "queue"},
         )
         self.agent(number, 1)
         attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": AGENTS[2]}
         self.tell(number, None, start, attributes=attributes)
-        numbers = self._numbers if self.maybe(70) else itertools.count(number)  # ids are ids within their trace
+        numbers = (
+            self._numbers if self.maybe(70) else itertools.count(number)
+        )  # ids are ids within their trace
         there = Teller(self._draw, self._trace + 100, numbers, size=6)
         got = there.next_number()
         if there.maybe(70):
@@ -310,14 +364,23 @@ class Teller:
         else:
             there.steps(got, 2)
         there.tell(
-            got, None, start, kind=KIND_CONSUMER, links=[(self._trace, sent)], attributes={"messaging.system": "queue"}
+            got,
+            None,
+            start,
+            kind=KIND_CONSUMER,
+            links=[(self._trace, sent)],
+            attributes={"messaging.system": "queue"},
         )
         self.spans += there.spans
 
 
 @st.composite
-def cases(draw: st.DrawFn, *, first_trace: int = 1, traces: int = 5, size: int = 12, hostile: bool = False) -> Case:
-    """Telemetry of a few traces, some of which lost spans or were told differently; `hostile`: with parents at random."""
+def cases(
+    draw: st.DrawFn, *, first_trace: int = 1, traces: int = 5, size: int = 12, hostile: bool = False
+) -> Case:
+    """Telemetry of a few traces, some of which lost spans or were told differently; `hostile`: with
+    parents at random.
+    """
     numbers = itertools.count(1_000)
     told: list[RawSpan] = []
     for trace in range(first_trace, first_trace + draw(st.integers(1, traces))):
@@ -328,7 +391,10 @@ def cases(draw: st.DrawFn, *, first_trace: int = 1, traces: int = 5, size: int =
         lost = draw(st.sets(st.sampled_from(range(len(told))), min_size=1, max_size=2))
         told = [known for n, known in enumerate(told) if n not in lost]
     if hostile:
-        told = [draw(_elsewhere(known, told)) if draw(st.integers(0, 9)) == 9 else known for known in told]
+        told = [
+            draw(_elsewhere(known, told)) if draw(st.integers(0, 9)) == 9 else known
+            for known in told
+        ]
     versions = [draw(_another(known)) for known in told if draw(st.integers(0, 24)) == 24]
     judged = tuple(draw(_evaluations(told)) for _ in range(draw(st.integers(0, 3)) if told else 0))
     return Case(tuple(told), tuple(versions), judged)
@@ -336,7 +402,9 @@ def cases(draw: st.DrawFn, *, first_trace: int = 1, traces: int = 5, size: int =
 
 @st.composite
 def _elsewhere(draw: st.DrawFn, known: RawSpan, told: Sequence[RawSpan]) -> RawSpan:
-    """The span below any other of its trace, itself and those below it among them: parents may go in circles."""
+    """The span below any other of its trace, itself and those below it among them: parents may go
+    in circles.
+    """
     here = sorted({other.span_id for other in told if other.trace_id == known.trace_id})
     return known._replace(parent_id=draw(st.sampled_from(here)))
 
@@ -359,7 +427,8 @@ def _evaluations(draw: st.DrawFn, told: Sequence[RawSpan]) -> Evaluation:
     """A judgement about a span, a trace or a response."""
     about = draw(st.sampled_from(told))
     name = draw(st.sampled_from(("success", "helpful")))
-    score, time_ns = draw(st.sampled_from((0.0, 1.0))), at(draw(st.integers(0, 2)))
+    score = draw(st.sampled_from((0.0, 1.0)))
+    time_ns = at(draw(st.integers(0, 2)))
     match draw(st.sampled_from(("span", "trace", "response"))):
         case "span":
             return Evaluation(name, score, None, time_ns, about.trace_id, about.span_id)
@@ -367,11 +436,17 @@ def _evaluations(draw: st.DrawFn, told: Sequence[RawSpan]) -> Evaluation:
             return Evaluation(name, score, None, time_ns, about.trace_id)
         case _:
             return Evaluation(
-                name, score, None, time_ns, None, None, about.attributes.get("gen_ai.response.id", "none")
+                name,
+                score,
+                None,
+                time_ns,
+                None,
+                None,
+                about.attributes.get("gen_ai.response.id", "none"),
             )
 
 
-# --- What a case holds ------------------------------------------------------------------------------------------------
+# --- What a case holds ----------------------------------------------------------------------------
 
 
 def features(case: Case) -> Counter[str]:
@@ -385,14 +460,20 @@ def features(case: Case) -> Counter[str]:
         found["hand-off"] += kind == "handoff"
         found["hop"] += bool(known.links)
         found["compression"] += bool(known.events)
-        found["unknown arguments"] += kind == "tool" and "gen_ai.tool.call.arguments" not in known.attributes
+        found["unknown arguments"] += (
+            kind == "tool" and "gen_ai.tool.call.arguments" not in known.attributes
+        )
         if known.parent_id is not None and parent is None:
             found["remote orphan" if known.parent_remote else "local orphan"] += 1
         found["nesting"] += kind == "agent" and _has_agent_above(known, here)
     found["retry"] = _retries(case.spans)
     found["overlap"] = _overlaps(case.spans)
     found["another version"] = len(case.versions)
-    agents = Counter(known.attributes.get("gen_ai.agent.name") for known in case.spans if kind_of(known) == "agent")
+    agents = Counter(
+        known.attributes.get("gen_ai.agent.name")
+        for known in case.spans
+        if kind_of(known) == "agent"
+    )
     found["several agents"] = len(agents) > 1
     found["more than a window"] = max(agents.values(), default=0) > WINDOW
     found["judgement"] = len(case.evaluations)
@@ -403,7 +484,9 @@ def kind_of(known: RawSpan) -> str | None:
     """What a generated span is."""
     operation = known.attributes.get("gen_ai.operation.name")
     if operation is not None:
-        return {"invoke_agent": "agent", "execute_tool": "tool", "chat": "model"}.get(operation, operation)
+        return {"invoke_agent": "agent", "execute_tool": "tool", "chat": "model"}.get(
+            operation, operation
+        )
     return "handoff" if known.scope == OPENAI_AGENTS else None
 
 

@@ -18,11 +18,18 @@ ENOUGH = 0.05
 
 
 def test_the_generated_telemetry_holds_everything() -> None:
-    """Nesting, hand-offs, failures, retries and all the rest are each in one of twenty generated cases or more."""
+    """Nesting, hand-offs, failures, retries and all the rest are each in one of twenty generated
+    cases or more.
+    """
     found: Counter[str] = Counter()
     number = 0
 
-    @settings(max_examples=250, phases=[Phase.generate], database=None, suppress_health_check=(HealthCheck.too_slow,))
+    @settings(
+        max_examples=250,
+        phases=[Phase.generate],
+        database=None,
+        suppress_health_check=(HealthCheck.too_slow,),
+    )
     @given(st.data())
     def look(data: st.DataObject) -> None:
         nonlocal number
@@ -38,9 +45,22 @@ def test_the_generated_telemetry_holds_everything() -> None:
 
     assert number >= 200
     wanted = {
-        "failure", "hand-off", "hop", "judgement", "late span", "local orphan", "remote orphan", "more than a window", "nesting",
-        "another version", "compression", "overlap", "retry", "several agents", "unknown arguments",
-    }  # fmt: skip
+        "failure",
+        "hand-off",
+        "hop",
+        "judgement",
+        "late span",
+        "local orphan",
+        "remote orphan",
+        "more than a window",
+        "nesting",
+        "another version",
+        "compression",
+        "overlap",
+        "retry",
+        "several agents",
+        "unknown arguments",
+    }
     assert {name: found[name] / number for name in wanted if found[name] < ENOUGH * number} == {}
 
 

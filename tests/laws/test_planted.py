@@ -53,16 +53,48 @@ def assert_caught(law: Law) -> None:
 @pytest.mark.parametrize(
     ("place", "step", "left_out", "broken"),
     [
-        pytest.param(span_tree, "_ORDER", same_for_all, [laws.order_and_batches], id="spans in the order of arrival"),
-        pytest.param(span_tree, "_rank", same_for_all, [laws.order_and_batches], id="the version that came first"),
-        pytest.param(AgentState, "withdraw", does_nothing, [laws.order_and_batches], id="a revised run stays"),
-        pytest.param(ClosedTraces, "put", does_nothing, [laws.duplication, laws.lateness], id="final ids forgotten"),
-        pytest.param(Assembler, "_uncount", does_nothing, [laws.accounting], id="counted at every closing"),
-        pytest.param(Assembler, "_close_heaviest", does_nothing, [laws.limits], id="no limit of open runs"),
-        pytest.param(Assembler, "_forget_oldest", does_nothing, [laws.limits], id="no limit of remembered ids"),
+        pytest.param(
+            span_tree,
+            "_ORDER",
+            same_for_all,
+            [laws.order_and_batches],
+            id="spans in the order of arrival",
+        ),
+        pytest.param(
+            span_tree,
+            "_rank",
+            same_for_all,
+            [laws.order_and_batches],
+            id="the version that came first",
+        ),
+        pytest.param(
+            AgentState, "withdraw", does_nothing, [laws.order_and_batches], id="a revised run stays"
+        ),
+        pytest.param(
+            ClosedTraces,
+            "put",
+            does_nothing,
+            [laws.duplication, laws.lateness],
+            id="final ids forgotten",
+        ),
+        pytest.param(
+            Assembler, "_uncount", does_nothing, [laws.accounting], id="counted at every closing"
+        ),
+        pytest.param(
+            Assembler, "_close_heaviest", does_nothing, [laws.limits], id="no limit of open runs"
+        ),
+        pytest.param(
+            Assembler,
+            "_forget_oldest",
+            does_nothing,
+            [laws.limits],
+            id="no limit of remembered ids",
+        ),
     ],
 )
-def test_a_step_that_is_left_out(place: Any, step: str, left_out: Any, broken: list[Law], monkeypatch: Plant) -> None:
+def test_a_step_that_is_left_out(
+    place: Any, step: str, left_out: Any, broken: list[Law], monkeypatch: Plant
+) -> None:
     monkeypatch.setattr(place, step, left_out)
 
     for law in broken:
@@ -117,8 +149,16 @@ def test_an_evaluation_that_is_given_once(monkeypatch: Plant) -> None:
 def test_a_run_that_is_never_revised(monkeypatch: Plant) -> None:
     emit = Assembler._emit
 
-    def once(self: Assembler, buffer: TraceBuffer, built: Assembled, numbers: Iterable[int], *rest: Any) -> None:
-        emit(self, buffer, built, [n for n in numbers if built.runs[n].run_id not in buffer.emitted], *rest)
+    def once(
+        self: Assembler, buffer: TraceBuffer, built: Assembled, numbers: Iterable[int], *rest: Any
+    ) -> None:
+        emit(
+            self,
+            buffer,
+            built,
+            [n for n in numbers if built.runs[n].run_id not in buffer.emitted],
+            *rest,
+        )
 
     monkeypatch.setattr(Assembler, "_emit", once)
 
@@ -152,7 +192,9 @@ def test_a_child_of_a_final_run_that_begins_another(monkeypatch: Plant) -> None:
 def test_a_span_that_is_not_counted(monkeypatch: Plant) -> None:
     close = Assembler._close
 
-    def uncounted(self: Assembler, buffer: TraceBuffer, built: Assembled, reason: CloseReason, now: float) -> None:
+    def uncounted(
+        self: Assembler, buffer: TraceBuffer, built: Assembled, reason: CloseReason, now: float
+    ) -> None:
         buffer.spans = [*{(span.trace_id, span.span_id): span for span in buffer.spans}.values()]
         close(self, buffer, built, reason, now)
 

@@ -1,4 +1,6 @@
-"""The MCP server, asked by the official client over standard input and over HTTP, about recordings and about a service."""
+"""The MCP server, asked by the official client over standard input and over HTTP, about recordings
+and about a service.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,21 @@ from tests.real.web import answers
 from tests.report.build import runs
 from tests.service.running import Running, runs_of, serving
 
-TOOLS: Final = {"list_agents", "explain_score", "unusual_runs", "what_changed", "compare_versions", "check_target"}
+TOOLS: Final = {
+    "list_agents",
+    "explain_score",
+    "unusual_runs",
+    "what_changed",
+    "compare_versions",
+    "check_target",
+}
 STEADY: Final = ("search book",) * 9
-SPANS: Final = runs(*STEADY, "pay") + runs(*("search book", "pay search") * 5, first=20, agent="clerk")
-VERSIONS: Final = [("1.0", "search book")] * 10 + [("2.0", path) for path in ("pay", "search pay book") * 5]
+SPANS: Final = runs(*STEADY, "pay") + runs(
+    *("search book", "pay search") * 5, first=20, agent="clerk"
+)
+VERSIONS: Final = [("1.0", "search book")] * 10 + [
+    ("2.0", path) for path in ("pay", "search pay book") * 5
+]
 ENV: Final = {**os.environ, "PYTHONPATH": str(Path.cwd())}
 
 
@@ -44,7 +57,11 @@ def file_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def service_of() -> Iterator[Running]:
     with serving({"metrics": {"min_runs": 2}}) as found:
         paths = (("search", "book"), ("search", "book"), ("pay",))
-        found.send(one for at, path in enumerate(paths, 1) for one in runs_of(3, path, "support", first=10 * at))
+        found.send(
+            one
+            for at, path in enumerate(paths, 1)
+            for one in runs_of(3, path, "support", first=10 * at)
+        )
         yield found
 
 
@@ -100,12 +117,15 @@ def test_answers_are_those_of_the_report(file: Path) -> None:
 
     assert [line["agent"] for line in listed["agents"]] == ["clerk", "support"]
     assert all(
-        listed["agents"][0][name] == clerk[name] for name in ("runs", "score", "score_coverage", "tier", "flags")
+        listed["agents"][0][name] == clerk[name]
+        for name in ("runs", "score", "score_coverage", "tier", "flags")
     )
     [agent] = explained["agents"]
     assert agent["interval"] == clerk["metrics"]["score"]
     assert agent["score_coverage"] == clerk["score_coverage"]
-    assert [part["name"] for part in agent["parts"]] == [cost["name"] for cost in clerk["findings"]["costs"]]
+    assert [part["name"] for part in agent["parts"]] == [
+        cost["name"] for cost in clerk["findings"]["costs"]
+    ]
     assert all(part.items() >= clerk["metrics"][part["name"]].items() for part in agent["parts"])
     assert agent["reasons"] == clerk["findings"]["reasons"]
     assert unusual["agents"][0]["runs_unlike_others"] == support["findings"]["runs_unlike_others"]
@@ -145,7 +165,11 @@ def test_two_versions_are_compared(tmp_path: Path) -> None:
 
     [agent] = recorded["agents"]
     entropy = agent["metrics"]["path_entropy"]
-    assert (entropy["before"]["runs"], entropy["after"]["runs"], entropy["before"]["value"]) == (10, 10, 0.0)
+    assert (entropy["before"]["runs"], entropy["after"]["runs"], entropy["before"]["value"]) == (
+        10,
+        10,
+        0.0,
+    )
     assert (entropy["verdict"], entropy["more_than_chance"]) == ("worse", False)
     assert served["agents"][0]["metrics"].keys() == agent["metrics"].keys()
     assert served["agents"][0]["metrics"]["path_entropy"] == entropy
@@ -198,7 +222,9 @@ def test_a_recording_that_grows_is_read_again(tmp_path: Path) -> None:
 
 def test_server_answers_over_http(file: Path) -> None:
     port = free_port()
-    with subprocess.Popen([sys.executable, *command("--http", f"{HOST}:{port}", file)], env=ENV) as process:
+    with subprocess.Popen(
+        [sys.executable, *command("--http", f"{HOST}:{port}", file)], env=ENV
+    ) as process:
         try:
             until(lambda: answers(f"http://{HOST}:{port}/", 404), "the server listens")
             calls: list[Call] = [("list_agents", {}), ("explain_score", {"agent": "*"})]
@@ -241,7 +267,9 @@ def test_service_answers_through_its_api(service: Running) -> None:
 )
 def test_bad_usage_is_refused(file: Path, args: tuple[str, ...], message: str) -> None:
     given = [str(file) if arg == "FILE" else arg for arg in args]
-    done = subprocess.run([sys.executable, *command(*given)], env=ENV, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *command(*given)], env=ENV, capture_output=True, text=True, check=False
+    )
 
     assert done.returncode == 2
     assert message in done.stderr

@@ -1,4 +1,6 @@
-"""The laws that every metric keeps, as checks of any metric. Each raises `LawBroken`, which says what was read and expected."""
+"""The laws that every metric keeps, as checks of any metric. Each raises `LawBroken`, which says
+what was read and expected.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ def fed(make: Make, rows: Iterable[Row]) -> Metric:
 def evict_undoes_add(make: Make, rows: Sequence[Row], passing: Sequence[Row]) -> None:
     """Rows that came and went leave no trace, in whatever order they left."""
     metric = fed(make, rows)
-    name, before = metric.spec.name, said(metric)
+    name = metric.spec.name
+    before = said(metric)
     for row in passing:
         metric.add(row)
     metric.value()
@@ -47,17 +50,25 @@ def evict_undoes_add(make: Make, rows: Sequence[Row], passing: Sequence[Row]) ->
 
 
 def order_is_nothing(make: Make, rows: Sequence[Row], passing: Sequence[Row]) -> None:
-    """Check that a value depends on the rows in the window alone, not on their order or on rows that have left."""
+    """Check that a value depends on the rows in the window alone, not on their order or on rows
+    that have left.
+    """
     metric = make()
     for row in (*passing, *reversed(rows)):
         metric.add(row)
     for row in passing:
         metric.evict(row)
-    _same(f"{metric.spec.name} says for the same rows in another order", said(fed(make, rows)), said(metric))
+    _same(
+        f"{metric.spec.name} says for the same rows in another order",
+        said(fed(make, rows)),
+        said(metric),
+    )
 
 
 def reading_changes_nothing(make: Make, rows: Sequence[Row]) -> None:
-    """A metric that is read after each row ends like one that is read once, and says the same twice."""
+    """A metric that is read after each row ends like one that is read once, and says the same
+    twice.
+    """
     metric = make()
     for row in rows:
         metric.add(row)
@@ -82,9 +93,12 @@ def agrees(make: Make, reference: Reference, rows: Sequence[Row], window: int) -
         if at >= window:
             metric.evict(rows[at - window])
         inside = rows[max(0, at - window + 1) : at + 1]
-        expected, found = reference(inside), metric.value().value
+        expected = reference(inside)
+        found = metric.value().value
         if not close(expected, found):
-            raise LawBroken(f"{metric.spec.name} is {found} where the formula gives {expected}, over {inside}")
+            raise LawBroken(
+                f"{metric.spec.name} is {found} where the formula gives {expected}, over {inside}"
+            )
 
 
 def nothing_is_none(make: Make) -> None:
@@ -96,11 +110,14 @@ def nothing_is_none(make: Make) -> None:
 
 
 def is_in_range(spec: MetricSpec, reading: Reading) -> None:
-    """A value lies within the bounds of its spec, is a number, and has runs behind it (but for what needs no data)."""
+    """A value lies within the bounds of its spec, is a number, and has runs behind it (but for what
+    needs no data).
+    """
     value = reading.value
     if value is None:
         return
-    low, high = spec.low if spec.low is not None else -math.inf, spec.high if spec.high is not None else math.inf
+    low = spec.low if spec.low is not None else -math.inf
+    high = spec.high if spec.high is not None else math.inf
     if not low <= value <= high or not math.isfinite(value):
         raise LawBroken(f"{spec.name} is {value}, outside [{spec.low}, {spec.high}]")
     if reading.runs < 1 and spec.required_data != "none":
@@ -114,7 +131,9 @@ def is_documented(cls: type[Metric | Derived]) -> None:
         if told == "":
             raise LawBroken(f"{cls.__name__} leaves {field} of its spec empty")
     if cls.spec.unit != "s" and (cls.spec.unit[0], cls.spec.unit[-1]) != ("{", "}"):
-        raise LawBroken(f"{cls.__name__} has the unit {cls.spec.unit}; write it in braces, or s for seconds")
+        raise LawBroken(
+            f"{cls.__name__} has the unit {cls.spec.unit}; write it in braces, or s for seconds"
+        )
 
 
 def names_are_unique(specs: Iterable[MetricSpec]) -> None:
@@ -126,7 +145,9 @@ def names_are_unique(specs: Iterable[MetricSpec]) -> None:
 
 
 def close(expected: float | None, found: float | None) -> bool:
-    """Return whether two values agree: both None, or numbers less than 1e-12 (of the greater, where they exceed 1) apart."""
+    """Return whether two values agree: both None, or numbers less than 1e-12 (of the greater, where
+    they exceed 1) apart.
+    """
     if expected is None or found is None:
         return expected is found
     return math.isclose(expected, found, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -20,7 +20,9 @@ TAUBENCH: Final = "taubench/gpt-4o_airline_4trials.otlp.jsonl.gz"
 
 @functools.cache
 def gemini_rows() -> tuple[Row, ...]:
-    """The recorded calls of eight attempts at each of ten tasks; their four variants are taken as one agent."""
+    """The recorded calls of eight attempts at each of ten tasks; their four variants are taken as
+    one agent.
+    """
     paths = PathTable()
     runs = json.loads(shared(GEMINI).read_text())["runs"]
     return tuple(row_of(_run(number, one), paths) for number, one in enumerate(runs, 1))
@@ -28,7 +30,9 @@ def gemini_rows() -> tuple[Row, ...]:
 
 def _run(number: int, recorded: dict[str, Any]) -> Run:
     calls = tuple(
-        testing.call(tool, second, ok=ok, arguments=bytes.fromhex(arguments), effect=bytes.fromhex(effect))
+        testing.call(
+            tool, second, ok=ok, arguments=bytes.fromhex(arguments), effect=bytes.fromhex(effect)
+        )
         for second, (tool, arguments, effect, ok) in enumerate(recorded["calls"])
     )
     outcome = Outcome.SUCCESS if recorded["success"] else Outcome.FAILURE
@@ -43,7 +47,9 @@ def swe_rows() -> tuple[Row, ...]:
 
 def swe_rows_by_file() -> tuple[Row, ...]:
     """The same runs, their effects compared by the file that a call changes."""
-    return rows_from(SWE, tools={"effect_key": dict.fromkeys(("edit", "create", "apply_patch"), "path")})
+    return rows_from(
+        SWE, tools={"effect_key": dict.fromkeys(("edit", "create", "apply_patch"), "path")}
+    )
 
 
 @functools.cache
@@ -53,5 +59,6 @@ def taubench_rows() -> tuple[Row, ...]:
 
 
 def rows_from(path: str, **settings: Any) -> tuple[Row, ...]:
-    paths, runs = PathTable(), rebuilt(recording(path).spans, **settings).runs
+    paths = PathTable()
+    runs = rebuilt(recording(path).spans, **settings).runs
     return tuple(row_of(run, paths) for run in sorted(runs, key=lambda run: run.run_id))

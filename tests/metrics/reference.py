@@ -1,7 +1,8 @@
-"""The metrics as plain batch formulas, as near to their sources as Python can be: what the sums are checked against.
+"""The metrics as plain batch formulas, as near to their sources as Python can be: what the sums are
+checked against.
 
-Nothing here is fast or incremental, and nothing in the package uses it. `NAIVE` is the table of pairs: metric name → formula
-over the rows of a window.
+Nothing here is fast or incremental, and nothing in the package uses it. `NAIVE` is the table of
+pairs: metric name → formula over the rows of a window.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def edits(left: Sequence[str], right: Sequence[str]) -> int:
     """Levenshtein distance by the textbook's table."""
     line = list(range(len(right) + 1))
     for i, one in enumerate(left, 1):
-        above, line = line, [i]
+        above = line
+        line = [i]
         for j, other in enumerate(right, 1):
             line.append(min(above[j] + 1, line[-1] + 1, above[j - 1] + (one != other)))
     return line[-1]
@@ -62,7 +64,9 @@ def over_groups(of_group: Callable[[list[Row]], float]) -> Formula:
     def formula(rows: Sequence[Row], settings: Settings) -> float | None:
         groups: dict[str | None, list[Row]] = {}
         for row in traced(rows):
-            groups.setdefault(row.task if settings.metrics.group_by == "task" else None, []).append(row)
+            groups.setdefault(row.task if settings.metrics.group_by == "task" else None, []).append(
+                row
+            )
         shared = [group for group in groups.values() if len(group) >= 2]
         if not shared:
             return None
@@ -71,7 +75,9 @@ def over_groups(of_group: Callable[[list[Row]], float]) -> Formula:
     return formula
 
 
-def of_runs(of_row: Callable[[Row], float | None], total: Callable[[list[float]], float] = statistics.fmean) -> Formula:
+def of_runs(
+    of_row: Callable[[Row], float | None], total: Callable[[list[float]], float] = statistics.fmean
+) -> Formula:
     """A number over the undisturbed runs that have one."""
 
     def formula(rows: Sequence[Row], settings: Settings) -> float | None:
@@ -104,7 +110,9 @@ def branch_instability(rows: Sequence[Row], settings: Settings) -> float | None:
     shared = [taken for taken in groups.values() if len(taken) >= 2]
     if not shared:
         return None
-    return sum(len(taken) - max(Counter(taken).values()) for taken in shared) / sum(map(len, shared))
+    return sum(len(taken) - max(Counter(taken).values()) for taken in shared) / sum(
+        map(len, shared)
+    )
 
 
 def no_effect_share(rows: Sequence[Row], settings: Settings) -> float | None:
@@ -119,13 +127,21 @@ def distinct_paths(rows: Sequence[Row], settings: Settings) -> float | None:
 
 def retry_explosion(rows: Sequence[Row], settings: Settings) -> float | None:
     chains = [row.retries.longest_chain for row in baseline(rows) if row.retries is not None]
-    return float(any(chain >= settings.metrics.retry_threshold for chain in chains)) if chains else None
+    return (
+        float(any(chain >= settings.metrics.retry_threshold for chain in chains))
+        if chains
+        else None
+    )
 
 
 def explosion_share(rows: Sequence[Row], settings: Settings) -> float | None:
     """The share of the runs that have such a chain."""
     chains = [row.retries.longest_chain for row in baseline(rows) if row.retries is not None]
-    return sum(chain >= settings.metrics.retry_threshold for chain in chains) / len(chains) if chains else None
+    return (
+        sum(chain >= settings.metrics.retry_threshold for chain in chains) / len(chains)
+        if chains
+        else None
+    )
 
 
 def effective_runs(rows: Sequence[Row], settings: Settings) -> float | None:
@@ -147,7 +163,9 @@ def score_coverage(rows: Sequence[Row], settings: Settings) -> float | None:
     """The points whose parts have data."""
     if not baseline(rows):
         return None
-    return sum(points for name, points in PENALTIES.items() if NAIVE[name](rows, settings) is not None)
+    return sum(
+        points for name, points in PENALTIES.items() if NAIVE[name](rows, settings) is not None
+    )
 
 
 def score(rows: Sequence[Row], settings: Settings) -> float | None:
@@ -165,22 +183,37 @@ def score(rows: Sequence[Row], settings: Settings) -> float | None:
 def tier(rows: Sequence[Row], settings: Settings) -> float | None:
     """3 from 80, 2 from 60, 1 from 40, of the score rounded half up."""
     value = score(rows, settings)
-    return None if value is None else float(sum(math.floor(round(value, 9) + 0.5) >= least for least in (80, 60, 40)))
+    return (
+        None
+        if value is None
+        else float(sum(math.floor(round(value, 9) + 0.5) >= least for least in (80, 60, 40)))
+    )
 
 
 def flag(rows: Sequence[Row], settings: Settings) -> float | None:
-    """How many are set of: pressure above 0.8, predictability up to 0.1, a session that is full in 3 turns."""
+    """How many are set of: pressure above 0.8, predictability up to 0.1, a session that is full in
+    3 turns.
+    """
     rules: list[tuple[str, Callable[[float], bool]]] = [
-        ("token_budget_pressure", lambda pressure: pressure > settings.metrics.pressure_flag + 1e-9),
+        (
+            "token_budget_pressure",
+            lambda pressure: pressure > settings.metrics.pressure_flag + 1e-9,
+        ),
         ("step_predictability", lambda predictability: predictability <= 0.1 + 1e-9),
         ("context_turns_left", lambda turns: turns <= 3),
     ]
-    found = [is_set(value) for name, is_set in rules if (value := NAIVE[name](rows, settings)) is not None]
+    found = [
+        is_set(value)
+        for name, is_set in rules
+        if (value := NAIVE[name](rows, settings)) is not None
+    ]
     return float(sum(found)) if found else None
 
 
 def step_predictability(rows: Sequence[Row], settings: Settings) -> float | None:
-    """(raw − base) / (1 − base), where raw is the mutual information of a step and its successor over H(successor)."""
+    """(raw − base) / (1 − base), where raw is the mutual information of a step and its successor
+    over H(successor).
+    """
     paths = [path(row) for row in traced(rows)]
     steps = sorted(step for steps in paths for step in steps)
     if len(set(steps)) < 2 or len(steps) + len(paths) < 60 or len(steps) < 1.5 * len(paths):
@@ -191,19 +224,27 @@ def step_predictability(rows: Sequence[Row], settings: Settings) -> float | None
         drawn = draw.choices(steps, k=len(steps))
         lengths = sorted(len(steps) for steps in paths)
         ends = list(accumulate(lengths))
-        redrawn.append(determined([drawn[end - length : end] for end, length in zip(ends, lengths, strict=True)]))
+        redrawn.append(
+            determined(
+                [drawn[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+            )
+        )
     base = statistics.fmean(redrawn)
     return max((determined(paths) - base) / (1 - base), -1)
 
 
 def determined(paths: Iterable[Sequence[str]]) -> float:
-    """1 − H(next | current) / H(next), the conditional entropy as the mean of the entropies after each step."""
+    """1 − H(next | current) / H(next), the conditional entropy as the mean of the entropies after
+    each step.
+    """
     after: dict[str, list[str]] = {}
     for steps in paths:
         for current, following in pairwise(["start", *(f"step {step}" for step in steps), "end"]):
             after.setdefault(current, []).append(following)
     every = [following for found in after.values() for following in found]
-    return 1 - sum(len(found) * entropy(found) for found in after.values()) / len(every) / entropy(every)
+    return 1 - sum(len(found) * entropy(found) for found in after.values()) / len(every) / entropy(
+        every
+    )
 
 
 def chats(rows: Sequence[Row]) -> list[list[float]]:
@@ -212,18 +253,23 @@ def chats(rows: Sequence[Row]) -> list[list[float]]:
     for row in sorted(baseline(rows), key=lambda row: (row.start_ns, row.run_id)):
         if row.session_id is not None and row.pressure is not None:
             sessions.setdefault(row.session_id, []).append(row)
-    return [[row.pressure or 0.0 for row in turns] for turns in sessions.values() if len(turns) >= 3]
+    return [
+        [row.pressure or 0.0 for row in turns] for turns in sessions.values() if len(turns) >= 3
+    ]
 
 
 def slope(filled: Sequence[float]) -> float:
     """The least-squares slope over 1, 2, …"""
-    middle, mean = (len(filled) + 1) / 2, statistics.fmean(filled)
+    middle = (len(filled) + 1) / 2
+    mean = statistics.fmean(filled)
     above = sum((at - middle) * (share - mean) for at, share in enumerate(filled, 1))
     return above / sum((at - middle) ** 2 for at in range(1, len(filled) + 1))
 
 
 def turns_left(filled: Sequence[float]) -> float | None:
-    """The turns until the line through the pressures reaches 1, at least 1 where the last turn has not."""
+    """The turns until the line through the pressures reaches 1, at least 1 where the last turn has
+    not.
+    """
     if filled[-1] >= 1:
         return 0
     if slope(filled) <= 1e-9:
@@ -244,7 +290,9 @@ def context_turns_left(rows: Sequence[Row], settings: Settings) -> float | None:
 
 
 def effect_agreement(rows: Sequence[Row], settings: Settings) -> float | None:
-    """1 − the mean Jaccard distance over pairs of one task's runs; tasks of at least 2 runs weigh as many as they have."""
+    """1 − the mean Jaccard distance over pairs of one task's runs; tasks of at least 2 runs weigh
+    as many as they have.
+    """
     tasks: dict[str, list[Row]] = {}
     for row in baseline(rows):
         if row.effects is not None and row.task is not None:
@@ -252,14 +300,18 @@ def effect_agreement(rows: Sequence[Row], settings: Settings) -> float | None:
     tasks = {task: runs for task, runs in tasks.items() if len(runs) >= 2}
     total = sum(map(len, tasks.values()))
     apart = sum(
-        len(runs) * statistics.fmean(jaccard(*pair) for pair in combinations(runs, 2)) for runs in tasks.values()
+        len(runs) * statistics.fmean(jaccard(*pair) for pair in combinations(runs, 2))
+        for runs in tasks.values()
     )
     return 1 - apart / total if total else None
 
 
 def jaccard(one: Row, other: Row) -> float:
-    """Jaccard distance of two runs' effects; by tool names where either does not know the arguments of a call."""
-    left, right = one.effects or frozenset(), other.effects or frozenset()
+    """Jaccard distance of two runs' effects; by tool names where either does not know the arguments
+    of a call.
+    """
+    left = one.effects or frozenset()
+    right = other.effects or frozenset()
     if any(arguments is None for _, arguments in left | right):
         left, right = ({(tool, None) for tool, _ in effects} for effects in (left, right))
     return 1 - len(left & right) / len(left | right) if left | right else 0.0
@@ -275,11 +327,17 @@ NAIVE: Mapping[str, Formula] = {
     "window.effective_runs": effective_runs,
     "path_entropy": over_groups(lambda rows: entropy(map(path, rows)) / math.log2(len(rows))),
     "path_entropy_bits": over_groups(lambda rows: entropy(map(path, rows))),
-    "modal_path_share": over_groups(lambda rows: max(Counter(map(path, rows)).values()) / len(rows)),
-    "tool_variance": over_groups(lambda rows: entropy(frozenset(path(row)) for row in rows) / math.log2(len(rows))),
+    "modal_path_share": over_groups(
+        lambda rows: max(Counter(map(path, rows)).values()) / len(rows)
+    ),
+    "tool_variance": over_groups(
+        lambda rows: entropy(frozenset(path(row)) for row in rows) / math.log2(len(rows))
+    ),
     "tool_call_variation": over_groups(variation),
     "path_similarity": over_groups(
-        lambda rows: statistics.fmean(similarity(path(one), path(other)) for one, other in combinations(rows, 2))
+        lambda rows: statistics.fmean(
+            similarity(path(one), path(other)) for one, other in combinations(rows, 2)
+        )
     ),
     "effect_agreement": effect_agreement,
     "no_effect_share": no_effect_share,
@@ -294,10 +352,14 @@ NAIVE: Mapping[str, Formula] = {
     "loop_share": of_runs(lambda row: row.retries and float(row.retries.repeats > 0)),
     "loop_tokens_per_run": of_runs(lambda row: row.retries and row.retries.repeat_tokens),
     "loop_seconds_per_run": of_runs(lambda row: row.retries and row.retries.repeat_ns / 1e9),
-    "loop_cost_per_run": of_runs(lambda row: row.retries and wasted(row, row.retries.repeat_tokens)),
+    "loop_cost_per_run": of_runs(
+        lambda row: row.retries and wasted(row, row.retries.repeat_tokens)
+    ),
     "retry_cost_per_run": of_runs(lambda row: row.retries and wasted(row, row.retries.tokens)),
     "branch_instability": branch_instability,
-    "token_budget_pressure": of_runs(lambda row: None if row.pressure is None else min(max(row.pressure, 0.0), 1.0)),
+    "token_budget_pressure": of_runs(
+        lambda row: None if row.pressure is None else min(max(row.pressure, 0.0), 1.0)
+    ),
     "score": score,
     "score_coverage": score_coverage,
     "tier": tier,

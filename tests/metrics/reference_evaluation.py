@@ -1,6 +1,8 @@
-"""The evaluation metrics and the passes as plain batch formulas, as near to their sources as Python can be.
+"""The evaluation metrics and the passes as plain batch formulas, as near to their sources as Python
+can be.
 
-`NAIVE` is the table of pairs: metric name → formula over the rows of a window. Nothing here is fast or incremental.
+`NAIVE` is the table of pairs: metric name → formula over the rows of a window. Nothing here is fast
+or incremental.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ def outcomes(rows: Iterable[Row]) -> list[int]:
     return [KNOWN[row.outcome] for row in rows if row.outcome in KNOWN]
 
 
-# --- Consistency ----------------------------------------------------------------------------------------------------------
+# --- Consistency ----------------------------------------------------------------------------------
 
 
 def outcome_consistency(task: list[Row], settings: Settings) -> float | None:
@@ -69,7 +71,9 @@ def outcome_agreement(task: list[Row], settings: Settings) -> float | None:
 def successful_paths(task: list[Row]) -> list[tuple[str, ...]]:
     """The non-empty paths of successful runs."""
     return [
-        row.path.names for row in task if row.outcome is Outcome.SUCCESS and row.path is not None and row.path.names
+        row.path.names
+        for row in task
+        if row.outcome is Outcome.SUCCESS and row.path is not None and row.path.names
     ]
 
 
@@ -98,18 +102,26 @@ def trajectory_distribution(task: list[Row], settings: Settings) -> float | None
     root = settings.metrics.profile == "published"
     return over_pairs(
         successful_paths(task),
-        lambda one, other: math.sqrt(jensen_shannon(one, other)) if root else jensen_shannon(one, other),
+        lambda one, other: (
+            math.sqrt(jensen_shannon(one, other)) if root else jensen_shannon(one, other)
+        ),
     )
 
 
 def trajectory_sequence(task: list[Row], settings: Settings) -> float | None:
     """C_traj_s."""
-    return over_pairs(successful_paths(task), lambda one, other: edits(one, other) / max(len(one), len(other)))
+    return over_pairs(
+        successful_paths(task), lambda one, other: edits(one, other) / max(len(one), len(other))
+    )
 
 
 def cv(values: Iterable[float | None], *, zeros: bool) -> float | None:
     """Sample standard deviation over mean; exact until the end, as the sums are."""
-    found = [Fraction(value) for value in values if value is not None and (value > 0 or (zeros and value == 0))]
+    found = [
+        Fraction(value)
+        for value in values
+        if value is not None and (value > 0 or (zeros and value == 0))
+    ]
     if len(found) < 2 or sum(found) <= 0:
         return None
     return math.sqrt(statistics.variance(found) / statistics.mean(found) ** 2)
@@ -138,7 +150,7 @@ def resource_consistency(task: list[Row], settings: Settings) -> float | None:
     return steadiness(mean(kinds))
 
 
-# --- Predictability -------------------------------------------------------------------------------------------------------
+# --- Predictability -------------------------------------------------------------------------------
 
 
 def samples(rows: Iterable[Row]) -> list[tuple[float, int]]:
@@ -166,7 +178,9 @@ def calibration(rows: Sequence[Row], settings: Settings) -> float | None:
     for at, (low, high) in enumerate(pairwise(edges)):
         inside = [(c, y) for c, y in found if low <= c < high or (at == 9 and c == high)]
         if inside:
-            gap = abs(statistics.fmean(y for _, y in inside) - statistics.fmean(c for c, _ in inside))
+            gap = abs(
+                statistics.fmean(y for _, y in inside) - statistics.fmean(c for c, _ in inside)
+            )
             error += len(inside) / len(found) * gap
     return 1 - error
 
@@ -174,12 +188,15 @@ def calibration(rows: Sequence[Row], settings: Settings) -> float | None:
 def discrimination(rows: Sequence[Row], settings: Settings) -> float | None:
     """P_auroc, pair by pair."""
     found = samples(rows)
-    good, bad = [c for c, y in found if y], [c for c, y in found if not y]
+    good = [c for c, y in found if y]
+    bad = [c for c, y in found if not y]
     return mean((one > other) + 0.5 * (one == other) for one in good for other in bad)
 
 
 def risk(found: list[tuple[float, int]], taken: int) -> float:
-    """The expected error share among the `taken` most confident, of the ties at the edge any being possible."""
+    """The expected error share among the `taken` most confident, of the ties at the edge any being
+    possible.
+    """
     edge = sorted((c for c, _ in found), reverse=True)[taken - 1]
     surer = [1 - y for c, y in found if c > edge]
     tied = [1 - y for c, y in found if c == edge]
@@ -189,7 +206,8 @@ def risk(found: list[tuple[float, int]], taken: int) -> float:
 def risk_coverage(rows: Sequence[Row], settings: Settings) -> float | None:
     """P_rc."""
     found = samples(rows)
-    n, errors = len(found), sum(1 - y for _, y in found)
+    n = len(found)
+    errors = sum(1 - y for _, y in found)
     if not n:
         return None
     if settings.metrics.profile == "published":
@@ -203,10 +221,12 @@ def risk_coverage(rows: Sequence[Row], settings: Settings) -> float | None:
         area = float(np.trapezoid([risk(found, i) for i in counts], grid))
         best = float(np.trapezoid([max(0, i - (n - errors)) / i for i in counts], grid))
     chance = errors / n
-    return 1.0 if chance - best <= 1e-8 else min(max(1 - (area - best) / (chance - best + 1e-8), 0), 1)
+    return (
+        1.0 if chance - best <= 1e-8 else min(max(1 - (area - best) / (chance - best + 1e-8), 0), 1)
+    )
 
 
-# --- Robustness and safety ------------------------------------------------------------------------------------------------
+# --- Robustness and safety ------------------------------------------------------------------------
 
 
 def kept(condition: str) -> Formula:
@@ -232,7 +252,7 @@ def harm_severity(rows: Sequence[Row], settings: Settings) -> float | None:
     return None if not judged else 1 - (harm or 0)
 
 
-# --- Passes ---------------------------------------------------------------------------------------------------------------
+# --- Passes ---------------------------------------------------------------------------------------
 
 
 def attempts(rows: Sequence[Row]) -> list[list[int]]:

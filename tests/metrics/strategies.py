@@ -11,7 +11,14 @@ from otel_reliability.model.run import Outcome
 from otel_reliability.testing import path_of
 
 PATHS = ["", "a", "a b", "b a", "a b a", "a b c d", "d c b a", "a a a a a a a a"]
-EFFECTS: list[tuple[str, bytes | None]] = [("a", b"1"), ("a", b"2"), ("b", b"1"), ("b", b"2"), ("b", None), ("c", b"1")]
+EFFECTS: list[tuple[str, bytes | None]] = [
+    ("a", b"1"),
+    ("a", b"2"),
+    ("b", b"1"),
+    ("b", b"2"),
+    ("b", None),
+    ("c", b"1"),
+]
 SHARES = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.95, 1.0]) | st.floats(0, 1)
 
 
@@ -19,11 +26,13 @@ SHARES = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.95, 1.0]) | st.floats(0, 1)
 def retries(draw: st.DrawFn) -> Retries | None:
     if draw(st.integers(0, 3)) == 0:
         return None
-    chain, repeats = draw(st.sampled_from([0, 0, 1, 2, 3, 6])), draw(st.sampled_from([0, 0, 1, 4]))
+    chain = draw(st.sampled_from([0, 0, 1, 2, 3, 6]))
+    repeats = draw(st.sampled_from([0, 0, 1, 4]))
     looped = (draw(st.integers(0, 10**6)), draw(st.integers(0, 10**12))) if repeats else (0, 0)
     if not chain:
         return Retries(0, 0, None, 0, 0, repeats, *looped)
-    tokens, cost = draw(st.integers(0, 10**6)), draw(st.integers(0, 10**12))
+    tokens = draw(st.integers(0, 10**6))
+    cost = draw(st.integers(0, 10**12))
     return Retries(chain + draw(st.integers(0, 3)), chain, "a", tokens, cost, repeats, *looped)
 
 
@@ -34,8 +43,12 @@ def fields() -> st.SearchStrategy[dict[str, Any]]:
             "path": st.none() | st.sampled_from(PATHS).map(path_of),
             "task": st.sampled_from([None, "x", "x", "y", "z"]),
             "input_class": st.sampled_from([None, None, "k"]),
-            "condition": st.sampled_from(["baseline", "baseline", "baseline", "fault", "prompt", "structure"]),
-            "branches": st.sampled_from([(), (), (("b", "1"),), (("b", "2"),), (("b", "1"), ("c", "1"))]),
+            "condition": st.sampled_from(
+                ["baseline", "baseline", "baseline", "fault", "prompt", "structure"]
+            ),
+            "branches": st.sampled_from(
+                [(), (), (("b", "1"),), (("b", "2"),), (("b", "1"), ("c", "1"))]
+            ),
             "tool_calls": st.none() | st.integers(0, 9),
             "failed_calls": st.none() | st.integers(0, 3),
             "retries": retries(),
@@ -46,7 +59,9 @@ def fields() -> st.SearchStrategy[dict[str, Any]]:
             "outcome": st.sampled_from(list(Outcome)),
             "confidence": st.none() | SHARES,
             "cost": st.none() | st.floats(0, 1e12),
-            "violations": st.sampled_from([None, None, (), (("pii", "low"),), (("pii", "high"), ("law", "odd"))]),
+            "violations": st.sampled_from(
+                [None, None, (), (("pii", "low"),), (("pii", "high"), ("law", "odd"))]
+            ),
             "session_id": st.sampled_from([None, "s"]),
             "signals": st.just(()),
             "effects": st.none() | st.frozensets(st.sampled_from(EFFECTS), max_size=4),
@@ -64,8 +79,11 @@ def rows(least: int = 0, most: int = 16) -> st.SearchStrategy[list[Row]]:
 
 
 def _placed(steps: list[tuple[int, dict[str, Any]]]) -> list[Row]:
-    end, placed = 0, list[Row]()
+    end = 0
+    placed = list[Row]()
     for at, (later, given) in enumerate(steps):
         end += later * 10**9
-        placed.append(Row(end_ns=end, run_id=f"{at:04}", start_ns=max(0, end - at * 10**8), **given))
+        placed.append(
+            Row(end_ns=end, run_id=f"{at:04}", start_ns=max(0, end - at * 10**8), **given)
+        )
     return placed

@@ -28,7 +28,11 @@ def agreement_of(rows: Iterable[Row], settings: Settings = DEFAULTS) -> EffectAg
 
 
 def test_unknown_arguments_are_compared_by_tool_and_said() -> None:
-    rows = [attempt(("cancel", None)), attempt(("cancel", b"1"), ("cancel", b"2")), attempt(("cancel", b"3"))]
+    rows = [
+        attempt(("cancel", None)),
+        attempt(("cancel", b"1"), ("cancel", b"2")),
+        attempt(("cancel", b"3")),
+    ]
     reading = agreement_of(rows).value()
     assert reading.value == pytest.approx(2 / 3)
     assert reading.note == "arguments unknown in 1 runs: their effects are compared by tool name"
@@ -42,7 +46,9 @@ def test_beyond_the_limit_the_latest_count_and_it_is_said() -> None:
 
 
 def test_distance_is_the_mean_distance_to_the_others() -> None:
-    same, again, odd = attempt(("pay", b"1")), attempt(("pay", b"1")), attempt(("cancel", b"1"))
+    same = attempt(("pay", b"1"))
+    again = attempt(("pay", b"1"))
+    odd = attempt(("cancel", b"1"))
     agreement = agreement_of([same, again, odd, attempt(("x", b"1"), task="u")])
     assert [agreement.distance(one).value for one in (same, again, odd)] == [0.5, 0.5, 1.0]
     assert agreement.distance(odd).runs == 2
@@ -76,7 +82,9 @@ def test_table_counts_known_failures() -> None:
 
 
 def foretold(rows: Sequence[Row]) -> tuple[float, float]:
-    """AUROC of a run's failure by its effect distance; Spearman of a task's mean with its share of failures."""
+    """AUROC of a run's failure by its effect distance; Spearman of a task's mean with its share of
+    failures.
+    """
     tasks = tasks_of(rows, run_numbers(rows)["effect distance"])
     return auroc(tasks), spearman(tasks)
 
@@ -86,4 +94,7 @@ def test_it_foretells_failures_of_recorded_calls() -> None:
 
 
 def test_it_foretells_failures_from_spans() -> None:
-    assert foretold(taubench_rows()) == (pytest.approx(0.78, abs=0.01), pytest.approx(0.63, abs=0.01))
+    assert foretold(taubench_rows()) == (
+        pytest.approx(0.78, abs=0.01),
+        pytest.approx(0.63, abs=0.01),
+    )

@@ -19,7 +19,11 @@ FAMILIES = {"consistency", "predictability", "robustness", "safety", "passes", "
 OURS = sorted(spec.name for spec in SPECS if spec.family in FAMILIES)
 
 
-CONDITIONS: list[dict[str, Any]] = [{"condition": "fault"}, {"condition": "structure"}, {"condition": "prompt"}]
+CONDITIONS: list[dict[str, Any]] = [
+    {"condition": "fault"},
+    {"condition": "structure"},
+    {"condition": "prompt"},
+]
 COMPLETE: dict[str, Any] = {
     "path": "search reply",
     "task": "refund",
@@ -32,22 +36,38 @@ COMPLETE: dict[str, Any] = {
 
 
 def evidence(**changes: Any) -> list[Row]:
-    """Four baseline runs (one of them a failure) and one under each condition, all with these fields."""
+    """Four baseline runs (one of them a failure) and one under each condition, all with these
+    fields.
+    """
     fields: dict[str, Any] = COMPLETE | changes
     failed: dict[str, Any] = {"outcome": Outcome.FAILURE} | changes
     runs = [row(**fields), row(**fields), row(**fields), row(**fields | failed)]
     return [*runs, *(row(**condition | fields) for condition in CONDITIONS)]
 
 
-NO_TIMES: dict[str, Any] = {"cost": None, "start_ns": 0, "end_ns": 0, "tool_calls": None, "failed_calls": None}
+NO_TIMES: dict[str, Any] = {
+    "cost": None,
+    "start_ns": 0,
+    "end_ns": 0,
+    "tool_calls": None,
+    "failed_calls": None,
+}
 AGREEMENT = {"outcome_consistency", "outcome_agreement"}
 TRAJECTORIES = {"trajectory_distribution", "trajectory_sequence"}
 RANKED = {"discrimination", "risk_coverage"}
 PREDICTIONS = {"brier_score", "calibration", "predictability"} | RANKED
 ROBUSTNESS = {"fault_robustness", "structure_robustness", "prompt_robustness", "robustness"}
-PASSES = {"pass_at_k", "pass_hat_k", "decay_curve", "variance_amplification", "graceful_degradation"}
+PASSES = {
+    "pass_at_k",
+    "pass_hat_k",
+    "decay_curve",
+    "variance_amplification",
+    "graceful_degradation",
+}
 NEEDS_OUTCOMES = AGREEMENT | TRAJECTORIES | PREDICTIONS | ROBUSTNESS | PASSES
-NEEDS_TASKS = AGREEMENT | TRAJECTORIES | {"confidence_consistency", "resource_consistency", "consistency"}
+NEEDS_TASKS = (
+    AGREEMENT | TRAJECTORIES | {"confidence_consistency", "resource_consistency", "consistency"}
+)
 MISSING: dict[str, tuple[dict[str, Any], set[str]]] = {
     "nothing": ({}, set()),
     "outcomes": ({"outcome": Outcome.COMPLETED}, NEEDS_OUTCOMES),
@@ -88,4 +108,6 @@ def test_readings_that_rest_on_ends_without_error_say_so() -> None:
 
     noted = {name for name in OURS if ENDS_COUNT in readings[name].note}
     assert noted == NEEDS_OUTCOMES | {"consistency", "reliability"}
-    assert not any(ENDS_COUNT in reading.note for reading in window_over(evidence()).readings().values())
+    assert not any(
+        ENDS_COUNT in reading.note for reading in window_over(evidence()).readings().values()
+    )

@@ -25,7 +25,9 @@ from tests.metrics.reference_evaluation import NAIVE as EVALUATION
 from tests.metrics.strategies import rows
 
 METRICS = [cls for cls in TABLE if issubclass(cls, Metric)]
-UNGROUPED = Settings(metrics=MetricSettings(group_by="none", retry_threshold=2), limits=LimitSettings(paths=2))
+UNGROUPED = Settings(
+    metrics=MetricSettings(group_by="none", retry_threshold=2), limits=LimitSettings(paths=2)
+)
 
 HARNESS = Settings(metrics=MetricSettings(profile="hal-harness"))
 SETTINGS = [DEFAULTS, UNGROUPED]
@@ -43,7 +45,9 @@ def each_metric() -> Iterator[laws.Make]:
 
 @pytest.mark.parametrize("law", [laws.evict_undoes_add, laws.order_is_nothing])
 @some_rows
-def test_what_has_left_changes_nothing(law: Callable[[laws.Make, list[Row], list[Row]], None], rows: list[Row]) -> None:
+def test_what_has_left_changes_nothing(
+    law: Callable[[laws.Make, list[Row], list[Row]], None], rows: list[Row]
+) -> None:
     for make in each_metric():
         law(make, rows, others(rows))
 
@@ -60,7 +64,9 @@ def test_values_are_in_range(rows: list[Row]) -> None:
     for make in each_metric():
         metric = laws.fed(make, rows)
         for spec, reading in zip(
-            (metric.spec, *metric.companions), (metric.value(), *metric.companion_values()), strict=True
+            (metric.spec, *metric.companions),
+            (metric.value(), *metric.companion_values()),
+            strict=True,
         ):
             laws.is_in_range(spec, reading)
 
@@ -71,7 +77,9 @@ def formula(name: str, settings: Settings = DEFAULTS) -> laws.Reference:
 
 @pytest.mark.parametrize("settings", [DEFAULTS, Settings(metrics=UNGROUPED.metrics), HARNESS])
 @given(rows=rows(), window=st.sampled_from([1, 2, 5, 10, 24]))
-def test_metrics_agree_with_their_formulas(settings: Settings, rows: list[Row], window: int) -> None:
+def test_metrics_agree_with_their_formulas(
+    settings: Settings, rows: list[Row], window: int
+) -> None:
     for cls in METRICS:
         laws.agrees(partial(cls, settings), formula(cls.spec.name, settings), rows, window)
 
@@ -95,7 +103,7 @@ def test_names_are_unique() -> None:
     laws.names_are_unique(SPECS)
 
 
-# --- Each law catches the bug it is there for -----------------------------------------------------------------------------
+# --- Each law catches the bug it is there for -----------------------------------------------------
 
 
 class Forgetful(PathEntropy):
@@ -109,10 +117,12 @@ class Forgetful(PathEntropy):
 class Drifting(TokenBudgetPressure):
     """Sums floats, as everybody would."""
 
-    total, runs = 0.0, 0
+    total = 0.0
+    runs = 0
 
     def count(self, row: Row, sign: int) -> None:
-        self.total, self.runs = self.total + sign * (row.pressure or 0.0), self.runs + sign
+        self.total = self.total + sign * (row.pressure or 0.0)
+        self.runs = self.runs + sign
 
     def value(self) -> Reading:
         return Reading(self.total / self.runs, self.runs) if self.runs else Reading(None, 0)
@@ -122,7 +132,8 @@ class LastWins(Drifting):
     """Depends on the order in which rows came."""
 
     def count(self, row: Row, sign: int) -> None:
-        self.total, self.runs = row.pressure or 0.0, self.runs + sign
+        self.total = row.pressure or 0.0
+        self.runs = self.runs + sign
 
 
 class Nervous(Drifting):
@@ -159,23 +170,34 @@ SOME = [row(pressure=0.1), row("a", pressure=0.7)]
 PASSING = [row("b", pressure=1e16), row("c", pressure=0.3)]
 
 BROKEN: list[tuple[Callable[[], None], str]] = [
-    (lambda: laws.evict_undoes_add(Forgetful, rows_of("a", "a"), PASSING), "after rows came and went"),
+    (
+        lambda: laws.evict_undoes_add(Forgetful, rows_of("a", "a"), PASSING),
+        "after rows came and went",
+    ),
     (lambda: laws.evict_undoes_add(Drifting, SOME, PASSING), "after rows came and went"),
     (lambda: laws.order_is_nothing(LastWins, SOME, []), "for the same rows in another order"),
     (lambda: laws.reading_changes_nothing(Nervous, SOME), "read twice"),
     (lambda: laws.nothing_is_none(Confident), "without data"),
-    (lambda: laws.agrees(Confident, formula("token_budget_pressure"), SOME, 2), "where the formula gives"),
+    (
+        lambda: laws.agrees(Confident, formula("token_budget_pressure"), SOME, 2),
+        "where the formula gives",
+    ),
     (lambda: laws.is_in_range(TokenBudgetPressure.spec, Reading(1.5, 3)), "outside"),
     (lambda: laws.is_in_range(TokenBudgetPressure.spec, Reading(float("nan"), 3)), "outside"),
     (lambda: laws.is_in_range(TokenBudgetPressure.spec, Reading(0.5, 0)), "0 runs behind it"),
     (lambda: laws.is_documented(Silent), "leaves improve of its spec empty"),
     (lambda: laws.is_documented(Undocumented), "has no docstring"),
     (lambda: laws.is_documented(Unbraced), "write it in braces"),
-    (lambda: laws.names_are_unique([PathEntropy.spec, PathEntropy.spec]), "two metrics are called path_entropy"),
+    (
+        lambda: laws.names_are_unique([PathEntropy.spec, PathEntropy.spec]),
+        "two metrics are called path_entropy",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("check", "complaint"), BROKEN, ids=[f"{at}-{told}" for at, (_, told) in enumerate(BROKEN)])
+@pytest.mark.parametrize(
+    ("check", "complaint"), BROKEN, ids=[f"{at}-{told}" for at, (_, told) in enumerate(BROKEN)]
+)
 def test_a_law_catches_its_bug(check: Callable[[], None], complaint: str) -> None:
     with pytest.raises(laws.LawBroken, match=complaint):
         check()

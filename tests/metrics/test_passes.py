@@ -19,7 +19,8 @@ from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import Outcome
 from otel_reliability.testing import row
 
-PASSED, FAILED = Outcome.SUCCESS, Outcome.FAILURE
+PASSED = Outcome.SUCCESS
+FAILED = Outcome.FAILURE
 LEVELS = st.sampled_from([90, 95, 99])
 
 
@@ -49,7 +50,8 @@ def test_the_plain_reading_is_that_at_the_greatest_k() -> None:
 
 @given(outcomes=st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), min_size=1, max_size=20))
 def test_optimism_grows_and_pessimism_grows_with_k(outcomes: list[tuple[str, bool]]) -> None:
-    optimistic, pessimistic = PassAtK(), PassHatK()
+    optimistic = PassAtK()
+    pessimistic = PassHatK()
     for task, passed in outcomes:
         for metric in (optimistic, pessimistic):
             metric.add(row(task=task, outcome=PASSED if passed else FAILED))
@@ -68,7 +70,12 @@ def attempt(start: int, outcome: Outcome, **facts: Any) -> Row:
 @given(outcomes=st.lists(st.booleans(), min_size=1, max_size=60))
 def test_summaries_are_whole_percents_that_agree(outcomes: list[bool]) -> None:
     summary = summarize(outcomes)
-    percents = (summary.pass_at_k, summary.variance_amplification, summary.graceful_degradation, *summary.decay_curve)
+    percents = (
+        summary.pass_at_k,
+        summary.variance_amplification,
+        summary.graceful_degradation,
+        *summary.decay_curve,
+    )
 
     assert all(0 <= value <= 100 for value in percents)
     assert summary.passhat_k == summary.decay_curve[-1] <= summary.pass_at_k
@@ -116,7 +123,9 @@ def test_a_curve_ends_at_the_longest() -> None:
 
 
 def test_runs_of_equally_flaky_tasks_all_count() -> None:
-    """One pass of four and three passes of four are equally flaky; the reading rests on both tasks' runs."""
+    """One pass of four and three passes of four are equally flaky; the reading rests on both tasks'
+    runs.
+    """
     metric = VarianceAmplification()
     for task, passed in (("a", 1), ("b", 3)):
         for attempt in range(4):
@@ -126,7 +135,9 @@ def test_runs_of_equally_flaky_tasks_all_count() -> None:
 
 
 @given(half_width=st.floats(0.001, 1.0), confidence=LEVELS)
-def test_the_recommended_runs_are_enough_and_one_less_is_not(half_width: float, confidence: int) -> None:
+def test_the_recommended_runs_are_enough_and_one_less_is_not(
+    half_width: float, confidence: int
+) -> None:
     runs = recommend_runs(half_width, confidence)
 
     assert confidence_band(runs, confidence) <= half_width * (1 + 1e-9)
@@ -136,7 +147,11 @@ def test_the_recommended_runs_are_enough_and_one_less_is_not(half_width: float, 
 @pytest.mark.parametrize(
     ("ask", "wrong", "complaint"),
     [
-        (recommend_runs, [0, -0.05, 5, "wide", float("nan"), "1/0", True], r"write 5 points as 0\.05"),
+        (
+            recommend_runs,
+            [0, -0.05, 5, "wide", float("nan"), "1/0", True],
+            r"write 5 points as 0\.05",
+        ),
         (partial(recommend_runs, 0.05), [0, 80, 0.95, 100], "is not one of 90, 95 and 99"),
         (confidence_band, [0, -1, True], "is not a whole number from 1"),
     ],

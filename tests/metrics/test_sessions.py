@@ -17,7 +17,9 @@ from otel_reliability.metrics.sessions import (
     weights_of,
 )
 
-TRACES = st.lists(st.dictionaries(st.sampled_from(SIGNALS), st.floats(0, 1)), min_size=1, max_size=30)
+TRACES = st.lists(
+    st.dictionaries(st.sampled_from(SIGNALS), st.floats(0, 1)), min_size=1, max_size=30
+)
 
 
 def told(traces: list[dict[str, float]]) -> tuple[list[str], dict[str, dict[str, float]]]:
@@ -38,13 +40,20 @@ def test_a_session_is_as_good_as_its_worst_traces(traces: list[dict[str, float]]
 
 
 @given(traces=TRACES, coherence=st.floats(0, 3))
-def test_bare_scores_are_those_that_are_explained(traces: list[dict[str, float]], coherence: float) -> None:
+def test_bare_scores_are_those_that_are_explained(
+    traces: list[dict[str, float]], coherence: float
+) -> None:
     rows: list[Any] = [tuple([signals.get(name) for name in SIGNALS]) for signals in traces]
     weights = {"coherence": coherence}
 
-    for full, bare in ((agent_reliability, bare_reliability), (agent_consistency, bare_consistency)):
+    for full, bare in (
+        (agent_reliability, bare_reliability),
+        (agent_consistency, bare_consistency),
+    ):
         found = full(*told(traces), weights)
-        assert bare(rows, weights_of(weights)) == ((found.score, found.evaluated) if found.evaluated else (None, 0))
+        assert bare(rows, weights_of(weights)) == (
+            (found.score, found.evaluated) if found.evaluated else (None, 0)
+        )
 
 
 @given(traces=TRACES, worse=st.floats(0, 1))
@@ -59,7 +68,9 @@ def test_a_worse_signal_never_helps(traces: list[dict[str, float]], worse: float
 def test_a_session_of_equal_traces_scores_as_one(traces: list[dict[str, float]]) -> None:
     first = traces[0]
     for metric in (agent_reliability, agent_consistency):
-        assert metric(*told([first] * 7)).score == pytest.approx(metric(*told([first])).score, abs=1.01e-4)
+        assert metric(*told([first] * 7)).score == pytest.approx(
+            metric(*told([first])).score, abs=1.01e-4
+        )
 
 
 def test_scores_can_be_changed_without_changing_others() -> None:
@@ -69,7 +80,17 @@ def test_scores_can_be_changed_without_changing_others() -> None:
 
 @pytest.mark.parametrize(
     ("score", "band"),
-    [(1.0, 4), (0.9, 4), (0.8999, 3), (0.7, 3), (0.695, 2), (0.5, 2), (0.3, 1), (0.2999, 0), (0.0, 0)],
+    [
+        (1.0, 4),
+        (0.9, 4),
+        (0.8999, 3),
+        (0.7, 3),
+        (0.695, 2),
+        (0.5, 2),
+        (0.3, 1),
+        (0.2999, 0),
+        (0.0, 0),
+    ],
 )
 def test_bands_leave_no_gaps(score: float, band: int) -> None:
     words = [reliability_band(cut) for cut in (0.0, 0.3, 0.5, 0.7, 0.9)]

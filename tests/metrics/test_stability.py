@@ -39,13 +39,28 @@ def test_every_number_beside_agrees_with_its_formula(given_rows: list[Row]) -> N
         ([], "0 of the 5 runs"),
         (rows_of("a", "a", "a", "a"), "4 of the 5 runs"),
         (rows_of(*["a"] * 4, "b", condition="fault"), "0 of the 5 runs"),
-        (rows_of(*[None] * 9, pressure=0.5), "no data for path_entropy, tool_variance, retry_explosion, branch"),
-        ([row("a", task=str(task), pressure=0.1) for task in range(9)], "no data for path_entropy, tool_variance"),
+        (
+            rows_of(*[None] * 9, pressure=0.5),
+            "no data for path_entropy, tool_variance, retry_explosion, branch",
+        ),
+        (
+            [row("a", task=str(task), pressure=0.1) for task in range(9)],
+            "no data for path_entropy, tool_variance",
+        ),
         (rows_of(*["a"] * 9, retries=None), ""),
     ],
-    ids=["no runs", "too few", "perturbed", "unobservable tools", "every run its own task", "enough"],
+    ids=[
+        "no runs",
+        "too few",
+        "perturbed",
+        "unobservable tools",
+        "every run its own task",
+        "enough",
+    ],
 )
-def test_without_evidence_there_is_no_score_and_it_is_said_why(given_rows: list[Row], missing: str) -> None:
+def test_without_evidence_there_is_no_score_and_it_is_said_why(
+    given_rows: list[Row], missing: str
+) -> None:
     if not missing:
         given_rows = [each._replace(retries=row().retries) for each in given_rows]
     found = window_over(given_rows).readings()
@@ -55,20 +70,35 @@ def test_without_evidence_there_is_no_score_and_it_is_said_why(given_rows: list[
 
 
 @given(rows(), st.sampled_from(["left_out", "as_zero"]))
-def test_penalties_sum_to_what_the_score_lacks(given_rows: list[Row], missing: Literal["left_out", "as_zero"]) -> None:
+def test_penalties_sum_to_what_the_score_lacks(
+    given_rows: list[Row], missing: Literal["left_out", "as_zero"]
+) -> None:
     settings = Settings(metrics=MetricSettings(min_runs=2, missing=missing))
     found = window_over(given_rows, settings).readings()
     costs = Score(settings).penalties(found)
     assert set(costs) == set(found["score"].parts)
     assert all(0 <= cost.points <= cost.most for cost in costs.values())
     if found["score"].value is not None:
-        assert sum(cost.points for cost in costs.values()) == pytest.approx(100 - found["score"].value)
+        assert sum(cost.points for cost in costs.values()) == pytest.approx(
+            100 - found["score"].value
+        )
 
 
 def test_with_all_parts_the_score_is_bit_equal_to_100_less_the_points_lost() -> None:
-    values = {"path_entropy": 0.1, "tool_variance": 0.7, "retry_explosion": 0.0, "branch_instability": 1 / 3}
-    readings = {name: Reading(value, 9) for name, value in (values | {"token_budget_pressure": 0.9}).items()}
-    lost = math.fsum(PENALTIES[name] * reading.value for name, reading in readings.items() if reading.value is not None)
+    values = {
+        "path_entropy": 0.1,
+        "tool_variance": 0.7,
+        "retry_explosion": 0.0,
+        "branch_instability": 1 / 3,
+    }
+    readings = {
+        name: Reading(value, 9) for name, value in (values | {"token_budget_pressure": 0.9}).items()
+    }
+    lost = math.fsum(
+        PENALTIES[name] * reading.value
+        for name, reading in readings.items()
+        if reading.value is not None
+    )
     assert Score().derive({**readings, "window.runs": Reading(9.0, 9)}).value == 100.0 - lost
 
 
@@ -81,9 +111,17 @@ def test_tasks_beyond_the_limit_are_left_out_of_groups() -> None:
 
 
 def test_a_class_is_not_a_task_of_the_same_name() -> None:
-    assert laws.fed(BranchInstability, [row("a", task="k"), row("b", input_class="k")]).value().value is None
+    assert (
+        laws.fed(BranchInstability, [row("a", task="k"), row("b", input_class="k")]).value().value
+        is None
+    )
     assert laws.fed(BranchInstability, rows_of("a", "b")).value().value is None
-    assert laws.fed(BranchInstability, [row(branches={"d": "x"}), row(branches={"d": "y"})]).value().value == 0.5
+    assert (
+        laws.fed(BranchInstability, [row(branches={"d": "x"}), row(branches={"d": "y"})])
+        .value()
+        .value
+        == 0.5
+    )
 
 
 def test_similarity_says_what_the_limit_left_out() -> None:
@@ -92,7 +130,9 @@ def test_similarity_says_what_the_limit_left_out() -> None:
         metric.add(each)
     value, runs, _, note = metric.value()
     assert (value, runs) == (pytest.approx(1 / 3), 3)
-    assert note == "1 earlier runs are left out: only the latest distinct paths of a task are compared"
+    assert (
+        note == "1 earlier runs are left out: only the latest distinct paths of a task are compared"
+    )
 
 
 def test_distance_needs_evidence() -> None:
@@ -103,7 +143,7 @@ def test_distance_needs_evidence() -> None:
     assert metric.distance(row("b", task="x"), inside=False) == Reading(1.0, 1)
 
 
-# --- What explains the numbers --------------------------------------------------------------------------------------------
+# --- What explains the numbers --------------------------------------------------------------------
 
 
 @given(rows())
@@ -113,7 +153,9 @@ def test_divergences_account_for_every_run(given_rows: list[Row]) -> None:
             mine = [
                 each.path.names
                 for each in given_rows
-                if each.path is not None and each.baseline and (not by_task or each.task == found.task_id)
+                if each.path is not None
+                and each.baseline
+                and (not by_task or each.task == found.task_id)
             ]
             assert sum(turn.runs for turn in found.turns) == len(mine)
             assert all(names[: len(found.shared)] == found.shared for names in mine)
@@ -130,18 +172,28 @@ def test_tools_are_told_with_the_runs_that_used_them() -> None:
 
 
 def test_each_task_has_its_line() -> None:
-    table = task_table([*rows_of("a", "a b", task="y"), row(None, task="x"), row("a"), row("q", task=OTHER_TASK)])
-    assert [(line.task_id, line.runs, line.path_entropy, line.distinct_paths) for line in table] == [
+    table = task_table(
+        [*rows_of("a", "a b", task="y"), row(None, task="x"), row("a"), row("q", task=OTHER_TASK)]
+    )
+    assert [
+        (line.task_id, line.runs, line.path_entropy, line.distinct_paths) for line in table
+    ] == [
         ("x", 1, None, None),
         ("y", 2, 1.0, 2),
         (None, 1, None, 1),
     ]
-    assert (table[1].path_similarity, table[1].path_entropy_bits, table[1].tool_variance) == (0.5, 1.0, 1.0)
+    assert (table[1].path_similarity, table[1].path_entropy_bits, table[1].tool_variance) == (
+        0.5,
+        1.0,
+        1.0,
+    )
     assert (table[1].modal_path_share, table[1].tool_call_variation) == (0.5, 0.25)
     assert task_table(rows_of("a", "b")) == []
 
 
 def test_exploding_runs_are_named_by_their_chains() -> None:
-    mild, wild, fault = row(retries=3), row(retries=9), row(retries=9, condition="fault")
+    mild = row(retries=3)
+    wild = row(retries=9)
+    fault = row(retries=9, condition="fault")
     found = [(one.run_id, one.retries) for one in exploding_runs([mild, wild, fault], 3)]
     assert found == [(wild.run_id, 9), (mild.run_id, 3)]

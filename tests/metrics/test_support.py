@@ -32,8 +32,11 @@ def test_what_is_no_number_cannot_be_summed(value: float) -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 1000)), min_size=1, max_size=20))
-def test_fixed_sums_are_the_mean_to_the_last_digits_and_undo(values: list[tuple[float, int]]) -> None:
-    total, alone = FixedSum(), FixedSum()
+def test_fixed_sums_are_the_mean_to_the_last_digits_and_undo(
+    values: list[tuple[float, int]],
+) -> None:
+    total = FixedSum()
+    alone = FixedSum()
     for value, times in values:
         total.add(value, times)
     weight = sum(times for _, times in values)
@@ -47,7 +50,8 @@ def test_fixed_sums_are_the_mean_to_the_last_digits_and_undo(values: list[tuple[
 
 @pytest.mark.parametrize("number", [1, 2, 3, 10, 1_000])
 def test_evenness_is_exact_where_all_or_no_values_are_equal(number: int) -> None:
-    equal, different = Counts[int](), Counts[int]()
+    equal = Counts[int]()
+    different = Counts[int]()
     for value in range(number):
         equal.count(7)
         different.count(value)
@@ -65,9 +69,15 @@ def latest(rows: list[Row], limit: int) -> list[Row]:
     return inside
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abcd"), st.booleans()), max_size=40), st.integers(1, 3))
-def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]], limit: int) -> None:
-    pairs, there = LatestPairs(limit, edit_units, path_code), list[Row]()
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abcd"), st.booleans()), max_size=40),
+    st.integers(1, 3),
+)
+def test_the_latest_paths_count_at_every_step(
+    steps: list[tuple[int, str, bool]], limit: int
+) -> None:
+    pairs = LatestPairs(limit, edit_units, path_code)
+    there = list[Row]()
     for at, (end, path, leave) in enumerate(steps):
         if leave and there:
             pairs.count(there.pop(end % len(there)), -1)
@@ -77,4 +87,6 @@ def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]]
         inside = latest(there, limit)
         assert (len(pairs), pairs.left_out) == (len(inside), len(there) - len(inside))
         distances = [float(one.path != other.path) for one, other in combinations(inside, 2)]
-        assert pairs.mean() == (pytest.approx(sum(distances) / len(distances)) if distances else None)
+        assert pairs.mean() == (
+            pytest.approx(sum(distances) / len(distances)) if distances else None
+        )

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.metrics._support.groups import ONE
 from otel_reliability.metrics.base import Metric, Profile
-from otel_reliability.metrics.consistency.trajectories import TrajectoryDistribution, TrajectorySequence
+from otel_reliability.metrics.consistency.trajectories import (
+    TrajectoryDistribution,
+    TrajectorySequence,
+)
 from otel_reliability.model.run import Outcome
 from otel_reliability.testing import rows_of
 

@@ -44,7 +44,8 @@ def test_every_interval_holds_its_own_value(rows: list[Row]) -> None:
 
 @given(some_rows(least=1, most=12))
 def test_means_over_runs_are_means_of_single_runs(rows: list[Row]) -> None:
-    readings, numbers = read(rows), Sample(DEFAULTS, MEANS_OF_RUNS)
+    readings = read(rows)
+    numbers = Sample(DEFAULTS, MEANS_OF_RUNS)
     for name in MEANS_OF_RUNS:
         values: list[tuple[float, int]] = []
         for one in rows:
@@ -53,13 +54,16 @@ def test_means_over_runs_are_means_of_single_runs(rows: list[Row]) -> None:
             values += [(value, runs)] if value is not None else []
             numbers.evict([one])
         expected = sum(v * r for v, r in values) / sum(r for _, r in values) if values else None
-        assert readings[name][0] == (None if expected is None else pytest.approx(expected, abs=1e-9))
+        assert readings[name][0] == (
+            None if expected is None else pytest.approx(expected, abs=1e-9)
+        )
 
 
 @given(some_rows(least=1, most=12))
 def test_means_over_tasks_are_means_of_single_tasks(rows: list[Row]) -> None:
     rows = [one for one in rows if one.task is not None]
-    readings, numbers = read(rows), Sample(DEFAULTS, MEANS_OF_TASKS)
+    readings = read(rows)
+    numbers = Sample(DEFAULTS, MEANS_OF_TASKS)
     for name in MEANS_OF_TASKS - {"pass_at_k", "pass_hat_k"}:
         values: list[float] = []
         for task in {one.task for one in rows}:
@@ -79,7 +83,8 @@ def test_attempts_at_a_task_are_resampled_together() -> None:
     pressures = [0.1, 0.2, 0.4, 0.6, 0.9]
     tasked = [row("a", task=str(p), pressure=p) for p in pressures for _ in range(20)]
     plain = [one._replace(task=None) for one in tasked]
-    together, apart = intervals(tasked)["token_budget_pressure"], intervals(plain)["token_budget_pressure"]
+    together = intervals(tasked)["token_budget_pressure"]
+    apart = intervals(plain)["token_budget_pressure"]
     assert (together.method, apart.method) == ("bootstrap over tasks", "bootstrap over runs")
     assert together.error > 3 * apart.error
 
@@ -94,7 +99,8 @@ def test_many_runs_cost_a_hundred_blocks() -> None:
     dice = np.random.default_rng(1)
     few = rows_of(*dice.choice(["a b", "b a", "c"], BLOCKS, p=[0.7, 0.2, 0.1]).tolist())
     many = rows_of(*dice.choice(["a b", "b a", "c"], 4 * BLOCKS, p=[0.7, 0.2, 0.1]).tolist())
-    one, other = intervals(few)["path_similarity"].error, intervals(many)["path_similarity"].error
+    one = intervals(few)["path_similarity"].error
+    other = intervals(many)["path_similarity"].error
     assert other == pytest.approx(one / 2, rel=0.4)
 
 
@@ -104,7 +110,8 @@ def test_the_same_rows_give_the_same_intervals() -> None:
 
 
 def test_path_entropy_covers() -> None:
-    dice, covered = np.random.default_rng(2), 0
+    dice = np.random.default_rng(2)
+    covered = 0
     draws = dice.choice(["search reply", "search read reply", "reply"], (60, 12), p=[0.7, 0.2, 0.1])
     samples = [rows_of(*draw.tolist()) for draw in draws]
     truth = np.mean([read(sample)["path_entropy"][0] or 0 for sample in samples])

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.change.signals import SIGNALS
-from otel_reliability.model.observation import MAX_STEPS, counts_for_change, in_order, joined, observation_of
+from otel_reliability.model.observation import (
+    MAX_STEPS,
+    counts_for_change,
+    in_order,
+    joined,
+    observation_of,
+)
 from otel_reliability.model.run import ModelCall, Outcome
 from otel_reliability.testing import at, call, run
 from tests.change.build import SECOND, exchangeable, observation
@@ -22,7 +28,12 @@ MODEL_CALLS = (
 
 def test_a_run_gives_its_numbers() -> None:
     calls = (call("search"), call("book", ok=False))
-    facts = {"model_calls": MODEL_CALLS, "output_tokens": 130, "outcome": Outcome.FAILURE, "task_id": "t"}
+    facts = {
+        "model_calls": MODEL_CALLS,
+        "output_tokens": 130,
+        "outcome": Outcome.FAILURE,
+        "task_id": "t",
+    }
     one = observation_of(run(("search", "book"), 1, tool_calls=calls, **facts))
     assert one[:5] == ("run-1", at(100), at(103), ("search", "book"), 2)
     assert one[5:] == (1, 130, 3_000, 1, 120, 2, "t", ())
@@ -55,8 +66,13 @@ def test_a_session_sums_its_runs() -> None:
 
 
 def test_a_session_lacks_what_one_of_its_runs_lacks() -> None:
-    """A sum of some of the turns would look like a change: it is absent. Outcomes are summed over those known."""
-    whole = joined("session", [observation(1), observation(2, None, calls=None, output_tokens=None, failures=None)])
+    """A sum of some of the turns would look like a change: it is absent. Outcomes are summed over
+    those known.
+    """
+    whole = joined(
+        "session",
+        [observation(1), observation(2, None, calls=None, output_tokens=None, failures=None)],
+    )
     assert (whole.path, whole.calls, whole.output_tokens, whole.failures) == (None, None, None, 0)
 
 

@@ -17,8 +17,25 @@ from otel_reliability.model.record import (
     without_hashes,
     write,
 )
-from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, RunChange, ToolCall, Tools
-from otel_reliability.model.span import AgentSpan, CompressionFacts, Evaluation, HandoffFacts, Kind, Notes, Session
+from otel_reliability.model.run import (
+    AgentKey,
+    CloseReason,
+    ModelCall,
+    Outcome,
+    Run,
+    RunChange,
+    ToolCall,
+    Tools,
+)
+from otel_reliability.model.span import (
+    AgentSpan,
+    CompressionFacts,
+    Evaluation,
+    HandoffFacts,
+    Kind,
+    Notes,
+    Session,
+)
 from otel_reliability.testing import agent, call, model, run, tool
 
 TEXT = st.text(max_size=8)
@@ -27,15 +44,41 @@ WHOLE = st.integers(-(2**63) + 1, 2**63 - 1)
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 PAIRS = st.lists(st.tuples(TEXT, TEXT), max_size=3).map(tuple)
 HASH = st.none() | st.binary(min_size=8, max_size=8)
-TRACE, SPAN = st.binary(min_size=16, max_size=16), st.binary(min_size=8, max_size=8)
+TRACE = st.binary(min_size=16, max_size=16)
+SPAN = st.binary(min_size=8, max_size=8)
 CALLS = st.builds(
-    ToolCall, TEXT, st.booleans(), st.booleans(), st.booleans(), st.integers(0, 9), TEXT, TIME, TIME, HASH, HASH, HASH
+    ToolCall,
+    TEXT,
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 9),
+    TEXT,
+    TIME,
+    TIME,
+    HASH,
+    HASH,
+    HASH,
 )
 MODEL_CALLS = st.builds(
-    ModelCall, st.none() | TEXT, st.none() | WHOLE, st.none() | WHOLE, st.booleans(), TEXT, TIME, TIME
+    ModelCall,
+    st.none() | TEXT,
+    st.none() | WHOLE,
+    st.none() | WHOLE,
+    st.booleans(),
+    TEXT,
+    TIME,
+    TIME,
 )
 EVALUATIONS = st.builds(
-    Evaluation, TEXT, st.none() | NUMBER, st.none() | TEXT, TIME, st.none() | TRACE, st.none() | SPAN, st.none() | TEXT
+    Evaluation,
+    TEXT,
+    st.none() | NUMBER,
+    st.none() | TEXT,
+    TIME,
+    st.none() | TRACE,
+    st.none() | SPAN,
+    st.none() | TEXT,
 )
 
 
@@ -100,7 +143,9 @@ def test_changed_bytes_are_noticed(noise: bytes, at: int) -> None:
 
 
 def test_of_the_hashes_only_the_effect_leaves() -> None:
-    """What a call was asked and what it answered stay in the process even as hashes; its effect is needed downstream."""
+    """What a call was asked and what it answered stay in the process even as hashes; its effect is
+    needed downstream.
+    """
     paid = call("pay", arguments=b"argument", result=b"resultss", effect=b"effectss")
     written = write(RunRecord(RunChange.CLOSED, run(tool_calls=(paid,)), 1))
 
@@ -109,11 +154,15 @@ def test_of_the_hashes_only_the_effect_leaves() -> None:
 
 
 def test_bytes_without_a_new_field_are_read() -> None:
-    """A field that is added at the end of a type, with a default, is absent in what was written before."""
+    """A field that is added at the end of a type, with a default, is absent in what was written
+    before.
+    """
     one = run(["search"])
 
     assert unpack_run(pack(list(one)[:-1])) == one
-    assert read(pack((VERSION, (RunChange.CLOSED, list(one)[:-1], 1)))) == RunRecord(RunChange.CLOSED, one, 1)
+    assert read(pack((VERSION, (RunChange.CLOSED, list(one)[:-1], 1)))) == RunRecord(
+        RunChange.CLOSED, one, 1
+    )
 
 
 def test_spans_survive_the_state() -> None:
@@ -130,9 +179,13 @@ def test_spans_survive_the_state() -> None:
     assert unpack_spans(pack_spans(spans)) == bare
 
 
-def span_of(number: int, parent: int, kind: Kind, facts: HandoffFacts | CompressionFacts | None) -> AgentSpan:
+def span_of(
+    number: int, parent: int, kind: Kind, facts: HandoffFacts | CompressionFacts | None
+) -> AgentSpan:
     notes = Notes(task_id="t", branches=(("route", "a"),))
-    return tool(number, parent, "x")._replace(kind=kind, facts=facts, notes=notes, link=(b"t" * 16, b"s" * 8))
+    return tool(number, parent, "x")._replace(
+        kind=kind, facts=facts, notes=notes, link=(b"t" * 16, b"s" * 8)
+    )
 
 
 def test_text_and_numbers_that_no_encoder_sends_are_stored_all_the_same() -> None:
@@ -157,7 +210,10 @@ SOUND = write(RunRecord(RunChange.CLOSED, run(["search"]), 1))
         (pack((VERSION, None)), "another form"),
         (pack((VERSION, ("opened", run(), 1))), "another form"),
         (pack((VERSION, (RunChange.CLOSED, run(trial="first"), 1))), "another form"),
-        (pack((VERSION + 1, {"run": None})), f"version {VERSION + 1}; this service reads version {VERSION}"),
+        (
+            pack((VERSION + 1, {"run": None})),
+            f"version {VERSION + 1}; this service reads version {VERSION}",
+        ),
     ],
 )
 def test_what_is_no_record_is_refused_with_the_reason(data: bytes, problem: str) -> None:

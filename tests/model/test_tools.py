@@ -6,11 +6,21 @@ from hypothesis import strategies as st
 
 from otel_reliability.config import ToolSettings
 from otel_reliability.model.run import ToolCall
-from otel_reliability.model.tools import DEFAULT_RULES, ToolRules, classified, effects_of, is_reading, only_reads, words
+from otel_reliability.model.tools import (
+    DEFAULT_RULES,
+    ToolRules,
+    classified,
+    effects_of,
+    is_reading,
+    only_reads,
+    words,
+)
 
 
 def call(name: str, effect: bytes | None = b"1", *, ok: bool = True) -> ToolCall:
-    return ToolCall(name, ok, False, False, 0, "agent", 0, 1, None, None, effect, ok and classified(name).effect)
+    return ToolCall(
+        name, ok, False, False, 0, "agent", 0, 1, None, None, effect, ok and classified(name).effect
+    )
 
 
 @pytest.mark.parametrize(
@@ -31,7 +41,8 @@ def test_words_are_those_of_the_last_part(name: str, expected: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize(
-    "name", ["think", "is_open", "has_seat", "count_rows", "checkStatus", "check", "do_web_search", "Grep"]
+    "name",
+    ["think", "is_open", "has_seat", "count_rows", "checkStatus", "check", "do_web_search", "Grep"],
 )
 def test_names_that_read(name: str) -> None:
     assert is_reading(name)
@@ -39,10 +50,21 @@ def test_names_that_read(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["check_in", "check_out_guest", "book_flight", "target_audience", "issue_refund", "getaway", ""]
+    "name",
+    [
+        "check_in",
+        "check_out_guest",
+        "book_flight",
+        "target_audience",
+        "issue_refund",
+        "getaway",
+        "",
+    ],
 )
 def test_names_that_change_something(name: str) -> None:
-    """Anything not known to read changes something; `check in` and `check out` are deeds, words count as a whole."""
+    """Anything not known to read changes something; `check in` and `check out` are deeds, words
+    count as a whole.
+    """
     assert classified(name).effect
 
 
@@ -52,7 +74,9 @@ def test_handing_the_work_over_changes_nothing(name: str) -> None:
 
 
 def test_the_first_rule_that_speaks_decides() -> None:
-    """Helpers stand before effects, effects before reads, the user's words before those of the name."""
+    """Helpers stand before effects, effects before reads, the user's words before those of the
+    name.
+    """
     rules = ToolRules(helpers=("a*",), effects=("ab*", "get_*"), reads=("abc", "g*", "send"))
     said = {name: classified(name, rules) for name in ("abc", "get_x", "go", "send")}
     assert [said[name].effect for name in said] == [False, True, False, False]
@@ -81,7 +105,8 @@ def test_the_judgement_is_total(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["open", "goto", "scroll_down", "scroll_up", "ls", "cd", "cat", "head", "tail", "grep", "pwd"]
+    "name",
+    ["open", "goto", "scroll_down", "scroll_up", "ls", "cd", "cat", "head", "tail", "grep", "pwd"],
 )
 def test_coding_tools_that_only_read(name: str) -> None:
     assert not classified(name).effect

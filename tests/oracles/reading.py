@@ -1,4 +1,6 @@
-"""How tests read the oracle fixtures that lie beside the project. Where they are absent, the tests are skipped by name."""
+"""How tests read the oracle fixtures that lie beside the project. Where they are absent, the tests
+are skipped by name.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,16 @@ def load(path: str) -> dict[str, Any]:
 
 
 def each(path: str, *keys: str) -> list[Any]:
-    """The cases below `keys` in a JSON file, as parameters named by their id; one skipped case where there is no file."""
+    """The cases below `keys` in a JSON file, as parameters named by their id; one skipped case
+    where there is no file.
+    """
     file = SHARED / path
     if not file.exists():
-        return [pytest.param(None, marks=pytest.mark.skip(reason=f"../shared/{path} is not here"), id="absent")]
+        return [
+            pytest.param(
+                None, marks=pytest.mark.skip(reason=f"../shared/{path} is not here"), id="absent"
+            )
+        ]
     found: Any = json.loads(file.read_text(encoding="utf-8"))
     for key in keys:
         found = found[key]

@@ -38,7 +38,8 @@ def test_predictability_is_as_published(agent: dict[str, Any]) -> None:
         *(_run(True, confidence=confidence) for confidence in agent["correct_confidences"]),
         *(_run(False, confidence=confidence) for confidence in agent["incorrect_confidences"]),
     ]
-    readings, published = window_over(rows).readings(), agent["published"]
+    readings = window_over(rows).readings()
+    published = agent["published"]
 
     assert close(readings["calibration"].value, published["predictability_calibration"])
     assert close(readings["discrimination"].value, published["predictability_roc_auc"])

@@ -1,4 +1,6 @@
-"""The evaluation methodology: what its authors' code computes (`expected`), and what the page says (`published`)."""
+"""The evaluation methodology: what its authors' code computes (`expected`), and what the page says
+(`published`).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tests.windows.runs import window_over
 
 CASES = each("oracles/seed1.json", "cases")
 IN_RANGE = [case for case in CASES if case.id != "pred_conf_outside"]
-"""A confidence out of range tests the reference formulas alone: no run has one, because it is refused where it is read."""
+"""A confidence out of range tests the reference formulas alone: no run has one, because it is
+refused where it is read.
+"""
 PROFILES: tuple[Profile, ...] = ("published", "hal-harness")
 NAMES: Final = {
     "C_out": "outcome_consistency",
@@ -41,15 +45,26 @@ NAMES: Final = {
     "R_Saf": "safety",
     "R": "reliability",
 }
-CONDITIONS: Final = {"runs": "baseline", "fault_runs": "fault", "struct_runs": "structure", "prompt_runs": "prompt"}
+CONDITIONS: Final = {
+    "runs": "baseline",
+    "fault_runs": "fault",
+    "struct_runs": "structure",
+    "prompt_runs": "prompt",
+}
 
 
 def oracle(case: dict[str, Any], profile: Profile) -> dict[str, float | None]:
-    """What the case expects under a profile. P_rc of tied confidences depends on their order in the reference code."""
+    """What the case expects under a profile. P_rc of tied confidences depends on their order in the
+    reference code.
+    """
     expected = {name: case["expected"][name] for name in NAMES}
     if profile == "published":
         return expected | case["published"]
-    return {name: value for name, value in expected.items() if name != "P_rc" or not case.get("p_rc_ties")}
+    return {
+        name: value
+        for name, value in expected.items()
+        if name != "P_rc" or not case.get("p_rc_ties")
+    }
 
 
 def _row(run: dict[str, Any], condition: str) -> Row:
@@ -66,12 +81,16 @@ def _row(run: dict[str, Any], condition: str) -> Row:
         model_calls=len(latencies),
         failed_calls=sum(not call["ok"] for call in run["calls"]),
         latency_ns=round(sum(latencies) / len(latencies) * 1e6) if latencies else None,
-        violations=None if run["violations"] is None else tuple(("rule", word) for word in run["violations"]),
+        violations=None
+        if run["violations"] is None
+        else tuple(("rule", word) for word in run["violations"]),
     )
 
 
 def _rows(case: dict[str, Any]) -> list[Row]:
-    return [_row(run, condition) for runs, condition in CONDITIONS.items() for run in case.get(runs, [])]
+    return [
+        _row(run, condition) for runs, condition in CONDITIONS.items() for run in case.get(runs, [])
+    ]
 
 
 def _settings(profile: Profile) -> Settings:
@@ -86,22 +105,34 @@ def _window(case: dict[str, Any], profile: Profile) -> AgentWindow:
 @pytest.mark.parametrize("case", CASES)
 def test_reference_formulas_agree_with_the_oracle(case: dict[str, Any], profile: Profile) -> None:
     """The formulas that every metric is compared with are those of the methodology's authors."""
-    rows, settings = _rows(case), _settings(profile)
-    expected = {NAMES[name]: value for name, value in oracle(case, profile).items() if NAMES[name] in NAIVE}
+    rows = _rows(case)
+    settings = _settings(profile)
+    expected = {
+        NAMES[name]: value for name, value in oracle(case, profile).items() if NAMES[name] in NAIVE
+    }
 
     found = {name: NAIVE[name](rows, settings) for name in expected}
 
-    assert {name: (found[name], value) for name, value in expected.items() if not close(found[name], value)} == {}
+    assert {
+        name: (found[name], value)
+        for name, value in expected.items()
+        if not close(found[name], value)
+    } == {}
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("case", IN_RANGE)
 def test_windows_agree_with_the_oracle(case: dict[str, Any], profile: Profile) -> None:
-    window, expected = _window(case, profile), oracle(case, profile)
+    window = _window(case, profile)
+    expected = oracle(case, profile)
 
     found = {name: window.reading(NAMES[name]).value for name in expected}
 
-    assert {name: (found[name], value) for name, value in expected.items() if not close(found[name], value)} == {}
+    assert {
+        name: (found[name], value)
+        for name, value in expected.items()
+        if not close(found[name], value)
+    } == {}
 
 
 @pytest.mark.parametrize("case", IN_RANGE)

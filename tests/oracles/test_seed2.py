@@ -15,11 +15,17 @@ CASES = each("oracles/seed2.json", "cases")
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("metric", [agent_reliability, agent_consistency])
-def test_sessions_score_as_the_reference(case: dict[str, Any], metric: Callable[..., SessionScore]) -> None:
+def test_sessions_score_as_the_reference(
+    case: dict[str, Any], metric: Callable[..., SessionScore]
+) -> None:
     expected = case["expected"][metric.__name__]
 
     traces = [trace["trace_id"] for trace in case["traces"]]
-    signals = {trace["trace_id"]: trace["signals"] for trace in case["traces"] if trace["signals"] is not None}
+    signals = {
+        trace["trace_id"]: trace["signals"]
+        for trace in case["traces"]
+        if trace["signals"] is not None
+    }
     found = metric(traces, signals, case["signal_weights"])
 
     assert expected["score"] == found.score

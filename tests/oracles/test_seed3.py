@@ -1,4 +1,6 @@
-"""The reliability layer: an independent script's numbers from its text, from spans to score, and what its code computes."""
+"""The reliability layer: an independent script's numbers from its text, from spans to score, and
+what its code computes.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,22 @@ METRICS = {
 
 
 def spans_of(number: int, recorded: dict[str, Any]) -> Iterator[AgentSpan]:
-    """The spans of a recorded run: an agent, its tool calls one after the other, and the model call that took the tokens."""
+    """The spans of a recorded run: an agent, its tool calls one after the other, and the model call
+    that took the tokens.
+    """
     named: dict[str, str] = recorded["branches"] or {}
     branches = tuple(sorted(named.items()))
     notes = Notes(
-        input_class=recorded["input_hash"], branches=branches, context_limit=recorded["context_limit"] or None
+        input_class=recorded["input_hash"],
+        branches=branches,
+        context_limit=recorded["context_limit"] or None,
     )
     start = recorded["ts"]
     yield testing.agent(1, trace=number, start=start, end=start + 0.9, notes=notes)
     if recorded["tokens"] is not None:
-        yield testing.model(2, 1, (recorded["tokens"], 0), trace=number, start=start, end=start + 0.001)
+        yield testing.model(
+            2, 1, (recorded["tokens"], 0), trace=number, start=start, end=start + 0.001
+        )
     for at, call in enumerate(recorded["calls"], 1):
         begin = start + at / 100
         yield testing.tool(
@@ -61,7 +69,11 @@ def spans_of(number: int, recorded: dict[str, Any]) -> Iterator[AgentSpan]:
 
 
 def heard(case: dict[str, Any]) -> tuple[AgentWindow, list[Run]]:
-    engine = Engine(Settings(metrics=MetricSettings(min_runs=2, missing="as_zero")), clock=lambda: 0.0, wall=None)
+    engine = Engine(
+        Settings(metrics=MetricSettings(min_runs=2, missing="as_zero")),
+        clock=lambda: 0.0,
+        wall=None,
+    )
     for number, recorded in enumerate(case["runs"], 1):
         engine.receive(spans_of(number, recorded))
     engine.flush(CloseReason.END_OF_INPUT)
@@ -74,14 +86,18 @@ def heard(case: dict[str, Any]) -> tuple[AgentWindow, list[Run]]:
 def alike(case: dict[str, Any]) -> bool:
     """Whether any decision was taken twice with the same input."""
     decisions = Counter(
-        (run["input_hash"], decision) for run in case["runs"] for decision in (run["branches"] or {"": None})
+        (run["input_hash"], decision)
+        for run in case["runs"]
+        for decision in (run["branches"] or {"": None})
     )
     return max(decisions.values()) >= 2
 
 
 @pytest.mark.parametrize("case", [case for case in each(TEXT, "cases") if case.id != "empty"])
 def test_spans_give_the_numbers_of_the_text(case: dict[str, Any]) -> None:
-    """Retries in every case; every metric, the score and the flag in those of several runs; one run has no score."""
+    """Retries in every case; every metric, the score and the flag in those of several runs; one run
+    has no score.
+    """
     expected = case["expected"]
 
     window, runs = heard(case)
@@ -90,14 +106,20 @@ def test_spans_give_the_numbers_of_the_text(case: dict[str, Any]) -> None:
     assert [run.longest_retry_chain for run in runs] == expected["max_retry_streak"]
     assert window.reading("retry_explosion").value == expected["retry_explosion"]
     if len(runs) == 1:
-        assert {window.reading(name).value for name in ("path_entropy", "branch_instability", "score", "tier")} == {
-            None
-        }
+        assert {
+            window.reading(name).value
+            for name in ("path_entropy", "branch_instability", "score", "tier")
+        } == {None}
         return
     for name, theirs in METRICS.items():
         assert close(window.reading(name).value, expected[theirs]), name
-    assert close(window.reading("branch_instability").value, expected["branch_instability"] if alike(case) else None)
-    assert ("token_pressure_high" in window.reading("flag").parts) is expected["token_pressure_unstable_flag"]
+    assert close(
+        window.reading("branch_instability").value,
+        expected["branch_instability"] if alike(case) else None,
+    )
+    assert ("token_pressure_high" in window.reading("flag").parts) is expected[
+        "token_pressure_unstable_flag"
+    ]
     score = window.reading("score").value
     assert score is not None
     assert rounded(score) == expected["score_int"]
@@ -129,8 +151,11 @@ def test_tiers_are_cut_where_the_code_cuts_them(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", each(CODE, "cases"))
 def test_path_entropy_and_call_variation_are_those_of_the_code(case: dict[str, Any]) -> None:
-    """To 1e-9 with all runs in one group. Where the code says 0 for want of a second run, there is no value."""
-    entropy, variation = PathEntropy(), ToolCallVariation()
+    """To 1e-9 with all runs in one group. Where the code says 0 for want of a second run, there is
+    no value.
+    """
+    entropy = PathEntropy()
+    variation = ToolCallVariation()
     for recorded in case["runs"]:
         names = [call["name"] for call in recorded["calls"]]
         taken, called = rows_of(names if recorded["path"] is None else recorded["path"], names)

@@ -1,4 +1,6 @@
-"""The multi-run reporting document's numbers, from an independent script: integers exactly, widths to 1e-9."""
+"""The multi-run reporting document's numbers, from an independent script: integers exactly, widths
+to 1e-9.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ FILE = "oracles/seed4.json"
 
 @pytest.mark.parametrize("case", each(FILE, "cases"))
 def test_summaries_are_the_oracles(case: dict[str, Any]) -> None:
-    rows = [row(outcome=Outcome.SUCCESS if passed else Outcome.FAILURE) for passed in case["outcomes"]]
+    rows = [
+        row(outcome=Outcome.SUCCESS if passed else Outcome.FAILURE) for passed in case["outcomes"]
+    ]
     summary = summaries(rows).get(None)
     expected = case["expected"]
 
@@ -31,7 +35,9 @@ def test_summaries_are_the_oracles(case: dict[str, Any]) -> None:
     assert tuple(expected["decay_curve"]) == summary.decay_curve
     assert expected["variance_amplification"] == summary.variance_amplification
     assert expected["graceful_degradation"] == summary.graceful_degradation
-    assert expected["targets"] == {path: getattr(summary, path.removeprefix(TARGET_PREFIX)) for path in TARGETS}
+    assert expected["targets"] == {
+        path: getattr(summary, path.removeprefix(TARGET_PREFIX)) for path in TARGETS
+    }
 
 
 @pytest.mark.parametrize("case", each(FILE, "recommend_runs"))

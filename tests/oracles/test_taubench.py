@@ -1,4 +1,6 @@
-"""The published pass^k of a benchmark, its paths and its retries, from its spans, against what its own records say."""
+"""The published pass^k of a benchmark, its paths and its retries, from its spans, against what its
+own records say.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ FAULTS = "grok-3_retail_1trial_faults"
 
 
 def window_of(file: str) -> AgentWindow:
-    engine = Engine(Settings(windows=(WindowSettings("all", last=100_000),)), clock=lambda: 0.0, wall=None)
+    engine = Engine(
+        Settings(windows=(WindowSettings("all", last=100_000),)), clock=lambda: 0.0, wall=None
+    )
     for batch in read_file(str(shared(f"corpora/taubench/{file}"))):
         engine.receive(batch.spans)
     engine.flush(CloseReason.END_OF_INPUT)
@@ -42,10 +46,13 @@ def by_k(window: AgentWindow, name: str) -> dict[int, float | None]:
 
 @pytest.mark.parametrize("form", ["", ".turns"])
 def test_published_passes_come_out_of_spans(form: str) -> None:
-    """Whether a run is a conversation, or a turn whose last tells the outcome: pass^k as published, pass@k as in the truth."""
+    """Whether a run is a conversation, or a turn whose last tells the outcome: pass^k as published,
+    pass@k as in the truth.
+    """
     window = window_of(f"{DATASET}{form}.otlp.jsonl.gz")
     truth: dict[str, Any] = load("corpora/taubench/truth.json")["datasets"][DATASET]["summary"]
-    hat, at = by_k(window, "pass_hat_k"), by_k(window, "pass_at_k")
+    hat = by_k(window, "pass_hat_k")
+    at = by_k(window, "pass_at_k")
 
     assert {k: round(value or 0, 3) for k, value in hat.items()} == PUBLISHED
     assert all(close(hat[int(k)], value) for k, value in truth["pass_hat_k"].items())
@@ -75,14 +82,19 @@ def test_each_task_has_the_entropy_and_similarity_of_its_records(window: AgentWi
 def test_the_agent_is_the_mean_of_its_tasks(window: AgentWindow) -> None:
     truth: dict[str, Any] = load("corpora/taubench/truth.json")["datasets"][DATASET]["per_task"]
 
-    for name, told in (("path_entropy_bits", "path_entropy_bits"), ("path_similarity", "lev_sim_all")):
+    for name, told in (
+        ("path_entropy_bits", "path_entropy_bits"),
+        ("path_similarity", "lev_sim_all"),
+    ):
         reading = window.reading(name)
         assert close(reading.value, sum(task[told] for task in truth.values()) / len(truth))
         assert reading.runs == 200
 
 
 def test_retries_are_chains_of_failures(window: AgentWindow) -> None:
-    """Of 200 runs one explodes, 17 calls are retries; streaks of one tool without an error are none."""
+    """Of 200 runs one explodes, 17 calls are retries; streaks of one tool without an error are
+    none.
+    """
     retries = [row.retries for row in window.rows() if row.retries is not None]
 
     assert Counter(one.longest_chain for one in retries) == {0: 189, 1: 7, 2: 3, 3: 1}

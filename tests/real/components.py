@@ -11,7 +11,9 @@ from tests.real.install import components
 
 
 def folder_of(name: str) -> Path:
-    """Return the folder of an installed component; skip the test with the reason where it is not installed."""
+    """Return the folder of an installed component; skip the test with the reason where it is not
+    installed.
+    """
     component = components()[name]
     if not component.ready():
         pytest.skip(f"{name} {component.version} is not installed: {component.why_unavailable()}")
@@ -19,7 +21,9 @@ def folder_of(name: str) -> Path:
 
 
 def program_on_path(name: str) -> Path:
-    """Return the path of a program that the machine itself must have; skip the test where it is absent."""
+    """Return the path of a program that the machine itself must have; skip the test where it is
+    absent.
+    """
     found = shutil.which(name)
     if found is None:
         pytest.skip(f"`{name}` is not on this machine: install it")

@@ -2,14 +2,15 @@
 
     python tests/real/install.py [--optional] [collector|prometheus|chromium|kafka|helm ...]
 
-Nothing is installed on the machine. The Collector and Helm are compiled from pinned Go modules, Kafka's jars come through
-Maven, and Debian's packages are unpacked next to them, so no service starts by itself. Each program is kept in
-`~/.cache/otel-reliability/<name>-<version>` (`OTEL_RELIABILITY_CACHE` moves the cache) and is built again only when it is
-absent or its recipe changed. It is built in a folder of its own and renamed when complete: an interrupted run leaves nothing
-half done, and of two concurrent runs the second waits.
+Nothing is installed on the machine. The Collector and Helm are compiled from pinned Go modules,
+Kafka's jars come through Maven, and Debian's packages are unpacked next to them, so no service
+starts by itself. Each program is kept in `~/.cache/otel-reliability/<name>-<version>`
+(`OTEL_RELIABILITY_CACHE` moves the cache) and is built again only when it is absent or its recipe
+changed. It is built in a folder of its own and renamed when complete: an interrupted run leaves
+nothing half done, and of two concurrent runs the second waits.
 
-A program that cannot be installed is reported with the reason. The reason is also kept in the cache (`<name>.unavailable`),
-and the tests that need the program are skipped with it.
+A program that cannot be installed is reported with the reason. The reason is also kept in the cache
+(`<name>.unavailable`), and the tests that need the program are skipped with it.
 
 Only the standard library is used, so that this runs before any environment exists.
 """
@@ -57,7 +58,9 @@ class Component:
         return cache() / f"{self.name}-{self.version}"
 
     def digest(self) -> str:
-        """Return a hash of everything that decides the result, so that an outdated build is recognized."""
+        """Return a hash of everything that decides the result, so that an outdated build is
+        recognized.
+        """
         digest = hashlib.sha256(repr(self).encode())
         for path in self.recipe:
             digest.update((HERE / path).read_bytes())
@@ -73,7 +76,9 @@ class Component:
         return cache() / f"{self.name}.unavailable"
 
     def why_unavailable(self) -> str:
-        """Return the reason why the last installation failed, or what to run where none was tried."""
+        """Return the reason why the last installation failed, or what to run where
+        none was tried.
+        """
         with contextlib.suppress(OSError):
             return self.reason_file.read_text().partition("\n")[0]
         return "run `make components`"
@@ -81,7 +86,9 @@ class Component:
 
 def cache() -> Path:
     """Return the folder of all programs: outside the checkout, so that a fresh clone finds it."""
-    return Path(os.environ.get("OTEL_RELIABILITY_CACHE") or Path.home() / ".cache" / "otel-reliability")
+    return Path(
+        os.environ.get("OTEL_RELIABILITY_CACHE") or Path.home() / ".cache" / "otel-reliability"
+    )
 
 
 def components() -> Mapping[str, Component]:
@@ -106,7 +113,9 @@ def components() -> Mapping[str, Component]:
 
 @dataclass(slots=True)
 class Shell:
-    """Runs the commands of one build: prints progress, keeps their output, shows the end of it when one fails."""
+    """Runs the commands of one build: prints progress, keeps their output, shows the end of it when
+    one fails.
+    """
 
     component: Component
     log: Path
@@ -114,7 +123,9 @@ class Shell:
     def report(self, text: str) -> None:
         print(f"{self.component.name} {self.component.version}: {text}", flush=True)
 
-    def run(self, doing: str, *command: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
+    def run(
+        self, doing: str, *command: str, cwd: Path, env: Mapping[str, str] | None = None
+    ) -> None:
         """Run one command to its end and report progress every `PROGRESS_INTERVAL_S`."""
         need(command[0])
         self.report(doing)
@@ -135,12 +146,16 @@ class Shell:
                 self.report(f"{doing}, {time.monotonic() - started:.0f} s so far")
         if code != 0:
             end = "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
-            raise Unavailable(f"{doing} failed with exit code {code}; the end of {self.log}:\n{end}")
+            raise Unavailable(
+                f"{doing} failed with exit code {code}; the end of {self.log}:\n{end}"
+            )
 
     def output_of(self, *command: str) -> str:
         """Run one quick command and return its output."""
         need(command[0])
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        )
         if done.returncode != 0:
             raise Unavailable(f"`{' '.join(command)}` failed: {done.stderr.strip()[-500:]}")
         return done.stdout
@@ -149,14 +164,16 @@ class Shell:
 def need(program: str) -> None:
     """Raise `Unavailable` where a program that the build calls is not on the path."""
     if shutil.which(program) is None:
-        raise Unavailable(f"needs `{program}`, which is not on this machine; install it and run this again")
+        raise Unavailable(
+            f"needs `{program}`, which is not on this machine; install it and run this again"
+        )
 
 
 def build_collector(shell: Shell, work: Path, out: Path) -> None:
     """Write the Collector's sources with its builder, then compile them with the pinned modules.
 
-    The builder's own compile step is left out: it runs `go mod tidy`, which asks for test dependencies that the module
-    proxy does not have.
+    The builder's own compile step is left out: it runs `go mod tidy`, which asks for test
+    dependencies that the module proxy does not have.
     """
     recipe = HERE / "collector"
     builder = f"go.opentelemetry.io/collector/cmd/builder@v{shell.component.version}"
@@ -191,7 +208,9 @@ def build_kafka(shell: Shell, work: Path, out: Path) -> None:
 
 
 def unpack_prometheus(shell: Shell, work: Path, out: Path) -> None:
-    """Unpack the two programs of Debian's package; its web pages and service files are not needed."""
+    """Unpack the two programs of Debian's package; its web pages and service files
+    are not needed.
+    """
     tree = unpack(shell, work, shell.component.packages)
     shutil.copytree(tree / "usr" / "bin", out / "bin")
 
@@ -199,13 +218,26 @@ def unpack_prometheus(shell: Shell, work: Path, out: Path) -> None:
 def unpack_chromium(shell: Shell, work: Path, out: Path) -> None:
     """Unpack the browser, its driver, and those of their libraries that this machine lacks.
 
-    Where Debian's own chromium is installed the machine lacks none, so the tree has no folder of libraries.
+    Where Debian's own chromium is installed the machine lacks none, so the tree has no folder of
+    libraries.
     """
-    plan = ("apt-get", "install", "--simulate", "--reinstall", "--no-install-recommends", *shell.component.packages)
-    names = {line.split()[1] for line in shell.output_of(*plan).splitlines() if line.startswith("Inst ")}
+    plan = (
+        "apt-get",
+        "install",
+        "--simulate",
+        "--reinstall",
+        "--no-install-recommends",
+        *shell.component.packages,
+    )
+    names = {
+        line.split()[1] for line in shell.output_of(*plan).splitlines() if line.startswith("Inst ")
+    }
     unpack(shell, work, sorted({*names, *shell.component.packages})).rename(out / "tree")
     (out / "bin").mkdir()
-    for name, program in (("chromium", "lib/chromium/chromium"), ("chromedriver", "bin/chromedriver")):
+    for name, program in (
+        ("chromium", "lib/chromium/chromium"),
+        ("chromedriver", "bin/chromedriver"),
+    ):
         launcher = out / "bin" / name
         launcher.write_text(LAUNCHER.format(program=program))
         launcher.chmod(0o755)
@@ -224,10 +256,13 @@ exec "$tree/{program}" "$@"
 def unpack(shell: Shell, work: Path, names: Sequence[str]) -> Path:
     """Download Debian packages and unpack them into a folder, running none of their scripts."""
     refresh(shell, work)
-    downloads, tree = work / "packages", work / "tree"
+    downloads = work / "packages"
+    tree = work / "tree"
     downloads.mkdir()
     tree.mkdir()
-    shell.run(f"downloading Debian's {', '.join(names)}", "apt-get", "download", *names, cwd=downloads)
+    shell.run(
+        f"downloading Debian's {', '.join(names)}", "apt-get", "download", *names, cwd=downloads
+    )
     shell.report("unpacking")
     for package in sorted(downloads.glob("*.deb")):
         shell.output_of("dpkg-deb", "--extract", str(package), str(tree))
@@ -240,12 +275,16 @@ def refresh(shell: Shell, work: Path) -> None:
         shell.run("updating the package lists", "apt-get", "update", cwd=work)
     if not fits(shell):
         wanted = f"{shell.component.version}{' or newer' if shell.component.newer else ''}"
-        raise Unavailable(f"Debian offers {candidate(shell) or 'no version'}, wanted {wanted}; change {VERSIONS.name}")
+        raise Unavailable(
+            f"Debian offers {candidate(shell) or 'no version'}, wanted {wanted}; change "
+            f"{VERSIONS.name}"
+        )
 
 
 def fits(shell: Shell) -> bool:
     """Return whether Debian's lists offer the pinned version."""
-    found, wanted = candidate(shell), shell.component.version
+    found = candidate(shell)
+    wanted = shell.component.version
     if not shell.component.newer:
         return found.startswith(wanted)
     compare = ["dpkg", "--compare-versions", found or "0", "ge", wanted]
@@ -255,7 +294,9 @@ def fits(shell: Shell) -> bool:
 def candidate(shell: Shell) -> str:
     """Return the version that Debian's lists offer, or '' where they offer none."""
     policy = shell.output_of("apt-cache", "policy", shell.component.packages[0])
-    versions = [line.split()[1] for line in policy.splitlines() if line.strip().startswith("Candidate:")]
+    versions = [
+        line.split()[1] for line in policy.splitlines() if line.strip().startswith("Candidate:")
+    ]
     return "" if versions in ([], ["(none)"]) else versions[0]
 
 
@@ -280,14 +321,19 @@ def locked(name: str) -> Generator[None]:
 def install(component: Component) -> Path:
     """Return the folder of a component, building it first where it is absent or outdated.
 
-    Raises `Unavailable` for every failure and keeps the reason for the tests that need the component.
+    Raises `Unavailable` for every failure and keeps the reason for the tests that need the
+    component.
     """
     with locked(component.name):
         if not component.ready():
             try:
                 make(component)
             except Exception as error:
-                reason = str(error) if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}"
+                reason = (
+                    str(error)
+                    if isinstance(error, Unavailable)
+                    else f"{type(error).__name__}: {error}"
+                )
                 component.reason_file.write_text(reason)
                 raise Unavailable(reason) from error
         component.reason_file.unlink(missing_ok=True)
@@ -299,7 +345,8 @@ def make(component: Component) -> None:
     shell = Shell(component, log=cache() / f"{component.name}.log")
     shell.log.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".making-{component.name}-", dir=cache()) as made:
-        work, out = Path(made, "work"), Path(made, "out")
+        work = Path(made, "work")
+        out = Path(made, "out")
         work.mkdir()
         out.mkdir()
         BUILDERS[component.name](shell, work, out)
@@ -311,13 +358,22 @@ def make(component: Component) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     known = components()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("component", nargs="*", metavar="component", help=f"one of {', '.join(known)}; default: all")
-    parser.add_argument("--optional", action="store_true", help="exit with 0 where a component cannot be installed")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "component", nargs="*", metavar="component", help=f"one of {', '.join(known)}; default: all"
+    )
+    parser.add_argument(
+        "--optional", action="store_true", help="exit with 0 where a component cannot be installed"
+    )
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.component) - set(known))
     if unknown:
-        parser.error(f"unknown component {', '.join(unknown)}; name any of {', '.join(known)}, or none for all")
+        parser.error(
+            f"unknown component {', '.join(unknown)}; name any of {', '.join(known)}, or "
+            "none for all"
+        )
     missing = [name for name in options.component or known if not reported(known[name])]
     return 1 if missing and not options.optional else 0
 
@@ -330,7 +386,13 @@ def reported(component: Component) -> bool:
     except Unavailable as reason:
         print(f"{component.name} {component.version}: not installed: {reason}", flush=True)
         return False
-    print(f"{component.name} {component.version}: ready in {folder} ({time.monotonic() - started:.1f} s)", flush=True)
+    print(
+        (
+            f"{component.name} {component.version}: ready in {folder} "
+            f"({time.monotonic() - started:.1f} s)"
+        ),
+        flush=True,
+    )
     return True
 
 

@@ -41,26 +41,38 @@ class Written(NamedTuple):
 
 def attributes(values: Mapping[str, str | int]) -> list[KeyValue]:
     return [
-        KeyValue(key=key, value=AnyValue(int_value=value) if isinstance(value, int) else AnyValue(string_value=value))
+        KeyValue(
+            key=key,
+            value=AnyValue(int_value=value)
+            if isinstance(value, int)
+            else AnyValue(string_value=value),
+        )
         for key, value in values.items()
     ]
 
 
 def send(url: str, *groups: ResourceSpans) -> None:
     """Send spans by OTLP/HTTP in protobuf to a server's base address."""
-    deliver(f"{url}/v1/traces", ExportTraceServiceRequest(resource_spans=groups).SerializeToString(), "x-protobuf")
+    deliver(
+        f"{url}/v1/traces",
+        ExportTraceServiceRequest(resource_spans=groups).SerializeToString(),
+        "x-protobuf",
+    )
 
 
 def replay(path: Path, url: str) -> None:
     """Send a recording, one request a line, by OTLP/HTTP in protobuf.
 
-    A recording is a file of OTLP-JSON lines, spans or logs, gzip-compressed where its name ends in `.gz`. A server that is
-    busy is asked again when it says, as every OTLP client does; one that refuses raises `Refused`.
+    A recording is a file of OTLP-JSON lines, spans or logs, gzip-compressed where its name ends in
+    `.gz`. A server that is busy is asked again when it says, as every OTLP client does; one that
+    refuses raises `Refused`.
     """
     for text in lines(path):
         fields: dict[str, Any] = json.loads(text)
         signal, kind = (
-            ("traces", ExportTraceServiceRequest) if "resourceSpans" in fields else ("logs", ExportLogsServiceRequest)
+            ("traces", ExportTraceServiceRequest)
+            if "resourceSpans" in fields
+            else ("logs", ExportLogsServiceRequest)
         )
         deliver(f"{url}/v1/{signal}", from_json(fields, kind()).SerializeToString(), "x-protobuf")
 
@@ -78,7 +90,9 @@ def deliver(url: str, body: bytes, kind: str) -> None:
 
 
 def written(path: Path) -> list[Written]:
-    """The spans that a Collector's file exporter has written so far; a line that it is still writing is left out."""
+    """The spans that a Collector's file exporter has written so far; a line that it is still
+    writing is left out.
+    """
     whole = [line for line in lines(path) if line.endswith("\n")] if path.exists() else []
     requests = [from_json(json.loads(line), ExportTraceServiceRequest()) for line in whole]
     return [
@@ -111,8 +125,17 @@ def _with_base64_ids(node: Any) -> Any:
 
 
 def _value(key: str, value: Any) -> Any:
-    return base64.b64encode(bytes.fromhex(value)).decode() if key in _HEX else _with_base64_ids(value)
+    return (
+        base64.b64encode(bytes.fromhex(value)).decode() if key in _HEX else _with_base64_ids(value)
+    )
 
 
 def _service(group: ResourceSpans) -> str:
-    return next((item.value.string_value for item in group.resource.attributes if item.key == "service.name"), "")
+    return next(
+        (
+            item.value.string_value
+            for item in group.resource.attributes
+            if item.key == "service.name"
+        ),
+        "",
+    )

@@ -16,7 +16,9 @@ def to_file(path: Path) -> Mapping[str, Any]:
     return {"path": str(path), "flush_interval": "50ms"}
 
 
-def pipeline(receivers: Sequence[str], exporters: Sequence[str], processors: Sequence[str] = ()) -> Config:
+def pipeline(
+    receivers: Sequence[str], exporters: Sequence[str], processors: Sequence[str] = ()
+) -> Config:
     return {"receivers": [*receivers], "processors": [*processors], "exporters": [*exporters]}
 
 

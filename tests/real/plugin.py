@@ -1,9 +1,10 @@
 """Fixtures that start real programs: `collector`, `prometheus`, `promtool`, `kafka`, `helm`.
 
-`collector`, `prometheus` and `kafka` are factories: each call starts one more program on free ports of loopback, waits until it
-is ready and returns its handle (addresses, log, `stop`, `kill`). A program ends with the test that started it. Logs
-and stores are in the test's `tmp_path`. A test that asks for one of these fixtures is marked `real`. Where the program is not
-installed it is skipped with the reason; the suite's conftest makes that a failure where CI is set.
+`collector`, `prometheus` and `kafka` are factories: each call starts one more program on free ports
+of loopback, waits until it is ready and returns its handle (addresses, log, `stop`, `kill`). A
+program ends with the test that started it. Logs and stores are in the test's `tmp_path`. A test
+that asks for one of these fixtures is marked `real`. Where the program is not installed it is
+skipped with the reason; the suite's conftest makes that a failure where CI is set.
 """
 
 from __future__ import annotations

@@ -6,16 +6,21 @@ import random
 import socket
 
 HOST = "127.0.0.1"
-# Below the range from which the kernel numbers outgoing connections, so that no client takes a port between the moment it
-# is found free and the moment its server binds it.
-LOWEST, HIGHEST = 20_000, 32_000
+# Below the range from which the kernel numbers outgoing connections, so that no client takes a port
+# between the moment it is found free and the moment its server binds it.
+LOWEST = 20_000
+HIGHEST = 32_000
 
-_draw = random.SystemRandom()  # pytest-randomly gives every worker the same seed: they would draw the same ports
+_draw = (
+    random.SystemRandom()
+)  # pytest-randomly gives every worker the same seed: they would draw the same ports
 _given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on and that this process has not been given before."""
+    """A port of this machine that nobody listens on and that this process has not been given
+    before.
+    """
     while True:
         port = _draw.randrange(LOWEST, HIGHEST)
         if port not in _given and _bindable(port):

@@ -20,8 +20,9 @@ class Died(AssertionError):
 class Process:
     """One program: started until ready, ended by its own process id, its output kept in a file.
 
-    `ready` is asked again and again while the program comes up. A program that ends meanwhile raises `Died` with the end of
-    its output. A second `start` runs the same command again: same ports, same folders, output appended.
+    `ready` is asked again and again while the program comes up. A program that ends meanwhile
+    raises `Died` with the end of its output. A second `start` runs the same command again: same
+    ports, same folders, output appended.
     """
 
     def __init__(
@@ -64,7 +65,11 @@ class Process:
         with self.log.open("ab") as log:
             self._said_before = log.tell()
             self._child = subprocess.Popen(
-                self.command, env=self._env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                self.command,
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
         try:
             until(self._up, f"{self.name} to be ready", patience=self._patience)
@@ -78,7 +83,9 @@ class Process:
         return self._ready(self)
 
     def stop(self, patience: float = 60.0) -> int | None:
-        """Ask the program to end (SIGTERM) and return its exit code; one that does not listen is killed."""
+        """Ask the program to end (SIGTERM) and return its exit code; one that does not listen is
+        killed.
+        """
         return self._end(signal.SIGTERM, patience)
 
     def kill(self) -> int | None:
@@ -86,7 +93,8 @@ class Process:
         return self._end(signal.SIGKILL, PATIENCE)
 
     def _end(self, how: signal.Signals, patience: float) -> int | None:
-        child, self._child = self._child, None
+        child = self._child
+        self._child = None
         if child is None:
             return None
         child.send_signal(how)
@@ -105,7 +113,8 @@ class Programs:
 
     def __init__(self, folder: Path, running: ExitStack) -> None:
         self.running = running
-        self._folder, self._made = folder, 0
+        self._folder = folder
+        self._made = 0
 
     def new_folder(self, name: str) -> Path:
         self._made += 1

@@ -16,9 +16,13 @@ STYLES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 class Terminal:
-    """A module that runs as a program in a terminal of so many lines, and what stands there. There are none on Windows."""
+    """A module that runs as a program in a terminal of so many lines, and what stands there. There
+    are none on Windows.
+    """
 
-    def __init__(self, env: Mapping[str, str], lines: int, *command: str, folder: Path | None = None) -> None:
+    def __init__(
+        self, env: Mapping[str, str], lines: int, *command: str, folder: Path | None = None
+    ) -> None:
         import pty  # noqa: PLC0415  there is none on Windows
 
         self._seen = b""

@@ -18,11 +18,19 @@ from tests.real.waiting import until
 
 pytestmark = pytest.mark.real
 
-ATTRIBUTES = {"text": "ü", "list": (1, "two", 2.5, True), "map": {"none": None}, "bytes": b"\0\1", "large": 2**63 - 1}
+ATTRIBUTES = {
+    "text": "ü",
+    "list": (1, "two", 2.5, True),
+    "map": {"none": None},
+    "bytes": b"\0\1",
+    "large": 2**63 - 1,
+}
 
 
 @pytest.mark.parametrize("packing", [{}, {"compression": "zstd"}], ids=["lines", "packed messages"])
-def test_reads_what_the_file_exporter_writes(collector: Collectors, tmp_path: Path, packing: dict[str, str]) -> None:
+def test_reads_what_the_file_exporter_writes(
+    collector: Collectors, tmp_path: Path, packing: dict[str, str]
+) -> None:
     out = tmp_path / "spans"
     running = collector(
         {
@@ -32,7 +40,13 @@ def test_reads_what_the_file_exporter_writes(collector: Collectors, tmp_path: Pa
         }
     )
     sent = [
-        span(n, attributes=ATTRIBUTES, events=[("e", {"k": n})], links=[(4, 5)], remote=(None, True, False)[n % 3])
+        span(
+            n,
+            attributes=ATTRIBUTES,
+            events=[("e", {"k": n})],
+            links=[(4, 5)],
+            remote=(None, True, False)[n % 3],
+        )
         for n in range(1, 31)
     ]
     for at in range(0, len(sent), 10):

@@ -1,4 +1,6 @@
-"""The installer: made once, made whole, made again when its recipe changes; its pins agree with one another."""
+"""The installer: made once, made whole, made again when its recipe changes; its pins agree with one
+another.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class Workshop:
         self.recipe = folder / "recipe"
         self.recipe.write_text("one")
         self.versions = folder / "versions.toml"
-        self.versions.write_text(f'[thing]\nversion = "1"\nprograms = ["bin/thing"]\nrecipe = ["{self.recipe}"]\n')
+        self.versions.write_text(
+            f'[thing]\nversion = "1"\nprograms = ["bin/thing"]\nrecipe = ["{self.recipe}"]\n'
+        )
         self.cache = folder / "cache"
         self.built: list[str] = []
 
@@ -45,7 +49,9 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     return workshop
 
 
-def test_builds_once_until_the_recipe_changes(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_builds_once_until_the_recipe_changes(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A build that fails leaves the one before it."""
     program = workshop.cache / "thing-1" / "bin" / "thing"
     assert install.main([]) == install.main(["thing"]) == 0
@@ -66,7 +72,9 @@ def test_builds_once_until_the_recipe_changes(workshop: Workshop, monkeypatch: p
 def test_any_error_of_a_build_is_a_reason_to_skip(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A build that raises ends without a traceback; tests skip with its reason until a later build succeeds."""
+    """A build that raises ends without a traceback; tests skip with its reason until a later build
+    succeeds.
+    """
 
     def fail(shell: install.Shell, work: Path, out: Path) -> None:
         next(out.glob("nothing"))
@@ -85,7 +93,9 @@ def test_any_error_of_a_build_is_a_reason_to_skip(
 
 
 def test_every_part_of_the_collector_is_pinned() -> None:
-    """go.mod pins exactly the versions of builder.yaml, and go.sum has the checksum of each, so a build needs no look-up."""
+    """go.mod pins exactly the versions of builder.yaml, and go.sum has the checksum of each, so a
+    build needs no look-up.
+    """
     parts = re.findall(r"gomod: (.+)", _text("collector/builder.yaml"))
     pinned = _text("collector/go.mod")
     sums = _text("collector/go.sum")
@@ -98,7 +108,8 @@ def test_every_part_of_the_collector_is_pinned() -> None:
 def test_the_collector_is_of_one_release() -> None:
     version = install.components()["collector"].version
     releases = re.findall(
-        r"gomod: \S*(?:exporter|receiver|processor|connector)\S* v(\S+)", _text("collector/builder.yaml")
+        r"gomod: \S*(?:exporter|receiver|processor|connector)\S* v(\S+)",
+        _text("collector/builder.yaml"),
     )
 
     assert len(releases) > 15

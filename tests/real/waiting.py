@@ -9,14 +9,18 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE = 180.0
-"""Seconds a real program gets: many times what it needs, because two cores may be shared with other tests."""
+"""Seconds a real program gets: many times what it needs, because two cores may be shared with other
+tests.
+"""
 
 
 class NeverHappened(AssertionError):
     """What was waited for did not come in time."""
 
 
-def until(probe: Callable[[], T | None], what: str, *, patience: float = PATIENCE, pause: float = 0.05) -> T:
+def until(
+    probe: Callable[[], T | None], what: str, *, patience: float = PATIENCE, pause: float = 0.05
+) -> T:
     """Return the first answer of `probe` that counts as true.
 
     >>> answers = iter([None, "", "ready"])

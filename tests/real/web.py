@@ -39,7 +39,9 @@ def ask(
     timeout: float = 30.0,
     context: ssl.SSLContext | None = None,
 ) -> Answer:
-    """Send one request: GET without a body, POST with one, or the method told; over TLS as the context says."""
+    """Send one request: GET without a body, POST with one, or the method told; over TLS as the
+    context says.
+    """
     request = urllib.request.Request(url, data=body, headers=dict(headers or {}), method=method)
     try:
         with _opener(context).open(request, timeout=timeout) as response:

@@ -31,10 +31,11 @@ def run_spans(
     session: str | None = None,
     notes: Mapping[str, Any] = {},
 ) -> list[RawSpan]:
-    """One run: an agent's span and a tool span a step, one a second. `failed` names the tools whose calls fail; `notes` are
-    further attributes of the agent's span.
+    """One run: an agent's span and a tool span a step, one a second. `failed` names the tools whose
+    calls fail; `notes` are further attributes of the agent's span.
     """
-    start, steps = 100.0 * number, path.split()
+    start = 100.0 * number
+    steps = path.split()
     facts = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": agent,
@@ -44,12 +45,26 @@ def run_spans(
         **notes,
     }
     known = {name: value for name, value in facts.items() if value is not None}
-    root = span(1, trace=number, name="invoke_agent", start=start, end=start + len(steps) + 1, attributes=known)
-    return [root, *(_tool(number, at, name, start, name in failed.split()) for at, name in enumerate(steps))]
+    root = span(
+        1,
+        trace=number,
+        name="invoke_agent",
+        start=start,
+        end=start + len(steps) + 1,
+        attributes=known,
+    )
+    return [
+        root,
+        *(_tool(number, at, name, start, name in failed.split()) for at, name in enumerate(steps)),
+    ]
 
 
 def _tool(number: int, at: int, name: str, start: float, failed: bool) -> RawSpan:
-    facts = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.call.arguments": "{}"}
+    facts = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.call.arguments": "{}",
+    }
     return span(
         at + 2,
         1,
@@ -62,42 +77,69 @@ def _tool(number: int, at: int, name: str, start: float, failed: bool) -> RawSpa
     )
 
 
-def chat(run: int, tokens: int | None = None, *, after: float = 0.0, seconds: float = 0.1, **facts: Any) -> RawSpan:
-    """A model call of a run, so long after it began; `tokens` are those of its input; `__` in other names stands for a dot."""
+def chat(
+    run: int, tokens: int | None = None, *, after: float = 0.0, seconds: float = 0.1, **facts: Any
+) -> RawSpan:
+    """A model call of a run, so long after it began; `tokens` are those of its input; `__` in other
+    names stands for a dot.
+    """
     given: dict[str, Any] = {} if tokens is None else {"gen_ai.usage.input_tokens": tokens}
-    given |= {"gen_ai.operation.name": "chat", **{name.replace("__", "."): value for name, value in facts.items()}}
-    start, number = 100.0 * run + after, 90 + round(10 * after)
-    return span(number, 1, trace=run, kind=KIND_CLIENT, start=start, end=start + seconds, attributes=given)
+    given |= {
+        "gen_ai.operation.name": "chat",
+        **{name.replace("__", "."): value for name, value in facts.items()},
+    }
+    start = 100.0 * run + after
+    number = 90 + round(10 * after)
+    return span(
+        number, 1, trace=run, kind=KIND_CLIENT, start=start, end=start + seconds, attributes=given
+    )
 
 
 def runs(*paths: str, first: int = 1, **facts: Any) -> list[RawSpan]:
     """A run for each path, numbered from `first`."""
-    return [each for number, path in enumerate(paths, first) for each in run_spans(number, path, **facts)]
+    return [
+        each
+        for number, path in enumerate(paths, first)
+        for each in run_spans(number, path, **facts)
+    ]
 
 
-def attempts(task: str, *outcomes: bool, first: int = 1, path: str = "search", agent: str = "support") -> list[RawSpan]:
-    tried = (run_spans(at, path, agent=agent, task=task, success=outcome) for at, outcome in enumerate(outcomes, first))
+def attempts(
+    task: str, *outcomes: bool, first: int = 1, path: str = "search", agent: str = "support"
+) -> list[RawSpan]:
+    tried = (
+        run_spans(at, path, agent=agent, task=task, success=outcome)
+        for at, outcome in enumerate(outcomes, first)
+    )
     return [each for spans in tried for each in spans]
 
 
-def recorded(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> Recording:
+def recorded(
+    tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS
+) -> Recording:
     recording = Recording(settings)
     recording.read(write_otlp(tmp_path / "spans.jsonl", spans))
     return recording.close()
 
 
-def report(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> ReportView:
+def report(
+    tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS
+) -> ReportView:
     return report_of(recorded(tmp_path, spans, settings), for_people=True)
 
 
-def comparison(tmp_path: Path, before: Iterable[RawSpan], after: Iterable[RawSpan]) -> tuple[ReportView, Baseline]:
+def comparison(
+    tmp_path: Path, before: Iterable[RawSpan], after: Iterable[RawSpan]
+) -> tuple[ReportView, Baseline]:
     earlier = recorded(tmp_path, before)
     found = report_of(recorded(tmp_path, after), earlier=earlier)
     assert found.baseline is not None
     return found, found.baseline
 
 
-def agent_of(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> AgentView:
+def agent_of(
+    tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS
+) -> AgentView:
     [found] = report(tmp_path, spans, settings).agents
     return found
 

@@ -27,7 +27,10 @@ def test_the_text_is_that_of_the_source(trust: float | None, score: float, text:
 
 def test_the_picture_shows_and_says_the_text() -> None:
     picture = fromstring(badge.svg(55, 62, 'my <"agent">'))
-    fields = [(float(rect.get("x", 0)), float(rect.get("width", 0))) for rect in picture.iter(f"{SVG}rect")][1:]
+    fields = [
+        (float(rect.get("x", 0)), float(rect.get("width", 0)))
+        for rect in picture.iter(f"{SVG}rect")
+    ][1:]
 
     assert picture.get("aria-label") == 'my <"agent">: ⚠️ MODERATE 62/100 | 🟠 UNSTABLE 55/100'
     assert [text.text for text in picture.iter(f"{SVG}text")] == [
@@ -35,7 +38,9 @@ def test_the_picture_shows_and_says_the_text() -> None:
         "⚠️ MODERATE 62/100",
         "🟠 UNSTABLE 55/100",
     ]
-    assert [x for x, _ in fields] == [sum(width for _, width in fields[:at]) for at in range(len(fields))]
+    assert [x for x, _ in fields] == [
+        sum(width for _, width in fields[:at]) for at in range(len(fields))
+    ]
     assert float(picture.get("width", 0)) == sum(width for _, width in fields)
 
 

@@ -25,7 +25,10 @@ def test_predictability_needs_steps_to_predict(tmp_path: Path, paths: list[str])
 
 def talk(*tokens: int) -> list[RawSpan]:
     """Turns of one conversation, each with one model call of so many tokens."""
-    calls = [chat(turn, number, gen_ai__context__window_size=128_000) for turn, number in enumerate(tokens, 1)]
+    calls = [
+        chat(turn, number, gen_ai__context__window_size=128_000)
+        for turn, number in enumerate(tokens, 1)
+    ]
     return [*runs(*["find"] * len(tokens), session="chat-1"), *calls]
 
 
@@ -41,7 +44,8 @@ def test_a_chat_that_fills_its_context_is_flagged_with_its_turn(tmp_path: Path) 
     assert agent.metrics["context_turns_left"].value == 2.0
     assert agent.flags == ("context_growth",)
     assert (
-        "the context window of session chat-1 is 86 % full at turn 7, 12 % more each turn: at this rate full at turn 9"
+        "the context window of session chat-1 is 86 % full at turn 7, 12 % more each "
+        "turn: at this rate full at turn 9"
     ) in caveats(agent)
 
 
@@ -64,7 +68,9 @@ def test_a_chat_at_its_limit_is_flagged_with_the_turn_that_reached_it(tmp_path: 
 def test_growth_within_a_run_is_measured_over_its_model_calls(tmp_path: Path) -> None:
     spans = run_spans(1, "find find find")
     for at in range(4):
-        spans.append(chat(1, 10_000 + 20_000 * at, after=0.9 * at, gen_ai__context__window_size=100_000))
+        spans.append(
+            chat(1, 10_000 + 20_000 * at, after=0.9 * at, gen_ai__context__window_size=100_000)
+        )
     agent = agent_of(tmp_path, spans)
 
     assert agent.metrics["context_growth_per_step"].value == pytest.approx(0.2)

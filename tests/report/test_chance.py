@@ -25,13 +25,19 @@ def draw(n: int, seed: int, paths: list[str] = USUAL) -> list[Row]:
 
 def view(rows: list[Row]) -> AgentView:
     window = window_over(rows)
-    return agent_view(AgentSource(KEY, window, window.rows(), window.readings(), 0, ()), Settings(), len(rows))
+    return agent_view(
+        AgentSource(KEY, window, window.rows(), window.readings(), 0, ()), Settings(), len(rows)
+    )
 
 
 def differs(before: list[Row], after: list[Row]) -> dict[str, bool]:
     """Return, of each number that is tested, whether it differs by more than chance."""
     found = compared(view(before), view(after)).metrics
-    return {name: one.more_than_chance for name, one in found.items() if one.more_than_chance is not None}
+    return {
+        name: one.more_than_chance
+        for name, one in found.items()
+        if one.more_than_chance is not None
+    }
 
 
 def test_like_runs_do_not_differ() -> None:
@@ -40,7 +46,8 @@ def test_like_runs_do_not_differ() -> None:
 
 
 def test_a_difference_is_clear_and_named() -> None:
-    before, after = draw(40, 1), draw(40, 2, ["a b", "b a", "c", "d e f"])
+    before = draw(40, 1)
+    after = draw(40, 2, ["a b", "b a", "c", "d e f"])
     found = differs(before, after)
     assert (found["path_entropy"], found["token_budget_pressure"]) == (True, False)
 
@@ -53,7 +60,14 @@ def test_of_runs_of_which_only_failures_are_known_no_pass_rate_is_compared() -> 
     """A window of them has none either: an end without error is no success."""
     failed = Outcome.FAILURE
     before, after = (
-        [row("search", task=f"task {at % 6}", outcome=failed if at < failures else Outcome.UNKNOWN) for at in range(60)]
+        [
+            row(
+                "search",
+                task=f"task {at % 6}",
+                outcome=failed if at < failures else Outcome.UNKNOWN,
+            )
+            for at in range(60)
+        ]
         for failures in (30, 6)
     )
     absent = {spec.name for spec in SPECS if window_over(before).reading(spec.name).value is None}

@@ -12,7 +12,16 @@ from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ReferenceByName
 from otel_reliability.report import changes
-from otel_reliability.report.changes import BY_NAME, NOT_PINNED, PINNED, SEVERAL, Finding, compared, detected, pairs
+from otel_reliability.report.changes import (
+    BY_NAME,
+    NOT_PINNED,
+    PINNED,
+    SEVERAL,
+    Finding,
+    compared,
+    detected,
+    pairs,
+)
 from otel_reliability.report.text import place
 from tests.change.build import exchangeable
 
@@ -49,7 +58,8 @@ def test_each_agent_has_a_verdict_of_its_own() -> None:
 def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
     observations = {SUPPORT: exchangeable(40, 5, longer=4), REFUNDS: exchangeable(140, 2)}
     support, refunds = sorted(
-        detected(observations, SETTINGS, {SUPPORT: exchangeable(100)}), key=lambda one: one.change.verdict.value
+        detected(observations, SETTINGS, {SUPPORT: exchangeable(100)}),
+        key=lambda one: one.change.verdict.value,
     )
     assert (support.change.verdict, support.change.note) == (Result.CHANGED, PINNED)
     assert (refunds.change.verdict, refunds.change.note) == (Result.NO_CHANGE, NOT_PINNED)
@@ -57,8 +67,11 @@ def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
 
 
 def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> None:
-    """It is said which agent that is; where several have the name nobody guesses, and that is said, too."""
-    elsewhere, observations = SUPPORT._replace(environment="lab"), {SUPPORT: exchangeable(40, 5, longer=4)}
+    """It is said which agent that is; where several have the name nobody guesses, and that is said,
+    too.
+    """
+    elsewhere = SUPPORT._replace(environment="lab")
+    observations = {SUPPORT: exchangeable(40, 5, longer=4)}
     (by_name,) = detected(observations, SETTINGS, ReferenceByName({elsewhere: exchangeable(100)}))
     both = ReferenceByName({elsewhere: exchangeable(100), SUPPORT: exchangeable(100)})
     (exact,) = detected(observations, SETTINGS, both)
@@ -66,7 +79,10 @@ def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> Non
     (unsure,) = detected(observations, SETTINGS, several)
     (absent,) = detected(observations, SETTINGS, ReferenceByName({REFUNDS: exchangeable(100)}))
 
-    assert (by_name.change.verdict, by_name.change.note) == (Result.CHANGED, f"{BY_NAME} ({place(elsewhere)})")
+    assert (by_name.change.verdict, by_name.change.note) == (
+        Result.CHANGED,
+        f"{BY_NAME} ({place(elsewhere)})",
+    )
     assert (exact.change.verdict, exact.change.note) == (Result.CHANGED, PINNED)
     assert (unsure.change.verdict, unsure.change.note) == (Result.NO_RESULT, SEVERAL)
     assert (absent.change.verdict, absent.change.note) == (Result.NO_RESULT, NOT_PINNED)
@@ -88,7 +104,9 @@ def test_two_recordings_are_compared_agent_by_agent() -> None:
 
 
 def test_agents_are_paired_by_key_then_by_name_then_alone() -> None:
-    """An agent that moved is known by its name, unless two have it; one alone on each side is the same under any name."""
+    """An agent that moved is known by its name, unless two have it; one alone on each side is the
+    same under any name.
+    """
     assert pairs([SUPPORT, STAGED], [SUPPORT, STAGED]) == {SUPPORT: SUPPORT, STAGED: STAGED}
     assert pairs([STAGED, REFUNDS], [SUPPORT, REFUNDS]) == {SUPPORT: STAGED, REFUNDS: REFUNDS}
     assert pairs([STAGED, SUPPORT], [SUPPORT._replace(environment="x"), REFUNDS]) == {}
@@ -126,7 +144,8 @@ def test_the_page_on_two_recordings_says_who_was_compared() -> None:
 def test_a_name_cannot_command_the_terminal() -> None:
     evil = "\x1b[2Jevil"
     observations = [one._replace(path=(evil,)) for one in exchangeable(60, 3)]
-    before, after = {SUPPORT: exchangeable(60)}, {SUPPORT._replace(agent=evil): observations}
+    before = {SUPPORT: exchangeable(60)}
+    after = {SUPPORT._replace(agent=evil): observations}
     shown = page(compared(before, after))
     assert "evil is used in" in shown
     assert "\x1b" not in shown
@@ -136,10 +155,21 @@ def test_json_has_the_numbers_behind_the_sentence() -> None:
     document = changes.document(detected({SUPPORT: CHANGED}, SETTINGS, {}), SETTINGS)
     (agent,) = document["agents"]
     signal = agent["alarms"][0]["signals"][0]
-    assert (agent["service_namespace"], agent["service"], agent["environment"], agent["agent"]) == SUPPORT[:4]
-    assert (agent["verdict"], agent["observations"], document["summary"]) == ("changed", 140, "1 changed")
+    assert (
+        agent["service_namespace"],
+        agent["service"],
+        agent["environment"],
+        agent["agent"],
+    ) == SUPPORT[:4]
+    assert (agent["verdict"], agent["observations"], document["summary"]) == (
+        "changed",
+        140,
+        "1 changed",
+    )
     assert signal["before"]["observations"] > signal["after"]["observations"] > 0
     assert signal["since"].endswith("Z")
-    (agent,) = changes.document(compared({REFUNDS: CHANGED}, {SUPPORT: exchangeable(50, 1)}), SETTINGS)["agents"]
+    (agent,) = changes.document(
+        compared({REFUNDS: CHANGED}, {SUPPORT: exchangeable(50, 1)}), SETTINGS
+    )["agents"]
     assert agent["earlier_agent"] == "refunds"
     assert {test["signal"] for test in agent["tests"]} == set(document["signals"])

@@ -19,7 +19,9 @@ def changes(baseline: Baseline) -> dict[str, Compared]:
     return dict(agent.metrics)
 
 
-def test_each_number_changes_for_better_or_worse_and_is_weighed_against_chance(tmp_path: Path) -> None:
+def test_each_number_changes_for_better_or_worse_and_is_weighed_against_chance(
+    tmp_path: Path,
+) -> None:
     found = changes(compared(tmp_path, STEADY, WILD))
 
     assert found["path_entropy"].verdict == "worse"
@@ -29,7 +31,10 @@ def test_each_number_changes_for_better_or_worse_and_is_weighed_against_chance(t
     assert changes(compared(tmp_path, WILD, STEADY))["score"].verdict == "better"
 
     assert found["path_entropy"].more_than_chance is True
-    assert all(change.more_than_chance is not True for change in changes(compared(tmp_path, WILD, WILD)).values())
+    assert all(
+        change.more_than_chance is not True
+        for change in changes(compared(tmp_path, WILD, WILD)).values()
+    )
 
 
 def test_evidence_that_one_side_lacks_is_neither_better_nor_worse(tmp_path: Path) -> None:
@@ -40,13 +45,16 @@ def test_evidence_that_one_side_lacks_is_neither_better_nor_worse(tmp_path: Path
 
 
 def test_agents_of_one_side_are_named(tmp_path: Path) -> None:
-    before, after = [*STEADY, *runs("a", first=50, agent="old")], [*STEADY, *runs("a", first=50, agent="new")]
+    before = [*STEADY, *runs("a", first=50, agent="old")]
+    after = [*STEADY, *runs("a", first=50, agent="new")]
     found, baseline = comparison(tmp_path, before, after)
 
     assert [key.agent for key in baseline.only_before] == ["old"]
     assert "Only before: old." in printed(found)
     assert "Only now: new." in printed(found)
-    assert "No agent is in both recordings" in printed(comparison(tmp_path, STEADY, runs("a", agent="new"))[0])
+    assert "No agent is in both recordings" in printed(
+        comparison(tmp_path, STEADY, runs("a", agent="new"))[0]
+    )
 
 
 def test_the_page_shows_both_badges_and_what_moved(tmp_path: Path) -> None:

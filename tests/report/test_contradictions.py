@@ -48,10 +48,17 @@ def test_only_the_limit_is_called_unknown_where_tokens_are_known(tmp_path: Path)
     assert agent_of(tmp_path, runs("a", "a")).metrics["token_budget_pressure"].note == ""
 
 
-def test_every_page_names_one_length_of_the_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command's help, the explanation, the result and its small print: 60, and no other number."""
+def test_every_page_names_one_length_of_the_baseline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command's help, the explanation, the result and its small print: 60, and
+    no other number.
+    """
     path = write_otlp(tmp_path / "spans.jsonl", runs(*["a"] * 30))
-    pages = [call(capsys, *command).out for command in (("change", "--help"), ("explain", "change"), ("change", path))]
+    pages = [
+        call(capsys, *command).out
+        for command in (("change", "--help"), ("explain", "change"), ("change", path))
+    ]
 
     for page in pages:
         assert str(BLIND) in page
@@ -59,7 +66,10 @@ def test_every_page_names_one_length_of_the_baseline(tmp_path: Path, capsys: pyt
 
 
 def test_an_interval_that_bounds_nothing_is_not_shown_as_one(tmp_path: Path) -> None:
-    spans = [*runs("a", "b c", "c d e e", "d", "f f f f", failed="f"), *runs("a b", first=6, failed="a")]
+    spans = [
+        *runs("a", "b c", "c d e e", "d", "f f f f", failed="f"),
+        *runs("a b", first=6, failed="a"),
+    ]
     agent = agent_of(tmp_path, spans)
     page = printed(report(tmp_path, spans))
     score = agent.metrics["score"]
@@ -72,16 +82,25 @@ def test_an_interval_that_bounds_nothing_is_not_shown_as_one(tmp_path: Path) -> 
 
 
 def test_full_coverage_is_not_mentioned(tmp_path: Path) -> None:
-    full = [*attempts("t", True, True), *(chat(run, 900, reliability__context_limit=9_000) for run in (1, 2))]
+    full = [
+        *attempts("t", True, True),
+        *(chat(run, 900, reliability__context_limit=9_000) for run in (1, 2)),
+    ]
     assert agent_of(tmp_path, full).score_coverage == 100
     assert "assessed" not in printed(report(tmp_path, full))
 
 
-@pytest.mark.parametrize("form", ["terminal", "markdown", "html", "json", "junit", "badge", "badge-svg", "badge-json"])
+@pytest.mark.parametrize(
+    "form", ["terminal", "markdown", "html", "json", "junit", "badge", "badge-svg", "badge-json"]
+)
 def test_every_format_has_the_coverage_next_to_the_score(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
     path = write_otlp(tmp_path / "spans.jsonl", runs("a", "a", "a"))
     page = call(capsys, "report", path, "--format", form).out
 
-    assert '"score_coverage": 60.0' in page if form == "json" else "from 60 of 100 points assessed" in page
+    assert (
+        '"score_coverage": 60.0' in page
+        if form == "json"
+        else "from 60 of 100 points assessed" in page
+    )

@@ -26,7 +26,8 @@ def test_a_plain_recording_needs_no_caveat(tmp_path: Path) -> None:
 
 
 def test_a_sample_is_called_one(tmp_path: Path) -> None:
-    half, whole = "ot=th:8", ""
+    half = "ot=th:8"
+    whole = ""
 
     assert agent_of(tmp_path, [*sampled(1, half), *sampled(2, half)]).caveats == [
         "the runs are a sample and stand for about 4; the numbers are of the runs as they are"
@@ -49,14 +50,20 @@ def test_runs_that_were_left_out_are_counted(tmp_path: Path) -> None:
 
 def test_a_warning_of_several_numbers_is_said_once(tmp_path: Path) -> None:
     bare = [
-        each._replace(attributes={key: value for key, value in each.attributes.items() if "arguments" not in key})
+        each._replace(
+            attributes={
+                key: value for key, value in each.attributes.items() if "arguments" not in key
+            }
+        )
         for each in runs("a a", "a")
     ]
 
     assert agent_of(tmp_path, bare).caveats == [
         (
-            "arguments unknown in 2 of 2 runs: their calls are matched by tool alone (retry_explosion, retry_explosion_share, "
-            "longest_retry_chain, retries_per_run, retry_tokens_per_run, retry_seconds_per_run, loops, loop_share, "
+            "arguments unknown in 2 of 2 runs: their calls are matched by tool alone "
+            "(retry_explosion, retry_explosion_share, "
+            "longest_retry_chain, retries_per_run, retry_tokens_per_run, "
+            "retry_seconds_per_run, loops, loop_share, "
             "loop_tokens_per_run, loop_seconds_per_run)"
         )
     ]
@@ -64,7 +71,11 @@ def test_a_warning_of_several_numbers_is_said_once(tmp_path: Path) -> None:
 
 def test_a_limit_that_was_hit_is_a_note(tmp_path: Path) -> None:
     crowded = for_report(replace(REPORT_SETTINGS, limits=LimitSettings(agents=1, tasks=1)))
-    spans = [*runs("a", task="one"), *runs("a", first=2, task="two"), *runs("a", first=3, agent="other")]
+    spans = [
+        *runs("a", task="one"),
+        *runs("a", first=2, task="two"),
+        *runs("a", first=3, agent="other"),
+    ]
 
     assert report(tmp_path, spans, crowded).notes == [
         "The limit of 1 agents was reached 1 time",
@@ -72,11 +83,13 @@ def test_a_limit_that_was_hit_is_a_note(tmp_path: Path) -> None:
     ]
 
 
-# --- Reasons ----------------------------------------------------------------------------------------------------------
+# --- Reasons --------------------------------------------------------------------------------------
 
 
 def reasons(tmp_path: Path, spans: list[RawSpan]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    return {one.title: (one.sentence, one.details) for one in agent_of(tmp_path, spans).findings.reasons}
+    return {
+        one.title: (one.sentence, one.details) for one in agent_of(tmp_path, spans).findings.reasons
+    }
 
 
 def test_nothing_is_told_of_what_costs_nothing(tmp_path: Path) -> None:
@@ -100,7 +113,9 @@ def test_without_rare_tools_the_unevenly_used_are_named(tmp_path: Path) -> None:
 
 
 def test_long_lists_are_cut_and_counted(tmp_path: Path) -> None:
-    spans = [each for task in range(6) for each in runs("a", "b", first=2 * task + 1, task=f"t{task}")]
+    spans = [
+        each for task in range(6) for each in runs("a", "b", first=2 * task + 1, task=f"t{task}")
+    ]
 
     assert reasons(tmp_path, spans)["Path entropy"][1][-1] == "and 3 more tasks"
 
@@ -130,7 +145,9 @@ def test_wasted_tokens_and_money_are_totalled(tmp_path: Path) -> None:
 
 
 def test_odd_runs_are_told_with_their_task(tmp_path: Path) -> None:
-    _, details = reasons(tmp_path, runs("a b", "a b", "a b", "x y z", "", task="t"))["Runs unlike the others"]
+    _, details = reasons(tmp_path, runs("a b", "a b", "a b", "x y z", "", task="t"))[
+        "Runs unlike the others"
+    ]
 
     assert details[:2] == (
         "00000000000000000000000000000004  1.000  task t, 3 steps",
@@ -141,7 +158,9 @@ def test_odd_runs_are_told_with_their_task(tmp_path: Path) -> None:
 def test_tasks_that_end_in_different_changes_are_told_without_arguments(tmp_path: Path) -> None:
     paid = runs("pay", task="t")
     paid += [
-        each._replace(attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"cents": 1250}'})
+        each._replace(
+            attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"cents": 1250}'}
+        )
         for each in runs("pay", first=2, task="t")
     ]
     spans = [*paid, *runs("look", first=3, task="t", success=False)]
@@ -151,7 +170,7 @@ def test_tasks_that_end_in_different_changes_are_told_without_arguments(tmp_path
     )
 
 
-# --- Missing data -----------------------------------------------------------------------------------------------------
+# --- Missing data ---------------------------------------------------------------------------------
 
 
 def gaps(tmp_path: Path, spans: list[RawSpan]) -> dict[str, Gap]:
@@ -164,16 +183,32 @@ def test_what_is_missing_is_counted_among_those_that_could_have_it(tmp_path: Pat
     found = gaps(tmp_path, [*spans, chat(1, 5)])
 
     assert (found["task ids"].runs, found["task ids"].of) == (1, 4)
-    assert (found["second attempts at a task"].runs, found["second attempts at a task"].of) == (1, 3)
+    assert (found["second attempts at a task"].runs, found["second attempts at a task"].of) == (
+        1,
+        3,
+    )
     assert (found["tokens"].runs, found["tokens"].of) == (3, 4)
     assert (found["context limits"].runs, found["context limits"].of) == (1, 1)
-    assert found.keys() >= {"outcomes", "confidence", "perturbed runs", "evaluated constraints", "conversation ids"}
+    assert found.keys() >= {
+        "outcomes",
+        "confidence",
+        "perturbed runs",
+        "evaluated constraints",
+        "conversation ids",
+    }
 
 
 def test_evidence_that_is_there_is_no_gap(tmp_path: Path) -> None:
     notes: dict[str, Any] = {"reliability.run.confidence": 0.9, "reliability.violations": []}
     spans = runs("a", "a", task="t", success=True, session="s", notes=notes)
-    spans += runs("a", first=3, task="t", success=True, session="s", notes={**notes, "reliability.condition": "fault"})
+    spans += runs(
+        "a",
+        first=3,
+        task="t",
+        success=True,
+        session="s",
+        notes={**notes, "reliability.condition": "fault"},
+    )
 
     assert gaps(tmp_path, spans).keys() == {"tokens", "evaluations in sessions"}
 

@@ -14,7 +14,9 @@ from tests.report.build import attempts, report, run_spans, runs
 FIVE = attempts("refund", True, True, False, True, True)
 
 
-def results(tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 2) -> list[TargetResult]:
+def results(
+    tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 2
+) -> list[TargetResult]:
     return gate.check(report(tmp_path, spans), [parse(target) for target in targets], min_runs)
 
 
@@ -68,13 +70,19 @@ def test_a_target_of_a_task_must_hold_for_every_task(tmp_path: Path) -> None:
     ("spans", "target", "why"),
     [
         (runs("a"), "score>=1", "not enough data: 1 of the 2 runs that a score needs"),
-        (runs("a"), "brier_score>=1", "not enough data: it needs 1 run with a confidence and a known outcome"),
+        (
+            runs("a"),
+            "brier_score>=1",
+            "not enough data: it needs 1 run with a confidence and a known outcome",
+        ),
         (runs("a"), "reliability.runs>=1", "not enough data: it needs 1 run with a known outcome"),
         ([], "score>=1", "no agent has a run here"),
         ([], 'agents["support"].score>=1', "no agent has a run here"),
     ],
 )
-def test_missing_evidence_is_named(tmp_path: Path, spans: list[RawSpan], target: str, why: str) -> None:
+def test_missing_evidence_is_named(
+    tmp_path: Path, spans: list[RawSpan], target: str, why: str
+) -> None:
     [found] = results(tmp_path, spans, target)
 
     assert (found.state, found.why) == (TargetState.MISSING, why)
@@ -84,14 +92,25 @@ def test_missing_evidence_is_named(tmp_path: Path, spans: list[RawSpan], target:
     ("state", "code"),
     [([], 0), (["HELD"], 0), (["HELD", "MISSING"], 3), (["MISSING", "FAILED", "HELD"], 1)],
 )
-def test_the_gravest_result_decides_the_exit_code(tmp_path: Path, state: list[str], code: int) -> None:
+def test_the_gravest_result_decides_the_exit_code(
+    tmp_path: Path, state: list[str], code: int
+) -> None:
     found = results(tmp_path, FIVE, "score>=1")
 
     assert gate.exit_code([found[0]._replace(state=TargetState[name]) for name in state]) == code
 
 
 @pytest.mark.parametrize(
-    "text", ["score", "score>=", "score>=high", ">=80", "score=>80", "score >= 80 or so", "agents[x].score>=1"]
+    "text",
+    [
+        "score",
+        "score>=",
+        "score>=high",
+        ">=80",
+        "score=>80",
+        "score >= 80 or so",
+        "agents[x].score>=1",
+    ],
 )
 def test_what_is_no_target_is_refused_in_four_parts(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"--require: .* is not a .*; write .*score>=80"):
@@ -113,9 +132,13 @@ def test_a_path_that_names_no_metric_shows_the_nearest(text: str, near: str) -> 
 
 def test_an_agent_or_task_that_is_not_there_shows_the_nearest(tmp_path: Path) -> None:
     """A gate on nobody would hold for ever."""
-    with pytest.raises(ConfigurationError, match="'suport' is not an agent with runs here; the nearest is support"):
+    with pytest.raises(
+        ConfigurationError, match="'suport' is not an agent with runs here; the nearest is support"
+    ):
         results(tmp_path, FIVE, 'agents["suport"].score>=1')
-    with pytest.raises(ConfigurationError, match="'refnd' is not a task with runs here; the nearest is refund"):
+    with pytest.raises(
+        ConfigurationError, match="'refnd' is not a task with runs here; the nearest is refund"
+    ):
         results(tmp_path, FIVE, 'tasks["refnd"].path_entropy<=1')
 
 
@@ -130,7 +153,8 @@ def test_five_runs_cannot_tell_four_of_five_from_nineteen_of_twenty(tmp_path: Pa
 
     assert result.state is TargetState.FAILED
     assert result.doubt == (
-        "5 runs cannot distinguish 0.8 from 0.95: 4 of 5 is 38 % to 96 % (Wilson, 95 %); 5 runs pin a rate to ±44 points "
+        "5 runs cannot distinguish 0.8 from 0.95: 4 of 5 is 38 % to 96 % (Wilson, 95 %); "
+        "5 runs pin a rate to ±44 points "
         "at worst. To distinguish them takes 43 runs."
     )
 
@@ -144,11 +168,15 @@ def test_a_rate_at_its_bound_is_not_decided(tmp_path: Path) -> None:
 
 
 def test_a_target_of_all_attempts_is_doubted_at_the_rate_where_it_turns(tmp_path: Path) -> None:
-    """passhat_k of 90 % over 5 attempts asks for a pass rate of 98 %, which five passes do not show."""
+    """passhat_k of 90 % over 5 attempts asks for a pass rate of 98 %, which five passes do not
+    show.
+    """
     [result] = results(tmp_path, attempts("a", *[True] * 5), "reliability.passhat_k>=90")
 
     assert result.state is TargetState.HELD
-    assert result.doubt.startswith("5 runs cannot distinguish 1 from 0.979: 5 of 5 is 57 % to 100 %")
+    assert result.doubt.startswith(
+        "5 runs cannot distinguish 1 from 0.979: 5 of 5 is 57 % to 100 %"
+    )
 
 
 def test_a_clear_result_is_not_doubted(tmp_path: Path) -> None:
@@ -162,5 +190,10 @@ def test_a_number_whose_interval_holds_the_bound_is_doubted(tmp_path: Path) -> N
     [few] = results(tmp_path, runs(*paths), "path_entropy<=0.6")
     [more] = results(tmp_path, runs(*paths * 5), "path_entropy<=0.3")
 
-    assert few.doubt == "8 runs do not decide this: they are too few to bound the value at 95 % confidence."
-    assert more.doubt.startswith("40 runs do not decide this: at 95 % confidence the value lies between 0.")
+    assert (
+        few.doubt
+        == "8 runs do not decide this: they are too few to bound the value at 95 % confidence."
+    )
+    assert more.doubt.startswith(
+        "40 runs do not decide this: at 95 % confidence the value lies between 0."
+    )

@@ -24,17 +24,38 @@ _SECRET = "canary-4711"
 
 
 def _span(
-    at: int, name: str, attributes: dict[str, object], *, parent: int | None = None, scope: str = "app"
+    at: int,
+    name: str,
+    attributes: dict[str, object],
+    *,
+    parent: int | None = None,
+    scope: str = "app",
 ) -> RawSpan:
-    return span(at, parent, trace=1 + at // 10, name=name, start=at, end=at + 5, attributes=attributes, scope=scope)
+    return span(
+        at,
+        parent,
+        trace=1 + at // 10,
+        name=name,
+        start=at,
+        end=at + 5,
+        attributes=attributes,
+        scope=scope,
+    )
 
 
 def _run(at: int, session: str | None = None) -> list[RawSpan]:
     agent: dict[str, object] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}
     if session is not None:
         agent["gen_ai.conversation.id"] = session
-    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.arguments": _SECRET}
-    return [_span(at, "invoke_agent bot", agent), _span(at + 1, "execute_tool book", dict(tool), parent=at)]
+    tool = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "book",
+        "gen_ai.tool.call.arguments": _SECRET,
+    }
+    return [
+        _span(at, "invoke_agent bot", agent),
+        _span(at + 1, "execute_tool book", dict(tool), parent=at),
+    ]
 
 
 def _inspected(spans: list[RawSpan], settings: Settings | None = None) -> InspectionView:
@@ -60,7 +81,9 @@ def test_spans_are_counted_by_convention_and_kind() -> None:
         ("OTel GenAI", "agent"): 1,
         ("OTel GenAI", "tool"): 1,
     }
-    assert [(found.scope, found.spans, found.suspected) for found in inspection.unknown] == [("http", 1, False)]
+    assert [(found.scope, found.spans, found.suspected) for found in inspection.unknown] == [
+        ("http", 1, False)
+    ]
 
 
 def test_runs_that_cross_traces_are_told() -> None:
@@ -76,7 +99,9 @@ def test_runs_that_cross_traces_are_told() -> None:
 
 def test_an_unknown_dialect_of_agents_is_suspected_and_told_what_it_offers() -> None:
     spans = [_span(10 * i, "step", {"acme.agent.step": _SECRET}, scope="acme") for i in range(1, 4)]
-    inspection = _inspected([*spans, *(_span(10 * i, "GET /", {}, scope="http") for i in range(5, 10))])
+    inspection = _inspected(
+        [*spans, *(_span(10 * i, "GET /", {}, scope="http") for i in range(5, 10))]
+    )
 
     first = inspection.unknown[0]
 
@@ -85,7 +110,9 @@ def test_an_unknown_dialect_of_agents_is_suspected_and_told_what_it_offers() -> 
 
 
 def test_sessions_that_are_made_up_are_told() -> None:
-    """Three runs in three conversations: the ids are the instrumentation's; two turns of one conversation are not."""
+    """Three runs in three conversations: the ids are the instrumentation's; two turns of one
+    conversation are not.
+    """
     invented = _inspected([one for i in range(1, 4) for one in _run(10 * i, f"c{i}")])
     shared = _inspected([one for i in range(1, 4) for one in _run(10 * i, "c")])
 
@@ -114,11 +141,20 @@ def test_the_command_reads_files_and_writes_json(tmp_path: Path) -> None:
     ]
 
 
-def test_the_line_that_corrects_a_verdict_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_line_that_corrects_a_verdict_can_be_pasted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_otlp(tmp_path / "spans.jsonl", runs("search 'order'"))
-    lines = [line for line in call(capsys, "inspect", path).out.splitlines() if line.strip().startswith("--set")]
+    lines = [
+        line
+        for line in call(capsys, "inspect", path).out.splitlines()
+        if line.strip().startswith("--set")
+    ]
     pasted = [shlex.split(line)[:2] for line in lines]
-    corrected = [json.loads(call(capsys, "inspect", path, *words, "--format", "json").out) for words in pasted]
+    corrected = [
+        json.loads(call(capsys, "inspect", path, *words, "--format", "json").out)
+        for words in pasted
+    ]
 
     assert [words[1].partition("=")[0] for words in pasted] == ["tools.reads", "tools.effects"]
     for (_, setting), found in zip(pasted, corrected, strict=True):
@@ -133,7 +169,9 @@ def test_results_that_look_like_errors_are_shown_until_a_pattern_catches_them(
 ) -> None:
     spans = [one for at in range(10, 60, 10) for one in _run(at)]
     spans = [
-        one._replace(attributes={**one.attributes, "gen_ai.tool.call.result": f"Error: {_SECRET} {number}"})
+        one._replace(
+            attributes={**one.attributes, "gen_ai.tool.call.result": f"Error: {_SECRET} {number}"}
+        )
         if "gen_ai.tool.name" in one.attributes
         else one
         for number, one in enumerate(spans)
@@ -146,15 +184,24 @@ def test_results_that_look_like_errors_are_shown_until_a_pattern_catches_them(
     assert _SECRET not in shown
     after = json.loads(call(capsys, "inspect", path, *shlex.split(line), "--format", "json").out)
     assert after["uncaught_errors"] == []
-    runs = [json.loads(one) for one in call(capsys, "runs", path, *shlex.split(line)).out.splitlines()]
+    runs = [
+        json.loads(one) for one in call(capsys, "runs", path, *shlex.split(line)).out.splitlines()
+    ]
     assert [one["ok"] for run in runs for one in run["tool_calls"]] == [False] * 5
 
 
 def test_log_events_are_shown_read_or_not() -> None:
     given = {"session.id": "s", "prompt": _SECRET}
-    claude = RawLog("user_prompt", 1, b"", b"", given, "com.anthropic.claude_code.events", Resource())
+    claude = RawLog(
+        "user_prompt", 1, b"", b"", given, "com.anthropic.claude_code.events", Resource()
+    )
     batch = Batch(
-        logs=[claude, claude, claude._replace(name="plugin_loaded"), claude._replace(name="started", scope="app")],
+        logs=[
+            claude,
+            claude,
+            claude._replace(name="plugin_loaded"),
+            claude._replace(name="started", scope="app"),
+        ],
         evaluations=[Evaluation("correct", 1.0, None, 1)],
     )
     inspecting = Inspection(Settings())

@@ -17,13 +17,30 @@ from tests.report.schema import faults
 FULL = [
     *attempts("refund", True, True, False, path="search pay"),
     *runs(
-        "search ask", "", first=4, task="refund", success=False, session="c", notes={"reliability.run.confidence": 0.9}
+        "search ask",
+        "",
+        first=4,
+        task="refund",
+        success=False,
+        session="c",
+        notes={"reliability.run.confidence": 0.9},
     ),
     *runs("fetch fetch fetch fetch", first=6, failed="fetch", session="c"),
     *runs("search", first=7, notes={"reliability.condition": "fault"}, success=True),
-    *runs("search", "read", first=8, notes={"reliability.input.class": "late", "reliability.branch.kind": "routine"}),
-    *run_spans(10, "x", notes={"reliability.input.class": "late", "reliability.branch.kind": "escalate"}),
-    *runs("search", first=11, notes={"reliability.violations": ["limit:high"], "reliability.run.confidence": 7.0}),
+    *runs(
+        "search",
+        "read",
+        first=8,
+        notes={"reliability.input.class": "late", "reliability.branch.kind": "routine"},
+    ),
+    *run_spans(
+        10, "x", notes={"reliability.input.class": "late", "reliability.branch.kind": "escalate"}
+    ),
+    *runs(
+        "search",
+        first=11,
+        notes={"reliability.violations": ["limit:high"], "reliability.run.confidence": 7.0},
+    ),
     *runs("search", "search", first=12, agent="other"),
 ]
 
@@ -38,7 +55,8 @@ def test_the_document_is_what_the_schema_says(tmp_path: Path, spans: list[RawSpa
 
 
 def test_a_comparison_is_what_the_schema_says(tmp_path: Path) -> None:
-    before, after = [*FULL, *runs("a", first=20, agent="gone")], [*FULL[:5], *runs("a", first=20, agent="new")]
+    before = [*FULL, *runs("a", first=20, agent="gone")]
+    after = [*FULL[:5], *runs("a", first=20, agent="new")]
     made = loaded(json.render(comparison(tmp_path, before, after)[0]))
 
     assert list(faults(made)) == []
@@ -54,9 +72,18 @@ def test_every_metric_is_named_with_its_runs(tmp_path: Path) -> None:
 
 
 def test_sessions_that_are_written_one_by_one_stand_where_they_belong(tmp_path: Path) -> None:
-    spans = [*FULL, *runs("a", "b", first=40, agent="x", session="s"), *runs("a", first=50, agent="x", session="t")]
+    spans = [
+        *FULL,
+        *runs("a", "b", first=40, agent="x", session="s"),
+        *runs("a", first=50, agent="x", session="t"),
+    ]
     made = report(
-        tmp_path, [*spans, *runs("a", first=60, agent="y", session="u"), *runs("a", "a", first=70, agent="z")]
+        tmp_path,
+        [
+            *spans,
+            *runs("a", first=60, agent="y", session="u"),
+            *runs("a", "a", first=70, agent="z"),
+        ],
     )
 
     assert sorted(len(agent.sessions) for agent in made.agents if agent.agent in "xyz") == [0, 1, 2]
@@ -65,7 +92,9 @@ def test_sessions_that_are_written_one_by_one_stand_where_they_belong(tmp_path: 
 
 def test_no_argument_and_no_text_is_in_the_document(tmp_path: Path) -> None:
     spans = [
-        each._replace(attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"card": "4111-1111"}'})
+        each._replace(
+            attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"card": "4111-1111"}'}
+        )
         for each in FULL
     ]
 
@@ -87,5 +116,10 @@ def test_what_could_not_be_used_is_counted_by_reason(tmp_path: Path) -> None:
 
     assert made["spans"]["malformed"] == 1
     assert made["problems"] == {"json": 1}
-    assert made["attributes_refused"] == {"reliability.run.confidence": {"not a number from 0 to 1": 1}}
-    assert sum(number for name, number in made["spans"].items() if name != "received") == made["spans"]["received"]
+    assert made["attributes_refused"] == {
+        "reliability.run.confidence": {"not a number from 0 to 1": 1}
+    }
+    assert (
+        sum(number for name, number in made["spans"].items() if name != "received")
+        == made["spans"]["received"]
+    )

@@ -21,7 +21,11 @@ def suite_of(tmp_path: Path, spans: list[RawSpan]) -> Element:
 
 def cases_with(suite: Element, tag: str) -> dict[str, str]:
     """Test name → message, of the tests that failed, or were skipped."""
-    return {case.get("name", ""): found.get("message", "") for case in suite if (found := case.find(tag)) is not None}
+    return {
+        case.get("name", ""): found.get("message", "")
+        for case in suite
+        if (found := case.find(tag)) is not None
+    }
 
 
 def test_every_number_is_a_test_and_missing_evidence_is_skipped(tmp_path: Path) -> None:
@@ -45,7 +49,10 @@ def test_a_tier_that_is_not_for_production_fails(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, [*runs("f f f f", failed="f"), *runs("a", "b", "c", first=2)])
 
     assert cases_with(suite, "failure") == {
-        "tier": "🔴 CRITICAL 0/100, from 60 of 100 points assessed: Severe instability: do not run in production."
+        "tier": (
+            "🔴 CRITICAL 0/100, from 60 of 100 points assessed: Severe instability: do not "
+            "run in production."
+        )
     }
 
 
@@ -57,10 +64,14 @@ def test_a_gate_fails_errs_and_passes(tmp_path: Path) -> None:
 
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
     assert cases_with(suite, "failure") == {
-        "score>100 [support]": "support: score is 100, required > 100 (2 runs; from 80 of 100 points assessed)"
+        "score>100 [support]": (
+            "support: score is 100, required > 100 (2 runs; from 80 of 100 points assessed)"
+        )
     }
     assert cases_with(suite, "error") == {
-        "brier_score>=0.5 [support]": "support: brier_score >= 0.5 is not checked: not enough data: it needs 1 run with a "
+        "brier_score>=0.5 [support]": "support: brier_score >= 0.5 is not checked: not "
+        "enough data: it needs 1 run "
+        "with a "
         "confidence and a known outcome"
     }
 

@@ -25,7 +25,9 @@ def proposed(*spans: RawSpan) -> list[dict[str, Any]]:
     return rules
 
 
-def step(number: int, parent: int | None = None, *, failed: bool = False, **attributes: Any) -> RawSpan:
+def step(
+    number: int, parent: int | None = None, *, failed: bool = False, **attributes: Any
+) -> RawSpan:
     """A span `my_company.step`; its attributes have this prefix too."""
     facts = {f"my_company.{key}": value for key, value in attributes.items()}
     return span(
@@ -42,14 +44,30 @@ def step(number: int, parent: int | None = None, *, failed: bool = False, **attr
 
 
 def recording() -> list[RawSpan]:
-    """Three runs of one agent, each with a model call, a search and a booking that fails once and is tried again."""
+    """Three runs of one agent, each with a model call, a search and a booking that fails once and
+    is tried again.
+    """
     found: list[RawSpan] = []
     for first in (101, 201, 301):
         booking: dict[str, Any] = {"type": "tool", "tool_name": "book", "tool_args": '{"id": 7}'}
         found += [
-            step(first, type="agent", agent_name="support", session_id=f"c{first}", status="success", prompt=SECRET),
+            step(
+                first,
+                type="agent",
+                agent_name="support",
+                session_id=f"c{first}",
+                status="success",
+                prompt=SECRET,
+            ),
             step(first + 1, first, type="llm", model="m-1", input_tokens=100, output_tokens=10),
-            step(first + 2, first, type="tool", tool_name="search", tool_args=SECRET, tool_output="2 found"),
+            step(
+                first + 2,
+                first,
+                type="tool",
+                tool_name="search",
+                tool_args=SECRET,
+                tool_output="2 found",
+            ),
             step(first + 3, first, failed=True, **booking),
             step(first + 4, first, **booking),
         ]
@@ -60,11 +78,26 @@ def test_spans_told_apart_by_an_attribute() -> None:
     name = {"name": "my_company.step"}
 
     assert proposed(*recording()) == [
-        {"kind": "agent", **name, "attributes": {"my_company.type": "agent"}, "agent": "my_company.agent_name"}
+        {
+            "kind": "agent",
+            **name,
+            "attributes": {"my_company.type": "agent"},
+            "agent": "my_company.agent_name",
+        }
         | {"session": "my_company.session_id", "outcome": "my_company.status"},
-        {"kind": "tool", **name, "attributes": {"my_company.type": "tool"}, "tool": "my_company.tool_name"}
+        {
+            "kind": "tool",
+            **name,
+            "attributes": {"my_company.type": "tool"},
+            "tool": "my_company.tool_name",
+        }
         | {"arguments": "my_company.tool_args", "result": "my_company.tool_output"},
-        {"kind": "model", **name, "attributes": {"my_company.type": "llm"}, "model": "my_company.model"}
+        {
+            "kind": "model",
+            **name,
+            "attributes": {"my_company.type": "llm"},
+            "model": "my_company.model",
+        }
         | {"input_tokens": "my_company.input_tokens", "output_tokens": "my_company.output_tokens"},
     ]
 
@@ -74,7 +107,10 @@ def test_spans_told_apart_by_an_attribute() -> None:
     [
         (["tool:search", "tool:book"], [{"kind": "tool", "name": "tool:*"}]),
         (["run_agent"], [{"kind": "agent", "name": "run_agent"}]),
-        (["call llm", "executeTool"], [{"kind": "tool", "name": "executeTool"}, {"kind": "model", "name": "call llm"}]),
+        (
+            ["call llm", "executeTool"],
+            [{"kind": "tool", "name": "executeTool"}, {"kind": "model", "name": "call llm"}],
+        ),
         (["tool [x]"], [{"kind": "tool", "name": "tool [[]x]"}]),
         (["GET /", "SELECT"], []),
     ],
@@ -96,7 +132,9 @@ def test_spans_told_apart_by_their_keys() -> None:
     ]
 
 
-def test_own_spans_from_the_proposal_to_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_spans_from_the_proposal_to_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = write_otlp(tmp_path / "spans.jsonl", recording())
     before = call(capsys, "inspect", file).out
 
@@ -110,8 +148,13 @@ def test_own_spans_from_the_proposal_to_runs(tmp_path: Path, capsys: pytest.Capt
 
     after = json.loads(call(capsys, "inspect", "--config", settings, "--format", "json", file).out)
     assert (after["unknown"], after["mapping"]) == ([], {"spans": []})
-    assert [(one["key"]["agent"], one["runs"], one["outcomes"]) for one in after["agents"]] == [("support", 3, 3)]
-    runs = [json.loads(line) for line in call(capsys, "runs", "--config", settings, file).out.splitlines()]
+    assert [(one["key"]["agent"], one["runs"], one["outcomes"]) for one in after["agents"]] == [
+        ("support", 3, 3)
+    ]
+    runs = [
+        json.loads(line)
+        for line in call(capsys, "runs", "--config", settings, file).out.splitlines()
+    ]
     assert [run["path"] for run in runs] == [["search", "book", "book"]] * 3
     assert [[(one["ok"], one["retry"]) for one in run["tool_calls"]] for run in runs] == [
         [(True, False), (False, False), (True, True)]

@@ -17,7 +17,8 @@ from tests.report.build import loaded
 from tests.report.schema import faults
 from tests.shared import shared
 
-AIRLINE, RETAIL = "gpt-4o_airline_4trials", "grok-3_retail_1trial_faults"
+AIRLINE = "gpt-4o_airline_4trials"
+RETAIL = "grok-3_retail_1trial_faults"
 
 
 @cache
@@ -42,7 +43,9 @@ def test_the_document_is_what_the_schema_says(name: str) -> None:
 
 
 def test_one_attempt_a_task_gives_no_score() -> None:
-    """Every run stands in its own task, so nothing can be compared; what would tell more is said."""
+    """Every run stands in its own task, so nothing can be compared; what would tell
+    more is said.
+    """
     agent = agent_of(RETAIL)
 
     assert (agent["score"], agent["tier"], agent["badge"]) == (None, None, None)
@@ -50,10 +53,14 @@ def test_one_attempt_a_task_gives_no_score() -> None:
 
 
 @pytest.mark.parametrize(("name", "exploding"), [(AIRLINE, 8), (RETAIL, 6)])
-def test_without_arguments_the_report_says_that_they_were_unknown(tmp_path: Path, name: str, exploding: int) -> None:
+def test_without_arguments_the_report_says_that_they_were_unknown(
+    tmp_path: Path, name: str, exploding: int
+) -> None:
     """Calls are then matched by tool alone, which finds more retries; readings and gaps say so."""
     path = tmp_path / "spans.jsonl"
-    with gzip.open(shared(f"corpora/taubench/{name}.otlp.jsonl.gz"), "rt", encoding="utf-8") as file:
+    with gzip.open(
+        shared(f"corpora/taubench/{name}.otlp.jsonl.gz"), "rt", encoding="utf-8"
+    ) as file:
         path.write_text("".join(_without_arguments(line) for line in file), encoding="utf-8")
     [agent] = document(path)["agents"]
 
@@ -68,5 +75,7 @@ def _without_arguments(line: str) -> str:
     for resource in request["resourceSpans"]:
         for scope in resource["scopeSpans"]:
             for span in scope["spans"]:
-                span["attributes"] = [each for each in span["attributes"] if "arguments" not in each["key"]]
+                span["attributes"] = [
+                    each for each in span["attributes"] if "arguments" not in each["key"]
+                ]
     return standard_json.dumps(request) + "\n"

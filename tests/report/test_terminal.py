@@ -18,7 +18,9 @@ from tests.report.test_taubench import AIRLINE
 from tests.shared import shared
 
 
-def page(tmp_path: Path, spans: list[RawSpan], settings: Settings | None = None, width: int = 80) -> str:
+def page(
+    tmp_path: Path, spans: list[RawSpan], settings: Settings | None = None, width: int = 80
+) -> str:
     return printed(report(tmp_path, spans, for_report(settings or with_min_runs(2))), width)
 
 
@@ -43,7 +45,10 @@ def test_without_a_score_it_says_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_what_costs_most_is_told_first_and_why(tmp_path: Path) -> None:
-    spans = [*runs("fetch fetch fetch fetch", failed="fetch"), *runs(*["read"] * 8, "read wipe", first=2)]
+    spans = [
+        *runs("fetch fetch fetch fetch", failed="fetch"),
+        *runs(*["read"] * 8, "read wipe", first=2),
+    ]
     seen = page(tmp_path, spans)
 
     assert seen.index("Retry explosion  −41.7") < seen.index("Tool variance  −")
@@ -71,11 +76,18 @@ def test_ends_without_error_are_no_pass_rate(tmp_path: Path) -> None:
 
 
 def test_outcomes_that_rest_on_status_are_said_to(tmp_path: Path) -> None:
-    settings = Settings(outcome=OutcomeSettings(fallback="status"), metrics=MetricSettings(min_runs=2))
-    seen = " ".join(page(tmp_path, [*runs("a", "a"), *runs("b", first=3, success=False)], settings).split())
+    settings = Settings(
+        outcome=OutcomeSettings(fallback="status"), metrics=MetricSettings(min_runs=2)
+    )
+    seen = " ".join(
+        page(tmp_path, [*runs("a", "a"), *runs("b", first=3, success=False)], settings).split()
+    )
 
     assert "2 of 3 runs succeeded, 67 %" in seen
-    assert "2 of 2 successes rest on no more than an end without error (outcome.fallback: status)" in seen
+    assert (
+        "2 of 2 successes rest on no more than an end without error (outcome.fallback: status)"
+        in seen
+    )
 
 
 def test_pass_rates_stand_by_k(tmp_path: Path) -> None:
@@ -88,7 +100,9 @@ def test_pass_rates_stand_by_k(tmp_path: Path) -> None:
 def test_sections_show_only_where_there_is_evidence(tmp_path: Path) -> None:
     seen = page(tmp_path, runs("a", "a"))
 
-    assert not any(title in seen for title in ("Evaluation", "Repeated attempts", "Tasks", "Sessions", "Why"))
+    assert not any(
+        title in seen for title in ("Evaluation", "Repeated attempts", "Tasks", "Sessions", "Why")
+    )
 
 
 def test_evidence_that_would_tell_more_stands_once_for_all_agents(tmp_path: Path) -> None:
@@ -103,7 +117,9 @@ def test_tasks_stand_by_how_much_their_attempts_disagree(tmp_path: Path) -> None
     same = runs("look pay", "look pay", task="alike")
     part = runs("look pay", "look mail", "look mail", "look", first=3, task="parting")
     seen = page(tmp_path, [*same, *part])
-    lines = [line.split() for line in seen[seen.index("Tasks to inspect first") :].splitlines()[1:4]]
+    lines = [
+        line.split() for line in seen[seen.index("Tasks to inspect first") :].splitlines()[1:4]
+    ]
 
     assert lines[0][:5] == ["parting", "–", "4", "3", "83"]
     assert "mail by 2 of 4; pay by 1 of 4" in " ".join(" ".join(line) for line in lines)
@@ -113,13 +129,21 @@ def test_tasks_stand_by_how_much_their_attempts_disagree(tmp_path: Path) -> None
 def test_readings_have_intervals(tmp_path: Path) -> None:
     seen = page(tmp_path, runs(*["a b", "b a", "a"] * 4))
 
-    assert re.search(r"^ +tool_call_variation +0\.\d{3} +0\.\d\d–0\.\d\d +12 *$", seen, re.MULTILINE)
+    assert re.search(
+        r"^ +tool_call_variation +0\.\d{3} +0\.\d\d–0\.\d\d +12 *$", seen, re.MULTILINE
+    )
     assert max(cell_len(line) for line in seen.splitlines()) <= 80
 
 
-def test_many_agents_have_a_line_each_the_worst_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_agents_have_a_line_each_the_worst_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(terminal, "MAX_DETAILED", 1)
-    spans = [*runs("a", "a", agent="calm"), *runs("a", "b", first=3, agent="wild"), *runs("a", first=5, agent="new")]
+    spans = [
+        *runs("a", "a", agent="calm"),
+        *runs("a", "b", first=3, agent="wild"),
+        *runs("a", first=5, agent="new"),
+    ]
     seen = page(tmp_path, spans)
     order = [line.split()[0] for line in seen.splitlines()[1:4]]
 

@@ -26,20 +26,29 @@ class Authority:
     """Signs certificates for 127.0.0.1, and writes them to a folder."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self._folder, self._name = folder, name
+        self._folder = folder
+        self._name = name
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._subject = _named(name)
         self.certificate = folder / f"{name}.pem"
-        self.certificate.write_bytes(_pem(self._signed(self._subject, self._key, days=1, is_authority=True)))
+        self.certificate.write_bytes(
+            _pem(self._signed(self._subject, self._key, days=1, is_authority=True))
+        )
 
     def issue(self, name: str, *, days: int = 1) -> Pair:
         """A pair that ends in so many days; with fewer than one it has ended."""
         key = ec.generate_private_key(ec.SECP256R1())
-        pair = Pair(self._folder / f"{self._name}-{name}.pem", self._folder / f"{self._name}-{name}.key")
-        pair.certificate.write_bytes(_pem(self._signed(_named(name), key, days=days, is_authority=False)))
+        pair = Pair(
+            self._folder / f"{self._name}-{name}.pem", self._folder / f"{self._name}-{name}.key"
+        )
+        pair.certificate.write_bytes(
+            _pem(self._signed(_named(name), key, days=days, is_authority=False))
+        )
         pair.key.write_bytes(
             key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
             )
         )
         return pair
@@ -66,8 +75,13 @@ class Authority:
             .not_valid_after(end)
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
             .sign(self._key, hashes.SHA256())
         )
 

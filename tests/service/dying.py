@@ -1,7 +1,8 @@
-"""`otel-reliability`, which kills itself at a moment that is aimed at: `python -m tests.service.dying MOMENT TIMES serve …`.
+"""`otel-reliability`, which kills itself at a moment that is aimed at: `python -m
+tests.service.dying MOMENT TIMES serve …`.
 
-Each moment is a place in the service's own code; at the so-many-th time that it is reached the process is gone, as by
-`kill -9`.
+Each moment is a place in the service's own code; at the so-many-th time that it is reached the
+process is gone, as by `kill -9`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def after(owner: Any, name: str, die: Die) -> None:
 
 
 def within(statement: str, die: Die) -> None:
-    """Die within a transaction, when this statement has run for all its rows and nothing is committed."""
+    """Die within a transaction, when this statement has run for all its rows and nothing is
+    committed.
+    """
     transact = Store.transact
 
     def dying(self: Store, statements: Any) -> None:
@@ -95,7 +98,8 @@ def dying_at(times: int) -> Die:
 
 
 if __name__ == "__main__":
-    moment, times = sys.argv[1], int(sys.argv[2])
+    moment = sys.argv[1]
+    times = int(sys.argv[2])
     MOMENTS[moment](dying_at(times))
     sys.argv = ["otel-reliability", *sys.argv[3:]]
     main()

@@ -1,4 +1,6 @@
-"""Agents under a real SDK, each with a character, whose spans leave by OTLP; what they do is the same at every call."""
+"""Agents under a real SDK, each with a character, whose spans leave by OTLP; what they do is the
+same at every call.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,17 @@ LIMIT = 1_000
 
 @contextmanager
 def sending(url: str, service: str, **resource: str) -> Generator[Tracer]:
-    """A tracer of one service, whose spans go to a Collector; at the end all have been handed over."""
-    named = {"service.name": service, **{key.replace("__", "."): value for key, value in resource.items()}}
+    """A tracer of one service, whose spans go to a Collector; at the end all have
+    been handed over.
+    """
+    named = {
+        "service.name": service,
+        **{key.replace("__", "."): value for key, value in resource.items()},
+    }
     provider = TracerProvider(resource=Resource(named), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces"), schedule_delay_millis=100))
+    provider.add_span_processor(
+        BatchSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces"), schedule_delay_millis=100)
+    )
     yield provider.get_tracer("fleet")
     provider.shutdown()
 
@@ -43,7 +52,9 @@ def _run(tracer: Tracer, agent: str, number: int) -> None:
         annotate(task_id=f"task {number % 2}", trial=number // 2, context_limit=LIMIT)
         _think(tracer, dice.randint(100, 900))
         for step in range(3 if agent == "clerk" else dice.randint(1, 4)):
-            tool_call(tracer, "look up" if agent == "clerk" else dice.choice(("search", "read", "write")))
+            tool_call(
+                tracer, "look up" if agent == "clerk" else dice.choice(("search", "read", "write"))
+            )
             annotate(branches={f"turn {step}": dice.choice(("left", "right"))})
         if agent == "importer" and number % 4 == 1:
             _insist(tracer)
@@ -62,7 +73,11 @@ def _think(tracer: Tracer, tokens: int) -> None:
 
 def _insist(tracer: Tracer) -> None:
     """The same call again and again, although it fails."""
-    about = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "fetch", "gen_ai.tool.call.arguments": "{}"}
+    about = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "fetch",
+        "gen_ai.tool.call.arguments": "{}",
+    }
     for _ in range(5):
         with tracer.start_as_current_span("execute_tool fetch", attributes=about):
             get_current_span().set_status(StatusCode.ERROR)

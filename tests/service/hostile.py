@@ -1,4 +1,6 @@
-"""Requests that nobody in their right mind sends: mutations of sound ones, and things that only look like requests."""
+"""Requests that nobody in their right mind sends: mutations of sound ones, and things that only
+look like requests.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,18 @@ class Case(NamedTuple):
 EVALUATION: Final = Evaluation("correctness", 0.5, "pass", at(1), trace_id(5), None)
 SPANS: Final = [
     *runs_of(3, ("search", "book"), "victim", first=500),
-    span(7, 1, trace=500, events=[("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "x"})], links=[(1, 2)]),
+    span(
+        7,
+        1,
+        trace=500,
+        events=[("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "x"})],
+        links=[(1, 2)],
+    ),
 ]
-WEB: Final = [span(number, 1, trace=600, name="GET /", attributes={"http.route": "/"}) for number in range(2, 9)]
+WEB: Final = [
+    span(number, 1, trace=600, name="GET /", attributes={"http.route": "/"})
+    for number in range(2, 9)
+]
 BODIES: Final[Sequence[tuple[OtlpSignal, bytes]]] = (
     (OtlpSignal.TRACES, traces_protobuf(SPANS)),
     (OtlpSignal.TRACES, traces_protobuf(WEB)),
@@ -44,9 +55,27 @@ JSON_BODIES: Final[Sequence[tuple[OtlpSignal, Any]]] = (
     (OtlpSignal.LOGS, logs_json([EVALUATION])),
 )
 JUNK: Final[Sequence[Any]] = (
-    None, True, -1, 1e308, 2**64, "", "x" * 300, "\ud800", [], {}, [[]], {"": None}, "00" * 16, "zz", 10**30, {"stringValue": 7},
-    [{"key": 1}], "18446744073709551616", float("nan"), float("inf"),
-)  # fmt: skip
+    None,
+    True,
+    -1,
+    1e308,
+    2**64,
+    "",
+    "x" * 300,
+    "\ud800",
+    [],
+    {},
+    [[]],
+    {"": None},
+    "00" * 16,
+    "zz",
+    10**30,
+    {"stringValue": 7},
+    [{"key": 1}],
+    "18446744073709551616",
+    float("nan"),
+    float("inf"),
+)
 
 
 def cases(seed: int, number: int) -> list[Case]:
@@ -77,7 +106,11 @@ def mutated(random: Random, body: bytes) -> bytes:
 
 
 def _garbage(random: Random) -> Case:
-    return Case(random.choice(list(OtlpSignal)), random.choice(list(Encoding)), random.randbytes(random.randrange(300)))
+    return Case(
+        random.choice(list(OtlpSignal)),
+        random.choice(list(Encoding)),
+        random.randbytes(random.randrange(300)),
+    )
 
 
 def _mutated_protobuf(random: Random) -> Case:
@@ -89,7 +122,9 @@ def _spliced(random: Random) -> Case:
     """The beginning of one request and the end of another, perhaps sent as the other signal."""
     (signal, one), (_, other) = random.choice(BODIES), random.choice(BODIES)
     body = one[: random.randrange(len(one))] + other[random.randrange(len(other)) :]
-    return Case(random.choice([signal, OtlpSignal.LOGS, OtlpSignal.TRACES]), Encoding.PROTOBUF, body)
+    return Case(
+        random.choice([signal, OtlpSignal.LOGS, OtlpSignal.TRACES]), Encoding.PROTOBUF, body
+    )
 
 
 def _mutated_json(random: Random) -> Case:
@@ -124,9 +159,13 @@ def _deep(random: Random) -> Case:
     """Nested far deeper than anybody's stack."""
     depth = random.choice([50, 500, 5_000, 100_000])
     if random.random() < 0.5:
-        opening, closing = random.choice([(b"[", b"]"), (b'{"a":', b"}"), (b'{"arrayValue":{"values":[', b"]}}")])
+        opening, closing = random.choice(
+            [(b"[", b"]"), (b'{"a":', b"}"), (b'{"arrayValue":{"values":[', b"]}}")]
+        )
         whole = opening * depth + (b"1" if opening != b"[" else b"") + closing * depth
-        body = b'{"resourceSpans":[{"resource":{"attributes":[{"key":"a","value":' + whole + b"}]}}]}"
+        body = (
+            b'{"resourceSpans":[{"resource":{"attributes":[{"key":"a","value":' + whole + b"}]}}]}"
+        )
         return Case(OtlpSignal.TRACES, Encoding.JSON, random.choice([whole, body]))
     nested = b""
     for _ in range(min(depth, 500)):
@@ -153,7 +192,9 @@ def _packed(random: Random) -> Case:
 
 
 def _swarm(random: Random) -> Case:
-    """Very many very small parts: an empty message takes two bytes on the wire and hundreds in memory."""
+    """Very many very small parts: an empty message takes two bytes on the wire and hundreds in
+    memory.
+    """
     number = random.choice([1_000, 30_000])
     level = random.randrange(3)
     body = b"\x12\x00" * number

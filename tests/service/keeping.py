@@ -1,4 +1,6 @@
-"""A service's state with a journal, without doors: what requests and time do to it, and how it looks."""
+"""A service's state with a journal, without doors: what requests and time do to it, and how it
+looks.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,17 @@ class Look(NamedTuple):
 
 
 class Kept:
-    """State in a directory, its journal restored. `die` is a `kill -9`: whatever SQLite has, nothing is said to it."""
+    """State in a directory, its journal restored. `die` is a `kill -9`: whatever SQLite has,
+    nothing is said to it.
+    """
 
     def __init__(
-        self, path: Path, fake: FakeClock | None = None, settings: Settings = SETTINGS, *, limit: int | None = None
+        self,
+        path: Path,
+        fake: FakeClock | None = None,
+        settings: Settings = SETTINGS,
+        *,
+        limit: int | None = None,
     ) -> None:
         self.fake = FakeClock() if fake is None else fake
         self.path = path
@@ -77,7 +86,9 @@ class Kept:
             self.persistence.advanced(self.engine.now())
 
     def finalize(self) -> None:
-        """Let so much time pass that every run is closed and final, and recorded: that waits until its agent is loaded."""
+        """Let so much time pass that every run is closed and final, and recorded: that waits until
+        its agent is loaded.
+        """
         while self.engine.agents.unloaded:
             self.engine.load_agents(1.0)
         for _ in range(3):
@@ -93,22 +104,32 @@ class Kept:
 
     def look(self) -> Look:
         """Everything that is told of the state."""
-        registry, monitor = self.engine.agents, self.engine.monitor
+        registry = self.engine.agents
+        monitor = self.engine.monitor
         assert monitor is not None
         detectors = {key: monitor.detector(key) for key in monitor.keys()}  # noqa: SIM118
         windows = {key.agent: registry.agent(key) for key in sorted(registry.keys())}
         return Look(
             {
                 name: {
-                    window.name: ([row.run_id for row in window.rows()], dict(window.readings()), window.spares)
+                    window.name: (
+                        [row.run_id for row in window.rows()],
+                        dict(window.readings()),
+                        window.spares,
+                    )
                     for window in state.windows.values()
                 }
                 for name, state in windows.items()
                 if state is not None
             },
             self.series(),
-            {key: self.engine.sessions.scores(key) for key in registry.keys()},  # noqa: SIM118 (no dictionary)
-            {key.agent: detector.to_data() for key, detector in detectors.items() if detector is not None},
+            # no dictionary
+            {key: self.engine.sessions.scores(key) for key in registry.keys()},  # noqa: SIM118
+            {
+                key.agent: detector.to_data()
+                for key, detector in detectors.items()
+                if detector is not None
+            },
             {key: number for key, number in self.engine.accounts.items() if number},
             self.engine.open_runs,
             {key.agent: self.histories.of(key) for key in sorted(registry.keys())},
@@ -116,25 +137,45 @@ class Kept:
 
     def series(self) -> dict[str, dict[Labels, tuple[Any, ...]]]:
         """Value or counts, then total and start, of every series by instrument."""
-        return {name: dict(chain.from_iterable(self.book.slices(spec, _series))) for name, spec in SPECS.items()}
+        return {
+            name: dict(chain.from_iterable(self.book.slices(spec, _series)))
+            for name, spec in SPECS.items()
+        }
 
     def run_ids(self) -> list[str]:
-        return [run_id for windows in self.look().windows.values() for ids, *_ in windows.values() for run_id in ids]
+        return [
+            run_id
+            for windows in self.look().windows.values()
+            for ids, *_ in windows.values()
+            for run_id in ids
+        ]
 
 
 def _series(_: Instrument, labels: Labels, series: Series) -> tuple[Labels, tuple[Any, ...]]:
-    numbers = (series.value, 0) if isinstance(series, CounterSeries) else (list(series.counts), series.total)
+    numbers = (
+        (series.value, 0)
+        if isinstance(series, CounterSeries)
+        else (list(series.counts), series.total)
+    )
     return labels, (*numbers, series.start_ns)
 
 
 def request(trace: int, tools: Iterable[str] = ("search", "book"), *, agents: int = 3) -> Decoded:
     """One run, of one of so many agents and of one of ten sessions."""
-    start, session = float(trace), Session(0, f"session {trace % 10}")
+    start = float(trace)
+    session = Session(0, f"session {trace % 10}")
     calls = [
         tool(3 + at, 1, name, trace=trace, start=start + 0.1 * at, failed=trace % 7 == at)
         for at, name in enumerate(tools)
     ]
-    root = agent(1, called=f"agent {trace % agents}", trace=trace, start=start, end=start + 1, session=session)
+    root = agent(
+        1,
+        called=f"agent {trace % agents}",
+        trace=trace,
+        start=start,
+        end=start + 1,
+        session=session,
+    )
     return Decoded(spans=(*calls, model(2, 1, trace=trace, start=start + 0.05), root))
 
 

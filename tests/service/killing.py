@@ -1,4 +1,6 @@
-"""A service as a process of its own, which is killed and started again, and the clients that send to it meanwhile."""
+"""A service as a process of its own, which is killed and started again, and the clients that send
+to it meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,21 @@ from tests.service.keeping import Kept
 from tests.service.running import PROTOBUF, body_of, run_of
 
 CLIENTS = 3
-SETTINGS = replace(keeping.SETTINGS, assembly=replace(keeping.SETTINGS.assembly, linger=0.2, reopen=1.0))
-"""Those of `Victim`: runs become final between the kills, and what is sent again may come after that."""
+SETTINGS = replace(
+    keeping.SETTINGS, assembly=replace(keeping.SETTINGS.assembly, linger=0.2, reopen=1.0)
+)
+"""Those of `Victim`: runs become final between the kills, and what is sent again may come after
+that.
+"""
 TOOLS = ("search", "book", "pay")
 PAUSE = 0.02
 """Seconds between two requests of a client."""
 
 
 class Victim:
-    """`otel-reliability serve` as a process of its own, killed and started again on the same directory."""
+    """`otel-reliability serve` as a process of its own, killed and started again on the same
+    directory.
+    """
 
     def __init__(self, state: Path) -> None:
         self.port = free_port()
@@ -49,10 +57,35 @@ class Victim:
 
     def start(self, *moment: str) -> None:
         """Start it; to die at a moment of `dying`, at the so-many-th time."""
-        doors = ["--http", f"{HOST}:{self.port}", "--grpc", "off", "--metrics", "off", "--ui", "off"]
-        times = ["--set", "assembly.linger=200ms", "--set", "assembly.reopen=1s", "--set", "hash_key=" + "00" * 16]
+        doors = [
+            "--http",
+            f"{HOST}:{self.port}",
+            "--grpc",
+            "off",
+            "--metrics",
+            "off",
+            "--ui",
+            "off",
+        ]
+        times = [
+            "--set",
+            "assembly.linger=200ms",
+            "--set",
+            "assembly.reopen=1s",
+            "--set",
+            "hash_key=" + "00" * 16,
+        ]
         module = ["tests.service.dying", *moment] if moment else ["otel_reliability.cli"]
-        command = [sys.executable, "-m", *module, "serve", "--state", str(self._state), *doors, *times]
+        command = [
+            sys.executable,
+            "-m",
+            *module,
+            "serve",
+            "--state",
+            str(self._state),
+            *doors,
+            *times,
+        ]
         self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=untraced())
 
     def kill(self) -> None:
@@ -72,13 +105,16 @@ class Victim:
 
 
 class Client(threading.Thread):
-    """Sends runs in halves, the root last, and sends a half again until it is acknowledged, as exporters do."""
+    """Sends runs in halves, the root last, and sends a half again until it is acknowledged, as
+    exporters do.
+    """
 
     def __init__(self, victim: Victim, number: int) -> None:
         super().__init__(daemon=True)
         self.acknowledged: list[bytes] = []
         self.refusals = 0
-        self._victim, self._number = victim, number
+        self._victim = victim
+        self._number = number
         self.ending = threading.Event()
 
     def run(self) -> None:
@@ -94,7 +130,9 @@ class Client(threading.Thread):
         body = body_of(part)
         while True:
             with suppress(OSError, HTTPException):
-                answer = ask(self._victim.url, body=body, headers={"Content-Type": PROTOBUF}, timeout=10)
+                answer = ask(
+                    self._victim.url, body=body, headers={"Content-Type": PROTOBUF}, timeout=10
+                )
                 if answer.status == 200:
                     self.acknowledged.append(body)
                     return
@@ -116,7 +154,9 @@ def clients_of(victim: Victim) -> Generator[list[Client]]:
 
 
 def check(state: Path, acknowledged: list[bytes], twin_path: Path) -> None:
-    """Open what is on disk, send everything twice again, and hold it against a twin that nobody killed and that got it once."""
+    """Open what is on disk, send everything twice again, and hold it against a twin that nobody
+    killed and that got it once.
+    """
     twin, kept = (Kept(path, FakeClock(1e6), SETTINGS) for path in (twin_path, state))
     decode = Decoder(twin.engine.reader)
     for body in acknowledged:
@@ -126,17 +166,22 @@ def check(state: Path, acknowledged: list[bytes], twin_path: Path) -> None:
     for one in (twin, kept):
         one.finalize()
         one.engine.flush(CloseReason.SHUTDOWN)
-    found, meant = kept.look(), twin.look()
+    found = kept.look()
+    meant = twin.look()
 
     assert not list(state.glob("*.damaged-*"))
     assert found.open_runs == 0
     assert found.windows == meant.windows
     runs = [
-        {labels: cell[0] for labels, cell in look.series["agent.reliability.runs"].items()} for look in (found, meant)
+        {labels: cell[0] for labels, cell in look.series["agent.reliability.runs"].items()}
+        for look in (found, meant)
     ]
     assert not {
         labels: [one.get(labels) for one in runs]
         for labels in {**runs[0], **runs[1]}
         if len({one.get(labels) for one in runs}) > 1
     }
-    assert found.accounts["used", ""] == meant.accounts["used", ""], (found.accounts, meant.accounts)
+    assert found.accounts["used", ""] == meant.accounts["used", ""], (
+        found.accounts,
+        meant.accounts,
+    )

@@ -1,4 +1,6 @@
-"""What `otel-reliability report --format json` computes from a recording, under the names that Prometheus has for it."""
+"""What `otel-reliability report --format json` computes from a recording, under the names that
+Prometheus has for it.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,19 @@ PER_SERVER = frozenset({"__name__", "job", "instance", "exported_job", "exported
 
 def report(*recordings: Path) -> Mapping[str, Any]:
     """The document, from the command as users give it."""
-    command = [sys.executable, "-m", "otel_reliability.cli", "report", "--format", "json", "--no-intervals", "-q"]
-    done = subprocess.run([*command, *map(str, recordings)], capture_output=True, text=True, check=True, timeout=120)
+    command = [
+        sys.executable,
+        "-m",
+        "otel_reliability.cli",
+        "report",
+        "--format",
+        "json",
+        "--no-intervals",
+        "-q",
+    ]
+    done = subprocess.run(
+        [*command, *map(str, recordings)], capture_output=True, text=True, check=True, timeout=120
+    )
     return json.loads(done.stdout)
 
 
@@ -54,8 +67,12 @@ def whose(agent: Mapping[str, Any]) -> Labels:
 
 
 def own(labels: Mapping[str, str]) -> Labels:
-    """Labels without those that say by which way a number came, and without the zero that OpenMetrics adds to a bound."""
-    plain = {key: value.removesuffix(".0") if key == "le" else value for key, value in labels.items()}
+    """Labels without those that say by which way a number came, and without the zero that
+    OpenMetrics adds to a bound.
+    """
+    plain = {
+        key: value.removesuffix(".0") if key == "le" else value for key, value in labels.items()
+    }
     return frozenset((key, value) for key, value in plain.items() if key not in PER_SERVER)
 
 
@@ -73,7 +90,11 @@ def _grades(agent: Mapping[str, Any]) -> Iterator[tuple[str, Labels, float]]:
         for tier in Tier:
             yield "tier", frozenset({("tier", tier.name)}), float(tier.name == agent["tier"])
     if agent["metrics"]["token_budget_pressure"]["value"] is not None:
-        yield "flag", frozenset({("flag", TOKEN_PRESSURE_HIGH)}), float(TOKEN_PRESSURE_HIGH in agent["flags"])
+        yield (
+            "flag",
+            frozenset({("flag", TOKEN_PRESSURE_HIGH)}),
+            float(TOKEN_PRESSURE_HIGH in agent["flags"]),
+        )
 
 
 def _passes(agent: Mapping[str, Any]) -> Iterator[tuple[str, Labels, float]]:

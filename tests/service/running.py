@@ -1,4 +1,6 @@
-"""A service that runs in this process, on free ports, with a clock that a test winds; and spans to send it."""
+"""A service that runs in this process, on free ports, with a clock that a test winds; and spans to
+send it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ EXPORT_TRACES: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Exp
 EXPORT_LOGS: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 HEALTH: Final = "/grpc.health.v1.Health/Check"
 LATER: Final = 100_000.0
-"""When the clock of a service begins, unless a test says otherwise: what the builders make is past by then."""
+"""When the clock of a service begins, unless a test says otherwise: what the builders make is past
+by then.
+"""
 MOMENT: Final = 1_000.0
 """Seconds in which every run closes and becomes final."""
 
@@ -74,7 +78,8 @@ class Running:
     """A service under test."""
 
     def __init__(self, service: Service, clock: FakeClock) -> None:
-        self.service, self.clock = service, clock
+        self.service = service
+        self.clock = clock
 
     def url(self, door: str, path: str = "", *, scheme: str = "http") -> str:
         return f"{scheme}://{self.service.addresses[door]}{path}"
@@ -86,14 +91,21 @@ class Running:
     def post(self, signal: str, body: bytes, kind: str = PROTOBUF, **headers: str) -> Answer:
         """Send one request over HTTP; `content_encoding="gzip"` is a header."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return ask(self.url("http", f"/v1/{signal}"), body=body, headers={"Content-Type": kind, **named})
+        return ask(
+            self.url("http", f"/v1/{signal}"), body=body, headers={"Content-Type": kind, **named}
+        )
 
     def get(self, door: str, path: str, **headers: str) -> Answer:
-        return ask(self.url(door, path), headers={name.replace("_", "-"): value for name, value in headers.items()})
+        return ask(
+            self.url(door, path),
+            headers={name.replace("_", "-"): value for name, value in headers.items()},
+        )
 
     def call(self, body: bytes, method: str = EXPORT_TRACES, **options: Any) -> bytes:
         """Send one request over gRPC; a refusal is raised."""
-        with grpc.insecure_channel(self.target, options=[("grpc.max_send_message_length", -1)]) as channel:
+        with grpc.insecure_channel(
+            self.target, options=[("grpc.max_send_message_length", -1)]
+        ) as channel:
             export: Any = cast("Any", channel).unary_unary(method)
             return export(body, timeout=60, **options)
 
@@ -108,7 +120,9 @@ class Running:
         return answer.text
 
     def finalize(self) -> None:
-        """Let time pass until every run is closed and final, and wait for the writer to have seen it."""
+        """Let time pass until every run is closed and final, and wait for the writer to have seen
+        it.
+        """
         for _ in range(2):
             self.clock.advance(MOMENT)
             self.writer_came_round()
@@ -123,10 +137,14 @@ class Running:
 
 
 def sum_of(text: str, name: str, **labels: str) -> float:
-    """The sum of the samples of Prometheus text with that name and these labels (`__` stands for `_`-joined dots)."""
+    """The sum of the samples of Prometheus text with that name and these labels (`__` stands for
+    `_`-joined dots).
+    """
     wanted = [f'{key}="{value}"' for key, value in labels.items()]
     lines = (line for line in text.splitlines() if line.startswith((f"{name}{{", f"{name} ")))
-    return sum(float(line.rpartition(" ")[2]) for line in lines if all(want in line for want in wanted))
+    return sum(
+        float(line.rpartition(" ")[2]) for line in lines if all(want in line for want in wanted)
+    )
 
 
 @contextmanager
@@ -139,7 +157,8 @@ def serving(
     wait: bool = True,
     **service: object,
 ) -> Generator[Running]:
-    """A running service; `service` are settings of it by name, also internal ones; so are the `limits` of `engine`.
+    """A running service; `service` are settings of it by name, also internal ones; so are the
+    `limits` of `engine`.
 
     `wait`: until its state is loaded.
     """
@@ -153,9 +172,13 @@ def serving(
     service_settings = structs.replace(loaded.service, **internal)
     config = structs.replace(loaded, limits=LimitSettings(**limits), service=service_settings)
     wound = FakeClock(LATER) if clock is None else clock
-    made = Service(config, persistence_of=persistence_of, env=env or {}, clock=wound, wall=wound.wall)
+    made = Service(
+        config, persistence_of=persistence_of, env=env or {}, clock=wound, wall=wound.wall
+    )
     with living(made):
-        until(lambda: not wait or RECOVERING not in made.readiness.reasons, "the service to be ready")
+        until(
+            lambda: not wait or RECOVERING not in made.readiness.reasons, "the service to be ready"
+        )
         yield Running(made, wound)
 
 
@@ -184,8 +207,14 @@ def lone_agent(name: str, trace: int, environment: str) -> RawSpan:
     return span(1, trace=trace, attributes=about, resource=resource)
 
 
-def runs_of(number: int, tools: Sequence[str] = ("search",), agent: str = "support", first: int = 1) -> list[RawSpan]:
-    return [one for trace in range(first, first + number) for one in run_of(trace, tools, agent, 10.0 * trace)]
+def runs_of(
+    number: int, tools: Sequence[str] = ("search",), agent: str = "support", first: int = 1
+) -> list[RawSpan]:
+    return [
+        one
+        for trace in range(first, first + number)
+        for one in run_of(trace, tools, agent, 10.0 * trace)
+    ]
 
 
 def body_of(spans: Iterable[RawSpan]) -> bytes:

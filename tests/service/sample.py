@@ -1,7 +1,7 @@
 """Write the sample of a state directory: `python -m tests.service.sample`.
 
-One sample stands for each layout that was ever released; the tests read them all. Until the first release a sample may be
-replaced, from then on it stays.
+One sample stands for each layout that was ever released; the tests read them all. Until the first
+release a sample may be replaced, from then on it stays.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ NOW: Final = 1_000.0
 
 
 def life(path: Path) -> Kept:
-    """Live for a while: final runs, one that is closed, one of which half has come, sessions, a request that was malformed."""
+    """Live for a while: final runs, one that is closed, one of which half has come, sessions, a
+    request that was malformed.
+    """
     kept = Kept(path, FakeClock(NOW))
     for trace in range(1, RUNS + 1):
         kept.take(request(trace))

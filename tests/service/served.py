@@ -1,4 +1,6 @@
-"""`otel-reliability serve` as a process of its own, as users start it; and agents under a real SDK that send to it."""
+"""`otel-reliability serve` as a process of its own, as users start it; and agents under a real SDK
+that send to it.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +28,40 @@ ENGINE: Mapping[str, Any] = {
     "change": {"enabled": False},
     "hash_key": "00" * 16,
 }
-"""All runs count, and close soon: what a report on the same spans tells is what the service tells a little later."""
+"""All runs count, and close soon: what a report on the same spans tells is what the service tells a
+little later.
+"""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Served(Process):
     """One service on free ports of loopback."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any], flags: tuple[str, ...], instance: str) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, Any], flags: tuple[str, ...], instance: str
+    ) -> None:
         self.grpc, self.metrics_address = f"{HOST}:{free_port()}", f"{HOST}:{free_port()}"
         self.http, self.pages = f"http://{HOST}:{free_port()}", f"http://{HOST}:{free_port()}"
         self.instance = instance
         config = folder / "service.json"
         config.write_text(json.dumps({**ENGINE, **settings}))
         doors = ["--grpc", self.grpc, "--http", self.http[7:], "--metrics", self.metrics_address]
-        command = [sys.executable, "-m", "otel_reliability.cli", "serve", "--config", config, *doors]
+        command = [
+            sys.executable,
+            "-m",
+            "otel_reliability.cli",
+            "serve",
+            "--config",
+            config,
+            *doors,
+        ]
         command += ["--ui", self.pages[7:], "--set", f"service.instance={instance}", *flags]
-        super().__init__("serve", command, log=folder / "serve.log", ready=lambda _: answers(f"{self.pages}/readyz"))
+        super().__init__(
+            "serve",
+            command,
+            log=folder / "serve.log",
+            ready=lambda _: answers(f"{self.pages}/readyz"),
+        )
 
     def metrics(self) -> str:
         return ask(f"http://{self.metrics_address}/metrics").text
@@ -63,7 +82,9 @@ class Services:
     made: int = field(default=0, init=False)
 
     def __call__(self, *flags: str, state: Path | None = None, **settings: Any) -> Served:
-        """Start one and return once it takes requests; `flags` are those of the command, `settings` those of a file."""
+        """Start one and return once it takes requests; `flags` are those of the command, `settings`
+        those of a file.
+        """
         self.made += 1
         folder = self.folder / f"serve-{self.made}"
         folder.mkdir()

@@ -1,7 +1,9 @@
-"""Runs the long forms of the service's tests and writes down what came of them: `python -m tests.service.soak [TRIAL …]`.
+"""Runs the long forms of the service's tests and writes down what came of them: `python -m
+tests.service.soak [TRIAL …]`.
 
-Without a trial all of them are run. What came of each, on which machine and when, goes to benchmarks/soak.json, and from there
-to docs/explanation/soak.md; trials that were not run this time keep what they had.
+Without a trial all of them are run. What came of each, on which machine and when, goes to
+benchmarks/soak.json, and from there to docs/explanation/soak.md; trials that were not run this time
+keep what they had.
 """
 
 from __future__ import annotations
@@ -37,25 +39,37 @@ _KILL: Final = "tests/service/test_kill.py"
 TRIALS: Final = (
     Trial(
         "kills",
-        "`kill -9` at random moments under load, a third of them at its recovery; restart; everything sent twice again",
+        (
+            "`kill -9` at random moments under load, a third of them at its recovery; "
+            "restart; everything sent twice again"
+        ),
         "2 lives of 50 kills",
         (f"{_KILL}::test_nothing_acknowledged_is_lost_in_fifty_kills",),
     ),
     Trial(
         "moments",
-        "`kill -9` within every step of group commits, deadlines, checkpoints and recoveries, in some order",
+        (
+            "`kill -9` within every step of group commits, deadlines, checkpoints and "
+            "recoveries, in some order"
+        ),
         "2 lives of 60 kills",
         (f"{_KILL}::test_nothing_is_lost_whatever_it_was_at_in_any_order",),
     ),
     Trial(
         "load",
-        "more than the service can take: memory stays, each refusal has a hint, nothing acknowledged is lost",
+        (
+            "more than the service can take: memory stays, each refusal has a hint, nothing "
+            "acknowledged is lost"
+        ),
         "5 minutes",
         ("tests/service/test_load.py::test_more_than_it_can_take[five minutes]",),
     ),
     Trial(
         "hostile",
-        "mutated protobuf, JSON and gzip among good runs: no crash, no leak, no damage to other traces",
+        (
+            "mutated protobuf, JSON and gzip among good runs: no crash, no leak, no damage "
+            "to other traces"
+        ),
         "100,000 cases",
         ("tests/service/test_hostile.py::test_a_hundred_thousand_bad_requests_harm_nobody",),
     ),
@@ -69,11 +83,22 @@ TRIALS: Final = (
         "outage",
         "Prometheus and the sink of our numbers away, while a real Collector sends on",
         "10 minutes",
-        ("tests/service/test_end_to_end_outages.py::test_whoever_takes_our_numbers_may_be_away[ten minutes]",),
+        (
+            (
+                "tests/service/test_end_to_end_outages.py::test_whoever_takes_our_numbers_may_be_away[ten "
+                ""
+                ""
+                ""
+                "minutes]"
+            ),
+        ),
     ),
     Trial(
         "windows",
-        "runs that come, change, become final and go at random: every number of every window is exactly what its rows alone give",
+        (
+            "runs that come, change, become final and go at random: every number of every "
+            "window is exactly what its rows alone give"
+        ),
         "100,000 changes, checked 500 times",
         ("tests/windows/test_soak.py::test_a_hundred_thousand_runs_leave_nothing_behind",),
     ),
@@ -82,12 +107,22 @@ TRIALS: Final = (
 
 def run(trial: Trial) -> dict[str, Any]:
     """Run a trial, and tell what came of it."""
-    began, commit = time.monotonic(), _commit()
+    began = time.monotonic()
+    commit = _commit()
     with tempfile.TemporaryDirectory() as name:
         report = Path(name) / "report.xml"
-        options = ["--hypothesis-profile=soak", "--no-cov", "-p", "no:randomly", "-q", f"--junitxml={report}"]
+        options = [
+            "--hypothesis-profile=soak",
+            "--no-cov",
+            "-p",
+            "no:randomly",
+            "-q",
+            f"--junitxml={report}",
+        ]
         options += ["-o", "junit_logging=system-out"]
-        ended = subprocess.run([sys.executable, "-m", "pytest", *trial.tests, *options], cwd=ROOT, check=False)
+        ended = subprocess.run(
+            [sys.executable, "-m", "pytest", *trial.tests, *options], cwd=ROOT, check=False
+        )
         counts = _read(report)
     return {
         "outcome": _outcome(ended.returncode, counts),
@@ -101,13 +136,16 @@ def run(trial: Trial) -> dict[str, Any]:
 
 
 def _read(report: Path) -> dict[str, Any]:
-    """Return the numbers of tests, the first line of the first failure, and what tests have printed as found."""
+    """Return the numbers of tests, the first line of the first failure, and what tests have printed
+    as found.
+    """
     if not report.exists():
         return {"tests": 0, "failed": 0, "skipped": 0, "why": "", "found": ""}
     tree = ET.parse(report)
     suites = list(tree.iter("testsuite"))
     tests, failures, errors, skipped = (
-        sum(int(suite.attrib[name]) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
+        sum(int(suite.attrib[name]) for suite in suites)
+        for name in ("tests", "failures", "errors", "skipped")
     )
     failure = tree.find(".//testcase/failure")
     message = "" if failure is None else failure.get("message", "")
@@ -117,7 +155,9 @@ def _read(report: Path) -> dict[str, Any]:
         "failed": failures + errors,
         "skipped": skipped,
         "why": " ".join(message.partition("\n")[0].replace("|", "/").split())[:120],
-        "found": "; ".join(line.removeprefix(FOUND).strip() for line in printed if line.startswith(FOUND)),
+        "found": "; ".join(
+            line.removeprefix(FOUND).strip() for line in printed if line.startswith(FOUND)
+        ),
     }
 
 
@@ -130,12 +170,19 @@ def _outcome(code: int, counts: Mapping[str, Any]) -> str:
 def machine() -> str:
     """What it ran on, and how busy that was with other things."""
     cpu, cores = (benchmarks.machine()[name] for name in ("cpu", "cores"))
-    return f"{cores} × {cpu}, {platform.system()}, Python {platform.python_version()}, load {os.getloadavg()[2]:.0f}"
+    return (
+        f"{cores} × {cpu}, {platform.system()}, Python {platform.python_version()}, load "
+        f"{os.getloadavg()[2]:.0f}"
+    )
 
 
 def _commit() -> str:
     told = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return told.stdout.strip()
 
@@ -175,7 +222,8 @@ def page(results: Mapping[str, Any]) -> str:
     '| denied | rights of every kind taken away and given back: logged, waited for, nothing lost | 6 rights | not run | | |'
     """
     service, workers = (
-        "\n".join(_line(trial, results.get(trial.name)) for trial in some) for some in (TRIALS, OF_WORKERS)
+        "\n".join(_line(trial, results.get(trial.name)) for trial in some)
+        for some in (TRIALS, OF_WORKERS)
     )
     machines = dict.fromkeys(f"- {one['date']}: {one['machine']}" for one in results.values())
     told = f"\n## On what\n\n{chr(10).join(sorted(machines))}\n" if machines else ""
@@ -198,7 +246,8 @@ def main(names: Sequence[str], trials: Sequence[Trial] = TRIALS) -> int:
     unknown = set(names) - {trial.name for trial in trials}
     if unknown:
         print(
-            f"No trial is called {', '.join(sorted(unknown))}; there are {', '.join(trial.name for trial in trials)}."
+            f"No trial is called {', '.join(sorted(unknown))}; there are "
+            f"{', '.join(trial.name for trial in trials)}."
         )
         return 2
     failed = False

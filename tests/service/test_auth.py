@@ -49,10 +49,14 @@ def asked(
 ) -> int:
     """The status of an answer, over TLS where there is a context."""
     url = running.url(door, path, scheme="http" if context is None else "https")
-    return ask(url, body=body, headers={"Content-Type": PROTOBUF, **headers}, context=context).status
+    return ask(
+        url, body=body, headers={"Content-Type": PROTOBUF, **headers}, context=context
+    ).status
 
 
-def called(running: Running, method: str = EXPORT_TRACES, credentials: Any = None, **headers: str) -> grpc.StatusCode:
+def called(
+    running: Running, method: str = EXPORT_TRACES, credentials: Any = None, **headers: str
+) -> grpc.StatusCode:
     library = cast("Any", grpc)
     channel = (
         library.insecure_channel(running.target)
@@ -161,7 +165,11 @@ def encrypted(server: Pair) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def mutual(server: Pair, authority: Authority) -> Iterator[Running]:
-    tls = {"certificate": str(server.certificate), "key": str(server.key), "client_ca": str(authority.certificate)}
+    tls = {
+        "certificate": str(server.certificate),
+        "key": str(server.key),
+        "client_ca": str(authority.certificate),
+    }
     with serving(tls=tls) as found:
         yield found
 
@@ -177,7 +185,9 @@ def test_every_door_is_encrypted(encrypted: Running, authority: Authority) -> No
     assert called(encrypted) is grpc.StatusCode.UNAVAILABLE
 
 
-def test_a_client_that_trusts_another_does_not_talk_to_us(encrypted: Running, stranger: Authority) -> None:
+def test_a_client_that_trusts_another_does_not_talk_to_us(
+    encrypted: Running, stranger: Authority
+) -> None:
     with pytest.raises(urllib.error.URLError):
         asked(encrypted, *DOORS["metrics"], {}, stranger.client())
 
@@ -188,19 +198,28 @@ def test_a_client_of_ours_comes_in(mutual: Running, authority: Authority) -> Non
         authority.certificate.read_bytes(), pair.key.read_bytes(), pair.certificate.read_bytes()
     )
 
-    assert {asked(mutual, *DOORS[door], {}, authority.client(pair)) for door in ("traces", "metrics", "agents")} == {
-        200
-    }
+    assert {
+        asked(mutual, *DOORS[door], {}, authority.client(pair))
+        for door in ("traces", "metrics", "agents")
+    } == {200}
     assert called(mutual, credentials=trusting) is grpc.StatusCode.OK
 
 
 @pytest.mark.parametrize("wrong", ["none", "expired", "another authority's"])
 @pytest.mark.parametrize("door", ["traces", "metrics", "agents", "grpc"])
-def test_others_do_not(mutual: Running, authority: Authority, stranger: Authority, wrong: str, door: str) -> None:
-    pairs = {"none": None, "expired": authority.issue("old", days=-1), "another authority's": stranger.issue("x")}
+def test_others_do_not(
+    mutual: Running, authority: Authority, stranger: Authority, wrong: str, door: str
+) -> None:
+    pairs = {
+        "none": None,
+        "expired": authority.issue("old", days=-1),
+        "another authority's": stranger.issue("x"),
+    }
     pair = pairs[wrong]
     if door == "grpc":
-        key, chain = (None, None) if pair is None else (pair.key.read_bytes(), pair.certificate.read_bytes())
+        key, chain = (
+            (None, None) if pair is None else (pair.key.read_bytes(), pair.certificate.read_bytes())
+        )
         trusting = grpc.ssl_channel_credentials(authority.certificate.read_bytes(), key, chain)
         assert called(mutual, credentials=trusting) is grpc.StatusCode.UNAVAILABLE
         return

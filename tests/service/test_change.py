@@ -10,7 +10,8 @@ from tests.cli.command_line import call
 from tests.service.running import runs_of, serving
 from tests.telemetry.loggers import kept_globally
 
-USUAL, OTHER = ("search", "reply"), ("search", "escalate", "wait", "reply")
+USUAL = ("search", "reply")
+OTHER = ("search", "escalate", "wait", "reply")
 
 
 def test_a_change_is_counted_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,23 +26,34 @@ def test_a_change_is_counted_and_told_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert 81 < record.attributes["agent.reliability.change.observation"] < 120
 
 
-def test_a_reference_recording_is_read_at_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_reference_recording_is_read_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     kept = kept_globally(monkeypatch)
     reference = write_otlp(tmp_path / "reference.jsonl", runs_of(80, USUAL))
     with serving({"change": {"runs_per_false_alarm": 100, "reference": str(reference)}}) as running:
         running.send(runs_of(40, OTHER))
 
-    observations = [one.log_record.attributes["agent.reliability.change.observation"] for one in kept.emitted]
+    observations = [
+        one.log_record.attributes["agent.reliability.change.observation"] for one in kept.emitted
+    ]
     assert observations[0] < 20
-    assert len(observations) > 1, "an alarm leads back to the reference, from which the agent still differs"
+    assert len(observations) > 1, (
+        "an alarm leads back to the reference, from which the agent still differs"
+    )
 
 
 def test_a_reference_that_is_not_there_keeps_the_service_from_starting() -> None:
-    with pytest.raises(ConfigurationError, match=r"^change\.reference: "), serving({"change": {"reference": "absent"}}):
+    with (
+        pytest.raises(ConfigurationError, match=r"^change\.reference: "),
+        serving({"change": {"reference": "absent"}}),
+    ):
         pass
 
 
-def test_the_reference_is_checked_without_starting(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_reference_is_checked_without_starting(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     spans = [*runs_of(80, USUAL), *runs_of(30, USUAL, agent="short", first=200)]
     reference = write_otlp(tmp_path / "reference.jsonl", spans)
     config = tmp_path / "service.toml"

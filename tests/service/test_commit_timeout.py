@@ -1,4 +1,6 @@
-"""A writer that takes too long is an overload: the client hears so in time, and its request is not applied behind its back."""
+"""A writer that takes too long is an overload: the client hears so in time, and its request is not
+applied behind its back.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,18 @@ def refused_by(running: Running, door: str) -> str:
 
 @pytest.mark.parametrize(("door", "status"), [("http", "503"), ("grpc", "UNAVAILABLE")])
 def test_a_commit_that_takes_too_long_is_an_overload(door: str, status: str) -> None:
-    """Before the client's own patience ends. What waited its turn is taken back; what was begun may be sent twice."""
+    """Before the client's own patience ends. What waited its turn is taken back; what was begun may
+    be sent twice.
+    """
     slow = Controlled()
     with serving(persistence_of=slow, commit_timeout=0.3) as running:
         first = refused_by(running, door)
         second = refused_by(running, door)
         slow.may_commit.set()
-        until(lambda: running.service.engine.open_runs == 1, "the request that was begun to be applied")
+        until(
+            lambda: running.service.engine.open_runs == 1,
+            "the request that was begun to be applied",
+        )
         running.post("traces", body_of(run_of(2)))
         running.finalize()
 
@@ -64,7 +71,9 @@ def test_the_time_that_reading_takes_does_not_count(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_error_that_comes_too_late_is_heard_by_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    """The client was told to come again long before the disk failed; nothing complains of an error nobody looked at."""
+    """The client was told to come again long before the disk failed; nothing complains of an error
+    nobody looked at.
+    """
     full = Controlled()
     full.full_disk = frozenset({"commit"})
     with serving(persistence_of=full, commit_timeout=0.3) as running:

@@ -54,7 +54,10 @@ def test_without_a_word_everything_is_local_and_large() -> None:
 @pytest.mark.parametrize("ending", [".yaml", ".yml", ".toml", ".json"])
 def test_a_file_is_read_by_its_ending(tmp_path: Path, ending: str) -> None:
     content = {"service": {"drain": "10s"}, "metrics": {"min_runs": 3}}
-    texts = {".toml": '[service]\ndrain = "10s"\n[metrics]\nmin_runs = 3\n', ".json": json.dumps(content)}
+    texts = {
+        ".toml": '[service]\ndrain = "10s"\n[metrics]\nmin_runs = 3\n',
+        ".json": json.dumps(content),
+    }
     file = tmp_path / f"settings{ending}"
     file.write_text(texts.get(ending) or yaml.safe_dump(content))
     found = load_config(file)
@@ -88,7 +91,9 @@ def test_an_empty_file_says_nothing(tmp_path: Path, content: str) -> None:
         ("metrics: {min_runs: 0}", "metrics.min_runs", "1"),
     ],
 )
-def test_what_is_wrong_is_told_in_four_parts(tmp_path: Path, content: str, field: str, remedy: str) -> None:
+def test_what_is_wrong_is_told_in_four_parts(
+    tmp_path: Path, content: str, field: str, remedy: str
+) -> None:
     with pytest.raises(ConfigurationError) as raised:
         loaded(tmp_path, content)
 
@@ -153,7 +158,9 @@ def test_a_guarded_door_is_not_refused(tmp_path: Path, guard: str) -> None:
 
 def test_the_guard_may_stand_in_another_layer(tmp_path: Path) -> None:
     found = loaded(
-        tmp_path, "service: {http: '0.0.0.0:4318'}", {"OTEL_RELIABILITY_SERVICE_TOKEN": "from-a-secret-store"}
+        tmp_path,
+        "service: {http: '0.0.0.0:4318'}",
+        {"OTEL_RELIABILITY_SERVICE_TOKEN": "from-a-secret-store"},
     )
 
     assert found.service.token == "from-a-secret-store"
@@ -163,7 +170,8 @@ def test_the_guard_may_stand_in_another_layer(tmp_path: Path) -> None:
 def test_files_of_tls_that_are_no_such_are_refused(tmp_path: Path, wrong: str) -> None:
     """A key of another certificate; signers that are none."""
     authority = Authority(tmp_path, "ours")
-    pair, other = authority.issue("one"), tmp_path / "other"
+    pair = authority.issue("one")
+    other = tmp_path / "other"
     other.write_text("nothing of the kind")
     tls = {"certificate": str(pair.certificate), "key": str(pair.key)}
     tls[wrong] = str(authority.issue("two").key if wrong == "key" else other)
@@ -181,6 +189,10 @@ def test_the_schema_knows_every_setting_and_no_other() -> None:
 
 
 def test_every_setting_of_the_schema_has_a_word() -> None:
-    fields = [field for part in (SCHEMA, *SCHEMA["$defs"].values()) for field in part["properties"].values()]
+    fields = [
+        field
+        for part in (SCHEMA, *SCHEMA["$defs"].values())
+        for field in part["properties"].values()
+    ]
 
     assert all("description" in field or "$ref" in field for field in fields)

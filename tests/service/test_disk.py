@@ -82,7 +82,10 @@ def mounted(path: Path) -> str | None:
             continue
         size = f"size={SIZE},mode=0777,uid={os.getuid()}"
         mount = [*sudo, "mount", "-t", "tmpfs", "-o", size, "otel-reliability-test", str(path)]
-        if shutil.which("mount") and not subprocess.run(mount, capture_output=True, check=False).returncode:
+        if (
+            shutil.which("mount")
+            and not subprocess.run(mount, capture_output=True, check=False).returncode
+        ):
             return " ".join([*sudo, "umount"])
     return None
 
@@ -123,7 +126,9 @@ def on_disk(path: Path, to: Path) -> list[str]:
     return kept.run_ids()
 
 
-def test_a_service_on_a_full_disk_acknowledges_nothing_that_it_cannot_keep(disk: Disk, tmp_path: Path) -> None:
+def test_a_service_on_a_full_disk_acknowledges_nothing_that_it_cannot_keep(
+    disk: Disk, tmp_path: Path
+) -> None:
     with serving(state=str(disk.path)) as running:
         taken = [trace for trace in range(1, 6) if sent(running, trace)]
         assert len(taken) == 5

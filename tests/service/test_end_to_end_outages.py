@@ -1,4 +1,6 @@
-"""Real programs that go away and come back: the service under a Collector, and under the service whoever takes its numbers."""
+"""Real programs that go away and come back: the service under a Collector, and under the service
+whoever takes its numbers.
+"""
 
 from __future__ import annotations
 
@@ -87,10 +89,13 @@ def pushed(address: str) -> float:
     return sum_of(ask(f"http://{address}/metrics").text, "agent_reliability_runs_total")
 
 
-def test_a_killed_service_has_everything_in_the_end(collector: Collectors, serve: Services, tmp_path: Path) -> None:
+def test_a_killed_service_has_everything_in_the_end(
+    collector: Collectors, serve: Services, tmp_path: Path
+) -> None:
     service = serve(state=tmp_path / "state")
     doors = [
-        collector(to_service(service.grpc, service.http, exporter)).http for exporter in ("otlp_grpc", "otlp_http")
+        collector(to_service(service.grpc, service.http, exporter)).http
+        for exporter in ("otlp_grpc", "otlp_http")
     ]
     with load(doors[0]) as first, load(doors[1]) as second:
         for _ in range(2):
@@ -102,13 +107,20 @@ def test_a_killed_service_has_everything_in_the_end(collector: Collectors, serve
     until(lambda: runs_of(service) >= runs, "all runs to become final")
 
     assert runs_of(service) == runs
-    assert service.sum("agent_reliability_tool_calls_total", gen_ai_agent_name="clerk") == 3 * runs / len(AGENTS)
+    assert service.sum(
+        "agent_reliability_tool_calls_total", gen_ai_agent_name="clerk"
+    ) == 3 * runs / len(AGENTS)
     assert service.sum("otel_reliability_spans_total", disposition="late") == 0
 
 
 def test_a_flooded_service_has_everything_in_the_end(collector: Collectors) -> None:
     many = {"sizer": "items", "queue_size": 100_000, "num_consumers": 20}
-    at_once = {"sending_queue": {**many, "batch": {"flush_timeout": "200ms", "min_size": 30, "max_size": 40}}}
+    at_once = {
+        "sending_queue": {
+            **many,
+            "batch": {"flush_timeout": "200ms", "min_size": 30, "max_size": 40},
+        }
+    }
     with serving({"windows": [{"last": 1_000}]}, queue=24 << 10, max_request=24 << 10) as running:
         before = list[Collector]()
         for exporter in ("otlp_grpc", "otlp_http"):
@@ -116,19 +128,31 @@ def test_a_flooded_service_has_everything_in_the_end(collector: Collectors) -> N
             before.append(collector(config, overlay={"exporters": {exporter: at_once}}))
             with sending(before[-1].http, f"by {exporter}") as tracer:
                 perform(tracer, 40)
-        sent = until(lambda: sum(one.count("otelcol_receiver_accepted_spans") for one in before), "spans")
-        until(lambda: running.sum("otel_reliability_spans_total", disposition="received") >= sent, "all spans")
+        sent = until(
+            lambda: sum(one.count("otelcol_receiver_accepted_spans") for one in before), "spans"
+        )
+        until(
+            lambda: running.sum("otel_reliability_spans_total", disposition="received") >= sent,
+            "all spans",
+        )
         running.finalize()
 
         for transport in ("grpc", "http"):
-            assert running.sum("otel_reliability_requests_total", transport=transport, outcome="queue_full") > 0
+            assert (
+                running.sum(
+                    "otel_reliability_requests_total", transport=transport, outcome="queue_full"
+                )
+                > 0
+            )
         assert running.sum("otel_reliability_spans_total", disposition="received") == sent
         assert running.sum("agent_reliability_runs_total") == 2 * 40 * len(AGENTS)
         assert {one.count("otelcol_exporter_send_failed_spans") for one in before} == {0}
 
 
 @pytest.mark.parametrize(
-    ("seconds", "growth"), [(3.0, 20), pytest.param(600.0, 40, marks=pytest.mark.soak)], ids=["short", "ten minutes"]
+    ("seconds", "growth"),
+    [(3.0, 20), pytest.param(600.0, 40, marks=pytest.mark.soak)],
+    ids=["short", "ten minutes"],
 )
 def test_whoever_takes_our_numbers_may_be_away(
     collector: Collectors,
@@ -150,13 +174,23 @@ def test_whoever_takes_our_numbers_may_be_away(
             one.kill()
         before = service.resident()
         time.sleep(seconds)
-        until(lambda: service.sum("otel_reliability_exports_total", outcome="failed") > 0, "an export to fail")
+        until(
+            lambda: service.sum("otel_reliability_exports_total", outcome="failed") > 0,
+            "an export to fail",
+        )
         grown = service.resident() - before
         print(f"grown by {grown / MEGABYTE:.1f} MB in {seconds:g} s")
         for one in (sink, server):
             one.start()
     until(lambda: pushed(port) >= sent.runs, "all runs pushed")
-    server.ask.wait("sum(agent_reliability_runs_total)", lambda found: bool(found) and found[0].value >= sent.runs)
+    server.ask.wait(
+        "sum(agent_reliability_runs_total)",
+        lambda found: bool(found) and found[0].value >= sent.runs,
+    )
 
-    assert {runs_of(service), pushed(port), server.ask.value("sum(agent_reliability_runs_total)")} == {sent.runs}
+    assert {
+        runs_of(service),
+        pushed(port),
+        server.ask.value("sum(agent_reliability_runs_total)"),
+    } == {sent.runs}
     assert grown < growth * MEGABYTE

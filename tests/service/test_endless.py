@@ -1,4 +1,6 @@
-"""A service that runs for ever without state: each round has new agents and sessions, and leaves nothing behind."""
+"""A service that runs for ever without state: each round has new agents and sessions, and leaves
+nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from otel_reliability.telemetry.exposition import Registry
 from otel_reliability.testing import agent, tool
 from otel_reliability.ui.live import Histories
 
-AGENTS, TRACES, ROUNDS = 5, 150, 4
+AGENTS = 5
+TRACES = 150
+ROUNDS = 4
 MAX_GROWTH: Final = 30_000
 """Bytes that so many rounds may add: far less than the key of each of their sessions would take."""
 
@@ -26,9 +30,14 @@ MAX_GROWTH: Final = 30_000
 def test_memory_stays_the_same_when_as_much_is_forgotten_as_arrives() -> None:
     now = 0.0
     limits = LimitSettings(agents=3 * AGENTS, agent_idle=30.0, sessions=100, closed_ids=1_000)
-    settings = Settings.load({"assembly": {"linger": 1.0, "reopen": 1.0}, "sessions": {"idle": 5.0}})
+    settings = Settings.load(
+        {"assembly": {"linger": 1.0, "reopen": 1.0}, "sessions": {"idle": 5.0}}
+    )
     engine = Engine(
-        msgspec.structs.replace(settings, limits=limits), clock=lambda: now, wall=lambda: 0, places_return=True
+        msgspec.structs.replace(settings, limits=limits),
+        clock=lambda: now,
+        wall=lambda: 0,
+        places_return=True,
     )
     state = State(engine, SeriesRecording(engine, Registry(lambda: 0)), Histories(engine))
 
@@ -40,7 +49,10 @@ def test_memory_stays_the_same_when_as_much_is_forgotten_as_arrives() -> None:
                 spans = (
                     tool(2, 1, "search", trace=trace),
                     agent(
-                        1, called=f"agent {now} {number % AGENTS}", trace=trace, session=Session(0, f"session {trace}")
+                        1,
+                        called=f"agent {now} {number % AGENTS}",
+                        trace=trace,
+                        session=Session(0, f"session {trace}"),
                     ),
                 )
                 state.apply(Decoded(spans))

@@ -1,4 +1,6 @@
-"""The Python OTLP exporters as clients: what they send is taken, and what is refused for now they send again."""
+"""The Python OTLP exporters as clients: what they send is taken, and what is refused for now they
+send again.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,22 @@ Connect = Callable[[Running], SpanExporter]
 
 EXPORTERS: dict[str, Connect] = {
     "grpc": lambda running: GrpcExporter(running.target, insecure=True),
-    "grpc gzip": lambda running: GrpcExporter(running.target, insecure=True, compression=grpc.Compression.Gzip),
+    "grpc gzip": lambda running: GrpcExporter(
+        running.target, insecure=True, compression=grpc.Compression.Gzip
+    ),
     "http": lambda running: HttpExporter(running.url("http", "/v1/traces")),
-    "http gzip": lambda running: HttpExporter(running.url("http", "/v1/traces"), compression=HttpCompression.Gzip),
+    "http gzip": lambda running: HttpExporter(
+        running.url("http", "/v1/traces"), compression=HttpCompression.Gzip
+    ),
 }
 
 
 @pytest.mark.parametrize("connect", EXPORTERS.values(), ids=EXPORTERS)
 def test_an_agent_under_the_sdk_is_measured(connect: Connect) -> None:
     with serving({"metrics": {"min_runs": 3}}) as running:
-        provider = TracerProvider(resource=Resource({"service.name": "bookshop"}), shutdown_on_exit=False)
+        provider = TracerProvider(
+            resource=Resource({"service.name": "bookshop"}), shutdown_on_exit=False
+        )
         provider.add_span_processor(SimpleSpanProcessor(connect(running)))
         tracer = provider.get_tracer("test")
         for _ in range(4):
@@ -44,7 +52,10 @@ def test_an_agent_under_the_sdk_is_measured(connect: Connect) -> None:
         labels = {"service_name": "bookshop", "gen_ai_agent_name": "seller"}
         assert running.sum("agent_reliability_runs_total", **labels) == 4
         assert running.sum("agent_reliability_score", **labels) == 100
-        assert running.sum("agent_reliability_tool_calls_total", gen_ai_tool_name="sell", ok="true") == 4
+        assert (
+            running.sum("agent_reliability_tool_calls_total", gen_ai_tool_name="sell", ok="true")
+            == 4
+        )
 
 
 @pytest.mark.parametrize("connect", [EXPORTERS["grpc"], EXPORTERS["http"]], ids=["grpc", "http"])
@@ -75,7 +86,9 @@ def test_an_exporter_tries_again_when_it_was_told_to(connect: Connect) -> None:
 
 
 def test_an_exporter_gives_up_what_is_refused_for_good() -> None:
-    """A request that is too large is sent once. (Python's exporter over gRPC tries on, against the specification.)"""
+    """A request that is too large is sent once. (Python's exporter over gRPC tries on, against the
+    specification.)
+    """
     with serving(max_request=1_000) as running:
         keeping = Keeping()
         provider = TracerProvider(shutdown_on_exit=False)

@@ -18,14 +18,16 @@ def refusal(running: Running, body: bytes, method: str = EXPORT_TRACES, **option
 
 
 def test_a_bomb_is_refused_before_it_has_unpacked() -> None:
-    """The library would unpack a message without a bound; a hundred megabytes pack into a tenth of one."""
+    """The library would unpack a message without a bound; a hundred megabytes pack into a tenth of
+    one.
+    """
     with serving() as running:
         error = refusal(running, b"\n" * 100_000_000, compression=grpc.Compression.Gzip)
 
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"]).message.startswith(
-            "the body decompresses to more"
-        )
+        assert Status.FromString(
+            dict(error.trailing_metadata())["grpc-status-details-bin"]
+        ).message.startswith("the body decompresses to more")
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,10 @@ def test_other_methods_are_unimplemented(running: Running, method: str) -> None:
 
 def test_another_packing_is_unimplemented(running: Running) -> None:
     """As gRPC specifies for an encoding that the server does not have."""
-    assert refusal(running, b"\n" * 1_000, compression=grpc.Compression.Deflate).code() is grpc.StatusCode.UNIMPLEMENTED
+    assert (
+        refusal(running, b"\n" * 1_000, compression=grpc.Compression.Deflate).code()
+        is grpc.StatusCode.UNIMPLEMENTED
+    )
 
 
 def test_the_health_service_says_whether_requests_are_taken(running: Running) -> None:
@@ -67,7 +72,9 @@ def test_the_health_service_says_whether_requests_are_taken(running: Running) ->
         (b"x", False),
     ],
 )
-def test_health_is_known_of_the_services_there_are(running: Running, name: bytes, known: bool) -> None:
+def test_health_is_known_of_the_services_there_are(
+    running: Running, name: bytes, known: bool
+) -> None:
     request = b"\x0a" + bytes((len(name),)) + name
     if known:
         assert running.call(request, HEALTH) == b"\x08\x01"
@@ -76,8 +83,13 @@ def test_health_is_known_of_the_services_there_are(running: Running, name: bytes
 
 
 def test_connections_grow_only_so_old() -> None:
-    """After their age the server asks clients to connect anew, so that they spread; requests go on without an error."""
-    with serving(max_connection_age=1.0) as running, grpc.insecure_channel(running.target) as channel:
+    """After their age the server asks clients to connect anew, so that they spread; requests go on
+    without an error.
+    """
+    with (
+        serving(max_connection_age=1.0) as running,
+        grpc.insecure_channel(running.target) as channel,
+    ):
         export: Any = cast("Any", channel).unary_unary(EXPORT_TRACES)
         states: list[grpc.ChannelConnectivity] = []
         channel.subscribe(states.append, try_to_connect=True)

@@ -1,4 +1,6 @@
-"""Input from people who mean harm, and from programs that are broken: nothing crashes, grows or gets mixed up."""
+"""Input from people who mean harm, and from programs that are broken: nothing crashes, grows or
+gets mixed up.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def taken(running: Running, case: Case) -> Problem | None:
 
 
 def held_up(running: Running, number: int, seed: int) -> Counter[Problem | None]:
-    """Send so many bad requests, and between them the spans of one good run each hundred, in pieces."""
+    """Send so many bad requests, and between them the spans of one good run each hundred, in
+    pieces.
+    """
     found: Counter[Problem | None] = Counter()
     good = 0
     for at, case in enumerate(cases(seed, number)):
@@ -53,7 +57,11 @@ def held_up(running: Running, number: int, seed: int) -> Counter[Problem | None]
     assert running.sum("agent_reliability_runs_total", gen_ai_agent_name="control") == good
     for tool in CONTROL:
         assert (
-            running.sum("agent_reliability_tool_calls_total", gen_ai_agent_name="control", gen_ai_tool_name=tool)
+            running.sum(
+                "agent_reliability_tool_calls_total",
+                gen_ai_agent_name="control",
+                gen_ai_tool_name=tool,
+            )
             == good
         )
     assert running.sum("agent_reliability_path_entropy", gen_ai_agent_name="control") == 0
@@ -71,7 +79,8 @@ def unharmed(running: Running) -> None:
 @pytest.fixture(autouse=True)
 def no_fault() -> object:
     """Whatever comes, none of our own errors is behind an answer."""
-    before, loud = Guard.faults.copy(), Guard.loud
+    before = Guard.faults.copy()
+    loud = Guard.loud
     Guard.loud = False
     yield
     Guard.loud = loud
@@ -109,7 +118,9 @@ def test_bad_requests_over_the_wire_are_counted(seed: int) -> None:
         statuses: Counter[int] = Counter()
         for case in cases(seed, 300):
             packed = {"content_encoding": "gzip"} if case.gzip else {}
-            statuses[running.post(case.signal.value, case.body, case.encoding.value, **packed).status] += 1
+            statuses[
+                running.post(case.signal.value, case.body, case.encoding.value, **packed).status
+            ] += 1
         counted = running.service.intake.requests
         outcomes: Counter[str] = Counter()
         for (_, _, outcome), number in counted.items():
@@ -122,12 +133,21 @@ def test_bad_requests_over_the_wire_are_counted(seed: int) -> None:
         unharmed(running)
 
 
-HTTP = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 10\r\n\r\n0123456789"
+HTTP = (
+    b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: "
+    b"application/x-protobuf\r\nContent-Length: 10\r\n\r\n0123456789"
+)
 SMUGGLED = (
-    b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    (
+        b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: "
+        b"chunked\r\n\r\n0\r\n\r\n"
+    ),
     b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
     b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
-    b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+    (
+        b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+        b"chunked\r\n\r\nffffffffffffffffff\r\n"
+    ),
     b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
     b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 50_000,
@@ -177,11 +197,17 @@ def test_broken_http2_harms_nobody() -> None:
     with serving(**LIMITS) as running:
         for _ in range(60):
             frames = b"".join(
-                random.randrange(200).to_bytes(3) + bytes((random.randrange(12), random.randrange(256)))
-                + random.randrange(9).to_bytes(4) + random.randbytes(random.randrange(60))
+                random.randrange(200).to_bytes(3)
+                + bytes((random.randrange(12), random.randrange(256)))
+                + random.randrange(9).to_bytes(4)
+                + random.randbytes(random.randrange(60))
                 for _ in range(random.randint(1, 10))
-            )  # fmt: skip
-            send_raw(running, "grpc", random.choice([PREFACE + frames, damaged(random, PREFACE + frames), frames]))
+            )
+            send_raw(
+                running,
+                "grpc",
+                random.choice([PREFACE + frames, damaged(random, PREFACE + frames), frames]),
+            )
         held_up(running, 60, 7)
         unharmed(running)
 
@@ -189,7 +215,9 @@ def test_broken_http2_harms_nobody() -> None:
 def test_a_client_that_stops_in_the_middle_holds_nothing() -> None:
     with serving(**LIMITS) as running:
         for _ in range(20):
-            send_raw(running, "http", HTTP.replace(b"Content-Length: 10", b"Content-Length: 1000000"))
+            send_raw(
+                running, "http", HTTP.replace(b"Content-Length: 10", b"Content-Length: 1000000")
+            )
         running.post("traces", b"")
         unharmed(running)
 
@@ -214,7 +242,8 @@ def test_a_huge_value_is_not_kept(where: str) -> None:
         try:
             status = running.post("traces", body).status
             until(
-                lambda: _traced() < 5 * MEGABYTE, "the value to be let go of: its answer comes before its request ends"
+                lambda: _traced() < 5 * MEGABYTE,
+                "the value to be let go of: its answer comes before its request ends",
             )
         finally:
             tracemalloc.stop()
@@ -226,19 +255,25 @@ def test_a_huge_value_is_not_kept(where: str) -> None:
 
 def test_an_attribute_of_a_hundred_megabytes_is_refused() -> None:
     with serving() as running:
-        answer = running.post("traces", b'{"resourceSpans": "' + b"x" * (100 * MEGABYTE) + b'"}', JSON)
+        answer = running.post(
+            "traces", b'{"resourceSpans": "' + b"x" * (100 * MEGABYTE) + b'"}', JSON
+        )
 
         assert answer.status == 413
         unharmed(running)
 
 
-@pytest.mark.parametrize("number", [2_000, pytest.param(1_000_000, marks=pytest.mark.soak)], ids=["short", "a million"])
+@pytest.mark.parametrize(
+    "number", [2_000, pytest.param(1_000_000, marks=pytest.mark.soak)], ids=["short", "a million"]
+)
 def test_no_end_of_names_is_an_end_of_series(number: int) -> None:
     limits = {"agents": 50, "tools": 10, "sessions": 100}
     with serving({"limits": limits}) as running:
         for first in range(0, number, 500):
             spans = [
-                one._replace(attributes={**one.attributes, "gen_ai.conversation.id": f"session-{at}"})
+                one._replace(
+                    attributes={**one.attributes, "gen_ai.conversation.id": f"session-{at}"}
+                )
                 for at in range(first, first + 500)
                 for one in run_of(1 + at, (f"tool-{at}",), f"agent-{at if at % 2 else 'same'}")
             ]
@@ -248,7 +283,9 @@ def test_no_end_of_names_is_an_end_of_series(number: int) -> None:
         running.finalize()
         text = running.metrics()
         agents = {
-            line.partition('agent_name="')[2].partition('"')[0] for line in text.splitlines() if "agent_name=" in line
+            line.partition('agent_name="')[2].partition('"')[0]
+            for line in text.splitlines()
+            if "agent_name=" in line
         }
 
         assert len(agents) == 51

@@ -44,7 +44,9 @@ def test_a_body_of_unknown_length_is_too_large_as_soon_as_it_is(running: Running
             b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
             b"Content-Type: application/x-protobuf\r\n\r\n"
         )
-        client.sendall(b"10000\r\n" + b"\x0a" * 0x10000 + b"\r\n" + b"10000\r\n" + b"\x0a" * 0x10000 + b"\r\n")
+        client.sendall(
+            b"10000\r\n" + b"\x0a" * 0x10000 + b"\r\n" + b"10000\r\n" + b"\x0a" * 0x10000 + b"\r\n"
+        )
         said = client.recv(4096)
 
     assert b" 413 " in said.partition(b"\r\n")[0]
@@ -52,17 +54,27 @@ def test_a_body_of_unknown_length_is_too_large_as_soon_as_it_is(running: Running
 
 @pytest.mark.parametrize(
     ("kind", "body"),
-    [(PROTOBUF, b"\xff\xff"), (PROTOBUF, b"\xff\xff" + bytes(50_000)), (JSON, b"{" + bytes(50_000))],
+    [
+        (PROTOBUF, b"\xff\xff"),
+        (PROTOBUF, b"\xff\xff" + bytes(50_000)),
+        (JSON, b"{" + bytes(50_000)),
+    ],
     ids=["small", "large", "json"],
 )
 def test_a_refused_body_is_let_go_at_once(running: Running, kind: str, body: bytes) -> None:
-    """The error, whose frames hold the body, is in no cycle: these are collected rarely, thousands of bodies later."""
+    """The error, whose frames hold the body, is in no cycle: these are collected rarely, thousands
+    of bodies later.
+    """
     gc.collect()
     gc.disable()
     try:
         for _ in range(3):
             assert running.post("traces", body, kind).status == 400
-        until(lambda: not any(isinstance(one, Refused) for one in gc.get_objects()), "the errors to go", patience=10)
+        until(
+            lambda: not any(isinstance(one, Refused) for one in gc.get_objects()),
+            "the errors to go",
+            patience=10,
+        )
     finally:
         gc.enable()
 
@@ -83,7 +95,9 @@ def test_another_method_is_not_allowed(running: Running, method: str) -> None:
         assert status_of(answer, JSON).code == 12
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/octet-stream", "application/xml", "multipart/form-data"])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/octet-stream", "application/xml", "multipart/form-data"]
+)
 def test_another_media_type_is_not_supported(running: Running, kind: str) -> None:
     answer = running.post("traces", b"{}", kind)
 
@@ -114,7 +128,8 @@ def test_a_signal_that_is_not_taken_is_not_found(running: Running, kind: str, si
 
 
 def test_json_as_other_senders_write_it() -> None:
-    """Ids in upper case, numbers as numbers, unknown keys, another signal's key, and values of a wrong type, which are absent.
+    """Ids in upper case, numbers as numbers, unknown keys, another signal's key, and values of a
+    wrong type, which are absent.
 
     All is accepted: a span is malformed for its ids and times only.
     """
@@ -122,11 +137,16 @@ def test_json_as_other_senders_write_it() -> None:
     spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
     for one in spans:
         one["traceId"], one["spanId"] = one["traceId"].upper(), one["spanId"].upper()
-        one["startTimeUnixNano"], one["endTimeUnixNano"] = int(one["startTimeUnixNano"]), int(one["endTimeUnixNano"])
+        one["startTimeUnixNano"], one["endTimeUnixNano"] = (
+            int(one["startTimeUnixNano"]),
+            int(one["endTimeUnixNano"]),
+        )
         one["somethingNew"] = {"deep": [1]}
     spans[1].update({"name": 7, "status": "bad", "events": {"a": 1}, "kind": "CLIENT"})
     with serving() as running:
-        answer = running.post("traces", json.dumps({**request, "resourceLogs": 7, "new": 1}).encode(), JSON)
+        answer = running.post(
+            "traces", json.dumps({**request, "resourceLogs": 7, "new": 1}).encode(), JSON
+        )
         running.finalize()
 
         assert (answer.status, answer.body) == (200, b"{}")
@@ -145,7 +165,11 @@ def test_every_answer_is_counted_by_what_became_of_it(running: Running) -> None:
     ):
         running.post(signal, body, kind)
     after = running.service.intake.requests
-    new = {key: number - before.get(key, 0) for key, number in after.items() if number != before.get(key, 0)}
+    new = {
+        key: number - before.get(key, 0)
+        for key, number in after.items()
+        if number != before.get(key, 0)
+    }
 
     assert new == {
         ("traces", "http", "accepted"): 1,

@@ -1,4 +1,6 @@
-"""The service is killed under load, at random moments and at aimed ones; what it acknowledged is there, once."""
+"""The service is killed under load, at random moments and at aimed ones; what it acknowledged is
+there, once.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,11 @@ from tests.service.killing import Victim, check, clients_of
 
 
 def killed(state: Path, kills: int, seed: int) -> list[bytes]:
-    """Kill a service that often, every third time as soon as it may be at its recovery. Gives what was acknowledged."""
-    when, victim = random.Random(seed), Victim(state)
+    """Kill a service that often, every third time as soon as it may be at its recovery. Gives what
+    was acknowledged.
+    """
+    when = random.Random(seed)
+    victim = Victim(state)
     victim.start()
     try:
         with clients_of(victim) as clients:
@@ -31,7 +36,9 @@ def killed(state: Path, kills: int, seed: int) -> list[bytes]:
 
 
 def died(state: Path, moments: list[tuple[str, int]]) -> list[bytes]:
-    """Let a service die at these moments, one life after the other, each at the so-many-th time. Gives what was acknowledged."""
+    """Let a service die at these moments, one life after the other, each at the so-many-th time.
+    Gives what was acknowledged.
+    """
     victim = Victim(state)
     try:
         with clients_of(victim) as clients:
@@ -52,7 +59,9 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
 
 
 def test_nothing_is_lost_whatever_it_was_at(tmp_path: Path) -> None:
-    acknowledged = died(tmp_path / "state", [(moment, 1 if moment in RARE else 3) for moment in MOMENTS])
+    acknowledged = died(
+        tmp_path / "state", [(moment, 1 if moment in RARE else 3) for moment in MOMENTS]
+    )
     assert len(acknowledged) > 20
     check(tmp_path / "state", acknowledged, tmp_path / "twin")
 

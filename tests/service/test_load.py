@@ -36,7 +36,9 @@ class Client:
             while not ending.is_set():
                 number = next(self._numbers)
                 body = body_of(runs_of(RUNS, agent=f"agent-{number % 7}", first=1 + number * RUNS))
-                while not (self._by_http(body) if number // CLIENTS % 2 else self._by_grpc(export, body)):
+                while not (
+                    self._by_http(body) if number // CLIENTS % 2 else self._by_grpc(export, body)
+                ):
                     time.sleep(0.02)
                 self.acknowledged += RUNS
 
@@ -53,7 +55,10 @@ class Client:
         except grpc.RpcError as error:
             refusal = cast("Any", error)
             hints = {key for key, _ in refusal.trailing_metadata()}
-            self._refused(refusal.code().name, hinted={"google.rpc.retryinfo-bin", "grpc-status-details-bin"} <= hints)
+            self._refused(
+                refusal.code().name,
+                hinted={"google.rpc.retryinfo-bin", "grpc-status-details-bin"} <= hints,
+            )
             return False
         return True
 
@@ -62,7 +67,9 @@ class Client:
         self.without_hint += not hinted
 
 
-@pytest.mark.parametrize("seconds", [2.0, pytest.param(300.0, marks=pytest.mark.soak)], ids=["short", "five minutes"])
+@pytest.mark.parametrize(
+    "seconds", [2.0, pytest.param(300.0, marks=pytest.mark.soak)], ids=["short", "five minutes"]
+)
 def test_more_than_it_can_take(seconds: float) -> None:
     size = len(body_of(runs_of(RUNS)))
     with serving(queue=2 * size, max_request=2 * size) as running:

@@ -6,9 +6,12 @@ from otel_reliability.service import health
 from otel_reliability.service.health import REASON, Memory, Readiness, container_limit
 
 
-def test_above_the_line_nothing_is_taken_until_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_above_the_line_nothing_is_taken_until_there_is_room_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It must fall a little below before requests are taken again, so that it does not flutter."""
-    readiness, used = Readiness(), [90, 101, 99, 96, 94, 102]
+    readiness = Readiness()
+    used = [90, 101, 99, 96, 94, 102]
     watch = Memory(100, readiness)
     seen: list[bool] = []
     monkeypatch.setattr(health, "resident", lambda: used.pop(0))
@@ -32,10 +35,14 @@ def test_without_a_line_it_only_looks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "limit"), [("1000\n", 900), ("max\n", None), (str(1 << 62), None), ("", None), (None, None)]
+    ("told", "limit"),
+    [("1000\n", 900), ("max\n", None), (str(1 << 62), None), ("", None), (None, None)],
 )
 def test_a_container_s_limit_is_read(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, told: str | None, limit: int | None
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    told: str | None,
+    limit: int | None,
 ) -> None:
     file = tmp_path_factory.mktemp("cgroup") / "memory.max"
     if told is not None:

@@ -21,13 +21,19 @@ def running() -> Iterator[Running]:
         for number, path in enumerate(paths, start=1):
             found.post("traces", traces_protobuf(runs_of(2, path, "support", first=10 * number)))
         agents = [("clerk", "prod"), ("clerk", "test"), ("a/b ü?", "")]
-        found.send(lone_agent(name, trace, environment) for trace, (name, environment) in enumerate(agents, start=200))
+        found.send(
+            lone_agent(name, trace, environment)
+            for trace, (name, environment) in enumerate(agents, start=200)
+        )
         yield found
 
 
 def answer_of(running: Running, path: str) -> Any:
     answer = running.get("ui", path)
-    assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json; charset=utf-8")
+    assert (answer.status, answer.headers["Content-Type"]) == (
+        200,
+        "application/json; charset=utf-8",
+    )
     return json.loads(answer.body)
 
 
@@ -46,12 +52,16 @@ def test_all_agents_are_listed_with_their_score(running: Running) -> None:
 
 def test_the_list_comes_in_pages(running: Running) -> None:
     whole = [one["agent"] for one in answer_of(running, "/api/v1/agents")["agents"]]
-    parts = [answer_of(running, f"/api/v1/agents?limit=3&offset={at}")["agents"] for at in (0, 3, 6)]
+    parts = [
+        answer_of(running, f"/api/v1/agents?limit=3&offset={at}")["agents"] for at in (0, 3, 6)
+    ]
 
     assert [[one["agent"] for one in part] for part in parts] == [whole[:3], whole[3:], []]
 
 
-@pytest.mark.parametrize("query", ["limit=-1", "limit=x", "offset=1.5", "limit=99999999999999999999"])
+@pytest.mark.parametrize(
+    "query", ["limit=-1", "limit=x", "offset=1.5", "limit=99999999999999999999"]
+)
 def test_a_page_that_cannot_be_is_a_bad_request(running: Running, query: str) -> None:
     answer = running.get("ui", f"/api/v1/agents?{query}")
 
@@ -62,12 +72,19 @@ def test_a_page_that_cannot_be_is_a_bad_request(running: Running, query: str) ->
 def test_one_agent_tells_readings_runs_and_where_paths_part(running: Running) -> None:
     (support,) = answer_of(running, "/api/v1/agents/shop/support")["agents"]
     shown = float(
-        next(line.rpartition(" ")[2] for line in _lines(running, "agent_reliability_path_entropy{", "support"))
+        next(
+            line.rpartition(" ")[2]
+            for line in _lines(running, "agent_reliability_path_entropy{", "support")
+        )
     )
 
     assert support["metrics"]["path_entropy"]["value"] == shown
     assert support["metrics"]["path_entropy"]["runs"] == 8
-    assert support["metrics"]["path_entropy"]["low"] <= shown <= support["metrics"]["path_entropy"]["high"]
+    assert (
+        support["metrics"]["path_entropy"]["low"]
+        <= shown
+        <= support["metrics"]["path_entropy"]["high"]
+    )
     assert len(support["recent_runs"]) == 8
     assert {tuple(one["path"]) for one in support["recent_runs"]} == {
         ("search", "book"),
@@ -103,7 +120,12 @@ def test_any_name_can_be_asked_for(running: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/v1/agents/shop/nobody", "/api/v1/agents/nowhere/support", "/api/v1/agents/bank/clerk?namespace=x"]
+    "path",
+    [
+        "/api/v1/agents/shop/nobody",
+        "/api/v1/agents/nowhere/support",
+        "/api/v1/agents/bank/clerk?namespace=x",
+    ],
 )
 def test_an_agent_that_nobody_knows_is_not_found(running: Running, path: str) -> None:
     answer = running.get("ui", path)
@@ -116,12 +138,16 @@ def test_probes_tell_whether_it_lives_and_whether_it_takes_requests(running: Run
     readiness = running.service.readiness
     ready = running.get("ui", "/readyz")
     readiness.hold("test", "for a while")
-    not_ready, alive = running.get("ui", "/readyz"), running.get("ui", "/healthz")
+    not_ready = running.get("ui", "/readyz")
+    alive = running.get("ui", "/healthz")
     refused = running.post("traces", b"")
     readiness.release("test")
 
     assert (ready.status, json.loads(ready.body)) == (200, {"ready": True, "reasons": {}})
-    assert (not_ready.status, json.loads(not_ready.body)["reasons"]) == (503, {"test": "for a while"})
+    assert (not_ready.status, json.loads(not_ready.body)["reasons"]) == (
+        503,
+        {"test": "for a while"},
+    )
     assert alive.status == 200
     assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
 
@@ -136,13 +162,19 @@ def test_a_writer_that_is_stuck_is_not_healthy() -> None:
 
 @pytest.mark.parametrize("openmetrics", [False, True])
 @pytest.mark.parametrize("packed", [False, True])
-def test_metrics_come_as_they_are_asked_for(running: Running, openmetrics: bool, packed: bool) -> None:
+def test_metrics_come_as_they_are_asked_for(
+    running: Running, openmetrics: bool, packed: bool
+) -> None:
     accept = "application/openmetrics-text; version=1.0.0" if openmetrics else "text/plain"
-    answer = running.get("metrics", "/metrics", accept=accept, **({"accept_encoding": "gzip"} if packed else {}))
+    answer = running.get(
+        "metrics", "/metrics", accept=accept, **({"accept_encoding": "gzip"} if packed else {})
+    )
     text = (gzip.decompress(answer.body) if packed else answer.body).decode()
 
     assert answer.headers["Content-Encoding"] == ("gzip" if packed else None)
-    assert answer.headers["Content-Type"].startswith("application/openmetrics-text" if openmetrics else "text/plain")
+    assert answer.headers["Content-Type"].startswith(
+        "application/openmetrics-text" if openmetrics else "text/plain"
+    )
     assert text.endswith("# EOF\n") is openmetrics
     assert "agent_reliability_score{" in text
 

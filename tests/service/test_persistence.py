@@ -1,4 +1,6 @@
-"""The journal brings state back exactly, whenever the process dies, and survives what happens to disks."""
+"""The journal brings state back exactly, whenever the process dies, and survives what happens to
+disks.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ RUNS = 60
 
 
 def drive(path: Path, deaths: frozenset[int], *, twice: bool = False, seed: int = 0) -> Kept:
-    """A life: runs that come in halves, out of order, with time between; the process dies at these steps."""
+    """A life: runs that come in halves, out of order, with time between; the process dies at these
+    steps.
+    """
     order = random.Random(seed)
     parts = [part for trace in range(1, RUNS + 1) for part in halves(trace)]
     for first in range(0, len(parts) - 3, 3):
@@ -57,7 +61,8 @@ def drive(path: Path, deaths: frozenset[int], *, twice: bool = False, seed: int 
 def test_whenever_the_process_dies_all_is_as_if_it_had_not(
     deaths: frozenset[int], seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Windows, readings, sessions, counters with their starts and the account of spans are those of an undisturbed twin.
+    """Windows, readings, sessions, counters with their starts and the account of spans are those of
+    an undisturbed twin.
 
     A history may lack a point: one of a run that closed before its agent was loaded.
     """
@@ -77,14 +82,17 @@ def test_whenever_the_process_dies_all_is_as_if_it_had_not(
 def test_what_was_told_before_a_death_is_told_after_it(
     steps: list[float], waits: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """At once, however time went: a counter that falls for a second looks to Prometheus as if all of it had come again."""
+    """At once, however time went: a counter that falls for a second looks to Prometheus as if all
+    of it had come again.
+    """
     settings = replace(SETTINGS, assembly=replace(SETTINGS.assembly, linger=0.25, reopen=waits))
     kept = Kept(tmp_path_factory.mktemp("kept"), settings=settings)
     for trace, seconds in enumerate(steps, start=1):
         if not seconds:
             kept.take(request(trace))
         kept.wind(seconds or 0.25)
-    told, again = kept.look(), kept.again(settings).look()
+    told = kept.look()
+    again = kept.again(settings).look()
 
     assert again.series == told.series
     assert again == told
@@ -96,11 +104,16 @@ def test_what_is_sent_twice_counts_once(tmp_path: Path) -> None:
 
     assert twice.look().windows == once.look().windows
     runs = "agent.reliability.runs"
-    numbers = [{labels: cell[0] for labels, cell in kept.look().series[runs].items()} for kept in (once, twice)]
+    numbers = [
+        {labels: cell[0] for labels, cell in kept.look().series[runs].items()}
+        for kept in (once, twice)
+    ]
     assert numbers[0] == numbers[1]
 
 
-def test_saving_waits_for_the_agents_that_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saving_waits_for_the_agents_that_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(persistence, "LOAD_S", 0.0)
     lives = [Kept(tmp_path / name) for name in ("kept", "twin")]
     for first in (1, 11):
@@ -117,7 +130,10 @@ def test_saving_waits_for_the_agents_that_it_reads(tmp_path: Path, monkeypatch: 
 
     assert unloaded == 3
     values = [
-        {name: {labels: one[:2] for labels, one in some.items()} for name, some in kept.series().items()}
+        {
+            name: {labels: one[:2] for labels, one in some.items()}
+            for name, some in kept.series().items()
+        }
         for kept in lives
     ]
     assert values[0] == values[1]
@@ -125,8 +141,12 @@ def test_saving_waits_for_the_agents_that_it_reads(tmp_path: Path, monkeypatch: 
     assert lives[0].again().look() == lives[0].look()
 
 
-def test_agents_are_loaded_faster_when_many_runs_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backlog is worked off in steps; to load all agents at once would hold up requests for minutes."""
+def test_agents_are_loaded_faster_when_many_runs_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backlog is worked off in steps; to load all agents at once would hold up requests for
+    minutes.
+    """
     monkeypatch.setattr(persistence, "LOAD_S", 0.0)
     kept = Kept(tmp_path)
     for first in (1, 11):
@@ -144,7 +164,8 @@ def test_agents_are_loaded_faster_when_many_runs_wait(tmp_path: Path, monkeypatc
 
 
 def test_a_run_that_is_withdrawn_and_closed_again_is_stored(tmp_path: Path) -> None:
-    kept, one = Kept(tmp_path), run(["search"])
+    kept = Kept(tmp_path)
+    one = run(["search"])
     final = [RunEvent(RunChange.CLOSED, one), RunEvent(RunChange.FINAL, one)]
     for events in (final, [RunEvent(RunChange.WITHDRAWN, one), *final]):
         kept.engine.receive_events(events)
@@ -235,7 +256,9 @@ def test_an_end_in_good_order_leaves_open_runs_open(tmp_path: Path) -> None:
 
 def test_an_evaluation_that_came_last_survives_an_end_in_good_order(tmp_path: Path) -> None:
     """Its run is final, and neither that nor a version with it is stored yet."""
-    kept, final, others = Kept(tmp_path), list[RunChange](), count(100)
+    kept = Kept(tmp_path)
+    final = list[RunChange]()
+    others = count(100)
     kept.engine.observers.append(lambda event, _: final.append(event.change))
     kept.take(request(1))
     while RunChange.FINAL not in final:
@@ -246,31 +269,53 @@ def test_an_evaluation_that_came_last_survives_an_end_in_good_order(tmp_path: Pa
     kept = Kept(tmp_path, kept.fake)
     kept.wind(1.0)
 
-    agents = [kept.engine.agents.agent(key) for key in kept.engine.agents.keys()]  # noqa: SIM118 (no dictionary)
-    rows = [row for one in agents if one is not None for window in one.windows.values() for row in window.rows()]
+    # no dictionary
+    agents = [kept.engine.agents.agent(key) for key in kept.engine.agents.keys()]  # noqa: SIM118
+    rows = [
+        row
+        for one in agents
+        if one is not None
+        for window in one.windows.values()
+        for row in window.rows()
+    ]
     assert [row.success for row in rows if row.run_id.startswith(trace_id(1).hex())] == [True]
 
 
 def test_an_evaluation_is_stored_as_long_as_its_run_may_need_it(tmp_path: Path) -> None:
-    """While it waits, for its trace or for its response, and however long its trace stays open; then its row goes."""
-    settings = replace(SETTINGS, assembly=replace(SETTINGS.assembly, idle_timeout=20.0, reopen=60.0))
+    """While it waits, for its trace or for its response, and however long its trace stays open;
+    then its row goes.
+    """
+    settings = replace(
+        SETTINGS, assembly=replace(SETTINGS.assembly, idle_timeout=20.0, reopen=60.0)
+    )
     kept = Kept(tmp_path, settings=settings)
     places = ((trace_id(1), None, None), (trace_id(2), None, None), (None, None, "r"))
-    kept.take(Decoded(evaluations=tuple(Evaluation("success", 1.0, None, at(0), *place) for place in places)))
+    kept.take(
+        Decoded(
+            evaluations=tuple(Evaluation("success", 1.0, None, at(0), *place) for place in places)
+        )
+    )
     for number in range(2, 12):
         kept.take(Decoded(spans=(tool(number, 1),)))
         for _ in range(3):
             kept.wind(15.0)
     kept = kept.again(settings)
     answer = agent_span(Kind.MODEL, ModelFacts(response_id="r"), 2, 1, trace=3)
-    kept.take(Decoded(spans=(answer, *(agent(1, called=f"agent {trace}", trace=trace) for trace in (1, 2, 3)))))
+    kept.take(
+        Decoded(
+            spans=(answer, *(agent(1, called=f"agent {trace}", trace=trace) for trace in (1, 2, 3)))
+        )
+    )
     kept.finalize()
 
-    agents = [kept.engine.agents.agent(key) for key in kept.engine.agents.keys()]  # noqa: SIM118 (no dictionary)
+    # no dictionary
+    agents = [kept.engine.agents.agent(key) for key in kept.engine.agents.keys()]  # noqa: SIM118
     sources = [run.outcome_source for one in agents if one is not None for run in one.recent]
     assert sources == ["evaluation:success"] * 3
     with sqlite3.connect(tmp_path / "state.db") as db:
-        assert db.execute("SELECT count(*) FROM arrival WHERE kind = ?", (store.EVALUATIONS,)).fetchone() == (0,)
+        assert db.execute(
+            "SELECT count(*) FROM arrival WHERE kind = ?", (store.EVALUATIONS,)
+        ).fetchone() == (0,)
 
 
 def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
@@ -280,7 +325,9 @@ def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
     other = replace(SETTINGS, windows=windows, sessions=SessionSettings(idle=5.0))
 
     kept = Kept(tmp_path, kept.fake, other)
-    sizes = [{name: len(ids) for name, (ids, *_) in one.items()} for one in kept.look().windows.values()]
+    sizes = [
+        {name: len(ids) for name, (ids, *_) in one.items()} for one in kept.look().windows.values()
+    ]
     assert sizes == [{"recent": 5, "week": 20}] * 3
     assert kept.engine.sessions.open == 0
 
@@ -311,7 +358,7 @@ def test_state_of_every_released_layout_is_read(path: Path, tmp_path: Path) -> N
     assert len(kept.run_ids()) == sample.RUNS + 2
 
 
-# --- Disks ------------------------------------------------------------------------------------------------------------
+# --- Disks ----------------------------------------------------------------------------------------
 
 
 def test_garbage_is_set_aside_once(tmp_path: Path) -> None:
@@ -324,8 +371,12 @@ def test_garbage_is_set_aside_once(tmp_path: Path) -> None:
     assert kept.engine.open_runs == 1
 
 
-def test_a_fault_while_state_is_brought_back_stops_no_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault of ours would else meet every start again: what cannot be loaded begins empty, and spans are there all the same."""
+def test_a_fault_while_state_is_brought_back_stops_no_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of ours would else meet every start again: what cannot be loaded begins empty, and
+    spans are there all the same.
+    """
     kept = drive(tmp_path, frozenset())
     kept.take(request(900))
     kept.die()
@@ -357,7 +408,9 @@ def test_a_damaged_entry_costs_itself_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["state.db", "state.db-wal"])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.35, 0.5, 0.75, 0.9, 0.99])
 @pytest.mark.parametrize("cut", [True, False], ids=["cut", "changed"])
-def test_what_is_read_of_damaged_files_is_true(name: str, share: float, cut: bool, tmp_path: Path) -> None:
+def test_what_is_read_of_damaged_files_is_true(
+    name: str, share: float, cut: bool, tmp_path: Path
+) -> None:
     kept = drive(tmp_path / "sound", frozenset())
     kept.take(request(900))
     meant = set(kept.run_ids())
@@ -403,7 +456,9 @@ def test_the_limit_of_the_journal_refuses(tmp_path: Path) -> None:
 def test_state_at_its_limit_accepts_requests_again_once_runs_are_final(tmp_path: Path) -> None:
     """Runs that become final are saved although the limit is reached: their spans make room."""
     kept = Kept(tmp_path, limit=1 << 20)
-    assert not all(kept.take(request(trace, ["search"] * 20, agents=1)) for trace in range(1, 2_000))
+    assert not all(
+        kept.take(request(trace, ["search"] * 20, agents=1)) for trace in range(1, 2_000)
+    )
     kept.finalize()
     assert kept.take(request(2_001))
     assert kept.engine.open_runs == 1

@@ -1,4 +1,6 @@
-"""The service between real Collectors; all ways to Prometheus are compared in `test_end_to_end.py`."""
+"""The service between real Collectors; all ways to Prometheus are
+compared in `test_end_to_end.py`.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,22 @@ pytestmark = pytest.mark.real
 
 @pytest.mark.parametrize("protocol", ["otlp_grpc", "otlp_http"])
 def test_the_collector_comes_again_when_it_is_told(collector: Collectors, protocol: str) -> None:
-    """Not sooner: its own pause is 0.1 to 0.45 s, ours is 1 s, told by RetryInfo within the status or by Retry-After."""
+    """Not sooner: its own pause is 0.1 to 0.45 s, ours is 1 s, told by RetryInfo within the status
+    or by Retry-After.
+    """
     with serving() as running:
         before = collector(to_service(running.target, running.url("http"), protocol))
         budget = running.service.intake.budget
         place = budget.reserve(budget.capacity)
         body = traces_protobuf(spans_of("support", 1, 1))
-        ask(f"{before.http}/v1/traces", body=body, headers={"Content-Type": "application/x-protobuf"})
+        ask(
+            f"{before.http}/v1/traces",
+            body=body,
+            headers={"Content-Type": "application/x-protobuf"},
+        )
         moments = [
-            until(lambda n=n: budget.refused >= n and time.monotonic(), f"refusal {n}", pause=0.005) for n in (1, 2)
+            until(lambda n=n: budget.refused >= n and time.monotonic(), f"refusal {n}", pause=0.005)
+            for n in (1, 2)
         ]
         place.release()
         until(lambda: running.service.engine.accounts["received", ""], "the spans to arrive")
@@ -38,7 +47,9 @@ def test_the_collector_comes_again_when_it_is_told(collector: Collectors, protoc
 
 
 def test_promtool_finds_nothing_wrong(promtool: Promtool) -> None:
-    """Names, types and text are as Prometheus wants them, but that it takes the bits of an entropy for a size."""
+    """Names, types and text are as Prometheus wants them, but that it takes the bits of an entropy
+    for a size.
+    """
     with serving() as running:
         running.send(spans_of("support", 12, 1))
         done = promtool("check", "metrics", stdin=running.metrics())

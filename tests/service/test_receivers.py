@@ -1,4 +1,6 @@
-"""The rules of OTLP that hold for every receiver: protobuf and JSON over HTTP, and gRPC, plain and compressed with gzip."""
+"""The rules of OTLP that hold for every receiver: protobuf and JSON over HTTP, and gRPC, plain and
+compressed with gzip.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,17 @@ from otel_reliability.model.span import Evaluation, RawSpan
 from otel_reliability.sources.otlp_write import logs_json, traces_json
 from otel_reliability.testing import at, span, trace_id
 from tests.otlp import logs_protobuf
-from tests.service.running import EXPORT_LOGS, EXPORT_TRACES, JSON, PROTOBUF, Running, body_of, run_of, runs_of, serving
+from tests.service.running import (
+    EXPORT_LOGS,
+    EXPORT_TRACES,
+    JSON,
+    PROTOBUF,
+    Running,
+    body_of,
+    run_of,
+    runs_of,
+    serving,
+)
 
 METHODS: Final = {
     "traces": EXPORT_TRACES,
@@ -33,7 +45,9 @@ every_packing = pytest.mark.parametrize("packing", ["plain", "gzip"])
 
 
 class Answer(NamedTuple):
-    """An answer of any receiver. `code` is that of gRPC, 0 for success; `retry` are seconds, None without a hint."""
+    """An answer of any receiver. `code` is that of gRPC, 0 for success; `retry` are seconds, None
+    without a hint.
+    """
 
     code: int
     body: bytes = b""
@@ -41,7 +55,9 @@ class Answer(NamedTuple):
     retry: float | None = None
 
 
-def sent(running: Running, kind: str, body: bytes, signal: str = "traces", packing: str = "plain") -> Answer:
+def sent(
+    running: Running, kind: str, body: bytes, signal: str = "traces", packing: str = "plain"
+) -> Answer:
     """Send a request; check that an answer says the same wherever a client may read it."""
     return (_over_grpc if kind == "grpc" else _over_http)(running, kind, body, signal, packing)
 
@@ -52,7 +68,8 @@ def _over_grpc(running: Running, _: str, body: bytes, signal: str, packing: str)
         return Answer(0, running.call(body, METHODS[signal], compression=compression))
     except grpc.RpcError as raised:
         error = cast("Any", raised)
-    metadata, code = dict(error.trailing_metadata()), error.code().value[0]
+    metadata = dict(error.trailing_metadata())
+    code = error.code().value[0]
     if "grpc-status-details-bin" not in metadata:  # the library's own refusal
         return Answer(code)
     answer = _refusal(Status.FromString(metadata["grpc-status-details-bin"]))
@@ -125,7 +142,10 @@ def test_one_malformed_span_is_refused_and_its_batch_lives(kind: str) -> None:
 
         assert (answer.code, partial.rejected_spans) == (0, 1)
         assert "span_id" in partial.error_message
-        assert running.sum("otel_reliability_spans_total", disposition="malformed", reason="span_id") == 1
+        assert (
+            running.sum("otel_reliability_spans_total", disposition="malformed", reason="span_id")
+            == 1
+        )
         assert running.sum("agent_reliability_runs_total") == 1
 
 
@@ -142,7 +162,12 @@ def test_evaluations_come_as_logs(kind: str) -> None:
 
         assert (answer.code, partial.rejected_log_records) == (0, 1)
         assert running.sum("agent_reliability_runs_total", outcome="success") == 1
-        assert running.sum("otel_reliability_log_records_total", disposition="malformed", reason="evaluation") == 1
+        assert (
+            running.sum(
+                "otel_reliability_log_records_total", disposition="malformed", reason="evaluation"
+            )
+            == 1
+        )
 
 
 @every_receiver
@@ -157,7 +182,9 @@ def test_metrics_are_accepted_and_discarded(running: Running, kind: str) -> None
 
 @every_receiver
 @every_packing
-def test_a_body_beyond_the_limit_is_refused_for_good(running: Running, kind: str, packing: str) -> None:
+def test_a_body_beyond_the_limit_is_refused_for_good(
+    running: Running, kind: str, packing: str
+) -> None:
     answer = sent(running, kind, (b" " if kind == JSON else b"\x0a") * 100_001, packing=packing)
 
     assert (answer.code, answer.retry) == (8, None)
@@ -174,7 +201,9 @@ GARBAGE: Final = (b"\xff\xff", body_of(run_of())[:-1])
         *((JSON, body) for body in (b"{", b"[]", b'"text"', b"[" * 50_000, b"\xff")),
     ],
 )
-def test_a_body_that_cannot_be_read_is_refused_for_good(running: Running, kind: str, body: bytes) -> None:
+def test_a_body_that_cannot_be_read_is_refused_for_good(
+    running: Running, kind: str, body: bytes
+) -> None:
     answer = sent(running, kind, body)
 
     assert (answer.code, answer.retry) == (3, None)
@@ -193,9 +222,14 @@ def test_overload_is_reported_before_anything_is_read(kind: str) -> None:
 
 @every_receiver
 def test_a_body_that_does_not_fit_the_queue_may_be_sent_again(kind: str) -> None:
-    """Bytes are reserved for what a body decompresses to: a compressed one may fit, and its content not."""
+    """Bytes are reserved for what a body decompresses to: a compressed one may fit, and its content
+    not.
+    """
     body = written(kind, runs_of(40))
-    with serving(queue=100_000, max_request=100_000) as running, running.service.intake.budget.reserve(90_000):
+    with (
+        serving(queue=100_000, max_request=100_000) as running,
+        running.service.intake.budget.reserve(90_000),
+    ):
         answer = sent(running, kind, body, packing="gzip")
 
         assert len(gzip.compress(body)) < 10_000

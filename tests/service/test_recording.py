@@ -24,29 +24,38 @@ def test_a_counter_begins_at_0_when_its_first_run_closes() -> None:
         before = lines(running, RUNS)
         running.clock.advance(5)
         running.writer_came_round()
-        closed, calls = lines(running, RUNS), lines(running, "agent_reliability_tool_calls_total{")
+        closed = lines(running, RUNS)
+        calls = lines(running, "agent_reliability_tool_calls_total{")
         running.finalize()
         final = lines(running, RUNS)
 
     assert before == []
     assert [line.rpartition(" ")[2] for line in (*closed, *calls)] == ["0", "0"]
     assert [line.rpartition(" ")[2] for line in final] == ["1"]
-    assert [line.rpartition(" ")[0] for line in final] == [line.rpartition(" ")[0] for line in closed]
+    assert [line.rpartition(" ")[0] for line in final] == [
+        line.rpartition(" ")[0] for line in closed
+    ]
 
 
 def test_what_counts_together_begins_together() -> None:
     with serving({"limits": {"agents": 1}}) as running:
-        running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
+        running.post(
+            "traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)])
+        )
         running.clock.advance(5)
         running.writer_came_round()
-        names = {line.partition('agent_name="')[2].partition('"')[0] for line in lines(running, RUNS)}
+        names = {
+            line.partition('agent_name="')[2].partition('"')[0] for line in lines(running, RUNS)
+        }
 
     assert names == {"support", "__other__"}
 
 
 @pytest.mark.parametrize("has_state", [False, True])
 def test_the_series_of_an_agent_end_with_it(has_state: bool, tmp_path: Path) -> None:
-    with serving({"limits": {"agent_idle": 3600}}, state=str(tmp_path) if has_state else None) as running:
+    with serving(
+        {"limits": {"agent_idle": 3600}}, state=str(tmp_path) if has_state else None
+    ) as running:
         running.send(runs_of(3))
         there = lines(running, "agent_reliability_")
         running.clock.advance(4_000)
@@ -89,9 +98,17 @@ def test_what_becomes_final_within_a_second_is_recorded_together() -> None:
 
 @pytest.mark.parametrize("has_state", [False, True])
 def test_sessions_and_their_end_are_recorded(has_state: bool, tmp_path: Path) -> None:
-    with serving({"sessions": {"idle": "10m"}}, state=str(tmp_path) if has_state else None) as running:
-        spans = [one._replace(attributes={**one.attributes, "gen_ai.conversation.id": "7"}) for one in runs_of(3)]
+    with serving(
+        {"sessions": {"idle": "10m"}}, state=str(tmp_path) if has_state else None
+    ) as running:
+        spans = [
+            one._replace(attributes={**one.attributes, "gen_ai.conversation.id": "7"})
+            for one in runs_of(3)
+        ]
         running.send(spans)
         running.finalize()
 
-        assert running.sum("agent_reliability_session_reliability_count", gen_ai_agent_name="support") == 1
+        assert (
+            running.sum("agent_reliability_session_reliability_count", gen_ai_agent_name="support")
+            == 1
+        )

@@ -1,4 +1,6 @@
-"""While state is brought back every door says so, nothing half true is told, and nobody takes the process for a dead one."""
+"""While state is brought back every door says so, nothing half true is told, and nobody takes the
+process for a dead one.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +42,22 @@ def done(running: Running, journal: Controlled) -> None:
     until(lambda: not running.service.readiness.reasons, "the service to be ready")
 
 
-def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal: Controlled) -> None:
-    """The one keeps senders away, the other keeps whoever watches the process from ending it, however long it takes."""
+def test_it_says_why_it_is_not_ready_and_is_healthy(
+    recovering: Running, journal: Controlled
+) -> None:
+    """The one keeps senders away, the other keeps whoever watches the process from ending it,
+    however long it takes.
+    """
     for _ in range(2 * STUCK_CHECKS):
         recovering.service.progress.check()
     recovering.clock.advance(10_000.0)
-    ready, health = recovering.get("ui", "/readyz"), recovering.get("ui", "/healthz")
+    ready = recovering.get("ui", "/readyz")
+    health = recovering.get("ui", "/healthz")
     assert (ready.status, health.status) == (503, 200)
-    assert json.loads(ready.body) == {"ready": False, "reasons": {"recovering": "state is being loaded; retry later"}}
+    assert json.loads(ready.body) == {
+        "ready": False,
+        "reasons": {"recovering": "state is being loaded; retry later"},
+    }
 
     done(recovering, journal)
     assert json.loads(recovering.get("ui", "/readyz").body) == {"ready": True, "reasons": {}}
@@ -61,7 +71,9 @@ def test_requests_are_to_come_again(recovering: Running, journal: Controlled) ->
         recovering.call(body)
     error = cast("Any", refused.value)
     assert error.code() is grpc.StatusCode.UNAVAILABLE
-    assert {"google.rpc.retryinfo-bin", "grpc-status-details-bin"} <= {key for key, _ in error.trailing_metadata()}
+    assert {"google.rpc.retryinfo-bin", "grpc-status-details-bin"} <= {
+        key for key, _ in error.trailing_metadata()
+    }
     assert recovering.call(b"", HEALTH) == NOT_SERVING
 
     done(recovering, journal)
@@ -73,7 +85,9 @@ def test_requests_are_to_come_again(recovering: Running, journal: Controlled) ->
 
 
 @pytest.mark.parametrize("path", ["/api/v1/agents", "/api/v1/agents/shop/support"])
-def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, journal: Controlled) -> None:
+def test_the_api_says_that_it_does_not_know_yet(
+    path: str, recovering: Running, journal: Controlled
+) -> None:
     """In JSON, with when to come again: an empty list, or an agent without runs, would be a lie."""
     answer = recovering.get("ui", path)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "5")

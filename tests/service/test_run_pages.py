@@ -1,4 +1,6 @@
-"""Whole runs: their list, one of them, two groups side by side, files of them; and changes that somebody acknowledges."""
+"""Whole runs: their list, one of them, two groups side by side, files of them; and changes that
+somebody acknowledges.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,16 @@ def made_by(version: str, spans: list[RawSpan]) -> list[RawSpan]:
     """The same spans, of that version of the service, with arguments."""
     resource = Resource.of({"service.name": "shop", "service.version": version})
     arguments = {"gen_ai.tool.call.arguments": "{}"}
-    return [one._replace(resource=resource, attributes={**one.attributes, **arguments}) for one in spans]
+    return [
+        one._replace(resource=resource, attributes={**one.attributes, **arguments}) for one in spans
+    ]
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A service with a state directory that was sent 60 runs of one version, then 60 that differ of another."""
+    """A service with a state directory that was sent 60 runs of one version, then 60 that differ of
+    another.
+    """
     with serving(ENGINE, state=str(tmp_path_factory.mktemp("state"))) as found:
         found.send(made_by("1.0", runs_of(60, ("search", "book"))))
         found.send(made_by("2.0", runs_of(60, ("pay", "pay", "pay", "mail"), first=100)))
@@ -42,7 +48,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def listed(running: Running, query: str = "") -> list[str]:
-    return re.findall(rf'href="({PAGE}/runs/[^"]+)"', running.get("ui", f"{PAGE}/runs?{query}").text)
+    return re.findall(
+        rf'href="({PAGE}/runs/[^"]+)"', running.get("ui", f"{PAGE}/runs?{query}").text
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,12 +101,18 @@ def test_two_versions_stand_side_by_side(running: Running) -> None:
 
 def test_runs_and_agents_are_files_for_a_spreadsheet(running: Running) -> None:
     running.send(run_of(500, agent="=cmd()"))
-    runs = list(csv.DictReader(io.StringIO(running.get("ui", f"/api/v1{PAGE}/runs?format=csv&version=2.0").text)))
+    runs = list(
+        csv.DictReader(
+            io.StringIO(running.get("ui", f"/api/v1{PAGE}/runs?format=csv&version=2.0").text)
+        )
+    )
     agents = list(csv.DictReader(io.StringIO(running.get("ui", "/api/v1/agents?format=csv").text)))
     found = json.loads(running.get("ui", f"/api/v1{PAGE}/runs?version=2.0").body)["runs"]
 
     assert [run["run_id"] for run in runs] == [run["run_id"] for run in found]
-    assert {(run["path"], run["fingerprints.version"]) for run in runs} == {("pay → pay → pay → mail", "2.0")}
+    assert {(run["path"], run["fingerprints.version"]) for run in runs} == {
+        ("pay → pay → pay → mail", "2.0")
+    }
     assert {agent["agent"] for agent in agents} == {"support", "'=cmd()"}
 
 
@@ -145,7 +159,11 @@ def test_spans_that_no_convention_recognizes_are_shown_with_their_mapping() -> N
         running.send([*runs_of(2), *odd(50), *odd(51)])
         page = running.get("ui", "/").text
     with serving(
-        {"mapping": {"spans": [{"kind": "agent", "name": "agent_run"}, {"kind": "tool", "name": "look"}]}}
+        {
+            "mapping": {
+                "spans": [{"kind": "agent", "name": "agent_run"}, {"kind": "tool", "name": "look"}]
+            }
+        }
     ) as running:
         running.send([*runs_of(2), *odd(50)])
         mapped = running.get("ui", "/").text

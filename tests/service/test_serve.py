@@ -50,7 +50,9 @@ def test_asked_to_end_it_works_off_what_came_and_tells_it_once_more(
     assert "Stopped." in served.log.read_text()
 
 
-def test_opentelemetry_s_own_variables_say_where_metrics_go(serve: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opentelemetry_s_own_variables_say_where_metrics_go(
+    serve: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with over_http() as sink:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.url)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
@@ -66,7 +68,9 @@ def test_opentelemetry_s_own_variables_say_where_metrics_go(serve: Services, mon
     assert b"replica-7" in first.body
 
 
-def test_a_sink_that_is_away_does_not_keep_it_from_ending(serve: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sink_that_is_away_does_not_keep_it_from_ending(
+    serve: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
     served = serve("--push", f"http://{HOST}:{free_port()}")
     send_run(served)
@@ -90,7 +94,12 @@ def test_nothing_of_what_passes_through_is_logged(serve: Services) -> None:
 
 def run_cli(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*CLI, *arguments], capture_output=True, text=True, env={**os.environ, **env}, timeout=60, check=False
+        [*CLI, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **env},
+        timeout=60,
+        check=False,
     )
 
 
@@ -116,8 +125,12 @@ def test_an_address_that_is_taken_ends_it_with_2(serve: Services) -> None:
 
 def test_settings_that_are_right_are_told(tmp_path: Path) -> None:
     file = tmp_path / "service.yaml"
-    file.write_text("service: {http: 0.0.0.0:4318, allow_public: true}\nwindows: [{name: day, period: 24h}]\n")
-    done = run_cli("serve", "--check", "--config", str(file), "--set", "change.runs_per_false_alarm=5000")
+    file.write_text(
+        "service: {http: 0.0.0.0:4318, allow_public: true}\nwindows: [{name: day, period: 24h}]\n"
+    )
+    done = run_cli(
+        "serve", "--check", "--config", str(file), "--set", "change.runs_per_false_alarm=5000"
+    )
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "0.0.0.0:4318, other machines too" in done.stdout

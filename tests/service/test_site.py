@@ -43,7 +43,8 @@ def test_the_table_leads_to_every_agent(running: Running) -> None:
 
 
 def test_an_agent_is_found_by_service_and_name(running: Running) -> None:
-    by_name, by_wrong_id = (running.get("ui", "/agents/bank/clerk"), running.get("ui", "/agents/shop/support?id=zz"))
+    by_name = running.get("ui", "/agents/bank/clerk")
+    by_wrong_id = running.get("ui", "/agents/shop/support?id=zz")
 
     assert by_name.status == by_wrong_id.status == 200
     assert "bank · prod" in by_name.text
@@ -57,7 +58,9 @@ def test_whom_nobody_knows_is_a_page_too(running: Running) -> None:
     assert "No such agent or run is kept here." in answer.text
 
 
-@pytest.mark.parametrize("path", ["/", "/agents/shop/support", "/agents/shop/nobody", "/static/page.css"])
+@pytest.mark.parametrize(
+    "path", ["/", "/agents/shop/support", "/agents/shop/nobody", "/static/page.css"]
+)
 def test_nothing_foreign_can_run(running: Running, path: str) -> None:
     answer = running.get("ui", path)
     policy = answer.headers["Content-Security-Policy"] or ""
@@ -66,7 +69,10 @@ def test_nothing_foreign_can_run(running: Running, path: str) -> None:
     assert "unsafe" not in policy
     assert "frame-ancestors 'none'" in policy
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=", answer.text if path != "/static/page.css" else "")
+    assert not re.search(
+        r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=",
+        answer.text if path != "/static/page.css" else "",
+    )
 
 
 def test_what_has_not_changed_is_not_sent_again(running: Running) -> None:
@@ -84,11 +90,15 @@ def test_files_keep_for_as_long_as_their_name_says(running: Running) -> None:
     answers = [running.get("ui", path) for path in named]
 
     assert len(named) >= 5
-    assert all(answer.status == 200 and "immutable" in (answer.headers["Cache-Control"] or "") for answer in answers)
+    assert all(
+        answer.status == 200 and "immutable" in (answer.headers["Cache-Control"] or "")
+        for answer in answers
+    )
     assert running.get("ui", "/static/page.css?old").headers["Cache-Control"] == "no-cache"
-    assert [running.get("ui", f"/static/{name}").status for name in ("nothing.css", "../rendering.py", "vendor")] == [
-        404
-    ] * 3
+    assert [
+        running.get("ui", f"/static/{name}").status
+        for name in ("nothing.css", "../rendering.py", "vendor")
+    ] == [404] * 3
 
 
 def test_an_empty_table_names_the_real_doors() -> None:
@@ -142,7 +152,11 @@ def test_the_api_and_the_pages_name_the_same_agents(running: Running) -> None:
 def test_pages_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving({"metrics": {"min_runs": 2}}) as running:
         names = (f"agent-{number}" for number in range(120))
-        spans = [one for number, name in enumerate(names) for one in runs_of(1, agent=name, first=number + 1)]
+        spans = [
+            one
+            for number, name in enumerate(names)
+            for one in runs_of(1, agent=name, first=number + 1)
+        ]
         running.send(spans)
         turns = list[int]()
         read = running.service.engine.read

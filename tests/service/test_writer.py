@@ -1,4 +1,6 @@
-"""The one thread that changes state: what it commits together, what a fault costs, and when it counts as hanging."""
+"""The one thread that changes state: what it commits together, what a fault costs, and when it
+counts as hanging.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def refusal_of(answer: Future[Ack]) -> Refused:
     return error
 
 
-def test_requests_that_wait_are_committed_together_before_they_are_applied(running: Running, disk: Controlled) -> None:
+def test_requests_that_wait_are_committed_together_before_they_are_applied(
+    running: Running, disk: Controlled
+) -> None:
     answers = [running.service.writer.commit(RUN) for _ in range(GROUP + 20)]
     until(lambda: running.service.writer._queue.qsize() < len(answers), "the writer to begin")
     assert running.service.engine.open_runs == 0
@@ -70,7 +74,9 @@ def test_a_fault_costs_one_request(running: Running, disk: Controlled, quiet: No
     assert Guard.faults["applying a request"] == before + 1
 
 
-def test_a_save_that_finds_no_room_is_no_fault(running: Running, disk: Controlled, quiet: None) -> None:
+def test_a_save_that_finds_no_room_is_no_fault(
+    running: Running, disk: Controlled, quiet: None
+) -> None:
     before = Guard.faults.copy()
     disk.full_disk = frozenset({"advanced"})
     running.clock.advance(1.0)
@@ -82,7 +88,9 @@ def test_a_save_that_finds_no_room_is_no_fault(running: Running, disk: Controlle
     assert Guard.faults == before
 
 
-def test_a_request_after_the_end_was_asked_for_is_refused(running: Running, disk: Controlled) -> None:
+def test_a_request_after_the_end_was_asked_for_is_refused(
+    running: Running, disk: Controlled
+) -> None:
     writer = running.service.writer
     answer = writer.commit(RUN)
     stopping = threading.Thread(target=writer.stop, args=(60,))
@@ -97,7 +105,7 @@ def test_a_request_after_the_end_was_asked_for_is_refused(running: Running, disk
     assert running.service.engine.closed == {"shutdown": 1}
 
 
-# --- Progress ---------------------------------------------------------------------------------------------------------
+# --- Progress -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -116,7 +124,9 @@ def is_stuck(progress: Progress, checks: int) -> bool:
     return progress.stuck
 
 
-def test_a_writer_that_hangs_is_noticed(running: Running, disk: Controlled, progress: Progress) -> None:
+def test_a_writer_that_hangs_is_noticed(
+    running: Running, disk: Controlled, progress: Progress
+) -> None:
     assert not is_stuck(progress, STUCK_CHECKS - 1)
     assert is_stuck(progress, 2)
     disk.may_commit.set()
@@ -140,7 +150,9 @@ def test_a_writer_with_nothing_to_do_does_not_hang(running: Running) -> None:
     assert not is_stuck(Progress(running.service.writer, running.service.state), 10 * STUCK_CHECKS)
 
 
-def test_the_probe_shows_a_writer_that_hangs(disk: Controlled, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_probe_shows_a_writer_that_hangs(
+    disk: Controlled, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(services, "CHECK_INTERVAL_S", 0.002)
     with serving(persistence_of=disk, commit_timeout=0.1) as running:
         first = running.get("ui", "/healthz").status

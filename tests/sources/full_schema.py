@@ -13,11 +13,15 @@ from otel_reliability.sources.otlp_protobuf import attributes
 
 
 def decode(body: bytes) -> Batch:
-    """The spans of a request, and which of them are malformed. Raises `UndecodableBody` for a body that is none."""
+    """The spans of a request, and which of them are malformed. Raises `UndecodableBody` for a body
+    that is none.
+    """
     try:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError as error:
-        raise UndecodableBody(f"not an OTLP trace request in protobuf ({len(body)} bytes)") from error
+        raise UndecodableBody(
+            f"not an OTLP trace request in protobuf ({len(body)} bytes)"
+        ) from error
     batch = Batch()
     for resource_spans in request.resource_spans:
         resource = Resource.of(attributes(resource_spans.resource.attributes))
@@ -29,12 +33,18 @@ def decode(body: bytes) -> Batch:
 def _take(batch: Batch, scope_spans: ScopeSpans, resource: Resource) -> None:
     for span in scope_spans.spans:
         problem = fault(
-            span.trace_id, span.span_id, span.parent_span_id, span.start_time_unix_nano, span.end_time_unix_nano
+            span.trace_id,
+            span.span_id,
+            span.parent_span_id,
+            span.start_time_unix_nano,
+            span.end_time_unix_nano,
         )
         if problem:
             batch.malformed.append(problem)
         else:
-            batch.spans.append(_raw(span, scope_spans.scope.name, scope_spans.scope.version, resource))
+            batch.spans.append(
+                _raw(span, scope_spans.scope.name, scope_spans.scope.version, resource)
+            )
 
 
 def _raw(span: Span, scope: str, scope_version: str, resource: Resource) -> RawSpan:

@@ -1,4 +1,6 @@
-"""What may arrive: attribute values of every type, spans sound and malformed, and requests that hold them."""
+"""What may arrive: attribute values of every type, spans sound and malformed, and requests that
+hold them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,13 @@ from typing import Any, cast
 
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, InstrumentationScope, KeyValue, KeyValueList
+from opentelemetry.proto.common.v1.common_pb2 import (
+    AnyValue,
+    ArrayValue,
+    InstrumentationScope,
+    KeyValue,
+    KeyValueList,
+)
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
@@ -16,7 +24,9 @@ from otel_reliability.model.span import RawEvent, RawSpan, Resource
 INT64 = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 KEYS = st.sampled_from(["gen_ai.operation.name", "gen_ai.tool.name", "", "ключ"]) | TEXT
-SCALARS = TEXT | st.booleans() | INT64 | st.floats(allow_nan=False) | st.binary(max_size=8) | st.none()
+SCALARS = (
+    TEXT | st.booleans() | INT64 | st.floats(allow_nan=False) | st.binary(max_size=8) | st.none()
+)
 VALUES = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
@@ -53,7 +63,9 @@ def raw_spans(draw: st.DrawFn) -> RawSpan:
 
 
 def any_values() -> st.SearchStrategy[AnyValue]:
-    """A value as protobuf holds it, the absent one, NaN and types no schema of ours knows included."""
+    """A value as protobuf holds it, the absent one, NaN and types no schema of
+    ours knows included.
+    """
     leaves = st.one_of(
         st.just(AnyValue()),
         st.builds(AnyValue, string_value=TEXT),
@@ -61,13 +73,17 @@ def any_values() -> st.SearchStrategy[AnyValue]:
         st.builds(AnyValue, int_value=INT64),
         st.builds(AnyValue, double_value=st.floats()),
         st.builds(AnyValue, bytes_value=st.binary(max_size=8)),
-        st.binary(max_size=4).map(lambda raw: AnyValue.FromString(b"\x7a" + bytes([len(raw)]) + raw)),
+        st.binary(max_size=4).map(
+            lambda raw: AnyValue.FromString(b"\x7a" + bytes([len(raw)]) + raw)
+        ),
     )
     return st.recursive(leaves, _containers, max_leaves=6)
 
 
 def _containers(inner: st.SearchStrategy[AnyValue]) -> st.SearchStrategy[AnyValue]:
-    lists = st.lists(inner, max_size=3).map(lambda items: AnyValue(array_value=ArrayValue(values=items)))
+    lists = st.lists(inner, max_size=3).map(
+        lambda items: AnyValue(array_value=ArrayValue(values=items))
+    )
     maps = pairs(inner).map(lambda items: AnyValue(kvlist_value=KeyValueList(values=items)))
     return lists | maps
 
@@ -100,11 +116,20 @@ def span_messages(draw: st.DrawFn) -> Span:
         end_time_unix_nano=draw(times),
         attributes=draw(attributes),
         events=draw(
-            st.lists(st.builds(Span.Event, name=TEXT, time_unix_nano=TIMES, attributes=attributes), max_size=2)
+            st.lists(
+                st.builds(Span.Event, name=TEXT, time_unix_nano=TIMES, attributes=attributes),
+                max_size=2,
+            )
         ),
-        links=draw(st.lists(st.builds(Span.Link, trace_id=ids(16), span_id=ids(8), attributes=attributes), max_size=2)),
+        links=draw(
+            st.lists(
+                st.builds(Span.Link, trace_id=ids(16), span_id=ids(8), attributes=attributes),
+                max_size=2,
+            )
+        ),
         status=Status(
-            code=Status.StatusCode.ValueType(draw(st.integers(0, 2) | st.integers(-9, 9))), message=draw(TEXT)
+            code=Status.StatusCode.ValueType(draw(st.integers(0, 2) | st.integers(-9, 9))),
+            message=draw(TEXT),
         ),
         dropped_attributes_count=draw(st.integers(0, 9)),
         dropped_events_count=draw(st.integers(0, 9)),
@@ -134,7 +159,9 @@ def requests(draw: st.DrawFn) -> ExportTraceServiceRequest:
 
 
 def plain(value: Any) -> Any:
-    """A value to compare by: mappings as sorted pairs, sequences as tuples, every NaN the same, True no 1."""
+    """A value to compare by: mappings as sorted pairs, sequences as tuples, every NaN the same,
+    True no 1.
+    """
     if isinstance(value, (str, bytes)):
         return value
     if isinstance(value, Mapping):
@@ -147,7 +174,8 @@ def plain(value: Any) -> Any:
 
 def wire(number: int, payload: bytes) -> bytes:
     """A length-delimited field."""
-    size, length = len(payload), bytearray()
+    size = len(payload)
+    length = bytearray()
     while size > 127:
         length.append(size & 127 | 128)
         size >>= 7

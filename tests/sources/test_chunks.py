@@ -19,7 +19,9 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "plain": lambda data: data,
     "gzip": gzip.compress,
     "zstd": zstandard.compress,
-    "zstd of unknown size": lambda data: zstandard.ZstdCompressor(write_content_size=False).compress(data),
+    "zstd of unknown size": lambda data: zstandard.ZstdCompressor(
+        write_content_size=False
+    ).compress(data),
     "two gzip members": lambda data: gzip.compress(data[:7]) + gzip.compress(data[7:]),
     "two zstd frames": lambda data: zstandard.compress(data[:7]) + zstandard.compress(data[7:]),
     "padded gzip": lambda data: gzip.compress(data) + bytes(600),
@@ -54,7 +56,10 @@ def messages(*texts: bytes) -> bytes:
 
 
 def test_messages_of_the_collector(tmp_path: Path) -> None:
-    assert read(recording(tmp_path, messages(b"{}", DATA, b"", b"last"))) == (b"{}\n" + DATA + b"\n\nlast\n", None)
+    assert read(recording(tmp_path, messages(b"{}", DATA, b"", b"last"))) == (
+        b"{}\n" + DATA + b"\n\nlast\n",
+        None,
+    )
 
 
 @pytest.mark.parametrize("cut", [1, 3, 4, 5, -1])
@@ -79,14 +84,21 @@ def test_truncated(tmp_path: Path, packing: str, kept: float) -> None:
 
 @pytest.mark.parametrize("packing", ["gzip", "zstd"])
 def test_garbage_after_the_packed_data(tmp_path: Path, packing: str) -> None:
-    assert read(recording(tmp_path, PACKINGS[packing](DATA) + b"garbage")) == (DATA, Reason.COMPRESSION)
+    assert read(recording(tmp_path, PACKINGS[packing](DATA) + b"garbage")) == (
+        DATA,
+        Reason.COMPRESSION,
+    )
 
 
 @pytest.mark.parametrize("packing", ["gzip", "zstd"])
 @pytest.mark.parametrize("data", [DATA, b"short"])
 def test_wrong_checksum(tmp_path: Path, packing: str, data: bytes) -> None:
     """A checksum that does not fit is named; it costs none of the data, however little there is."""
-    pack = PACKINGS[packing] if packing == "gzip" else zstandard.ZstdCompressor(write_checksum=True).compress
+    pack = (
+        PACKINGS[packing]
+        if packing == "gzip"
+        else zstandard.ZstdCompressor(write_checksum=True).compress
+    )
     packed = bytearray(pack(data))
     packed[-1 if packing == "zstd" else -6] ^= 1
 
@@ -99,7 +111,10 @@ def test_utf16_is_named(tmp_path: Path) -> None:
 
     assert list(chunks) == []
     assert chunks.damage is not None
-    assert (chunks.damage.reason, chunks.damage.detail) == (Reason.ENCODING, "the file is UTF-16; write it as UTF-8")
+    assert (chunks.damage.reason, chunks.damage.detail) == (
+        Reason.ENCODING,
+        "the file is UTF-16; write it as UTF-8",
+    )
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +157,9 @@ def test_progress_is_of_the_packed_file(tmp_path: Path) -> None:
 
 
 def test_absent_file(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"absent: cannot be read \(No such file or directory\); give a file"):
+    with pytest.raises(
+        SourceError, match=r"absent: cannot be read \(No such file or directory\); give a file"
+    ):
         list(Chunks(tmp_path / "absent"))
     with pytest.raises(SourceError, match="Is a directory"):
         list(Chunks(tmp_path))
@@ -157,12 +174,17 @@ def test_read_error_ends_the_file(tmp_path: Path) -> None:
 
     assert DATA.startswith(b"".join(chunks))
     assert chunks.damage is not None
-    assert chunks.damage.detail == "reading failed here (Input/output error); what came before it was read"
+    assert (
+        chunks.damage.detail
+        == "reading failed here (Input/output error); what came before it was read"
+    )
 
 
 def test_zstd_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = recording(tmp_path, zstandard.compress(b"data"))
     monkeypatch.setitem(sys.modules, "zstandard", None)
 
-    with pytest.raises(SourceError, match=r"install otel-reliability\[zstd\], or unpack the file first"):
+    with pytest.raises(
+        SourceError, match=r"install otel-reliability\[zstd\], or unpack the file first"
+    ):
         list(Chunks(path))

@@ -1,4 +1,6 @@
-"""Bytes in, agent spans out: the decoder in Python and the native one, against the full schema and each other."""
+"""Bytes in, agent spans out: the decoder in Python and the native one, against the full schema and
+each other.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,15 @@ from tests.sources.strategies import requests, wire
 Found: TypeAlias = "tuple[list[AgentSpan], list[Malformed]]"
 MODULE_OF_NATIVE = load(MODULE)
 NATIVE = pytest.param(
-    "native", marks=pytest.mark.skipif(MODULE_OF_NATIVE is None, reason="otel-reliability-native is not installed")
+    "native",
+    marks=pytest.mark.skipif(
+        MODULE_OF_NATIVE is None, reason="otel-reliability-native is not installed"
+    ),
 )
 both = pytest.mark.parametrize("decoder", ["python", NATIVE])
-native_only = pytest.mark.skipif(MODULE_OF_NATIVE is None, reason="otel-reliability-native is not installed")
+native_only = pytest.mark.skipif(
+    MODULE_OF_NATIVE is None, reason="otel-reliability-native is not installed"
+)
 KEY = b"the key of the tests"
 WEB = {"http.request.method": "GET", "http.route": "/orders/{id}", "server.port": 443}
 
@@ -79,8 +86,18 @@ SELDOM = [
     web(1, attributes={**WEB, "gen_ai.conversation.id": 7, "session.id": "8"}),
     web(1, attributes={**WEB, "gen_ai.conversation.id": "null", "session.id": "8"}),
     web(1, attributes={**WEB, "reliability.task.id": "7", "reliability.run.confidence": 1.7}),
-    web(1, attributes={"evaluations.0.evaluation.name": "ok", "evaluations.0.evaluation.score": 1.0}),
-    web(1, events=[("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "ok", "gen_ai.evaluation.score.value": 1})]),
+    web(
+        1, attributes={"evaluations.0.evaluation.name": "ok", "evaluations.0.evaluation.score": 1.0}
+    ),
+    web(
+        1,
+        events=[
+            (
+                "gen_ai.evaluation.result",
+                {"gen_ai.evaluation.name": "ok", "gen_ai.evaluation.score.value": 1},
+            )
+        ],
+    ),
     web(1, events=[("exception", {"exception.type": "E", "ключ": 1})]),
     web(1, trace_state="ot=th:8"),
     web(1, links=[(2, 2)])._replace(span_kind=KIND_CONSUMER),
@@ -90,27 +107,60 @@ SELDOM = [
     span(1, name="support run", attributes={"agent_name": "support"}),
     span(
         1,
-        attributes={"llm.request.type": "chat", **{f"gen_ai.completion.0.tool_calls.{n}.name": f"tool-{n}" for n in range(100)}},
+        attributes={
+            "llm.request.type": "chat",
+            **{f"gen_ai.completion.0.tool_calls.{n}.name": f"tool-{n}" for n in range(100)},
+        },
     ),
-    span(1, scope="langsmith", attributes={"langsmith.span.kind": "tool"}, events=[("exception", {})]),
+    span(
+        1, scope="langsmith", attributes={"langsmith.span.kind": "tool"}, events=[("exception", {})]
+    ),
     span(
         1,
         scope="strands.telemetry.tracer",
         attributes={OPERATION: "execute_tool", "gen_ai.tool.name": "search"},
-        events=[("gen_ai.tool.message", {"content": '{"q": 1}', "id": "c-1"}), ("gen_ai.choice", {"message": "found"})],
+        events=[
+            ("gen_ai.tool.message", {"content": '{"q": 1}', "id": "c-1"}),
+            ("gen_ai.choice", {"message": "found"}),
+        ],
     ),
     *(
-        span(1, attributes={OPERATION: "execute_tool", "gen_ai.tool.name": "f", "gen_ai.tool.call.arguments": given})
-        for given in (None, "", "{}", '{"b": 2.5, "a": 20.0}', '{"a": "x"} ', '{"a": [1, {"c": null, "b": true}]}', 7, ["a"],
-                      '{"kwargs": {"a": 1}}', '{"a": 1, "a": 2}', "__REDACTED__", '{"a": "\\u00e9 \\n"}', "x" * 5_000,
-                      '{"a": "please be so kind and send this to my wife at home"}', '{"a": 1e3}', "{'a': 1}", "\ud7ff")
+        span(
+            1,
+            attributes={
+                OPERATION: "execute_tool",
+                "gen_ai.tool.name": "f",
+                "gen_ai.tool.call.arguments": given,
+            },
+        )
+        for given in (
+            None,
+            "",
+            "{}",
+            '{"b": 2.5, "a": 20.0}',
+            '{"a": "x"} ',
+            '{"a": [1, {"c": null, "b": true}]}',
+            7,
+            ["a"],
+            '{"kwargs": {"a": 1}}',
+            '{"a": 1, "a": 2}',
+            "__REDACTED__",
+            '{"a": "\\u00e9 \\n"}',
+            "x" * 5_000,
+            '{"a": "please be so kind and send this to my wife at home"}',
+            '{"a": 1e3}',
+            "{'a': 1}",
+            "\ud7ff",
+        )
     ),
-]  # fmt: skip
+]
 
 
 @both
 @pytest.mark.parametrize(
-    "one", SELDOM, ids=lambda one: f"{one.name[:20]} {' '.join(map(str, one.attributes.values()))[:40]}"
+    "one",
+    SELDOM,
+    ids=lambda one: f"{one.name[:20]} {' '.join(map(str, one.attributes.values()))[:40]}",
 )
 def test_every_kind_of_span_is_read_as_by_the_full_schema(decoder: str, one: RawSpan) -> None:
     body = traces_protobuf([*run_of(), web(9), one])
@@ -130,17 +180,43 @@ def test_recordings_are_read_as_by_the_full_schema(decoder: str, recording: Path
 
 @both
 @given(request=requests())
-def test_any_request_is_read_as_by_the_full_schema(decoder: str, request: ExportTraceServiceRequest) -> None:
+def test_any_request_is_read_as_by_the_full_schema(
+    decoder: str, request: ExportTraceServiceRequest
+) -> None:
     body = request.SerializeToString()
 
     assert repr(by(decoder)(body)) == repr(in_full(body))
 
 
-KEYS = sorted({key for one in conventions.TABLE for key in one.keys} | {"session.id", "reliability.trial", "metadata"})
+KEYS = sorted(
+    {key for one in conventions.TABLE for key in one.keys}
+    | {"session.id", "reliability.trial", "metadata"}
+)
 WORDS = [
-    "agent", "tool", "AGENT", "TOOL", "LLM", "CHAIN", "chat", "execute_tool", "invoke_agent", "ai.toolCall", "workflow", "7", "x",
-    '{"a": 1}', '{"thread_id": "t", "lc_agent_name": "x"}', "stop", "", 7, True, ("tool_calls",), None, 2.0, "\ud7ff",
-]  # fmt: skip
+    "agent",
+    "tool",
+    "AGENT",
+    "TOOL",
+    "LLM",
+    "CHAIN",
+    "chat",
+    "execute_tool",
+    "invoke_agent",
+    "ai.toolCall",
+    "workflow",
+    "7",
+    "x",
+    '{"a": 1}',
+    '{"thread_id": "t", "lc_agent_name": "x"}',
+    "stop",
+    "",
+    7,
+    True,
+    ("tool_calls",),
+    None,
+    2.0,
+    "\ud7ff",
+]
 NAMES = [
     "GET /",
     "execute_tool search",
@@ -165,9 +241,15 @@ SPANS = st.builds(
 
 @both
 @given(spans=st.lists(SPANS, min_size=1, max_size=4))
-def test_any_keys_names_and_scopes_are_read_as_by_the_full_schema(decoder: str, spans: list[RawSpan]) -> None:
-    """What an answer of a convention depends on is known: spans that share it are the same in all else."""
-    body = traces_protobuf([one._replace(span_id=bytes([at + 1] * 8)) for at, one in enumerate(spans)])
+def test_any_keys_names_and_scopes_are_read_as_by_the_full_schema(
+    decoder: str, spans: list[RawSpan]
+) -> None:
+    """What an answer of a convention depends on is known: spans that share it are the same in all
+    else.
+    """
+    body = traces_protobuf(
+        [one._replace(span_id=bytes([at + 1] * 8)) for at, one in enumerate(spans)]
+    )
     full = full_schema.decode(body)
 
     assert by(decoder)(body) == ([reader().read(one) for one in full.spans], full.malformed)
@@ -175,7 +257,12 @@ def test_any_keys_names_and_scopes_are_read_as_by_the_full_schema(decoder: str, 
 
 @both
 def test_a_request_of_no_agent_is_read_for_its_parents(decoder: str) -> None:
-    spans = [web(1), web(2, 1, status=2, start=5, end=3), web(3, 2, remote=True), web(4, 3)._replace(span_id=b"short")]
+    spans = [
+        web(1),
+        web(2, 1, status=2, start=5, end=3),
+        web(3, 2, remote=True),
+        web(4, 3)._replace(span_id=b"short"),
+    ]
     found, malformed = by(decoder)(traces_protobuf(spans))
 
     assert [(one.kind, one.facts, one.failed) for one in found] == [
@@ -214,7 +301,9 @@ def test_settings_mean_the_same(settings: Settings) -> None:
 
 
 @native_only
-@pytest.mark.parametrize("large", [bytes([18, 0]) * 700_000, bytes([10, 0]) * 700_000], ids=["spans", "scopes"])
+@pytest.mark.parametrize(
+    "large", [bytes([18, 0]) * 700_000, bytes([10, 0]) * 700_000], ids=["spans", "scopes"]
+)
 def test_a_body_made_to_explode_is_left_to_python(large: bytes) -> None:
     assert BY_NATIVE is not None
     body = wire(1, large) if large[0] == 18 else large
@@ -226,11 +315,16 @@ def test_a_body_made_to_explode_is_left_to_python(large: bytes) -> None:
 
 @native_only
 def test_what_is_remembered_is_forgotten_with_the_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sender that invents keys fills nothing: all is forgotten together, and read again the same."""
+    """A sender that invents keys fills nothing: all is forgotten together, and read
+    again the same.
+    """
     monkeypatch.setattr("otel_reliability.conventions.reader.MAX_MEMORY", 100_000)
     own = reader()
     decode = NativeDecoder(own, MODULE_OF_NATIVE)
-    bodies = [traces_protobuf([web(1, attributes={f"key-{number}": 1}), *run_of()]) for number in range(100)]
+    bodies = [
+        traces_protobuf([web(1, attributes={f"key-{number}": 1}), *run_of()])
+        for number in range(100)
+    ]
 
     assert [decode(body) for body in bodies] == [in_python(body) for body in bodies]
     assert own.generation > 1
@@ -239,7 +333,10 @@ def test_what_is_remembered_is_forgotten_with_the_plans(monkeypatch: pytest.Monk
 @native_only
 def test_threads_do_not_mix_what_they_read() -> None:
     own = NativeDecoder(reader(), MODULE_OF_NATIVE)
-    bodies = [traces_protobuf(run_of(number, (f"tool-{number}",), f"agent-{number}")) for number in range(1, 9)]
+    bodies = [
+        traces_protobuf(run_of(number, (f"tool-{number}",), f"agent-{number}"))
+        for number in range(1, 9)
+    ]
     expected = [in_python(body) for body in bodies]
     wrong: list[int] = []
 
@@ -256,18 +353,32 @@ def test_threads_do_not_mix_what_they_read() -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.floats(allow_nan=False) | st.text(max_size=8)
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**6), 10**6)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8)
     | st.sampled_from(["REDACTED", " at 0x7f", "a b c d" * 9, "\\", '"', "é", "\x7f"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4) | st.just("kwargs"), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=4) | st.just("kwargs"), inner, max_size=4)
+    ),
     max_leaves=10,
-)  # fmt: skip
+)
 
 
 @native_only
-@given(JSON, st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", " : ")]), st.text(max_size=2))
+@given(
+    JSON,
+    st.booleans(),
+    st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", " : ")]),
+    st.text(max_size=2),
+)
 @example({"a": 0.1, "b": 1e22, "c": -0.0, "d": 20.0}, False, (",", ":"), "")
 @example([], False, (",", ":"), "\x00")
-def test_canonical_json_is_that_of_python(value: Any, escaped: bool, marks: tuple[str, str], more: str) -> None:
+def test_canonical_json_is_that_of_python(
+    value: Any, escaped: bool, marks: tuple[str, str], more: str
+) -> None:
     text = json.dumps(value, ensure_ascii=escaped, separators=marks) + more
     for one, is_arguments in itertools.product([text, text[:-1]], [True, False]):
         try:

@@ -21,13 +21,25 @@ from otel_reliability.sources.otlp_json import decode_request
 from otel_reliability.sources.otlp_write import logs_json
 from tests.sources.strategies import ATTRIBUTES, SPAN_IDS, TEXT, TIMES, TRACE_IDS, VALUES
 
-TRACE, SPAN = b"t" * 16, b"s" * 8
-FACTS = {EVALUATION_NAME: "correctness", EVALUATION_SCORE: 1, EVALUATION_LABEL: "pass", EVALUATED_RESPONSE: "resp-1"}
+TRACE = b"t" * 16
+SPAN = b"s" * 8
+FACTS = {
+    EVALUATION_NAME: "correctness",
+    EVALUATION_SCORE: 1,
+    EVALUATION_LABEL: "pass",
+    EVALUATED_RESPONSE: "resp-1",
+}
 
 
-def taken(event_name: Any = EVALUATION, body: object = None, facts: dict[str, Any] | None = None) -> Batch:
+def taken(
+    event_name: Any = EVALUATION, body: object = None, facts: dict[str, Any] | None = None
+) -> Batch:
     batch = Batch()
-    take_log(batch, RawLog(event_name, 7, TRACE, SPAN, FACTS if facts is None else facts, "", Resource()), body)
+    take_log(
+        batch,
+        RawLog(event_name, 7, TRACE, SPAN, FACTS if facts is None else facts, "", Resource()),
+        body,
+    )
     return batch
 
 
@@ -57,7 +69,9 @@ def test_evaluation_without_a_name_is_malformed(name: object) -> None:
 
 
 def test_evaluation_that_judges_nothing_is_counted() -> None:
-    """An evaluator that failed gives neither score nor label: that is no data, and no fault of the sender."""
+    """An evaluator that failed gives neither score nor label: that is no data, and no fault of the
+    sender.
+    """
     batch = taken(facts={EVALUATION_NAME: "correctness", "error.type": "timeout"})
 
     assert (batch.evaluations, batch.malformed, batch.other_logs) == ([], [], 1)
@@ -81,7 +95,9 @@ def test_score(told: object, score: float | None) -> None:
     assert taken(facts={**FACTS, EVALUATION_SCORE: told}).evaluations[0].score == score
 
 
-@pytest.mark.parametrize(("trace_id", "span_id"), [(b"", b""), (bytes(16), bytes(8)), (b"short", b"short")])
+@pytest.mark.parametrize(
+    ("trace_id", "span_id"), [(b"", b""), (bytes(16), bytes(8)), (b"short", b"short")]
+)
 def test_ids_that_are_none(trace_id: bytes, span_id: bytes) -> None:
     batch = Batch()
     take_log(batch, RawLog(EVALUATION, 7, trace_id, span_id, FACTS, "", Resource()), None)
@@ -94,7 +110,10 @@ def test_ids_that_are_none(trace_id: bytes, span_id: bytes) -> None:
     VALUES,
     ATTRIBUTES,
     st.dictionaries(
-        st.sampled_from([EVALUATION_NAME, EVALUATION_SCORE, EVALUATION_LABEL, EVALUATED_RESPONSE, "event.name"]), VALUES
+        st.sampled_from(
+            [EVALUATION_NAME, EVALUATION_SCORE, EVALUATION_LABEL, EVALUATED_RESPONSE, "event.name"]
+        ),
+        VALUES,
     ),
 )
 def test_every_record_is_accounted_for(
@@ -103,7 +122,9 @@ def test_every_record_is_accounted_for(
     for name in (event_name, EVALUATION):
         batch = taken(name, body, {**some, **own})
 
-        assert len(batch.evaluations) + len(batch.malformed) + len(batch.logs) + batch.other_logs == 1
+        assert (
+            len(batch.evaluations) + len(batch.malformed) + len(batch.logs) + batch.other_logs == 1
+        )
 
 
 NAMES = TEXT.filter(bool)

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from otel_reliability.sources.lines import Line, documents, split
 
-OBJECTS = st.dictionaries(st.text(max_size=3), st.integers() | st.lists(st.text(max_size=3), max_size=2), max_size=3)
+OBJECTS = st.dictionaries(
+    st.text(max_size=3), st.integers() | st.lists(st.text(max_size=3), max_size=2), max_size=3
+)
 
 
 def pieces(text: bytes, cuts: list[int]) -> Iterator[bytes]:
@@ -19,7 +21,10 @@ def pieces(text: bytes, cuts: list[int]) -> Iterator[bytes]:
     return (text[a:b] for a, b in itertools.pairwise(edges))
 
 
-@given(st.lists(st.binary(max_size=6).map(lambda line: line.replace(b"\n", b"")), max_size=8), st.lists(st.integers(0)))
+@given(
+    st.lists(st.binary(max_size=6).map(lambda line: line.replace(b"\n", b"")), max_size=8),
+    st.lists(st.integers(0)),
+)
 def test_lines_do_not_depend_on_the_cuts(told: list[bytes], cuts: list[int]) -> None:
     lines = list(split(pieces(b"".join(line + b"\n" for line in told), cuts)))
 
@@ -35,7 +40,9 @@ def test_long_lines_are_passed_over(text: bytes, cuts: list[int], longest: int) 
 
 
 @given(OBJECTS, st.sampled_from([1, 2, "\t"]), st.lists(st.integers(0)))
-def test_indented_file_is_one_document(value: dict[str, Any], indent: int | str, cuts: list[int]) -> None:
+def test_indented_file_is_one_document(
+    value: dict[str, Any], indent: int | str, cuts: list[int]
+) -> None:
     text = json.dumps([value], indent=indent).encode()
 
     assert list(documents(pieces(text, cuts))) == [Line(1, text, ended=False)]
@@ -51,6 +58,10 @@ def test_broken_line_costs_no_other_line() -> None:
     lines = list(documents([b'{}\n{"resourceSpans":[\n{"a":1}\n{\n\n  "a": 1\n}\n{"b":[\n']))
 
     assert [line.text for line in lines] == [
-        b"{}", b'{"resourceSpans":[', b'{"a":1}', b'{\n\n  "a": 1\n}', b'{"b":[',
-    ]  # fmt: skip
+        b"{}",
+        b'{"resourceSpans":[',
+        b'{"a":1}',
+        b'{\n\n  "a": 1\n}',
+        b'{"b":[',
+    ]
     assert [line.number for line in lines] == [1, 2, 3, 4, 8]

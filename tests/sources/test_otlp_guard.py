@@ -88,7 +88,9 @@ def test_memory_of_the_worst_request_that_passes() -> None:
     body = wire(1, wire(2, tiny * (8 * MB // len(tiny))))
     check(body)
     idle, full = (
-        subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True).stdout.split()
+        subprocess.run(
+            [sys.executable, "-c", code], input=text, capture_output=True, check=True
+        ).stdout.split()
         for text in (b"", body)
     )
 

@@ -39,8 +39,12 @@ def file(folder: Path, content: bytes) -> Path:
     return path
 
 
-@given(st.lists(raw_spans(), max_size=4), st.sampled_from(["a.jsonl", "a.jsonl.gz"]), st.integers(1, 3))
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, spans: list[RawSpan], name: str, batch: int) -> None:
+@given(
+    st.lists(raw_spans(), max_size=4), st.sampled_from(["a.jsonl", "a.jsonl.gz"]), st.integers(1, 3)
+)
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, spans: list[RawSpan], name: str, batch: int
+) -> None:
     path = write_otlp(tmp_path_factory.getbasetemp() / name, spans, batch=batch)
     found, malformed = read(path)
 
@@ -67,24 +71,46 @@ def test_standard_input() -> None:
         "from otel_reliability.sources.otlp_json import read_file\n"
         "print([len(batch.spans) or batch.malformed[0].place for batch in read_file('-')])"
     )
-    found = subprocess.run([sys.executable, "-c", code], input=LINE + b"x\n" + LINE, capture_output=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", code], input=LINE + b"x\n" + LINE, capture_output=True, check=True
+    )
 
     assert found.stdout.decode().strip() == "[1, 'standard input:2', 1]"
 
 
 def test_malformed_lines_are_placed(tmp_path: Path) -> None:
     bad_span = LINE.replace(b'"traceId": "0', b'"traceId": "x')
-    lines = [LINE, b"{nonsense}\n", b"\n", b"[1]\n", LINE, b"\xff\xfe\n", b'{"spans": []}\n', bad_span, LINE]
+    lines = [
+        LINE,
+        b"{nonsense}\n",
+        b"\n",
+        b"[1]\n",
+        LINE,
+        b"\xff\xfe\n",
+        b'{"spans": []}\n',
+        bad_span,
+        LINE,
+    ]
     path = file(tmp_path, b"".join(lines))
     spans, malformed = read(path)
 
     assert len(spans) == 3
     assert malformed == [
-        Malformed(Reason.JSON, "not JSON: Expecting property name enclosed in double quotes at column 2", f"{path}:2"),
+        Malformed(
+            Reason.JSON,
+            "not JSON: Expecting property name enclosed in double quotes at column 2",
+            f"{path}:2",
+        ),
         Malformed(Reason.SHAPE, "a number is no OTLP request", f"{path}:4"),
         Malformed(Reason.ENCODING, "not UTF-8 at column 1", f"{path}:6"),
-        Malformed(Reason.SHAPE, "an object without resourceSpans or resourceLogs is no OTLP request", f"{path}:7"),
-        Malformed(Reason.TRACE_ID, "the traceId has 32 characters, not 32 hexadecimal digits", f"{path}:8"),
+        Malformed(
+            Reason.SHAPE,
+            "an object without resourceSpans or resourceLogs is no OTLP request",
+            f"{path}:7",
+        ),
+        Malformed(
+            Reason.TRACE_ID, "the traceId has 32 characters, not 32 hexadecimal digits", f"{path}:8"
+        ),
     ]
 
 
@@ -106,7 +132,12 @@ def test_hostile_lines(tmp_path: Path, line: bytes, detail: str) -> None:
 
 def test_no_content_in_messages(tmp_path: Path) -> None:
     """What a line says is never told, only where and why it could not be read."""
-    secrets = [b'{"resourceSpans": "secret"}', b'{"secret": 1}', b"secret", LINE.replace(b"0001", b"secr")]
+    secrets = [
+        b'{"resourceSpans": "secret"}',
+        b'{"secret": 1}',
+        b"secret",
+        LINE.replace(b"0001", b"secr"),
+    ]
     _, malformed = read(file(tmp_path, b"\n".join(secrets) + b"\n"))
 
     assert len(malformed) == 4
@@ -118,7 +149,9 @@ def test_too_long_a_line(tmp_path: Path) -> None:
     spans, malformed = read(path, longest=4_000)
 
     assert len(spans) == 2
-    assert malformed == [Malformed(Reason.LINE_TOO_LONG, "a line longer than 4000 bytes", f"{path}:2")]
+    assert malformed == [
+        Malformed(Reason.LINE_TOO_LONG, "a line longer than 4000 bytes", f"{path}:2")
+    ]
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
@@ -132,7 +165,9 @@ def test_line_ends_and_marks(tmp_path: Path, mark: bytes, end: bytes) -> None:
 
 @pytest.mark.parametrize("indent", [2, "\t"])
 @pytest.mark.parametrize("requests", [1, 2])
-def test_file_may_be_one_indented_document(tmp_path: Path, indent: int | str, requests: int) -> None:
+def test_file_may_be_one_indented_document(
+    tmp_path: Path, indent: int | str, requests: int
+) -> None:
     request = traces_json([span()])
     text = json.dumps(request if requests == 1 else [request] * requests, indent=indent)
     spans, malformed = read(file(tmp_path, text.encode()))
@@ -143,7 +178,9 @@ def test_file_may_be_one_indented_document(tmp_path: Path, indent: int | str, re
 def test_broken_document_names_the_line_and_the_remedy(tmp_path: Path) -> None:
     path = file(tmp_path, b'{\n  "resourceSpans": [\n    oops\n  ]\n}\n')
     spans, malformed = read(path)
-    detail = "not JSON: Expecting value at column 5; write one request per line, for example with jq -c"
+    detail = (
+        "not JSON: Expecting value at column 5; write one request per line, for example with jq -c"
+    )
 
     assert (spans, malformed) == ([], [Malformed(Reason.JSON, detail, f"{path}:3")])
 
@@ -153,13 +190,20 @@ def test_cut_off_file(tmp_path: Path) -> None:
     spans, malformed = read(path)
 
     assert len(spans) == 2
-    assert malformed == [Malformed(Reason.TRUNCATED, "the file ends in the middle of a line", f"{path}:3")]
+    assert malformed == [
+        Malformed(Reason.TRUNCATED, "the file ends in the middle of a line", f"{path}:3")
+    ]
 
 
-@pytest.mark.parametrize(("packing", "pack"), [("gzip", gzip.compress), ("zstd", zstandard.compress)])
+@pytest.mark.parametrize(
+    ("packing", "pack"), [("gzip", gzip.compress), ("zstd", zstandard.compress)]
+)
 def test_cut_off_packed_file(tmp_path: Path, packing: str, pack: Callable[[bytes], bytes]) -> None:
     dice = random.Random(1)
-    lines = [json.dumps(traces_json([span(dice.randrange(1, 2**60))])).encode() + b"\n" for _ in range(3_000)]
+    lines = [
+        json.dumps(traces_json([span(dice.randrange(1, 2**60))])).encode() + b"\n"
+        for _ in range(3_000)
+    ]
     packed = pack(b"".join(lines))
     path = file(tmp_path, packed[: len(packed) // 2])
     spans, malformed = read(path)
@@ -178,9 +222,13 @@ def test_empty_file(tmp_path: Path) -> None:
 
 def test_half_characters_are_replaced() -> None:
     """JSON may hold half of a surrogate pair, which no text can; whole pairs stay what they are."""
-    line = LINE.replace(b'"name": "span"', b'"name": "\\ud83d\\ude00 \\ud83d", "\\ud800": ["\\udc00"]')
+    line = LINE.replace(
+        b'"name": "span"', b'"name": "\\ud83d\\ude00 \\ud83d", "\\ud800": ["\\udc00"]'
+    )
     name = decode_request(parse(line)).spans[0].name
-    written = json.dumps(traces_json([span(attributes={"half": "\ud800", "large": 2**70})])).encode()
+    written = json.dumps(
+        traces_json([span(attributes={"half": "\ud800", "large": 2**70})])
+    ).encode()
 
     assert name == "\U0001f600 \ufffd"
     assert decode_request(parse(written)).spans[0].attributes == {"half": "\ufffd", "large": None}
@@ -197,7 +245,12 @@ def test_any_body_is_decoded_or_undecodable(body: bytes) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, packed: bool) -> None:
-    line = json.dumps(traces_json([span(n, attributes={"text": "x" * 1_000}) for n in range(1, 60)])).encode() + b"\n"
+    line = (
+        json.dumps(
+            traces_json([span(n, attributes={"text": "x" * 1_000}) for n in range(1, 60)])
+        ).encode()
+        + b"\n"
+    )
     long = b'{"x": "' + b"y" * (30 * MB) + b'"}\n'
     content = line * (5 * MB // len(line)) + long + line * (5 * MB // len(line))
     path = file(tmp_path, gzip.compress(content, 1) if packed else content)
@@ -211,7 +264,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, packed: bool) -> Non
 
 
 def test_a_file_made_to_explode(tmp_path: Path) -> None:
-    bomb, zeros = zstandard.ZstdCompressor().compressobj(), bytes(MB)
+    bomb = zstandard.ZstdCompressor().compressobj()
+    zeros = bytes(MB)
     path = file(tmp_path, b"".join(bomb.compress(zeros) for _ in range(256)) + bomb.flush())
     tracemalloc.start()
     spans, malformed = read(path, longest=MB)
@@ -226,13 +280,23 @@ def test_a_file_made_to_explode(tmp_path: Path) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
     max_leaves=5,
 )
-KINDS = ["stringValue", "intValue", "boolValue", "doubleValue", "bytesValue", "arrayValue", "kvlistValue"]
-SPAN = traces_json([span(2, 1, attributes={"a": 1}, events=[("e", {"b": 2})], links=[(3, 4)])])["resourceSpans"][0][
-    "scopeSpans"
-][0]["spans"][0]
+KINDS = [
+    "stringValue",
+    "intValue",
+    "boolValue",
+    "doubleValue",
+    "bytesValue",
+    "arrayValue",
+    "kvlistValue",
+]
+SPAN = traces_json([span(2, 1, attributes={"a": 1}, events=[("e", {"b": 2})], links=[(3, 4)])])[
+    "resourceSpans"
+][0]["scopeSpans"][0]["spans"][0]
 
 
 def request(*spans: object) -> dict[str, Any]:
@@ -251,15 +315,23 @@ def told(batch: Batch) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"traceId": "AB" * 16, "kind": "SPAN_KIND_CLIENT"}, {"trace_id": b"\xab" * 16, "span_kind": KIND_CLIENT}),
+        (
+            {"traceId": "AB" * 16, "kind": "SPAN_KIND_CLIENT"},
+            {"trace_id": b"\xab" * 16, "span_kind": KIND_CLIENT},
+        ),
         ({"status": {"code": "STATUS_CODE_ERROR"}}, {"status": STATUS_ERROR}),
-        ({"startTimeUnixNano": at(0), "endTimeUnixNano": float(at(1))}, {"start_ns": at(0), "end_ns": at(1)}),
+        (
+            {"startTimeUnixNano": at(0), "endTimeUnixNano": float(at(1))},
+            {"start_ns": at(0), "end_ns": at(1)},
+        ),
         ({"flags": "768", "kind": "3"}, {"parent_remote": True, "span_kind": KIND_CLIENT}),
         ({"endTimeUnixNano": "1"}, {"start_ns": at(0), "end_ns": at(0)}),
     ],
     ids=["upper case, names", "names", "64-bit numbers", "32-bit strings", "a clock set back"],
 )
-def test_what_senders_write_otherwise_is_understood(change: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_what_senders_write_otherwise_is_understood(
+    change: dict[str, Any], expected: dict[str, Any]
+) -> None:
     read = decode_request(request({**SPAN, **change})).spans[0]
 
     assert {name: getattr(read, name) for name in expected} == expected
@@ -268,7 +340,10 @@ def test_what_senders_write_otherwise_is_understood(change: dict[str, Any], expe
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"traceId": "xyz"}, ("trace_id", "the traceId has 3 characters, not 32 hexadecimal digits")),
+        (
+            {"traceId": "xyz"},
+            ("trace_id", "the traceId has 3 characters, not 32 hexadecimal digits"),
+        ),
         (
             {"traceId": "APBnqgupArcA8GeqC6kCtw=="},
             ("trace_id", "the traceId has 24 characters, not 32 hexadecimal digits"),
@@ -279,12 +354,27 @@ def test_what_senders_write_otherwise_is_understood(change: dict[str, Any], expe
         ({"traceId": "0" * 32}, ("trace_id", "the trace id is zero")),
         ({"spanId": []}, ("span_id", "the spanId is a list, not 16 hexadecimal digits")),
         ({"spanId": "0" * 16}, ("span_id", "the span id is zero")),
-        ({"parentSpanId": {}}, ("parent_id", "the parentSpanId is an object, not 16 hexadecimal digits")),
+        (
+            {"parentSpanId": {}},
+            ("parent_id", "the parentSpanId is an object, not 16 hexadecimal digits"),
+        ),
         ({"parentSpanId": "ab"}, ("parent_id", "the parent span id has 1 bytes, not 8")),
-        ({"startTimeUnixNano": "noon"}, ("start_time", "the start time of span 0000000000000002 is absent")),
-        ({"startTimeUnixNano": -5}, ("start_time", "the start time of span 0000000000000002 is out of range")),
-        ({"endTimeUnixNano": str(2**63)}, ("end_time", "the end time of span 0000000000000002 is out of range")),
-        ({"endTimeUnixNano": True}, ("end_time", "the end time of span 0000000000000002 is absent")),
+        (
+            {"startTimeUnixNano": "noon"},
+            ("start_time", "the start time of span 0000000000000002 is absent"),
+        ),
+        (
+            {"startTimeUnixNano": -5},
+            ("start_time", "the start time of span 0000000000000002 is out of range"),
+        ),
+        (
+            {"endTimeUnixNano": str(2**63)},
+            ("end_time", "the end time of span 0000000000000002 is out of range"),
+        ),
+        (
+            {"endTimeUnixNano": True},
+            ("end_time", "the end time of span 0000000000000002 is absent"),
+        ),
     ],
 )
 def test_malformed_span(change: dict[str, Any], problem: tuple[str, str]) -> None:
@@ -315,7 +405,10 @@ MALFORMED: list[tuple[Any, str]] = [
     ({"resourceSpans": [7]}, "a number stands among the resourceSpans"),
     ({"resourceSpans": [{"scopeSpans": "s"}]}, "scopeSpans is a string, not a list"),
     (request("span"), "a string stands among the spans"),
-    ({"resourceLogs": [{"scopeLogs": [{"logRecords": [[]]}]}]}, "a list stands among the logRecords"),
+    (
+        {"resourceLogs": [{"scopeLogs": [{"logRecords": [[]]}]}]},
+        "a list stands among the logRecords",
+    ),
 ]
 
 
@@ -364,10 +457,14 @@ def test_logs_and_spans_in_one_object() -> None:
             {"key": "gen_ai.evaluation.score.label", "value": {"stringValue": "pass"}},
         ],
     }
-    batch = decode_request({**request(SPAN), "resourceLogs": [{"scopeLogs": [{"logRecords": [log, {}]}]}]})
+    batch = decode_request(
+        {**request(SPAN), "resourceLogs": [{"scopeLogs": [{"logRecords": [log, {}]}]}]}
+    )
 
     assert len(batch.spans) == batch.other_logs == 1
-    assert batch.evaluations == [Evaluation("success", None, "pass", at(5), trace_id(1), span_id(2))]
+    assert batch.evaluations == [
+        Evaluation("success", None, "pass", at(5), trace_id(1), span_id(2))
+    ]
 
 
 @given(st.dictionaries(st.sampled_from(sorted(SPAN)), JSON))
@@ -436,11 +533,20 @@ def test_values_of_a_wrong_type_are_absent(value: object) -> None:
 
 @given(st.sampled_from(KINDS), JSON)
 def test_reading_a_value_is_total(kind: str, content: Any) -> None:
-    assert isinstance(read_value({kind: content}), (str, int, bool, float, bytes, tuple, dict, type(None)))
+    assert isinstance(
+        read_value({kind: content}), (str, int, bool, float, bytes, tuple, dict, type(None))
+    )
 
 
 def test_attributes_pass_over_what_is_no_pair() -> None:
-    given: list[Any] = [{"key": "a", "value": {"intValue": 1}}, {"value": {}}, {"key": 5}, "a", None, {"key": "a"}]
+    given: list[Any] = [
+        {"key": "a", "value": {"intValue": 1}},
+        {"value": {}},
+        {"key": 5},
+        "a",
+        None,
+        {"key": "a"},
+    ]
 
     assert decode_request(request({**SPAN, "attributes": given})).spans[0].attributes == {"a": None}
 
@@ -449,7 +555,8 @@ def test_depth_is_bounded() -> None:
     value: dict[str, Any] = {"intValue": 1}
     for _ in range(MAX_DEPTH + 1):
         value = {"arrayValue": {"values": [value]}}
-    depth, read = 0, read_value(value)
+    depth = 0
+    read = read_value(value)
     while read:
         (read,) = read
         depth += 1

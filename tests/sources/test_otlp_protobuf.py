@@ -40,14 +40,17 @@ def test_round_trip(spans: list[RawSpan]) -> None:
 @given(requests())
 def test_decoders_agree_on_any_request(request: ExportTraceServiceRequest) -> None:
     body = request.SerializeToString()
-    fast, full = decode_traces(body), full_schema.decode(body)
+    fast = decode_traces(body)
+    full = full_schema.decode(body)
 
     assert plain(fast.spans) == plain(full.spans)
     assert fast.malformed == full.malformed
 
 
 @given(requests(), st.data())
-def test_decoders_agree_on_damaged_requests(request: ExportTraceServiceRequest, data: st.DataObject) -> None:
+def test_decoders_agree_on_damaged_requests(
+    request: ExportTraceServiceRequest, data: st.DataObject
+) -> None:
     body = bytearray(request.SerializeToString())
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(body)))
@@ -71,9 +74,14 @@ def test_garbage_is_undecodable_or_a_request(body: bytes) -> None:
 
 
 def test_a_third_part_of_a_pair_is_not_lost() -> None:
-    """A pair with `key_strindex` is not put into the map by the runtime; it is read all the same."""
-    pair = KeyValue(key="lost", value=AnyValue(string_value="found")).SerializeToString() + b"\x18\x05"
-    of_span, of_event = request_with(wire(9, pair)), request_with(wire(11, wire(3, pair)))
+    """A pair with `key_strindex` is not put into the map by the runtime; it is read
+    all the same.
+    """
+    pair = (
+        KeyValue(key="lost", value=AnyValue(string_value="found")).SerializeToString() + b"\x18\x05"
+    )
+    of_span = request_with(wire(9, pair))
+    of_event = request_with(wire(11, wire(3, pair)))
 
     assert decode_traces(of_span).spans[0].attributes["lost"] == "found"
     assert decode_traces(of_event).spans[0].events[0].attributes["lost"] == "found"
@@ -89,8 +97,12 @@ def test_unknown_fields_are_ignored() -> None:
 
 
 def test_a_broken_value_costs_only_itself() -> None:
-    """A text that is no UTF-8 makes the full schema refuse the request; here its value is None and the rest is read."""
-    body = traces_protobuf([span(attributes={"bad": "good", "a": 1})]).replace(b"good", b"\xff\xfe\xfd\xfc")
+    """A text that is no UTF-8 makes the full schema refuse the request; here its value is None and
+    the rest is read.
+    """
+    body = traces_protobuf([span(attributes={"bad": "good", "a": 1})]).replace(
+        b"good", b"\xff\xfe\xfd\xfc"
+    )
     attributes = decode_traces(body).spans[0].attributes
 
     assert dict(attributes) == {"bad": None, "a": 1}
@@ -108,10 +120,18 @@ def test_a_broken_key_is_undecodable() -> None:
 
 def test_resource_and_scope_in_parts() -> None:
     """A message in several parts is their sum, as protobuf has it."""
-    one, two = (KeyValue(key=f"service.{key}", value=AnyValue(string_value=key)) for key in ("name", "namespace"))
+    one, two = (
+        KeyValue(key=f"service.{key}", value=AnyValue(string_value=key))
+        for key in ("name", "namespace")
+    )
     parts = wire(1, wire(1, one.SerializeToString())) + wire(1, wire(1, two.SerializeToString()))
     scope = wire(1, wire(1, b"scope")) + wire(1, wire(2, b"v2"))
-    spans = ExportTraceServiceRequest.FromString(traces_protobuf([span()])).resource_spans[0].scope_spans[0].spans
+    spans = (
+        ExportTraceServiceRequest.FromString(traces_protobuf([span()]))
+        .resource_spans[0]
+        .scope_spans[0]
+        .spans
+    )
     inner = ScopeSpans(spans=spans).SerializeToString()
     body = wire(1, parts + wire(2, scope + inner))
     read = decode_traces(body).spans[0]
@@ -138,7 +158,8 @@ def test_resource_and_scope_in_parts() -> None:
 )
 def test_decoders_agree_on_odd_spans(fields: dict[str, Any], reason: Reason | None) -> None:
     body = traces_protobuf([span(2, 1)._replace(**fields)])
-    fast, full = decode_traces(body), full_schema.decode(body)
+    fast = decode_traces(body)
+    full = full_schema.decode(body)
 
     assert plain(fast.spans) == plain(full.spans)
     assert fast.malformed == full.malformed
@@ -189,7 +210,13 @@ def test_any_bytes_are_what_protobuf_makes_of_them(raw: bytes) -> None:
     assert same(decoded(raw), by_protobuf(raw))
 
 
-@given(st.text(max_size=300) | st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.floats() | st.binary(max_size=9))
+@given(
+    st.text(max_size=300)
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.booleans()
+    | st.floats()
+    | st.binary(max_size=9)
+)
 @example("x" * 126)
 @example("x" * 127)
 @example("x" * 128)
@@ -200,7 +227,13 @@ def test_any_bytes_are_what_protobuf_makes_of_them(raw: bytes) -> None:
 @example(16_383)
 @example(16_384)
 def test_any_scalar_is_read_back(value: Any) -> None:
-    field = {str: "string_value", int: "int_value", bool: "bool_value", float: "double_value", bytes: "bytes_value"}
+    field = {
+        str: "string_value",
+        int: "int_value",
+        bool: "bool_value",
+        float: "double_value",
+        bytes: "bytes_value",
+    }
     raw = AnyValue(**{field[type(value)]: value}).SerializeToString()
 
     assert same(decoded(raw), value)
@@ -210,7 +243,8 @@ def test_depth_is_bounded() -> None:
     value = AnyValue(int_value=1)
     for _ in range(MAX_DEPTH + 1):
         value = AnyValue(array_value=ArrayValue(values=[value]))
-    depth, read = 0, plain_value(value)
+    depth = 0
+    read = plain_value(value)
     while read:
         (read,) = read
         depth += 1

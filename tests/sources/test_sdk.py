@@ -26,7 +26,14 @@ from opentelemetry.trace import (
 )
 
 from otel_reliability.errors import MalformedSpan
-from otel_reliability.model.span import KIND_CLIENT, KIND_CONSUMER, KIND_INTERNAL, KIND_PRODUCER, KIND_SERVER, RawEvent
+from otel_reliability.model.span import (
+    KIND_CLIENT,
+    KIND_CONSUMER,
+    KIND_INTERNAL,
+    KIND_PRODUCER,
+    KIND_SERVER,
+    RawEvent,
+)
 from otel_reliability.sources import sdk
 from otel_reliability.sources.batch import LATEST_NS
 from otel_reliability.sources.sdk import read
@@ -34,8 +41,12 @@ from otel_reliability.testing import at, span_id, trace_id
 from tests.otlp import decode_traces
 from tests.sources.strategies import plain
 
-CONTEXT = SpanContext(1, 2, is_remote=False, trace_flags=TraceFlags(1), trace_state=TraceState([("ot", "th:8")]))
-RESOURCE = SdkResource({"service.name": "shop", "service.namespace": "eu", "deployment.environment.name": "prod"})
+CONTEXT = SpanContext(
+    1, 2, is_remote=False, trace_flags=TraceFlags(1), trace_state=TraceState([("ot", "th:8")])
+)
+RESOURCE = SdkResource(
+    {"service.name": "shop", "service.namespace": "eu", "deployment.environment.name": "prod"}
+)
 
 
 def ended(**fields: Any) -> ReadableSpan:
@@ -51,13 +62,20 @@ def ended(**fields: Any) -> ReadableSpan:
 
 
 def recorded() -> Sequence[ReadableSpan]:
-    """Spans that a real tracer made: a child of a remote parent, with everything a span can have, and a bare root."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider(resource=RESOURCE)
+    """Spans that a real tracer made: a child of a remote parent, with everything a span can have,
+    and a bare root.
+    """
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(resource=RESOURCE)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     tracer = provider.get_tracer("scope", "1.2")
-    above = SpanContext(7, 8, is_remote=True, trace_flags=TraceFlags(1), trace_state=TraceState([("ot", "th:c")]))
+    above = SpanContext(
+        7, 8, is_remote=True, trace_flags=TraceFlags(1), trace_state=TraceState([("ot", "th:c")])
+    )
     facts = {"s": "ü", "i": -3, "f": 0.5, "b": True, "strings": ["a", "b"], "ints": [1, 2]}
-    with tracer.start_as_current_span("all", set_span_in_context(NonRecordingSpan(above)), SpanKind.CLIENT) as span:
+    with tracer.start_as_current_span(
+        "all", set_span_in_context(NonRecordingSpan(above)), SpanKind.CLIENT
+    ) as span:
         span.set_attributes(facts)
         span.add_event("happened", {"detail": ["x"]}, timestamp=at(3))
         span.add_link(SpanContext(9, 10, is_remote=False))
@@ -74,14 +92,31 @@ def test_a_real_span() -> None:
 
     assert (whole.trace_id, whole.parent_id, whole.parent_remote) == (trace_id(7), span_id(8), True)
     assert (whole.name, whole.span_kind, whole.status) == ("all", KIND_CLIENT, 2)
-    assert whole.attributes == {"s": "ü", "i": -3, "f": 0.5, "b": True, "strings": ("a", "b"), "ints": (1, 2)}
+    assert whole.attributes == {
+        "s": "ü",
+        "i": -3,
+        "f": 0.5,
+        "b": True,
+        "strings": ("a", "b"),
+        "ints": (1, 2),
+    }
     assert whole.events == (RawEvent("happened", at(3), {"detail": ("x",)}),)
     assert whole.links == ((trace_id(9), span_id(10)),)
     assert (whole.scope, whole.scope_version, whole.trace_state) == ("scope", "1.2", "ot=th:c")
     assert whole.resource[:3] == ("eu", "shop", "prod")
     assert 0 < whole.start_ns <= child.start_ns <= child.end_ns <= whole.end_ns
-    assert (child.parent_id, child.parent_remote, child.trace_id) == (whole.span_id, False, whole.trace_id)
-    assert (root.parent_id, root.parent_remote, root.events, root.links, root.trace_state) == (None, False, (), (), "")
+    assert (child.parent_id, child.parent_remote, child.trace_id) == (
+        whole.span_id,
+        False,
+        whole.trace_id,
+    )
+    assert (root.parent_id, root.parent_remote, root.events, root.links, root.trace_state) == (
+        None,
+        False,
+        (),
+        (),
+        "",
+    )
 
 
 def test_same_as_through_an_exporter() -> None:
@@ -122,22 +157,32 @@ def test_attributes_of_any_mapping() -> None:
     assert read(ended(attributes=Other())).attributes == {"a": 1}
 
 
-NOWHERE = [Link(SpanContext(t, s, is_remote=False)) for t, s in ((0, 1), (1, 0), (2**128, 1), (3, 4))]
+NOWHERE = [
+    Link(SpanContext(t, s, is_remote=False)) for t, s in ((0, 1), (1, 0), (2**128, 1), (3, 4))
+]
 NO_TIME = [Event("e", None, cast("int", "noon"))]
 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"name": None, "instrumentation_scope": None}, {"name": "", "scope": "", "scope_version": ""}),
-        ({"instrumentation_scope": InstrumentationScope("s", None)}, {"scope": "s", "scope_version": ""}),
+        (
+            {"name": None, "instrumentation_scope": None},
+            {"name": "", "scope": "", "scope_version": ""},
+        ),
+        (
+            {"instrumentation_scope": InstrumentationScope("s", None)},
+            {"scope": "s", "scope_version": ""},
+        ),
         ({"events": NO_TIME}, {"events": (RawEvent("e", 0, {}),)}),
         ({"links": NOWHERE}, {"links": ((trace_id(3), span_id(4)),)}),
         ({"end_time": 1}, {"start_ns": at(0), "end_ns": at(0)}),
         ({"parent": SpanContext(0, 0, is_remote=True)}, {"parent_id": None}),
     ],
 )
-def test_what_is_absent_or_points_nowhere_is_left_out(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_what_is_absent_or_points_nowhere_is_left_out(
+    fields: dict[str, Any], expected: dict[str, Any]
+) -> None:
     whole = read(ended(**fields))
 
     assert {name: getattr(whole, name) for name in expected} == expected
@@ -183,7 +228,9 @@ def test_resources_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: dict[int, Any] = {}
     monkeypatch.setattr(sdk, "_resources", kept)
     for number in range(200):
-        name = read(ended(resource=SdkResource({"service.name": f"s{number}"}))).resource.service_name
+        name = read(
+            ended(resource=SdkResource({"service.name": f"s{number}"}))
+        ).resource.service_name
 
         assert name == f"s{number}"
         assert len(kept) <= 64

@@ -21,7 +21,8 @@ def test_the_chance_is_that_of_all_deals() -> None:
 
 def test_chance_is_the_same_for_the_same_seed() -> None:
     dice = random.Random(1)
-    one, two = [dice.random() for _ in range(30)], [dice.random() + 0.3 for _ in range(30)]
+    one = [dice.random() for _ in range(30)]
+    two = [dice.random() + 0.3 for _ in range(30)]
     assert scalar_p(one, two, 7) == scalar_p(one, two, 7)
 
 
@@ -46,17 +47,23 @@ def test_distances_that_differ_between_the_sides_only() -> None:
 
 def test_the_chances_are_even_where_nothing_differs() -> None:
     dice = np.random.default_rng(2)
-    chances = [scalar_p(dice.normal(size=20).tolist(), dice.normal(size=25).tolist(), seed) for seed in range(60)]
+    chances = [
+        scalar_p(dice.normal(size=20).tolist(), dice.normal(size=25).tolist(), seed)
+        for seed in range(60)
+    ]
     assert 1 <= sum(p <= 0.1 for p in chances) <= 14
 
 
 @pytest.mark.parametrize(
-    ("runs", "before", "after", "streak"), [(8, 40, 4, 1), (8, 40, 4, 4), (20, 40, 10, 5), (8, 10, 10, 1)]
+    ("runs", "before", "after", "streak"),
+    [(8, 40, 4, 1), (8, 40, 4, 4), (20, 40, 10, 5), (8, 10, 10, 1)],
 )
 def test_paired_shares_of_one_behaviour_seldom_differ(
     monkeypatch: pytest.MonkeyPatch, runs: int, before: int, after: int, streak: int
 ) -> None:
-    """Also where one side is short, and where failures come in streaks, which a test of single calls would find different."""
+    """Also where one side is short, and where failures come in streaks, which a test of single
+    calls would find different.
+    """
     monkeypatch.setattr("otel_reliability.statistics.permutation.DEALS", 999)
     dice = random.Random(0)
 
@@ -66,10 +73,14 @@ def test_paired_shares_of_one_behaviour_seldom_differ(
             failed += [True] * streak if dice.random() < 0.1 / streak else [False]
         return failed
 
-    errors, samples = 0, 150
+    errors = 0
+    samples = 150
     for _ in range(samples):
         made = [calls() for _ in range(runs)]
-        sides = [[(sum(part), len(part)) for part in (one[:before], one[before : before + after])] for one in made]
+        sides = [
+            [(sum(part), len(part)) for part in (one[:before], one[before : before + after])]
+            for one in made
+        ]
         errors += paired_p([one for one, _ in sides], [two for _, two in sides], seed=0) <= 0.05
     assert errors <= 0.1 * samples
 

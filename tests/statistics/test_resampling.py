@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.statistics.intervals import MIN_RUNS, SHARE, Bounds, Interval, jackknife, student, unseen
+from otel_reliability.statistics.intervals import (
+    MIN_RUNS,
+    SHARE,
+    Bounds,
+    Interval,
+    jackknife,
+    student,
+    unseen,
+)
 from otel_reliability.statistics.resampling import bootstrap
 
 VALUES = st.lists(st.floats(0, 1), min_size=MIN_RUNS, max_size=30)
@@ -53,8 +61,12 @@ def test_weights_count_as_repeats_in_the_mean() -> None:
 
 
 def test_like_runs_leave_room_for_what_was_not_seen() -> None:
-    assert bootstrap([0.0] * 10, SHARE) == Interval(0.0, unseen(10, SHARE) or 0, "bootstrap over runs")
-    assert jackknife(1.0, [1.0] * 10, 10, SHARE) == Interval(1 - (unseen(10, SHARE) or 0), 1.0, "jackknife")
+    assert bootstrap([0.0] * 10, SHARE) == Interval(
+        0.0, unseen(10, SHARE) or 0, "bootstrap over runs"
+    )
+    assert jackknife(1.0, [1.0] * 10, 10, SHARE) == Interval(
+        1 - (unseen(10, SHARE) or 0), 1.0, "jackknife"
+    )
     assert bootstrap([0.0] * 10, Bounds(0.0, None)) is None
     assert jackknife(0.0, [0.0] * 10, 10, Bounds(0.0, None)) is None
 
@@ -66,7 +78,9 @@ def test_unseen_shrinks_with_runs() -> None:
     assert room[-1] < 0.01
 
 
-@pytest.mark.parametrize(("freedom", "expected"), [(4, 2.776), (6, 2.447), (10, 2.228), (29, 2.045), (1_000, 1.962)])
+@pytest.mark.parametrize(
+    ("freedom", "expected"), [(4, 2.776), (6, 2.447), (10, 2.228), (29, 2.045), (1_000, 1.962)]
+)
 def test_student_is_the_table(freedom: int, expected: float) -> None:
     """The quantiles of the printed tables."""
     assert student(freedom) == pytest.approx(expected, rel=0.005)
@@ -79,7 +93,8 @@ def entropy(labels: Sequence[int]) -> float:
 
 
 def alike(labels: Sequence[int]) -> float:
-    counts, n = np.bincount(labels), len(labels)
+    counts = np.bincount(labels)
+    n = len(labels)
     return float((counts * (counts - 1)).sum() / (n * (n - 1)))
 
 
@@ -95,8 +110,11 @@ PATHS = {
 @pytest.mark.parametrize("n", [5, 10, 30])
 @pytest.mark.parametrize("measure", [entropy, alike])
 @pytest.mark.parametrize("kind", PATHS)
-def test_jackknife_intervals_cover(kind: str, measure: Callable[[Sequence[int]], float], n: int) -> None:
-    dice, shares = np.random.default_rng(5), np.array(PATHS[kind]) / sum(PATHS[kind])
+def test_jackknife_intervals_cover(
+    kind: str, measure: Callable[[Sequence[int]], float], n: int
+) -> None:
+    dice = np.random.default_rng(5)
+    shares = np.array(PATHS[kind]) / sum(PATHS[kind])
     samples = dice.choice(len(shares), (1_000, n), p=shares)
     truth = np.mean([measure(sample) for sample in samples])
     covered = 0
@@ -107,7 +125,12 @@ def test_jackknife_intervals_cover(kind: str, measure: Callable[[Sequence[int]],
     assert covered >= 0.9 * 200
 
 
-DRAWS: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray[tuple[int], np.dtype[np.float64]]], float]] = {
+DRAWS: dict[
+    str,
+    tuple[
+        Callable[[np.random.Generator, int], np.ndarray[tuple[int], np.dtype[np.float64]]], float
+    ],
+] = {
     "even": (lambda dice, n: dice.random(n), 0.5),
     "skewed": (lambda dice, n: np.minimum(dice.exponential(0.2, n), 1), 0.2 * (1 - math.exp(-5))),
     "few values": (lambda dice, n: dice.choice([0.0, 0.5, 1.0], n, p=[0.5, 0.3, 0.2]), 0.35),
@@ -119,7 +142,8 @@ DRAWS: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray[tuple[int
 @pytest.mark.parametrize("kind", DRAWS)
 def test_bootstrap_intervals_cover(kind: str, n: int) -> None:
     draw, truth = DRAWS[kind]
-    dice, covered = np.random.default_rng(6), 0
+    dice = np.random.default_rng(6)
+    covered = 0
     for _ in range(200):
         interval = bootstrap(draw(dice, n).tolist(), SHARE)
         covered += interval is not None and interval.low <= truth <= interval.high

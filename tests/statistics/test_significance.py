@@ -16,7 +16,11 @@ def test_two_sided_is_the_table() -> None:
 @given(st.lists(st.floats(0, 1), max_size=8))
 def test_holm_never_lessens_and_keeps_the_order(chances: list[float]) -> None:
     adjusted = holm(chances)
-    assert all(p <= a <= min(1, p * len(chances)) + 1e-12 for p, a in zip(chances, adjusted, strict=True))
     assert all(
-        (a <= b) for (p, a), (q, b) in itertools.product(zip(chances, adjusted, strict=True), repeat=2) if p <= q
+        p <= a <= min(1, p * len(chances)) + 1e-12 for p, a in zip(chances, adjusted, strict=True)
+    )
+    assert all(
+        (a <= b)
+        for (p, a), (q, b) in itertools.product(zip(chances, adjusted, strict=True), repeat=2)
+        if p <= q
     )

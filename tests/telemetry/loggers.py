@@ -8,7 +8,9 @@ from opentelemetry.sdk.resources import Resource
 
 
 class Kept(LogRecordProcessor):
-    """Keeps what is emitted. What it is handed is called otherwise in each SDK, and alike inside."""
+    """Keeps what is emitted. What it is handed is called otherwise in each SDK,
+    and alike inside.
+    """
 
     def __init__(self) -> None:
         self.emitted: list[Any] = []

@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, Metric, NumberDataPoint
+from opentelemetry.sdk.metrics.export import (
+    HistogramDataPoint,
+    InMemoryMetricReader,
+    Metric,
+    NumberDataPoint,
+)
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
@@ -17,7 +22,9 @@ Labels = Mapping[str, Any]
 
 
 class Meters:
-    """A provider without a resource of its own making, and its reader. Every look is one collection."""
+    """A provider without a resource of its own making, and its reader. Every look is one
+    collection.
+    """
 
     def __init__(self) -> None:
         self.reader = InMemoryMetricReader()
@@ -40,7 +47,9 @@ class Collected(NamedTuple):
     metrics: Mapping[str, Metric]
 
     def points(self, name: str) -> list[Any]:
-        """The data points of an instrument, by the names that this package gives them, without the leading namespaces."""
+        """The data points of an instrument, by the names that this package gives them, without the
+        leading namespaces.
+        """
         for full in (name, "agent.reliability." + name, "otel_reliability." + name):
             if full in self.metrics:
                 return list(self.metrics[full].data.data_points)
@@ -48,8 +57,12 @@ class Collected(NamedTuple):
 
     def value(self, name: str, **labels: Any) -> float | int | None:
         wanted = {key.replace("__", "."): value for key, value in labels.items()}
-        found = [point for point in self.points(name) if wanted.items() <= dict(point.attributes).items()]
-        assert len(found) <= 1, f"several points of {name}: {[dict(point.attributes) for point in found]}"
+        found = [
+            point for point in self.points(name) if wanted.items() <= dict(point.attributes).items()
+        ]
+        assert len(found) <= 1, (
+            f"several points of {name}: {[dict(point.attributes) for point in found]}"
+        )
         return number(found[0]) if found else None
 
     def values(self, name: str, label: str) -> dict[Any, float | int]:
@@ -58,8 +71,15 @@ class Collected(NamedTuple):
 
 def live_with_clock(settings: Settings | None = None) -> tuple[Live, Meters, FakeClock]:
     """An engine in process, what it tells, and the clock to wind."""
-    meters, clock = Meters(), FakeClock()
-    return live_of(meters.provider, settings, lambda found: Engine(found, clock=clock, wall=clock.wall)), meters, clock
+    meters = Meters()
+    clock = FakeClock()
+    return (
+        live_of(
+            meters.provider, settings, lambda found: Engine(found, clock=clock, wall=clock.wall)
+        ),
+        meters,
+        clock,
+    )
 
 
 def number(point: NumberDataPoint | HistogramDataPoint) -> float | int:

@@ -1,4 +1,6 @@
-"""An engine with recorded runs of several agents; and their numbers in each format, as plain values."""
+"""An engine with recorded runs of several agents; and their numbers in each format, as plain
+values.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,15 @@ def spans_of(agent: str, runs: int, first: int) -> list[RawSpan]:
         path = [TOOLS[(number + step) % 4 if number % 3 else 0] for step in range(number % 4 + 1)]
         known: dict[str, Any] = {"success": number % 4 != 0, "session": f"{agent}-{number // 3}"}
         failed = "" if number % 3 else TOOLS[0]
-        found += run_spans(first + number, " ".join(path), agent=agent, failed=failed, **known, notes=LIMIT)
+        found += run_spans(
+            first + number, " ".join(path), agent=agent, failed=failed, **known, notes=LIMIT
+        )
         tokens = 100 * (number % 7)
-        found.append(chat(first + number, tokens, gen_ai__request__model="m", gen_ai__usage__output_tokens=10))
+        found.append(
+            chat(
+                first + number, tokens, gen_ai__request__model="m", gen_ai__usage__output_tokens=10
+            )
+        )
     return found
 
 
@@ -59,14 +67,17 @@ class Recorded(NamedTuple):
         self.recorder.record(runs, readings_of(runs, self.engine.agents))
 
 
-def recorded(*agents: str, runs: int = 12, settings: Settings | None = None, own: Iterable[Any] = ()) -> Recorded:
+def recorded(
+    *agents: str, runs: int = 12, settings: Settings | None = None, own: Iterable[Any] = ()
+) -> Recorded:
     """Each agent with so many runs, all final and recorded."""
     clock = FakeClock(100.0)
     engine = Engine(settings or Settings(), clock=clock, wall=clock.wall, places_return=True)
     for at, agent in enumerate(agents):
         engine.receive(spans_of(agent, runs, 1 + 100 * at))
     engine.flush(CloseReason.SHUTDOWN)
-    registry, points = Registry(clock.wall), list(own)
+    registry = Registry(clock.wall)
+    points = list(own)
     recorder = Recorder(registry, engine.settings, ToolLedger(engine.settings, 1_000))
     exposition = Exposition(lambda: [(engine, registry)], lambda: points)
     found = Recorded(engine, registry, exposition, clock, engine.take_final(), recorder)
@@ -75,7 +86,7 @@ def recorded(*agents: str, runs: int = 12, settings: Settings | None = None, own
     return found
 
 
-# --- OTLP -------------------------------------------------------------------------------------------------------------
+# --- OTLP -----------------------------------------------------------------------------------------
 
 
 def metrics_of(bodies: Iterable[bytes]) -> list[Metric]:
@@ -95,7 +106,10 @@ def points_of(metric: Metric) -> list[NumberDataPoint] | list[HistogramDataPoint
 
 
 def attributes_of(point: NumberDataPoint | HistogramDataPoint) -> Labels:
-    return frozenset((pair.key, getattr(pair.value, pair.value.WhichOneof("value") or "")) for pair in point.attributes)
+    return frozenset(
+        (pair.key, getattr(pair.value, pair.value.WhichOneof("value") or ""))
+        for pair in point.attributes
+    )
 
 
 def value_of(point: NumberDataPoint | HistogramDataPoint) -> Any:
@@ -115,7 +129,7 @@ def otlp_numbers(bodies: Iterable[bytes]) -> Numbers:
     return found
 
 
-# --- Prometheus -------------------------------------------------------------------------------------------------------
+# --- Prometheus -----------------------------------------------------------------------------------
 
 
 def families_of(text: str) -> list[Family]:
@@ -136,14 +150,17 @@ def prometheus_numbers(text: str) -> Numbers:
 
 
 def translated(numbers: Numbers, units: Mapping[str, str], counters: frozenset[str]) -> Numbers:
-    """OTLP numbers under the names that Prometheus gives them, by the rules of OpenTelemetry's specification."""
+    """OTLP numbers under the names that Prometheus gives them, by the rules of OpenTelemetry's
+    specification.
+    """
     found: Numbers = {}
     for (name, attributes), value in numbers.items():
         family = name.replace(".", "_")
         if units[name] == "s" and "seconds" not in family.split("_"):
             family += "_seconds"
         labels = frozenset(
-            (key.replace(".", "_"), str(each).lower() if isinstance(each, bool) else each) for key, each in attributes
+            (key.replace(".", "_"), str(each).lower() if isinstance(each, bool) else each)
+            for key, each in attributes
         )
         if isinstance(value, tuple):
             found.update(_translated_histogram(family, labels, cast("Histogram", value)))

@@ -16,7 +16,9 @@ import grpc
 
 
 class Request(NamedTuple):
-    """A request, decompressed: its path or method, headers or metadata in lower case, body, and (over HTTP) its client."""
+    """A request, decompressed: its path or method, headers or metadata in lower case, body, and
+    (over HTTP) its client.
+    """
 
     path: str
     headers: Mapping[str, str]
@@ -25,7 +27,9 @@ class Request(NamedTuple):
 
 
 class Receiver:
-    """What arrived, and the next answers: an HTTP status or a `grpc.StatusCode`; without any, success."""
+    """What arrived, and the next answers: an HTTP status or a `grpc.StatusCode`; without any,
+    success.
+    """
 
     def __init__(self) -> None:
         self.url = ""
@@ -58,7 +62,9 @@ def over_http(context: ssl.SSLContext | None = None) -> Generator[Receiver]:
         server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    receiver.url = f"{'http' if context is None else 'https'}://127.0.0.1:{server.server_address[1]}"
+    receiver.url = (
+        f"{'http' if context is None else 'https'}://127.0.0.1:{server.server_address[1]}"
+    )
     try:
         yield receiver
     finally:

@@ -31,8 +31,11 @@ class Keeping(SpanProcessor):
 class Calling(SpanProcessor):
     """Calls a function with every span that ends."""
 
-    def __init__(self, on_end: Callable[[ReadableSpan], None], on_start: Callable[[Span], None] | None = None) -> None:
-        self._on_end, self._on_start = on_end, on_start
+    def __init__(
+        self, on_end: Callable[[ReadableSpan], None], on_start: Callable[[Span], None] | None = None
+    ) -> None:
+        self._on_end = on_end
+        self._on_start = on_start
 
     def on_start(self, span: Span, parent_context: Any = None) -> None:
         if self._on_start is not None:
@@ -65,24 +68,32 @@ def tool_call(tracer: Tracer, name: str = "search", **attributes: Any) -> None:
         pass
 
 
-def run(tracer: Tracer, tools: str = "search reply", name: str = "agent", **attributes: Any) -> None:
+def run(
+    tracer: Tracer, tools: str = "search reply", name: str = "agent", **attributes: Any
+) -> None:
     with agent_run(tracer, name, **attributes):
         for tool in tools.split():
             tool_call(tracer, tool)
 
 
-def ended(attributes: dict[str, Any], name: str = "span", *, scope: str = "test", **options: Any) -> ReadableSpan:
+def ended(
+    attributes: dict[str, Any], name: str = "span", *, scope: str = "test", **options: Any
+) -> ReadableSpan:
     """One ended span, child of another that is not kept."""
     keeping = Keeping()
     tracer = provider(keeping).get_tracer(scope)
-    with tracer.start_as_current_span("parent"), tracer.start_as_current_span(name, attributes=attributes, **options):
+    with (
+        tracer.start_as_current_span("parent"),
+        tracer.start_as_current_span(name, attributes=attributes, **options),
+    ):
         pass
     return keeping.ended[0]
 
 
 @contextmanager
 def held(engine: Engine) -> Generator[None]:
-    inside, leave = threading.Event(), threading.Event()
+    inside = threading.Event()
+    leave = threading.Event()
 
     def hold(_: object) -> None:
         inside.set()

@@ -29,7 +29,9 @@ from otel_reliability.windows.agents import AgentRegistry
 
 
 def points_of(*runs: Run, settings: Settings | None = None) -> list[Point]:
-    engine = Engine(settings or Settings(metrics=MetricSettings(min_runs=2)), clock=lambda: 0.0, wall=None)
+    engine = Engine(
+        settings or Settings(metrics=MetricSettings(min_runs=2)), clock=lambda: 0.0, wall=None
+    )
     engine.receive_events(RunEvent(RunChange.CLOSED, one) for one in runs)
     return list(agent_points(engine, engine.agents))
 
@@ -38,13 +40,21 @@ def test_no_evidence_makes_no_point() -> None:
     names = {name for name, _, _ in points_of(run(None, 1), run(None, 2))}
 
     assert "agent.reliability.window.runs" in names
-    assert not names & {"agent.reliability.path_entropy", "agent.reliability.score", "agent.reliability.tier"}
+    assert not names & {
+        "agent.reliability.path_entropy",
+        "agent.reliability.score",
+        "agent.reliability.tier",
+    }
 
 
 def test_windows_are_told_apart_where_there_are_several() -> None:
     runs = [run(["search"], number) for number in range(1, 4)]
     two = Settings(windows=(WindowSettings("few", last=2), WindowSettings("many", last=9)))
-    sizes = {a.get("window"): v for name, v, a in points_of(*runs, settings=two) if name.endswith("window.runs")}
+    sizes = {
+        a.get("window"): v
+        for name, v, a in points_of(*runs, settings=two)
+        if name.endswith("window.runs")
+    }
 
     assert sizes == {"few": 2.0, "many": 3.0}
     assert all("window" not in attributes for _, _, attributes in points_of(*runs))
@@ -55,7 +65,8 @@ def test_agents_are_loaded_one_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> Non
     keys = [KEY._replace(agent=f"agent {number}") for number in range(1, 6)]
     runs = {key: (0.0, partial(list[Run], [run(["search"])._replace(key=key)])) for key in keys}
     second.agents.restore_runs(runs)
-    read, loaded = second.read, list[int]()
+    read = second.read
+    loaded = list[int]()
 
     def watched(ask: Callable[[AgentRegistry], Any]) -> Any:
         before = second.agents.unloaded
@@ -68,15 +79,20 @@ def test_agents_are_loaded_one_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (sum(loaded), max(loaded)) == (5, 1)
 
 
-# --- Registry ---------------------------------------------------------------------------------------------------------
+# --- Registry -------------------------------------------------------------------------------------
 
 
 SUPPORT = {"service.name": "shop", "gen_ai.agent.name": "support"}
-FIRST, SECOND = run(number=1), run(number=2)
+FIRST = run(number=1)
+SECOND = run(number=2)
 
 
 def scores(registry: Registry) -> list[Series]:
-    return [series for some in registry.slices(names.RUN_SCORE, lambda _, __, series: series) for series in some]
+    return [
+        series
+        for some in registry.slices(names.RUN_SCORE, lambda _, __, series: series)
+        for series in some
+    ]
 
 
 def exemplar(value: float, of: int, time_ns: int) -> Exemplar:
@@ -110,7 +126,8 @@ def test_bucket_keeps_its_last_exemplar() -> None:
 
 
 def test_slices_hold_every_series_once() -> None:
-    registry, number = Registry(lambda: 1), 2 * SERIES_PER_SLICE + 10
+    registry = Registry(lambda: 1)
+    number = 2 * SERIES_PER_SLICE + 10
     for at in range(number):
         registry.add(names.RUNS, 1, {**SUPPORT, "gen_ai.agent.name": f"agent-{at}"})
     slices = [len(some) for some in registry.slices(names.RUNS, lambda spec, labels, series: None)]
@@ -121,7 +138,8 @@ def test_slices_hold_every_series_once() -> None:
 def test_several_engines_are_shown_as_one() -> None:
     sources: list[tuple[Engine, Registry]] = []
     for number in (1, 2):
-        engine, registry = Engine(clock=lambda: 0.0, wall=None), Registry(lambda: 1)
+        engine = Engine(clock=lambda: 0.0, wall=None)
+        registry = Registry(lambda: 1)
         one = run(["search"], number)._replace(key=KEY._replace(agent=f"agent {number}"))
         engine.receive_events([RunEvent(RunChange.CLOSED, one)])
         registry.add(names.RUNS, number, {**SUPPORT, "gen_ai.agent.name": f"agent {number}"})
@@ -130,5 +148,8 @@ def test_several_engines_are_shown_as_one() -> None:
 
     for family in ("agent_reliability_runs_total", "agent_reliability_window_runs"):
         values = [line for line in lines if line.startswith(family + "{")]
-        assert [f'"agent {number}"' in line for number, line in enumerate(values, 1)] == [True, True]
+        assert [f'"agent {number}"' in line for number, line in enumerate(values, 1)] == [
+            True,
+            True,
+        ]
         assert lines.index(values[1]) == lines.index(values[0]) + 1

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from otel_reliability import metrics
 from otel_reliability.change.signals import SIGNALS
-from otel_reliability.config import LimitSettings, MetricSettings, Settings, TelemetrySettings, WindowSettings
+from otel_reliability.config import (
+    LimitSettings,
+    MetricSettings,
+    Settings,
+    TelemetrySettings,
+    WindowSettings,
+)
 from otel_reliability.model.run import AgentKey, Outcome, RunChange, RunEvent
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.ledger import BUDGET, WIDEST, ToolLedger, fitting
@@ -37,7 +43,10 @@ def test_no_gauge_can_pass_the_budget(agents: int, number: int) -> None:
 
 def test_the_widest_instrument_is_as_wide_as_is_said() -> None:
     full = window_over(
-        [row(["search", "read"], number, task="task", outcome=Outcome.SUCCESS) for number in range(1, 40)]
+        [
+            row(["search", "read"], number, task="task", outcome=Outcome.SUCCESS)
+            for number in range(1, 40)
+        ]
     )
     emitted = [spec.name for spec, _, _ in full.series()]
 
@@ -47,7 +56,9 @@ def test_the_widest_instrument_is_as_wide_as_is_said() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=400), st.integers(1, 20), st.integers(1, 400)
+    st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=400),
+    st.integers(1, 20),
+    st.integers(1, 400),
 )
 def test_tools_keep_the_first_places_and_the_rest_is_other(
     asked: list[tuple[int, int]], tools: int, agents: int
@@ -68,7 +79,9 @@ def test_tools_keep_the_first_places_and_the_rest_is_other(
     assert limit.hits == sum(named[pair] == names.OTHER for pair in asked)
 
 
-ONE = Settings(metrics=MetricSettings(min_runs=2), telemetry=TelemetrySettings(standard_metrics=True))
+ONE = Settings(
+    metrics=MetricSettings(min_runs=2), telemetry=TelemetrySettings(standard_metrics=True)
+)
 TWO = Settings(
     windows=(WindowSettings("recent", last=100), WindowSettings("day", period=86_400.0)),
     metrics=MetricSettings(min_runs=2),
@@ -91,17 +104,21 @@ def feed(live: Live, agents: int, tools: int, *, first: int = 0) -> None:
                     for tool in range(tools)
                 ),
             )
-            events += [RunEvent(change, made) for change in (RunChange.CLOSED, RunChange.FINAL, RunChange.REVISED)]
+            events += [
+                RunEvent(change, made)
+                for change in (RunChange.CLOSED, RunChange.FINAL, RunChange.REVISED)
+            ]
     live.engine.receive_events(events)
     live.tick(1)
 
 
 @pytest.mark.parametrize("settings", [ONE, TWO], ids=["one window", "two windows"])
 def test_no_instrument_passes_its_budget(settings: Settings) -> None:
-    """More agents than there is room for, with more tools than there is room for, and all of it over and over.
+    """More agents than there is room for, with more tools than there is room for, and all of it
+    over and over.
 
-    No instrument gets more attribute sets than its budget over the life of the process, and what found no place is counted as
-    `__other__`.
+    No instrument gets more attribute sets than its budget over the life of the process, and what
+    found no place is counted as `__other__`.
     """
     live, meters, _ = live_with_clock(settings)
     seen: dict[str, set[Any]] = {}
@@ -109,15 +126,24 @@ def test_no_instrument_passes_its_budget(settings: Settings) -> None:
         feed(live, 120, 4, first=first)
         for name, metric in meters.metrics().items():
             sets = {
-                tuple(sorted((key, str(value)) for key, value in dict(point.attributes or {}).items()))
+                tuple(
+                    sorted((key, str(value)) for key, value in dict(point.attributes or {}).items())
+                )
                 for point in metric.data.data_points
             }
             seen.setdefault(name, set()).update(sets)
 
     assert max(map(len, seen.values())) <= BUDGET
-    assert not [name for name, sets in seen.items() if any("otel.metric.overflow" in str(found) for found in sets)]
+    assert not [
+        name
+        for name, sets in seen.items()
+        if any("otel.metric.overflow" in str(found) for found in sets)
+    ]
     named = {
-        value for found in seen["agent.reliability.window.runs"] for key, value in found if key == "gen_ai.agent.name"
+        value
+        for found in seen["agent.reliability.window.runs"]
+        for key, value in found
+        if key == "gen_ai.agent.name"
     }
     assert len(named) == 236
     assert "__other__" not in named

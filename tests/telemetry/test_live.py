@@ -54,7 +54,8 @@ def test_settings_of_a_second_door_are_told_to_be_in_vain(caplog: pytest.LogCapt
 
 def test_the_last_door_to_close_closes_the_runs() -> None:
     live, meters, _ = live_with_clock()
-    first, second = Hand(live), Hand(live)
+    first = Hand(live)
+    second = Hand(live)
     second.queue = []
     live.detach(first)
     live.detach(first)
@@ -82,7 +83,8 @@ def test_a_busy_engine_is_left_alone() -> None:
 def test_numbers_of_one_collection_are_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     live, meters, _ = live_with_clock()
     Hand(live)
-    asked, read = list[object](), live.engine.read
+    asked = list[object]()
+    read = live.engine.read
 
     def counted(ask: Callable[[AgentRegistry], Any], **options: Any) -> Any:
         asked.append(ask)
@@ -94,7 +96,9 @@ def test_numbers_of_one_collection_are_of_one_moment(monkeypatch: pytest.MonkeyP
         assert asked.count(live._snapshot) == number
 
 
-def test_an_error_of_ours_leaves_the_collection_of_the_host_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_ours_leaves_the_collection_of_the_host_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     live, meters, _ = live_with_clock()
     Hand(live)
     meters.provider.get_meter("host").create_counter("host.requests").add(5)
@@ -109,7 +113,9 @@ def test_an_error_of_ours_leaves_the_collection_of_the_host_whole(monkeypatch: p
 
 
 def test_an_engine_lives_as_long_as_its_provider() -> None:
-    """A provider that is gone takes its engine with it, so test suites and reloading hosts do not pile them up."""
+    """A provider that is gone takes its engine with it, so test suites and reloading hosts do not
+    pile them up.
+    """
     live, meters, _ = live_with_clock()
     reference = weakref.ref(live)
     del live

@@ -21,9 +21,13 @@ from tests.telemetry.meters import Meters
 from tests.telemetry.spans import provider as tracers
 
 KEY = AgentKey("acme", "shop", "prod", "support", (("service.version", "2"),))
-CALLS = SignalChange("calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5), Summary(18, 12.1, 11))
+CALLS = SignalChange(
+    "calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5), Summary(18, 12.1, 11)
+)
 PATH = SignalChange("path", 1e4, 203, 1_700_000_000_000_000_000, None, Summary(16, 0.4, 0.5))
-ALARM = Alarm(218, "run-218", 1_700_000_500_000_000_000, (CALLS, PATH), (ToolShift("refund", 0.0, 0.64),))
+ALARM = Alarm(
+    218, "run-218", 1_700_000_500_000_000_000, (CALLS, PATH), (ToolShift("refund", 0.0, 0.64),)
+)
 CHANGE = Change(KEY, ALARM)
 
 
@@ -32,7 +36,11 @@ def test_a_change_is_told_by_names_and_numbers() -> None:
     emit([CHANGE], loggers(kept))
 
     (record,) = (one.log_record for one in kept.emitted)
-    assert (record.event_name, record.timestamp, record.severity_text) == (EVENT_NAME, ALARM.noticed_ns, "WARN")
+    assert (record.event_name, record.timestamp, record.severity_text) == (
+        EVENT_NAME,
+        ALARM.noticed_ns,
+        "WARN",
+    )
     assert dict(record.attributes) == {
         "service.namespace": "acme",
         "service.name": "shop",
@@ -47,11 +55,18 @@ def test_a_change_is_told_by_names_and_numbers() -> None:
     since = "about observation 201 (2023-11-14 22:13 UTC), noticed at observation 218"
     assert record.body["message"].startswith(f"changed {since}: ")
     before, after = [
-        {"observations": n, "mean": mean, "median": median} for n, mean, median in ((160, 5.2, 5.0), (18, 12.1, 11.0))
+        {"observations": n, "mean": mean, "median": median}
+        for n, mean, median in ((160, 5.2, 5.0), (18, 12.1, 11.0))
     ]
     distances = {"observations": 16, "mean": 0.4, "median": 0.5}
     assert record.body["signals"] == [
-        {"signal": "calls", "evidence": 2e4, "since_observation": 201, "before": before, "after": after},
+        {
+            "signal": "calls",
+            "evidence": 2e4,
+            "since_observation": 201,
+            "before": before,
+            "after": after,
+        },
         {"signal": "path", "evidence": 1e4, "since_observation": 203, "after": distances},
     ]
     assert record.body["tools"] == [{"tool": "refund", "before": 0.0, "after": 0.64}]
@@ -103,10 +118,13 @@ def test_a_logger_that_takes_records_only_is_handed_one() -> None:
 
 
 def test_in_process_a_change_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, meters = kept_globally(monkeypatch), Meters()
+    kept = kept_globally(monkeypatch)
+    meters = Meters()
     live = live_of(meters.provider, Settings(change=ChangeSettings(runs_per_false_alarm=100)))
     for first, number, path in ((1, 80, "search reply"), (81, 40, "search escalate wait reply")):
-        live.engine.receive([one for n in range(first, first + number) for one in run_spans(n, path)])
+        live.engine.receive(
+            [one for n in range(first, first + number) for one in run_spans(n, path)]
+        )
         live.flush(CloseReason.FLUSH, 5)
 
     (record,) = (one.log_record for one in kept.emitted)

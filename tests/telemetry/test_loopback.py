@@ -4,8 +4,12 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as GrpcExporter
-from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter as HttpExporter
+from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import (
+    OTLPMetricExporter as GrpcExporter,
+)
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import (
+    OTLPMetricExporter as HttpExporter,
+)
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
@@ -21,7 +25,9 @@ def test_real_receiver_gets_gauges_counters_histograms_and_exemplars(transport: 
     opened: AbstractContextManager[Receiver] = over_grpc() if transport == "grpc" else over_http()
     with opened as receiver:
         url = receiver.url
-        exporter: Any = GrpcExporter(url) if transport == "grpc" else HttpExporter(f"{url}/v1/metrics")
+        exporter: Any = (
+            GrpcExporter(url) if transport == "grpc" else HttpExporter(f"{url}/v1/metrics")
+        )
         reader = PeriodicExportingMetricReader(exporter, export_interval_millis=3_600_000)
         meters = MeterProvider([reader], resource=RESOURCE, shutdown_on_exit=False)
         host = provider(ReliabilitySpanProcessor(meter_provider=meters))
@@ -51,6 +57,8 @@ def test_real_receiver_gets_gauges_counters_histograms_and_exemplars(transport: 
     (distance,) = found["agent.reliability.run.path_distance"].histogram.data_points
     assert (distance.count, len(distance.explicit_bounds)) == (6, 20)
     assert distance.exemplars
-    assert all(len(exemplar.trace_id) == 16 and any(exemplar.trace_id) for exemplar in distance.exemplars)
+    assert all(
+        len(exemplar.trace_id) == 16 and any(exemplar.trace_id) for exemplar in distance.exemplars
+    )
     assert found["otel_reliability.spans"].sum.is_monotonic
     assert not found["otel_reliability.runs.open"].sum.is_monotonic

@@ -8,7 +8,15 @@ from otel_reliability import metrics
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.names import Instrument
 
-ALL = (*names.gauges(), *names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD, *names.SELF, *names.SERVICE, *names.KAFKA)
+ALL = (
+    *names.gauges(),
+    *names.COUNTERS,
+    *names.HISTOGRAMS,
+    *names.STANDARD,
+    *names.SELF,
+    *names.SERVICE,
+    *names.KAFKA,
+)
 
 
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
@@ -36,10 +44,25 @@ def test_every_window_metric_has_its_gauge() -> None:
 def test_what_the_design_names_is_there() -> None:
     """Names that dashboards rest on: they change with a line in the changelog only."""
     ours = (
-        "score", "tier", "flag", "path_entropy", "distinct_paths", "no_effect_share", "modal_path_share", "window.runs",
-        "last_run.timestamp", "runs", "run.revisions", "tool_calls", "retries", "retry_explosions", "run.path_distance",
-        "run.token_pressure", "run.retries", "run.score",
-    )  # fmt: skip
+        "score",
+        "tier",
+        "flag",
+        "path_entropy",
+        "distinct_paths",
+        "no_effect_share",
+        "modal_path_share",
+        "window.runs",
+        "last_run.timestamp",
+        "runs",
+        "run.revisions",
+        "tool_calls",
+        "retries",
+        "retry_explosions",
+        "run.path_distance",
+        "run.token_pressure",
+        "run.retries",
+        "run.score",
+    )
     standard = ("duration", "tool_calls", "inference_calls")
 
     assert {spec.name for spec in ALL} >= {f"agent.reliability.{name}" for name in ours}

@@ -22,7 +22,13 @@ from tests.telemetry.numbers import (
     translated,
 )
 
-ALL: tuple[Instrument, ...] = (*names.gauges(), *names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD, *OWN.values())
+ALL: tuple[Instrument, ...] = (
+    *names.gauges(),
+    *names.COUNTERS,
+    *names.HISTOGRAMS,
+    *names.STANDARD,
+    *OWN.values(),
+)
 OWN_POINTS: list[Point] = [
     (names.SPANS.name, 7, {"disposition": "refused", "reason": "queue_full"}),
     (names.SELF_RUNS.name, 2, {"nested": True}),
@@ -48,7 +54,10 @@ def test_scrape_and_push_have_the_same_numbers(settings: Settings, openmetrics: 
     units = {spec.name: spec.unit for spec in ALL}
     counters = frozenset(spec.name for spec in ALL if spec.kind == "counter")
     scraped = prometheus_numbers(text_of(of, openmetrics=openmetrics))
-    target = ("target_info", frozenset({("service_name", "otel-reliability"), ("service_instance_id", "test")}))
+    target = (
+        "target_info",
+        frozenset({("service_name", "otel-reliability"), ("service_instance_id", "test")}),
+    )
 
     assert scraped.pop(target) == 1
     assert scraped == translated(pushed, units, counters)
@@ -70,7 +79,9 @@ def test_each_family_stands_once_with_its_type(openmetrics: bool) -> None:
 
 def test_openmetrics_has_the_trace_of_the_last_run_of_each_bucket() -> None:
     of = recorded("support")
-    samples = [sample for family in families_of(text_of(of, openmetrics=True)) for sample in family.samples]
+    samples = [
+        sample for family in families_of(text_of(of, openmetrics=True)) for sample in family.samples
+    ]
     exemplars: list[Any] = [sample.exemplar for sample in samples if sample.exemplar]
     named = {sample.name for sample in samples if sample.exemplar}
     traces = {one.trace_id.hex() for one in of.runs}
@@ -84,7 +95,9 @@ def test_openmetrics_has_the_trace_of_the_last_run_of_each_bucket() -> None:
 
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
 def test_names_are_those_of_any_translator(spec: Instrument) -> None:
-    """Dots become underscores, seconds are named, braces say nothing: what the Collector and Prometheus make of the same."""
+    """Dots become underscores, seconds are named, braces say nothing: what the Collector and
+    Prometheus make of the same.
+    """
     family = family_of(spec)
 
     assert re.fullmatch(r"[a-z][a-z0-9_]*", family)
@@ -96,7 +109,10 @@ def test_names_are_those_of_any_translator(spec: Instrument) -> None:
 def test_no_two_families_share_a_name() -> None:
     found = [family_of(spec) for spec in ALL]
     parts = {
-        f"{family_of(spec)}_{part}" for spec in ALL if spec.kind == "histogram" for part in ("sum", "count", "bucket")
+        f"{family_of(spec)}_{part}"
+        for spec in ALL
+        if spec.kind == "histogram"
+        for part in ("sum", "count", "bucket")
     }
 
     assert len(set(found)) == len(found)

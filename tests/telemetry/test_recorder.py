@@ -3,7 +3,15 @@ from __future__ import annotations
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
 from otel_reliability.config import MetricSettings, Settings, TelemetrySettings
-from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run, RunChange, RunEvent, ToolCall
+from otel_reliability.model.run import (
+    AgentKey,
+    ModelCall,
+    Outcome,
+    Run,
+    RunChange,
+    RunEvent,
+    ToolCall,
+)
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Recorded
 from otel_reliability.telemetry.ledger import ToolLedger
@@ -14,11 +22,14 @@ from tests.telemetry.meters import Collected, Meters
 
 
 def sink_of(meters: Meters) -> Recorded:
-    return Recorded(meters.provider.get_meter("test"), (*names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD))
+    return Recorded(
+        meters.provider.get_meter("test"), (*names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD)
+    )
 
 
 def recorded(*runs: Run, readings: RunReadings | None = None, standard: bool = False) -> Collected:
-    meters, settings = Meters(), Settings(telemetry=TelemetrySettings(standard))
+    meters = Meters()
+    settings = Settings(telemetry=TelemetrySettings(standard))
     recorder = Recorder(sink_of(meters), settings, ToolLedger(settings))
     recorder.record(runs, {one.run_id: readings or RunReadings(one.key) for one in runs})
     return meters.look()
@@ -26,11 +37,22 @@ def recorded(*runs: Run, readings: RunReadings | None = None, standard: bool = F
 
 def test_runs_are_counted_by_outcome() -> None:
     found = recorded(
-        *(run(number=number, outcome=outcome) for number, outcome in enumerate([*Outcome, Outcome.FAILURE]))
+        *(
+            run(number=number, outcome=outcome)
+            for number, outcome in enumerate([*Outcome, Outcome.FAILURE])
+        )
     )
 
-    assert found.values("runs", "outcome") == {"success": 1, "failure": 2, "completed": 1, "unknown": 1}
-    assert found.value("runs", outcome="failure", gen_ai__agent__name="agent", service__name="shop") == 2
+    assert found.values("runs", "outcome") == {
+        "success": 1,
+        "failure": 2,
+        "completed": 1,
+        "unknown": 1,
+    }
+    assert (
+        found.value("runs", outcome="failure", gen_ai__agent__name="agent", service__name="shop")
+        == 2
+    )
 
 
 def test_a_sampled_run_counts_with_its_weight() -> None:
@@ -70,40 +92,63 @@ def test_absent_evidence_is_not_recorded() -> None:
 
 
 def test_histograms_hold_the_run_with_its_trace() -> None:
-    """Every histogram's exemplar is the run's own trace, not whatever span of the host is current on this thread."""
+    """Every histogram's exemplar is the run's own trace, not whatever span of the host is current
+    on this thread.
+    """
     host = NonRecordingSpan(SpanContext(99, 99, False, TraceFlags(TraceFlags.SAMPLED)))
     readings = RunReadings(KEY, score=87.5, path_distance=0.25)
     with use_span(host):
         found = recorded(run(["search"], 7, token_pressure=0.4), readings=readings)
 
-    sums = {name: point.sum for name in ("run.score", "run.path_distance", "run.token_pressure", "run.retries")
-            for point in found.points(name)}  # fmt: skip
-    assert sums == {"run.score": 87.5, "run.path_distance": 0.25, "run.token_pressure": 0.4, "run.retries": 0}
+    sums = {
+        name: point.sum
+        for name in ("run.score", "run.path_distance", "run.token_pressure", "run.retries")
+        for point in found.points(name)
+    }
+    assert sums == {
+        "run.score": 87.5,
+        "run.path_distance": 0.25,
+        "run.token_pressure": 0.4,
+        "run.retries": 0,
+    }
     for metric in found.metrics:
-        traces = {exemplar.trace_id for point in found.points(metric) for exemplar in point.exemplars}
+        traces = {
+            exemplar.trace_id for point in found.points(metric) for exemplar in point.exemplars
+        }
         assert traces == {7}, metric
 
 
 def test_a_run_without_a_root_leaves_no_exemplar() -> None:
-    """Its root never came, so there is no span to show; the host's current one is not shown instead."""
+    """Its root never came, so there is no span to show; the host's current one is not shown
+    instead.
+    """
     host = NonRecordingSpan(SpanContext(99, 99, False, TraceFlags(TraceFlags.SAMPLED)))
     with use_span(host):
         found = recorded(run(["search"], root_span_id=None, implicit=True, incomplete=True))
 
     assert found.value("runs") == 1
-    assert not [exemplar for name in found.metrics for point in found.points(name) for exemplar in point.exemplars]
+    assert not [
+        exemplar
+        for name in found.metrics
+        for point in found.points(name)
+        for exemplar in point.exemplars
+    ]
 
 
 def test_agents_beyond_the_limit_share_counters_and_have_no_histograms() -> None:
     found = recorded(run(["search"], token_pressure=0.5), readings=RunReadings(OTHER_AGENT))
 
     assert found.value("runs", gen_ai__agent__name="__other__") == 1
-    assert found.value("tool_calls", gen_ai__agent__name="__other__", gen_ai__tool__name="__other__") == 1
+    assert (
+        found.value("tool_calls", gen_ai__agent__name="__other__", gen_ai__tool__name="__other__")
+        == 1
+    )
     assert not found.points("run.token_pressure")
 
 
 def test_revisions_are_counted_by_agent() -> None:
-    meters, settings = Meters(), Settings()
+    meters = Meters()
+    settings = Settings()
     recorder = Recorder(sink_of(meters), settings, ToolLedger(settings))
     recorder.revise([run(), run(number=2)], {"run-1": RunReadings(KEY), "run-2": RunReadings(KEY)})
 
@@ -116,7 +161,9 @@ def test_the_standard_metrics_come_where_they_are_asked_for() -> None:
 
     assert not [name for name in recorded(one).metrics if name.startswith("gen_ai.")]
     found = recorded(one, standard=True)
-    assert {name: found.points(name)[0].sum for name in found.metrics if name.startswith("gen_ai.")} == {
+    assert {
+        name: found.points(name)[0].sum for name in found.metrics if name.startswith("gen_ai.")
+    } == {
         "gen_ai.invoke_agent.duration": 2.0,
         "gen_ai.invoke_agent.tool_calls": 1,
         "gen_ai.invoke_agent.inference_calls": 3,
@@ -125,7 +172,7 @@ def test_the_standard_metrics_come_where_they_are_asked_for() -> None:
     assert found.value("gen_ai.execute_tool.duration", gen_ai__tool__name="search") == 1
 
 
-# --- Readings -----------------------------------------------------------------------------------------------------------
+# --- Readings -------------------------------------------------------------------------------------
 
 
 def fleet_of(*runs: Run, settings: Settings | None = None) -> AgentRegistry:
@@ -153,14 +200,15 @@ def test_readings_are_the_agents_score_and_the_distance_to_its_other_runs() -> N
 
 
 def test_readings_without_enough_data_are_none() -> None:
-    only, left = run(["search"]), run(["search"], 9)
+    only = run(["search"])
+    left = run(["search"], 9)
 
     assert reading_of(only, fleet_of(only)) == RunReadings(KEY, None, None)
     assert reading_of(left, fleet_of(run(["search"], 1), run(["read"], 2))).path_distance is None
     assert reading_of(left, fleet_of()) == RunReadings(OTHER_AGENT)
 
 
-# --- Calls of nested runs ---------------------------------------------------------------------------------------------
+# --- Calls of nested runs -------------------------------------------------------------------------
 
 
 def of(agent: str, calls: list[ToolCall], number: int, *, nested: bool, seconds: float) -> Run:
@@ -171,11 +219,14 @@ def of(agent: str, calls: list[ToolCall], number: int, *, nested: bool, seconds:
 
 
 def counted(*runs: Run) -> list[tuple[str, str]]:
-    return sorted((found.key.agent, taken.name) for found, calls in own_calls(runs) for taken in calls)
+    return sorted(
+        (found.key.agent, taken.name) for found, calls in own_calls(runs) for taken in calls
+    )
 
 
 def test_a_call_counts_for_the_agent_that_took_it() -> None:
-    outer, inner = call("ask", 1.0, agent="planner"), call("search", 2.0, agent="worker")
+    outer = call("ask", 1.0, agent="planner")
+    inner = call("search", 2.0, agent="worker")
     planner = of("planner", [outer, inner], 1, nested=False, seconds=10)
     worker = of("worker", [inner], 2, nested=True, seconds=3)
 
@@ -183,10 +234,15 @@ def test_a_call_counts_for_the_agent_that_took_it() -> None:
 
 
 def test_three_levels_under_one_name() -> None:
-    """Whether a call repeats one that failed is seen above only, where both are: it is the same call."""
+    """Whether a call repeats one that failed is seen above only, where both are: it is the same
+    call.
+    """
     runs: list[Run] = []
     for depth, chain in enumerate((2, 1, 0)):
-        calls = [call(name, at, retry=chain > 0, chain=chain) for at, name in enumerate(("ask", "dig", "search"), 1)]
+        calls = [
+            call(name, at, retry=chain > 0, chain=chain)
+            for at, name in enumerate(("ask", "dig", "search"), 1)
+        ]
         runs.append(of("agent", calls[depth:], depth + 1, nested=depth > 0, seconds=10 - depth))
 
     assert counted(*runs) == [("agent", "ask"), ("agent", "dig"), ("agent", "search")]
@@ -194,4 +250,6 @@ def test_three_levels_under_one_name() -> None:
 
 def test_equal_calls_of_one_run_all_count() -> None:
     twin = call("search", 1.0)
-    assert counted(of("agent", [twin, twin], 1, nested=False, seconds=5)) == [("agent", "search")] * 2
+    assert (
+        counted(of("agent", [twin, twin], 1, nested=False, seconds=5)) == [("agent", "search")] * 2
+    )

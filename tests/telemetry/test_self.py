@@ -19,7 +19,8 @@ def told(engine: Engine) -> dict[tuple[str, tuple[tuple[str, object], ...]], flo
     """What the engine tells of itself: (short name, labels) → value."""
     points = self_telemetry.points(engine, ToolLedger(Settings()))
     return {
-        (name.removeprefix("otel_reliability."), tuple(sorted(labels.items()))): value for name, value, labels in points
+        (name.removeprefix("otel_reliability."), tuple(sorted(labels.items()))): value
+        for name, value, labels in points
     }
 
 
@@ -28,7 +29,12 @@ def used() -> tuple[Engine, FakeClock]:
     clock = FakeClock()
     engine = Engine(clock=clock, wall=clock.wall)
     engine.receive(
-        [agent(1, end=9), tool(2, 1, start=1, end=8), agent(3, 2, "worker", start=2, end=7), tool(4, 3, start=3)]
+        [
+            agent(1, end=9),
+            tool(2, 1, start=1, end=8),
+            agent(3, 2, "worker", start=2, end=7),
+            tool(4, 3, start=3),
+        ]
     )
     engine.receive([agent(1, end=9), other(5)])
     engine.count("malformed", "shape", 2)
@@ -60,13 +66,19 @@ def test_runs_are_told_without_their_agent() -> None:
     assert found["runs", (("closed_by", "root"), ("nested", False), ("outcome.source", "end"))] == 1
     assert found["runs", (("closed_by", "root"), ("nested", True), ("outcome.source", "end"))] == 1
     assert found["runs.closed", (("reason", "root"),)] == 2
-    assert (found["runs.open", ()], found["runs.incomplete", ()], found["runs.revised", ()]) == (0, 0, 0)
+    assert (found["runs.open", ()], found["runs.incomplete", ()], found["runs.revised", ()]) == (
+        0,
+        0,
+        0,
+    )
     assert found["agents", ()] == 2
 
 
 def test_what_is_let_go_is_told_by_why() -> None:
     clock = FakeClock()
-    engine = Engine(Settings(windows=(WindowSettings("few", last=1),)), clock=clock, wall=clock.wall)
+    engine = Engine(
+        Settings(windows=(WindowSettings("few", last=1),)), clock=clock, wall=clock.wall
+    )
     for trace, start in enumerate([5_000, 200, 100], 1):
         engine.receive([agent(1, trace=trace, start=start, end=start + 1)])
         engine.flush(CloseReason.FLUSH)
@@ -76,7 +88,11 @@ def test_what_is_let_go_is_told_by_why() -> None:
     found = told(engine)
 
     assert found["runs.late", (("window", "few"),)] >= 1
-    assert (found["runs.clamped", ()], found["agents.expired", ()], found["agents", ()]) == (1, 1, 0)
+    assert (found["runs.clamped", ()], found["agents.expired", ()], found["agents", ()]) == (
+        1,
+        1,
+        0,
+    )
     assert found["evaluations.refused", (("reason", "no_target"),)] == 1
 
 
@@ -96,7 +112,9 @@ def test_sessions_are_told_open_and_closed() -> None:
 
 
 def test_a_counter_of_spans_never_falls() -> None:
-    """A span that was nobody's and turns out to be part of a run is used then; the counter of the others stays."""
+    """A span that was nobody's and turns out to be part of a run is used then; the counter of the
+    others stays.
+    """
     clock = FakeClock()
     engine = Engine(clock=clock, wall=clock.wall)
     engine.receive([model(2, 1, remote=True)])
@@ -119,16 +137,29 @@ def test_every_limit_is_told_with_its_limit() -> None:
     limits = {labels for name, labels in found if name == "limit.value"}
 
     assert {dict(labels)["limit"] for labels in limits} >= {
-        "agents", "tools", "open_runs", "open_bytes", "reopenable_bytes", "other_spans", "closed_ids", "waiting_evaluations",
-        "unread_runs", "run_spans", "tasks", "sessions",
-    }  # fmt: skip
+        "agents",
+        "tools",
+        "open_runs",
+        "open_bytes",
+        "reopenable_bytes",
+        "other_spans",
+        "closed_ids",
+        "waiting_evaluations",
+        "unread_runs",
+        "run_spans",
+        "tasks",
+        "sessions",
+    }
     for labels in limits:
         assert 0 <= found.get(("limit.used", labels), 0) <= found["limit.value", labels]
         assert found["limit.hits", labels] == 0
 
 
 def test_host_shows_its_queues_and_what_a_collection_costs() -> None:
-    found = {name.removeprefix("otel_reliability."): value for name, value, _ in self_telemetry.of_host(3, 10, 0.5)}
+    found = {
+        name.removeprefix("otel_reliability."): value
+        for name, value, _ in self_telemetry.of_host(3, 10, 0.5)
+    }
 
     assert found == {"queue.length": 3, "queue.capacity": 10, "collect.duration": 0.5}
     assert told(used()[0])["event_lag", ()] == 0.0
@@ -137,7 +168,9 @@ def test_host_shows_its_queues_and_what_a_collection_costs() -> None:
 def test_refused_attributes_and_faults_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Guard, "faults", Counter({"a place": 2}))
     engine, _ = used()
-    engine.receive([span(9, attributes={"gen_ai.operation.name": "chat", "reliability.run.confidence": 1.7})])
+    engine.receive(
+        [span(9, attributes={"gen_ai.operation.name": "chat", "reliability.run.confidence": 1.7})]
+    )
     found = told(engine)
     refused = (("attribute", "reliability.run.confidence"), ("reason", "not a number from 0 to 1"))
 

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
+from opentelemetry.trace import (
+    Link,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    TraceState,
+)
 
 from otel_reliability import conventions
 from otel_reliability.config import AssemblySettings, MappingSettings, Settings
@@ -53,15 +61,36 @@ def made() -> tuple[SpanQueue, Engine]:
 
 
 def held(queue: SpanQueue) -> list[object]:
-    """What lies in the queue: spans that were read at once, and of the others field by field and value by value."""
-    return [one for kept in queue._queue for one in ([kept] if isinstance(kept, AgentSpan) else kept)]
+    """What lies in the queue: spans that were read at once, and of the others field by field and
+    value by value.
+    """
+    return [
+        one for kept in queue._queue for one in ([kept] if isinstance(kept, AgentSpan) else kept)
+    ]
 
 
-SCOPES = ("test", "openinference.instrumentation.langchain", "strands.telemetry", "haystack", "crewai.telemetry")
+SCOPES = (
+    "test",
+    "openinference.instrumentation.langchain",
+    "strands.telemetry",
+    "haystack",
+    "crewai.telemetry",
+)
 VALUES = st.one_of(
     st.text(max_size=12),
     st.sampled_from(
-        ["invoke_agent", "execute_tool", "chat", "TOOL", "AGENT", "LLM", "tool", "agent", '{"a": 1}', "x" * 300]
+        [
+            "invoke_agent",
+            "execute_tool",
+            "chat",
+            "TOOL",
+            "AGENT",
+            "LLM",
+            "tool",
+            "agent",
+            '{"a": 1}',
+            "x" * 300,
+        ]
     ),
     st.integers(0, 99),
     st.booleans(),
@@ -69,21 +98,40 @@ VALUES = st.one_of(
 )
 KEYS = st.sampled_from(
     [
-        "gen_ai.operation.name", "gen_ai.agent.name", "gen_ai.tool.name", CALL_ARGUMENTS, "gen_ai.tool.call.result",
-        "gen_ai.output.messages", "gen_ai.response.finish_reasons", "gen_ai.usage.input_tokens", "openinference.span.kind",
-        "input.value", "output.value", "llm.output_messages.0.message.tool_calls.0.tool_call.function.name",
-        "traceloop.span.kind", "traceloop.entity.input", "session.id", "http.url", "reliability.task.id", "error.type",
+        "gen_ai.operation.name",
+        "gen_ai.agent.name",
+        "gen_ai.tool.name",
+        CALL_ARGUMENTS,
+        "gen_ai.tool.call.result",
+        "gen_ai.output.messages",
+        "gen_ai.response.finish_reasons",
+        "gen_ai.usage.input_tokens",
+        "openinference.span.kind",
+        "input.value",
+        "output.value",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.name",
+        "traceloop.span.kind",
+        "traceloop.entity.input",
+        "session.id",
+        "http.url",
+        "reliability.task.id",
+        "error.type",
     ]
-)  # fmt: skip
+)
 
 
 @st.composite
 def sdk_spans(draw: st.DrawFn) -> ReadableSpan:
     """Spans as the SDK's, with keys that conventions read and others, and values of any type."""
-    parent = draw(st.one_of(st.none(), st.builds(SpanContext, st.just(7), st.integers(1, 9), st.booleans())))
+    parent = draw(
+        st.one_of(st.none(), st.builds(SpanContext, st.just(7), st.integers(1, 9), st.booleans()))
+    )
     links = draw(
         st.lists(
-            st.builds(Link, st.builds(SpanContext, st.integers(1, 9), st.integers(1, 9), st.just(True))), max_size=2
+            st.builds(
+                Link, st.builds(SpanContext, st.integers(1, 9), st.integers(1, 9), st.just(True))
+            ),
+            max_size=2,
         )
     )
     state = TraceState([("ot", "th:8")]) if draw(st.booleans()) else None
@@ -129,7 +177,9 @@ class Elsewhere:
 
 
 def test_an_sdk_that_keeps_its_fields_elsewhere_is_asked_in_public() -> None:
-    span = ended({**TOOL, "gen_ai.tool.name": "search", CALL_ARGUMENTS: '{"q": 1}', "http.url": "u"})
+    span = ended(
+        {**TOOL, "gen_ai.tool.name": "search", CALL_ARGUMENTS: '{"q": 1}', "http.url": "u"}
+    )
     queue, engine = made()
     queue.put(span)
     queue.put(cast("ReadableSpan", Elsewhere(span)))
@@ -153,20 +203,45 @@ def texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 CANARY = "the canary sings"
 MESSAGE_KEYS = [
-    "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.prompt", "gen_ai.completion",
-    "gen_ai.prompt.0.content", "gen_ai.completion.0.content", "llm.input_messages.0.message.content", "db.query.text",
-    "llm.output_messages.0.message.content", "input.value", "output.value", "traceloop.entity.input", "traceloop.entity.output",
-    "ai.prompt", "ai.prompt.messages", "ai.response.text", "ai.response.toolCalls", "haystack.component.input",
-    "haystack.component.output", "langfuse.observation.input", "langfuse.observation.output", "mlflow.spanInputs", "prompt",
-    "mlflow.spanOutputs", "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response", "response", "all_messages_events",
-]  # fmt: skip
+    "gen_ai.input.messages",
+    "gen_ai.output.messages",
+    "gen_ai.system_instructions",
+    "gen_ai.prompt",
+    "gen_ai.completion",
+    "gen_ai.prompt.0.content",
+    "gen_ai.completion.0.content",
+    "llm.input_messages.0.message.content",
+    "db.query.text",
+    "llm.output_messages.0.message.content",
+    "input.value",
+    "output.value",
+    "traceloop.entity.input",
+    "traceloop.entity.output",
+    "ai.prompt",
+    "ai.prompt.messages",
+    "ai.response.text",
+    "ai.response.toolCalls",
+    "haystack.component.input",
+    "haystack.component.output",
+    "langfuse.observation.input",
+    "langfuse.observation.output",
+    "mlflow.spanInputs",
+    "prompt",
+    "mlflow.spanOutputs",
+    "gcp.vertex.agent.llm_request",
+    "gcp.vertex.agent.llm_response",
+    "response",
+    "all_messages_events",
+]
 
 
 @pytest.mark.parametrize("key", MESSAGE_KEYS)
 @pytest.mark.parametrize("shape", ["text", "json"])
 def test_message_text_is_never_held(key: str, shape: str) -> None:
     value = (
-        CANARY if shape == "text" else json.dumps([{"role": "user", "parts": [{"type": "text", "content": CANARY}]}])
+        CANARY
+        if shape == "text"
+        else json.dumps([{"role": "user", "parts": [{"type": "text", "content": CANARY}]}])
     )
     for attributes in (
         {"gen_ai.operation.name": "chat"},
@@ -191,7 +266,8 @@ def test_event_and_status_text_is_never_held() -> None:
 
 
 @pytest.mark.parametrize(
-    "size", [10, SMALL_TEXT, SMALL_TEXT + 1, MAX_TEXT_BYTES - 200, MAX_TEXT_BYTES + 1, 10 * MAX_TEXT_BYTES]
+    "size",
+    [10, SMALL_TEXT, SMALL_TEXT + 1, MAX_TEXT_BYTES - 200, MAX_TEXT_BYTES + 1, 10 * MAX_TEXT_BYTES],
 )
 def test_arguments_of_any_size_have_the_same_hash(size: int) -> None:
     queue, engine = made()
@@ -204,8 +280,8 @@ def test_arguments_of_any_size_have_the_same_hash(size: int) -> None:
 
 
 def test_so_many_bytes_of_arguments_are_held_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the greatest texts that may be held as many as there are slots. A span for which they do not suffice is read at once
-    and takes none, and what is drained gives its slots back.
+    """Of the greatest texts that may be held as many as there are slots. A span for which they do
+    not suffice is read at once and takes none, and what is drained gives its slots back.
     """
     assert MAX_TEXTS * MAX_TEXT_BYTES == 30 * 2**20
     monkeypatch.setattr(span_queue, "MAX_TEXTS", 3)
@@ -260,20 +336,27 @@ def test_calls_in_messages_are_read_at_once() -> None:
 
 
 def test_a_message_that_is_too_long_is_unknown() -> None:
-    """Its calls are not known, so the run's tools are not observable: never an empty path. A finish reason knows better."""
+    """Its calls are not known, so the run's tools are not observable: never an empty path. A finish
+    reason knows better.
+    """
     queue, _ = made()
     long = call_message(MAX_MESSAGE)
     for attributes in (long, {**long, "gen_ai.response.finish_reasons": ("stop",)}):
         queue.put(ended(attributes, "chat model"))
     facts = [span.facts for span in (queue._read(), queue._read()) if span is not None]
 
-    assert [(f.calls, f.asked_for_tools) for f in facts if isinstance(f, ModelFacts)] == [((), True), ((), False)]
+    assert [(f.calls, f.asked_for_tools) for f in facts if isinstance(f, ModelFacts)] == [
+        ((), True),
+        ((), False),
+    ]
 
 
 def test_a_span_that_cannot_be_read_is_counted_and_harms_no_other() -> None:
     queue, engine = made()
     good = ended({**TOOL, "gen_ai.tool.name": "search"})
-    bad = ReadableSpan("bad", context=SpanContext(1, 1, False), resource=good.resource, attributes={}, start_time=5)
+    bad = ReadableSpan(
+        "bad", context=SpanContext(1, 1, False), resource=good.resource, attributes={}, start_time=5
+    )
     for span in (bad, good):
         queue.put(span)
 
@@ -331,17 +414,21 @@ def test_a_span_that_ended_is_not_told_as_open(name: str) -> None:
     assert len(queue._open) == 0
 
 
-# --- Non-agent spans ----------------------------------------------------------------------------------------------------
+# --- Non-agent spans ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("scope", "name"),
     [
-        ("web", "execute_tool search"), ("web", "invoke_agent a"), ("web", "chat gpt"), ("web", "crewai.workflow"),
-        ("haystack", "haystack.pipeline.run"), ("llamaindex.opentelemetry", "FunctionAgent.run"),
+        ("web", "execute_tool search"),
+        ("web", "invoke_agent a"),
+        ("web", "chat gpt"),
+        ("web", "crewai.workflow"),
+        ("haystack", "haystack.pipeline.run"),
+        ("llamaindex.opentelemetry", "FunctionAgent.run"),
         ("gcp.vertex.agent", "invocation"),
     ],
-)  # fmt: skip
+)
 def test_spans_that_a_convention_may_know_are_not_learnt(scope: str, name: str) -> None:
     """A convention may know them by name alone, or by scope."""
     queue, _ = made()
@@ -354,7 +441,10 @@ def test_names_that_conventions_know_are_never_those_of_non_agent_spans() -> Non
     nameless = [one for one in conventions.TABLE if one.names]
     assert {one.name for one in nameless} == {"OpenLLMetry", "span name"}
     names = {"crewai.workflow", "text_completion m", "generate_content m"}
-    names |= {f"{operation} x" for operation in ("execute_tool", "invoke_agent", "invoke_workflow", "chat")}
+    names |= {
+        f"{operation} x"
+        for operation in ("execute_tool", "invoke_agent", "invoke_workflow", "chat")
+    }
     read = {
         name
         for name in names
@@ -372,17 +462,24 @@ def test_memory_of_non_agent_spans_is_bounded() -> None:
         queue._learn("web", f"GET /{number}", (f"key-{number}",))
     queue._learn("s" * 257, "GET", ())
 
-    assert (len(queue.names), len(queue.keys), queue.scopes) == (MAX_NON_AGENT, MAX_NON_AGENT, {"web"})
+    assert (len(queue.names), len(queue.keys), queue.scopes) == (
+        MAX_NON_AGENT,
+        MAX_NON_AGENT,
+        {"web"},
+    )
 
 
 @pytest.mark.parametrize(
-    ("trace_id", "span_id", "above"), [(0, 1, 2), (1, 0, 2), (2**128, 1, 2), (1, 2**64, 2), (1, 2, 2**64), (1, 2, 0)]
+    ("trace_id", "span_id", "above"),
+    [(0, 1, 2), (1, 0, 2), (2**128, 1, 2), (1, 2**64, 2), (1, 2, 2**64), (1, 2, 0)],
 )
-def test_non_agent_span_with_an_id_out_of_range_is_none(trace_id: int, span_id: int, above: int) -> None:
+def test_non_agent_span_with_an_id_out_of_range_is_none(
+    trace_id: int, span_id: int, above: int
+) -> None:
     assert non_agent_span(span_id, SpanContext(trace_id, above, is_remote=False), 1) is None
 
 
-# --- Open spans -------------------------------------------------------------------------------------------------------
+# --- Open spans -----------------------------------------------------------------------------------
 
 
 ROOT = SpanContext(7, 1, False)
@@ -399,13 +496,19 @@ def reported(spans: OpenSpans) -> set[tuple[int, int | None]]:
     spans.update()
     found = list(spans.report())
     assert all(int.from_bytes(trace_id) == 7 for trace_id, _, _ in found)
-    return {(int.from_bytes(one), None if parent is None else int.from_bytes(parent)) for _, one, parent in found}
+    return {
+        (int.from_bytes(one), None if parent is None else int.from_bytes(parent))
+        for _, one, parent in found
+    }
 
 
-@given(st.lists(st.tuples(st.sampled_from(["start", "end", "report"]), st.integers(1, 6)), max_size=40))
+@given(
+    st.lists(st.tuples(st.sampled_from(["start", "end", "report"]), st.integers(1, 6)), max_size=40)
+)
 def test_each_open_span_is_reported_once(steps: list[tuple[str, int]]) -> None:
     spans = started()
-    known, new = set[int](), set[int]()
+    known = set[int]()
+    new = set[int]()
     for step, span_id in steps:
         if step == "start" and span_id not in known:
             spans.started.extend((span_id, ROOT))
@@ -443,7 +546,7 @@ def test_interrupt_between_two_pops_loses_one_span_only() -> None:
     assert spans.end(3) is ROOT
 
 
-# --- Attribute plans --------------------------------------------------------------------------------------------------
+# --- Attribute plans ------------------------------------------------------------------------------
 
 
 def reader(settings: Settings | None = None) -> Reader:
@@ -456,11 +559,17 @@ def plan_for(*keys: str, settings: Settings | None = None) -> AttributePlan:
 
 def test_keys_of_the_user_are_kept() -> None:
     settings = Settings(
-        mapping=MappingSettings(task=("ticket",)), agent_key=("tenant",), assembly=AssemblySettings(run_key="job")
+        mapping=MappingSettings(task=("ticket",)),
+        agent_key=("tenant",),
+        assembly=AssemblySettings(run_key="job"),
     )
 
     assert plan_for("reliability.branch.refund").keys == ("reliability.branch.refund",)
-    assert plan_for("ticket", "tenant", "job", "other", settings=settings).keys == ("ticket", "tenant", "job")
+    assert plan_for("ticket", "tenant", "job", "other", settings=settings).keys == (
+        "ticket",
+        "tenant",
+        "job",
+    )
 
 
 def test_number_of_plans_is_bounded() -> None:

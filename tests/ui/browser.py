@@ -1,4 +1,6 @@
-"""Pages as somebody sees them: opened in a real browser, with an account of everything that is wrong with them."""
+"""Pages as somebody sees them: opened in a real browser, with an account of everything that is
+wrong with them.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,14 @@ class Browser:
         token: str | None = None,
         refused: int = 0,
     ) -> Generator[Page]:
-        """A page. It may ask nobody but who served it, and must leave the console empty, but for requests refused so."""
-        known = None if token is None else playwright.HttpCredentials(username="anybody", password=token)
+        """A page. It may ask nobody but who served it, and must leave the console empty, but for
+        requests refused so.
+        """
+        known = (
+            None
+            if token is None
+            else playwright.HttpCredentials(username="anybody", password=token)
+        )
         profile = self._running.new_context(
             viewport={"width": width, "height": HEIGHT},
             color_scheme=scheme,
@@ -49,7 +57,8 @@ class Browser:
             reduced_motion="reduce",
         )
         profile.set_default_timeout(PATIENCE)
-        page, wrong = profile.new_page(), list[str]()
+        page = profile.new_page()
+        wrong = list[str]()
         page.on("console", lambda said: wrong.extend(_said(said.text, refused)))
         page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
         page.on("dialog", lambda dialog: _refuse(dialog, wrong))
@@ -78,7 +87,9 @@ def _foreign(asked: str, own: str) -> list[str]:
 
 
 def faults(page: Page) -> list[str]:
-    """What axe finds seriously wrong for people who use a keyboard, a screen reader, or see little."""
+    """What axe finds seriously wrong for people who use a keyboard, a screen reader,
+    or see little.
+    """
     axe: Any = Axe()
     answer: dict[str, Any] = axe.run(page).response
     return [
@@ -91,4 +102,6 @@ def faults(page: Page) -> list[str]:
 
 def is_too_wide(page: Page) -> bool:
     """Whether the page as a whole has to be scrolled sideways."""
-    return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    return page.evaluate(
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    )

@@ -1,4 +1,6 @@
-"""A browser for the tests of pages: one for each file of tests, a new empty profile for each page."""
+"""A browser for the tests of pages: one for each file of tests, a new empty profile
+for each page.
+"""
 
 from __future__ import annotations
 

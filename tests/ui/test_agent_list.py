@@ -54,7 +54,13 @@ def shown(lines: list[AgentLine], **choice: object) -> list[str]:
 
 @pytest.mark.parametrize(
     ("sort", "expected"),
-    [("score", "432501"), ("best", "025341"), ("name", "012345"), ("runs", "543210"), ("last", "543210")],
+    [
+        ("score", "432501"),
+        ("best", "025341"),
+        ("name", "012345"),
+        ("runs", "543210"),
+        ("last", "543210"),
+    ],
 )
 def test_agents_are_sorted(sort: str, expected: str) -> None:
     assert shown(LINES[::-1], sort=sort) == [f"Agent {number}" for number in expected]
@@ -125,7 +131,10 @@ def test_the_bar_of_tiers_is_full(scores: list[float | None]) -> None:
     assert [one.tier for one in counts] == list(TIERS)
     assert sum(one.agents for one in counts) == len(scores)
     assert sum(one.width for one in counts) == pytest.approx(100 if scores else 0, abs=0.1)
-    assert all(later.start == pytest.approx(one.start + one.width, abs=0.02) for one, later in pairwise(counts))
+    assert all(
+        later.start == pytest.approx(one.start + one.width, abs=0.02)
+        for one, later in pairwise(counts)
+    )
 
 
 def test_agents_that_differ_in_anything_have_different_ids() -> None:
@@ -158,7 +167,9 @@ def test_perturbed_runs_are_not_among_the_runs_of_a_line() -> None:
     """The agent's page, its report and its gauge count them apart."""
     engine = Engine(wall=None)
     for number, condition in enumerate(("baseline", "fault", "baseline"), start=1):
-        engine.receive_events([RunEvent(RunChange.CLOSED, run(["a"], number, condition=condition), None)])
+        engine.receive_events(
+            [RunEvent(RunChange.CLOSED, run(["a"], number, condition=condition), None)]
+        )
     state = engine.read(lambda agents: agents.agent(KEY))
 
     assert state is not None

@@ -5,9 +5,19 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.ui.flow import BOX_HEIGHT, BOX_WIDTH, EDGE, MAX_COLUMNS, MAX_ROWS, Flow, flow_of
+from otel_reliability.ui.flow import (
+    BOX_HEIGHT,
+    BOX_WIDTH,
+    EDGE,
+    MAX_COLUMNS,
+    MAX_ROWS,
+    Flow,
+    flow_of,
+)
 
-PATHS = st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=12).map(tuple), min_size=1, max_size=30)
+PATHS = st.lists(
+    st.lists(st.sampled_from("abcdefgh"), max_size=12).map(tuple), min_size=1, max_size=30
+)
 
 
 def drawn(*paths: str) -> Flow:
@@ -27,7 +37,10 @@ def test_every_picture_is_small_and_complete(paths: list[tuple[str, ...]]) -> No
     assert flow is not None
     places = [(box.x, box.y) for box in flow.boxes]
     assert len(set(places)) == len(places)
-    assert all(x + BOX_WIDTH + EDGE <= flow.width and y + BOX_HEIGHT + EDGE <= flow.height for x, y in places)
+    assert all(
+        x + BOX_WIDTH + EDGE <= flow.width and y + BOX_HEIGHT + EDGE <= flow.height
+        for x, y in places
+    )
     columns = Counter(x for x, _ in places)
     assert len(columns) <= MAX_COLUMNS
     assert max(columns.values()) <= MAX_ROWS + 1

@@ -8,7 +8,13 @@ from msgspec.structs import replace
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, RunChange, RunEvent
-from otel_reliability.report.history import MAX_AGE_NS, MAX_POINTS, MIN_RUNS, History, recorded_history
+from otel_reliability.report.history import (
+    MAX_AGE_NS,
+    MAX_POINTS,
+    MIN_RUNS,
+    History,
+    recorded_history,
+)
 from otel_reliability.report.view import ScorePoint
 from otel_reliability.testing import FakeClock, rows_of, run
 from otel_reliability.ui.charts import HEIGHT, WIDTH, curve
@@ -23,13 +29,16 @@ def key_of(agent: str) -> AgentKey:
 
 
 def closed(engine: Engine, number: int, agent: str = "support", path: str = "a b") -> None:
-    happened = run(path.split(), number, key=key_of(agent), run_id=f"{agent}-{number}", token_pressure=0.1)
+    happened = run(
+        path.split(), number, key=key_of(agent), run_id=f"{agent}-{number}", token_pressure=0.1
+    )
     engine.receive_events([RunEvent(RunChange.CLOSED, happened, None)])
 
 
 @given(st.lists(st.integers(min_value=-MAX_AGE_NS // 50, max_value=MAX_AGE_NS // 20), max_size=400))
 def test_a_history_is_short_in_order_and_ends_now(steps: list[int]) -> None:
-    history, now = History(), 10 * MAX_AGE_NS
+    history = History()
+    now = 10 * MAX_AGE_NS
     for number, step in enumerate(steps):
         now += step
         history.add(ScorePoint(now, float(number % 100)))
@@ -101,7 +110,9 @@ def test_an_agent_that_expires_loses_its_history() -> None:
 
 def test_a_recording_tells_what_a_service_would_have_told() -> None:
     rows = rows_of(*["a b", "a b", "a c", "b a", "a b c"] * 10)
-    rows = [row._replace(pressure=0.2, end_ns=10**9 * (number + 1)) for number, row in enumerate(rows)]
+    rows = [
+        row._replace(pressure=0.2, end_ns=10**9 * (number + 1)) for number, row in enumerate(rows)
+    ]
     history = recorded_history(rows, SETTINGS, trailing=20)
 
     assert [point.ns for point in history] == [row.end_ns for row in rows[MIN_RUNS - 1 :]]
@@ -114,7 +125,10 @@ def test_a_recording_tells_what_a_service_would_have_told() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(1, 10**18), st.floats(0, 100)), min_size=2, max_size=60, unique_by=lambda one: one[0]
+        st.tuples(st.integers(1, 10**18), st.floats(0, 100)),
+        min_size=2,
+        max_size=60,
+        unique_by=lambda one: one[0],
     )
 )
 def test_a_curve_stays_in_its_picture(points: list[tuple[int, float]]) -> None:

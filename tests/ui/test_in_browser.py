@@ -1,4 +1,6 @@
-"""The pages of a running service in a real browser: a fleet of thousands, one agent, nobody; and what happens meanwhile."""
+"""The pages of a running service in a real browser: a fleet of thousands, one agent, nobody; and
+what happens meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,16 @@ PATHS = (("search", "book"), ("pay",))
 
 def told_run(trace: int, tools: str, agent: str) -> list[RawSpan]:
     """A run that tells its task, its outcome and how full its context was."""
-    known: dict[str, Any] = {"task": f"task-{trace % 3}", "success": trace % 4 > 0, "session": f"talk-{trace // 3}"}
+    known: dict[str, Any] = {
+        "task": f"task-{trace % 3}",
+        "success": trace % 4 > 0,
+        "session": f"talk-{trace // 3}",
+    }
     model: dict[str, Any] = {"gen_ai__response__model": "m", "reliability__context_limit": 10_000}
-    return [*run_spans(trace, tools, agent=agent, **known), chat(trace, 1_000 * (1 + trace % 9), **model)]
+    return [
+        *run_spans(trace, tools, agent=agent, **known),
+        chat(trace, 1_000 * (1 + trace % 9), **model),
+    ]
 
 
 def wanderer(agent: str = "wanderer", first: int = 1, runs: int = 24) -> list[RawSpan]:
@@ -39,7 +48,11 @@ def wanderer(agent: str = "wanderer", first: int = 1, runs: int = 24) -> list[Ra
         "look book",
         "search book mail refund pay look search book end",
     )
-    return [one for trace in range(first, first + runs) for one in told_run(trace, paths[trace % len(paths)], agent)]
+    return [
+        one
+        for trace in range(first, first + runs)
+        for one in told_run(trace, paths[trace % len(paths)], agent)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +65,10 @@ def many() -> Iterator[Running]:
                 one
                 for number in numbers
                 for one in runs_of(
-                    2, ("search", "book") if number % 5 else ("pay",), f"agent-{number:04}", first=1_000 + 2 * number
+                    2,
+                    ("search", "book") if number % 5 else ("pay",),
+                    f"agent-{number:04}",
+                    first=1_000 + 2 * number,
                 )
             ]
             assert running.post("traces", traces_protobuf(spans)).status == 200
@@ -64,7 +80,11 @@ def many() -> Iterator[Running]:
 def fifty() -> Iterator[Running]:
     """A service that knows 50 agents, some with names that were made to do harm."""
     with serving(ENGINE) as running:
-        spans = [one for number in range(47) for one in runs_of(2, agent=f"agent-{number:02}", first=100 + 2 * number)]
+        spans = [
+            one
+            for number in range(47)
+            for one in runs_of(2, agent=f"agent-{number:02}", first=100 + 2 * number)
+        ]
         spans += wanderer(HOSTILE)
         spans += runs_of(3, ("x" * 10_000, "\u202e<b>"), "tool-namer", first=300)
         spans += runs_of(3, ("a",), "..", first=310)
@@ -119,7 +139,9 @@ def test_the_table_works_without_scripts(many: Running, browser: Browser) -> Non
 def test_a_run_shows_by_itself(browser: Browser) -> None:
     with serving(ENGINE) as running, browser.open(running.url("ui", "/")) as page:
         page.evaluate("window.same = true")
-        expect(page.get_by_text(f"http://{running.service.addresses['http']}", exact=True)).to_be_visible()
+        expect(
+            page.get_by_text(f"http://{running.service.addresses['http']}", exact=True)
+        ).to_be_visible()
         running.send(runs_of(2, ("search",)))
         link = page.get_by_role("link", name="support")
         expect(link).to_be_visible()
@@ -200,12 +222,19 @@ LONG_NAME = "customer_support_refund_orchestrator-v2"
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, list[str]]]:
-    """A service with a state directory that knows an agent of a long name, and one of each kind of page about it."""
+    """A service with a state directory that knows an agent of a long name, and one of each kind of
+    page about it.
+    """
     with serving(ENGINE, state=str(tmp_path_factory.mktemp("state"))) as running:
         running.send(wanderer(LONG_NAME, runs=40))
         agent = f"/agents/shop/{LONG_NAME}"
-        run = re.findall(rf'href="({agent}/runs/[^"]+)"', running.get("ui", f"{agent}/runs").text)[0]
-        yield running, ["/", "/?q=nobody", agent, f"{agent}/runs", run, f"{agent}/compare", "/alerts"]
+        run = re.findall(rf'href="({agent}/runs/[^"]+)"', running.get("ui", f"{agent}/runs").text)[
+            0
+        ]
+        yield (
+            running,
+            ["/", "/?q=nobody", agent, f"{agent}/runs", run, f"{agent}/compare", "/alerts"],
+        )
 
 
 @pytest.mark.parametrize("page_at", range(7))
@@ -233,7 +262,9 @@ def test_a_chart_that_does_not_follow_a_new_width_yet_does_not_widen_the_page(
         assert not is_too_wide(page)
 
 
-def test_the_list_of_runs_is_filtered_in_place(kept: tuple[Running, list[str]], browser: Browser) -> None:
+def test_the_list_of_runs_is_filtered_in_place(
+    kept: tuple[Running, list[str]], browser: Browser
+) -> None:
     running, paths = kept
     with browser.open(running.url("ui", paths[3])) as page:
         page.evaluate("window.same = true")

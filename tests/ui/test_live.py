@@ -64,10 +64,13 @@ def test_a_service_shows_what_a_report_shows() -> None:
 def test_of_a_long_window_the_numbers_cover_all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MAX_EXAMINED", 10)
     engine = engine_of(*["rare once"] * 5, *PATHS * 4)
-    found, expected = viewed(engine), whole(engine, 0)
+    found = viewed(engine)
+    expected = whole(engine, 0)
 
     values = {name: (reading.value, reading.runs) for name, reading in found.metrics.items()}
-    assert values == {name: (reading.value, reading.runs) for name, reading in expected.metrics.items()}
+    assert values == {
+        name: (reading.value, reading.runs) for name, reading in expected.metrics.items()
+    }
     assert (found.runs, found.outcomes, found.paths) == (25, expected.outcomes, expected.paths)
     assert found.findings.costs == expected.findings.costs
     assert sum(task.runs for task in found.tasks) == 10
@@ -80,9 +83,14 @@ def test_change_detection_collects_a_baseline_then_watches_then_alarms() -> None
     watching = change_of(engine_of(*(next(calls) for _ in range(BLIND + 5))), KEY)
     changed = change_of(engine_of(*(next(calls) for _ in range(100)), *["a b c d e f g"] * 30), KEY)
 
-    assert (baseline.state, baseline.sentence) == ("learning", f"Collecting a baseline: {BLIND - 10} more observations")
+    assert (baseline.state, baseline.sentence) == (
+        "learning",
+        f"Collecting a baseline: {BLIND - 10} more observations",
+    )
     assert watching.state == "watching"
-    assert watching.sentence.startswith(f"No change in {BLIND + 5} observations: the evidence for one is ")
+    assert watching.sentence.startswith(
+        f"No change in {BLIND + 5} observations: the evidence for one is "
+    )
     assert watching.sentence.endswith("an alarm needs 100")
     assert changed.state == "changed"
     assert changed.sentence.startswith("changed about observation ")
@@ -98,7 +106,9 @@ def test_without_a_detector_there_is_no_result() -> None:
 
 
 def test_the_common_path_is_not_unusual() -> None:
-    lines = run_lines(viewed(engine_of(*["search book"] * 6, "search pay", "look far away and wide", "")))
+    lines = run_lines(
+        viewed(engine_of(*["search book"] * 6, "search pay", "look far away and wide", ""))
+    )
     by_path = {one.run.path: one for one in lines}
 
     assert by_path[("search", "book")].degree == 0

@@ -17,7 +17,14 @@ from otel_reliability.report.view import AgentView, ScorePoint
 from otel_reliability.testing import call, run
 from otel_reliability.ui.agent_list import TableChoice, line_of_view, list_of
 from otel_reliability.ui.live import live_view, snapshot
-from otel_reliability.ui.rendering import STATIC, Endpoints, agent_page, agents_page, assets, runs_page
+from otel_reliability.ui.rendering import (
+    STATIC,
+    Endpoints,
+    agent_page,
+    agents_page,
+    assets,
+    runs_page,
+)
 from otel_reliability.ui.runs import RunChoice
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
@@ -50,13 +57,19 @@ class Tags(HTMLParser):
 
 
 def test_what_others_published_is_here_byte_for_byte() -> None:
-    packages: dict[str, Any] = tomllib.loads((STATIC / "vendor" / "sources.toml").read_text(encoding="utf-8"))
+    packages: dict[str, Any] = tomllib.loads(
+        (STATIC / "vendor" / "sources.toml").read_text(encoding="utf-8")
+    )
 
     for name, package in packages.items():
         folder = STATIC / "vendor" / name
-        digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+        digests = {
+            file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()
+        }
         assert digests == package["sha256"]
-        assert f"v{package['version']})".encode() in (folder / "uPlot.iife.min.js").read_bytes()[:100]
+        assert (
+            f"v{package['version']})".encode() in (folder / "uPlot.iife.min.js").read_bytes()[:100]
+        )
         assert package["licence"] in (folder / "LICENSE").read_text(encoding="utf-8")
 
 
@@ -67,13 +80,26 @@ def test_pages_bring_along_what_they_name_and_nothing_else() -> None:
     assert sorted(named) == sorted(assets())
 
 
-@pytest.mark.parametrize("name", [HOSTILE, "x" * 10_000, "\x1b[2J\u202e", "\ud800", "{{ 7 * 7 }}", ""])
+@pytest.mark.parametrize(
+    "name", [HOSTILE, "x" * 10_000, "\x1b[2J\u202e", "\ud800", "{{ 7 * 7 }}", ""]
+)
 def test_no_name_can_do_more_than_be_read(name: str) -> None:
     kept = bounded(name)
     key = AgentKey(kept, kept, kept, kept, ((kept or "x", kept),))
-    calls = (call(name, ok=False), call(name, retry=True, chain=1), call(name, ok=False, effect=b"1"))
-    facts: dict[str, Any] = {"key": key, "task_id": name or None, "branches": ((name, name),), "tool_calls": calls}
-    view = view_of(run([name, name], 1, **facts), run([name], 2, **facts), run(["other"], 3, **facts))
+    calls = (
+        call(name, ok=False),
+        call(name, retry=True, chain=1),
+        call(name, ok=False, effect=b"1"),
+    )
+    facts: dict[str, Any] = {
+        "key": key,
+        "task_id": name or None,
+        "branches": ((name, name),),
+        "tool_calls": calls,
+    }
+    view = view_of(
+        run([name, name], 1, **facts), run([name], 2, **facts), run(["other"], 3, **facts)
+    )
     agents = list_of([line_of_view(view)], TableChoice(text=name, service=name))
     plain = view_of(run(["a", "a"], 1), run(["a"], 2), run(["other"], 3))
 
@@ -82,8 +108,16 @@ def test_no_name_can_do_more_than_be_read(name: str) -> None:
         agents_page(agents, Endpoints(name, name), window="last 100 runs"),
     ):
         tags = Tags(text)
-        assert not [tag for tag, about in tags.found if tag == "img" or (tag == "script" and "src" not in about)]
-        assert not [about for _, about in tags.found if any(key.startswith("on") or key == "style" for key in about)]
+        assert not [
+            tag
+            for tag, about in tags.found
+            if tag == "img" or (tag == "script" and "src" not in about)
+        ]
+        assert not [
+            about
+            for _, about in tags.found
+            if any(key.startswith("on") or key == "style" for key in about)
+        ]
         assert "49" not in re.findall(r"<h1>(.*?)</h1>", text)
         assert not {"\x1b", "\u202e", "\ud800"} & set(tags.text)
         assert len(text) < len(agent_page(plain, window="last 100 runs")) + 60_000
@@ -102,10 +136,13 @@ def test_what_has_no_evidence_says_why() -> None:
 
 
 def test_the_waterfall_leads_from_a_hundred_down_to_the_score() -> None:
-    view = view_of(*(run(path.split(), at) for at, path in enumerate(["a b", "a b", "b", "c a", "a a a"], 1)))
+    view = view_of(
+        *(run(path.split(), at) for at, path in enumerate(["a b", "a b", "b", "c a", "a a a"], 1))
+    )
     text = agent_page(view, window="last 100 runs")
     parts = [
-        tuple(map(float, found)) for found in re.findall(r'waterfall__cost--\d" x="([\d.]+)" width="([\d.]+)"', text)
+        tuple(map(float, found))
+        for found in re.findall(r'waterfall__cost--\d" x="([\d.]+)" width="([\d.]+)"', text)
     ]
 
     assert parts
@@ -113,13 +150,19 @@ def test_the_waterfall_leads_from_a_hundred_down_to_the_score() -> None:
         x + width == pytest.approx(before, abs=0.02)
         for (x, width), before in zip(parts, (100.0, *(x for x, _ in parts)), strict=False)
     )
-    assert parts[-1][0] == pytest.approx(100.0 - sum(cost.points or 0.0 for cost in view.findings.costs), abs=0.05)
+    assert parts[-1][0] == pytest.approx(
+        100.0 - sum(cost.points or 0.0 for cost in view.findings.costs), abs=0.05
+    )
 
 
 @pytest.mark.parametrize(("threshold", "chosen"), [(2, 1), (3, 0)])
-def test_retry_explosions_are_filtered_by_the_threshold_that_is_set(threshold: int, chosen: int) -> None:
+def test_retry_explosions_are_filtered_by_the_threshold_that_is_set(
+    threshold: int, chosen: int
+) -> None:
     chain = tuple(call("pay", ok=False, retry=at > 0, chain=at) for at in range(3))
     every = [run(["pay"] * 3, 1, tool_calls=chain), run(["pay"], 2)]
     view = replace(view_of(*every), retry_threshold=threshold)
 
-    assert f"{chosen} of the last 2 runs kept" in runs_page(view, every, RunChoice(flag="retry explosion"))
+    assert f"{chosen} of the last 2 runs kept" in runs_page(
+        view, every, RunChoice(flag="retry explosion")
+    )

@@ -23,7 +23,11 @@ from tests.ui.test_in_browser import HOSTILE, wanderer
 def file_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report on three agents, one of a name that was made to do harm."""
     folder = tmp_path_factory.mktemp("report")
-    spans = [*wanderer(), *attempts("refund", True, False, first=50, agent=HOSTILE), *runs("a", "b", first=60)]
+    spans = [
+        *wanderer(),
+        *attempts("refund", True, False, first=50, agent=HOSTILE),
+        *runs("a", "b", first=60),
+    ]
     made = folder / "report.html"
     made.write_text(report_file.render(report(folder, spans)), "utf-8")
     return made
@@ -36,7 +40,9 @@ def test_it_opens_from_a_disk(file: Path, browser: Browser, scheme: Scheme) -> N
         expect(page.locator(".uplot canvas").first).to_be_visible()
         names = page.locator(".agents__name a").all_text_contents()
         assert page.locator("article.agent:visible").count() == 3
-        page.evaluate("document.querySelectorAll('details.one').forEach((one, at) => { one.open = at === 2 })")
+        page.evaluate(
+            "document.querySelectorAll('details.one').forEach((one, at) => { one.open = at === 2 })"
+        )
 
         assert set(names) == {"wanderer", HOSTILE, "support"}
         assert page.locator(".flow").count() >= 3
@@ -48,7 +54,9 @@ def test_the_table_leads_into_the_file(file: Path, browser: Browser) -> None:
     with browser.open(file.as_uri(), width=PHONE) as page:
         page.get_by_role("link", name="wanderer").click()
 
-        expect(page.locator("article.agent").filter(has_text="refund → pay").locator(".verdict")).to_be_in_viewport()
+        expect(
+            page.locator("article.agent").filter(has_text="refund → pay").locator(".verdict")
+        ).to_be_in_viewport()
         assert not is_too_wide(page)
 
 
@@ -66,16 +74,24 @@ def test_only_its_own_script_and_style_may_run(file: Path) -> None:
 
 
 def test_an_earlier_recording_stands_beside(tmp_path: Path) -> None:
-    text = report_file.render(comparison(tmp_path, runs("a", "a", "a", "a"), runs("a", "b", "c", "a b"))[0])
+    text = report_file.render(
+        comparison(tmp_path, runs("a", "a", "a", "a"), runs("a", "b", "c", "a b"))[0]
+    )
 
     assert "Since the earlier recording" in text
-    assert re.search(r"Path entropy</th><td[^>]*>0.000</td><td[^>]*>1.000</td><td[^>]*>\+1.000 worse", text)
+    assert re.search(
+        r"Path entropy</th><td[^>]*>0.000</td><td[^>]*>1.000</td><td[^>]*>\+1.000 worse", text
+    )
     assert re.search(r"\d+ numbers the same", text)
 
 
 @pytest.mark.parametrize("threshold", [2, 3])
-def test_runs_are_retry_explosions_from_the_threshold_that_is_set(tmp_path: Path, threshold: int) -> None:
-    settings = structs.replace(REPORT_SETTINGS, metrics=MetricSettings(min_runs=2, retry_threshold=threshold))
+def test_runs_are_retry_explosions_from_the_threshold_that_is_set(
+    tmp_path: Path, threshold: int
+) -> None:
+    settings = structs.replace(
+        REPORT_SETTINGS, metrics=MetricSettings(min_runs=2, retry_threshold=threshold)
+    )
     spans = [*runs("pay pay pay", failed="pay"), *runs("pay", first=2)]
     text = report_file.render(report(tmp_path, spans, settings))
 
@@ -83,10 +99,14 @@ def test_runs_are_retry_explosions_from_the_threshold_that_is_set(tmp_path: Path
     assert ("kept retrying" in text) == (threshold == 2)
 
 
-def test_of_very_many_the_least_reliable_are_told_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_the_least_reliable_are_told_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(report_file, "MAX_AGENTS", 2)
     spans = [
-        one for at in range(5) for one in runs("a b", "a b"[: 1 + 2 * (at % 2)], first=1 + 2 * at, agent=f"agent-{at}")
+        one
+        for at in range(5)
+        for one in runs("a b", "a b"[: 1 + 2 * (at % 2)], first=1 + 2 * at, agent=f"agent-{at}")
     ]
     text = report_file.render(report(tmp_path, spans))
 
@@ -104,7 +124,9 @@ def test_the_command_line_writes_it(tmp_path: Path, capsys: pytest.CaptureFixtur
     old = write_otlp(tmp_path / "old.jsonl", runs(*["a b"] * 30))
     new = write_otlp(tmp_path / "new.jsonl", runs(*["a b"] * 80, *["c d e f"] * 60))
     out = call(capsys, "report", new, "--format", "html", "--no-intervals").out
-    beside = call(capsys, "report", new, "--format", "html", "--no-intervals", "--baseline", old).out
+    beside = call(
+        capsys, "report", new, "--format", "html", "--no-intervals", "--baseline", old
+    ).out
 
     assert out.startswith("<!doctype html>")
     assert re.search(r"<b>Changed about observation \d+ .*?</b> .*c is used in 0 % → 100 %", out)

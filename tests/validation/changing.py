@@ -1,4 +1,6 @@
-"""False alarms and delays of change detection: the second part of docs/explanation/validation.md."""
+"""False alarms and delays of change detection: the second
+part of docs/explanation/validation.md.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ from tests.change.streams import SYNTHETIC, recorded, synthetic
 LENGTHS: Final = (200, 1_000, 10_000)
 ALARMS: Final = 250
 MORE: Final = 1_000
-"""Further alarms for a stream whose bound falls short: with 250, chance alone has one in a dozen do so."""
+"""Further alarms for a stream whose bound falls short: with 250, chance alone has one in a dozen do
+so.
+"""
 
 STREAMS: Final = 400
 
@@ -50,13 +54,17 @@ def pools() -> Iterator[tuple[str, Pool]]:
 
 
 def kept(pool: Pool, c: int) -> str:
-    """Return the mean number of observations to an alarm with its lower bound; where that is too low, of many more alarms."""
+    """Return the mean number of observations to an alarm with its lower bound; where that is too
+    low, of many more alarms.
+    """
     first = units_to_alarm(pool, c, ALARMS, seed=c)
     if lower_bound(first) >= 0.9 * c:
         return _shown(first)
     every = np.concatenate([first, units_to_alarm(pool, c, MORE, seed=c + 1)])
     verdict = "" if lower_bound(every) >= 0.9 * c else " **broken**"
-    return f"{_shown(every)}{verdict}, over {len(every):,} alarms; the first {ALARMS}: {_shown(first)}"
+    return (
+        f"{_shown(every)}{verdict}, over {len(every):,} alarms; the first {ALARMS}: {_shown(first)}"
+    )
 
 
 def _shown(lengths: Ints) -> str:
@@ -65,7 +73,8 @@ def _shown(lengths: Ints) -> str:
 
 def broken() -> Iterator[str]:
     work = Pool(np.sort(np.random.default_rng(4).normal(size=(1_000, 5)), axis=0))
-    tasks, halves = np.split(np.arange(1_000), 20), np.split(np.arange(1_000), 2)
+    tasks = np.split(np.arange(1_000), 20)
+    halves = np.split(np.arange(1_000), 2)
     orders: Mapping[str, Draw] = {
         "tasks in random order": at_random(1_000),
         "each task twice in a row": in_blocks(tasks, 2),
@@ -77,14 +86,22 @@ def broken() -> Iterator[str]:
     yield "| order of the observations | observations to an alarm at c = 200 |"
     yield "|---|---|"
     for name, draw in orders.items():
-        yield f"| {name} | {units_to_alarm(work, 200, ALARMS, seed=1, draw=draw, most=4_000).mean():,.0f} |"
+        yield (
+            f"| {name} | "
+            f"{units_to_alarm(work, 200, ALARMS, seed=1, draw=draw, most=4_000).mean():,.0f} |"
+        )
 
 
 def found() -> tuple[list[str], dict[str, list[tuple[float, float]]]]:
-    """The table of changes of the model, and the curves of the share of streams in which they are found."""
+    """The table of changes of the model, and the curves of the share of streams in which they are
+    found.
+    """
     c = ChangeSettings().runs_per_false_alarm
     lines = [
-        "| before → after | found within 50 | within 100 | median delay | too early | threshold: found | too early |",
+        (
+            "| before → after | found within 50 | within 100 | median delay | too early | "
+            "threshold: found | too early |"
+        ),
         "|---|---|---|---|---|---|---|",
     ]
     curves: dict[str, list[tuple[float, float]]] = {}
@@ -96,8 +113,12 @@ def found() -> tuple[list[str], dict[str, list[tuple[float, float]]]]:
         name = f"{_short(before)} → {_short(after)}"
         shares = f"{(late <= 50).mean():.2f} | {np.isfinite(late).mean():.2f}"
         early = 1 - len(late) / STREAMS
-        lines.append(f"| {name} | {shares} | {_median(late)} | {early:.3f} | {mixed:.2f} | {too_early:.2f} |")
-        curves[name] = [(float(observation), float((late <= observation).mean())) for observation in range(101)]
+        lines.append(
+            f"| {name} | {shares} | {_median(late)} | {early:.3f} | {mixed:.2f} | {too_early:.2f} |"
+        )
+        curves[name] = [
+            (float(observation), float((late <= observation).mean())) for observation in range(101)
+        ]
     return lines, curves
 
 

@@ -1,4 +1,6 @@
-"""Write docs/explanation/validation.md and its pictures from the recordings: `make validate` (about a quarter of an hour)."""
+"""Write docs/explanation/validation.md and its pictures from the recordings: `make validate` (about
+a quarter of an hour).
+"""
 
 from __future__ import annotations
 
@@ -109,12 +111,18 @@ def main() -> None:
         "\n".join(changing.broken()),
         FOUND,
         "\n".join(lines),
-        "\n![The share of streams in which the change is found, by observations after it](validation-changes.svg)\n",
+        (
+            "\n![The share of streams in which the change is found, by observations after "
+            "it](validation-changes.svg)\n"
+        ),
     ]
-    (DOCS / "validation.md").write_text("".join(part if part.endswith("\n") else part + "\n" for part in parts))
+    (DOCS / "validation.md").write_text(
+        "".join(part if part.endswith("\n") else part + "\n" for part in parts)
+    )
     share = Axis("share of streams in which it is found", 0, 1)
     tasks = {name: prediction.points(one) for name, one in rows.items()}
-    apart, failing = Axis("mean effect distance of its attempts", 0, 1), Axis("share of its attempts that fail", 0, 1)
+    apart = Axis("mean effect distance of its attempts", 0, 1)
+    failing = Axis("share of its attempts that fail", 0, 1)
     (DOCS / "validation-tasks.svg").write_text(picture(tasks, apart, failing, circles))
     few = {name: found[name] for name in list(found)[:5]}
     after = Axis("observations after the change", 0, 100)

@@ -35,18 +35,22 @@ def picture(groups: Mapping[str, Sequence[Point]], x: Axis, y: Axis, drawn: Draw
     for at, (name, points) in enumerate(groups.items()):
         colour = COLOURS[at % len(COLOURS)]
         parts.append(drawn([_place(point, x, y) for point in points], colour))
-        parts.append(f'<rect x="{LEFT + 14}" y="{16 + 20 * at}" width="12" height="12" fill="{colour}"/>')
+        parts.append(
+            f'<rect x="{LEFT + 14}" y="{16 + 20 * at}" width="12" height="12" fill="{colour}"/>'
+        )
         parts.append(f'<text x="{LEFT + 32}" y="{26 + 20 * at}">{name}</text>')
     style = "text{font:13px sans-serif;fill:#777}line{stroke:#999}"
     body = "\n".join(parts)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'width="{WIDTH}" height="{HEIGHT}">'
         f"<style>{style}</style>\n{body}\n</svg>\n"
     )
 
 
 def _place(point: Point, x: Axis, y: Axis) -> Point:
-    across, up = x.place(point[0], WIDTH - LEFT - 20), y.place(point[1], HEIGHT - BOTTOM - 15)
+    across = x.place(point[0], WIDTH - LEFT - 20)
+    up = y.place(point[1], HEIGHT - BOTTOM - 15)
     return (round(LEFT + across, 1), round(HEIGHT - BOTTOM - up, 1))
 
 
@@ -57,10 +61,14 @@ def _frame(x: Axis, y: Axis) -> str:
         f'<line x1="{LEFT}" y1="{base}" x2="{WIDTH - 20}" y2="{base}"/>',
         f'<line x1="{LEFT}" y1="15" x2="{LEFT}" y2="{base}"/>',
         f'<text x="{middle}" y="{HEIGHT - 10}" text-anchor="middle">{x.title}</text>',
-        f'<text x="16" y="{base / 2}" text-anchor="middle" transform="rotate(-90 16 {base / 2})">{y.title}</text>',
+        (
+            f'<text x="16" y="{base / 2}" text-anchor="middle" transform="rotate(-90 16 '
+            f'{base / 2})">{y.title}</text>'
+        ),
     ]
     for quarter in range(5):
-        across, up = x.low + (x.high - x.low) * quarter / 4, y.low + (y.high - y.low) * quarter / 4
+        across = x.low + (x.high - x.low) * quarter / 4
+        up = y.low + (y.high - y.low) * quarter / 4
         at_x, at_y = _place((across, up), x, y)
         texts.append(f'<text x="{at_x}" y="{base + 18}" text-anchor="middle">{across:g}</text>')
         texts.append(f'<text x="{LEFT - 8}" y="{at_y + 4}" text-anchor="end">{up:g}</text>')
@@ -68,7 +76,9 @@ def _frame(x: Axis, y: Axis) -> str:
 
 
 def circles(points: list[Point], colour: str) -> str:
-    return "\n".join(f'<circle cx="{x}" cy="{y}" r="5" fill="{colour}" fill-opacity="0.6"/>' for x, y in points)
+    return "\n".join(
+        f'<circle cx="{x}" cy="{y}" r="5" fill="{colour}" fill-opacity="0.6"/>' for x, y in points
+    )
 
 
 def curve(points: list[Point], colour: str) -> str:

@@ -47,7 +47,9 @@ class Estimate(NamedTuple):
         return self.low > nothing or self.high < nothing
 
     def __str__(self) -> str:
-        return "–" if np.isnan(self.value) else f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
+        return (
+            "–" if np.isnan(self.value) else f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
+        )
 
 
 Task: TypeAlias = list[tuple[float, bool]]
@@ -56,7 +58,8 @@ Task: TypeAlias = list[tuple[float, bool]]
 
 def run_numbers(rows: Sequence[Row]) -> dict[str, list[float | None]]:
     """Return the numbers of each run that do not use its outcome."""
-    effects, paths = EffectAgreement(), PathSimilarity()
+    effects = EffectAgreement()
+    paths = PathSimilarity()
     for row in rows:
         effects.add(row)
         paths.add(row)
@@ -90,19 +93,27 @@ def auroc(tasks: Sequence[Task]) -> float:
 def within(tasks: Sequence[Task]) -> float:
     """The same among the runs of one task only, over all such pairs."""
     pairs = [(sum(failed for _, failed in task), task) for task in tasks]
-    weighed = [(bad * (len(task) - bad), _exceeds(task)) for bad, task in pairs if 0 < bad < len(task)]
+    weighed = [
+        (bad * (len(task) - bad), _exceeds(task)) for bad, task in pairs if 0 < bad < len(task)
+    ]
     total = sum(weight for weight, _ in weighed)
     return sum(weight * value for weight, value in weighed) / total if total else float("nan")
 
 
 def spearman(tasks: Sequence[Task]) -> float:
     means = [_mean(task) for task in tasks]
-    return correlation(np.array([mean for mean, _ in means]), np.array([share for _, share in means]))
+    return correlation(
+        np.array([mean for mean, _ in means]), np.array([share for _, share in means])
+    )
 
 
 def _mean(task: Task) -> tuple[float, float]:
-    """A task's mean number and its share of failed runs; equal means are ties, to the last digit."""
-    return round(sum(n for n, _ in task) / len(task), 9), round(sum(failed for _, failed in task) / len(task), 9)
+    """A task's mean number and its share of failed runs; equal means are ties, to
+    the last digit.
+    """
+    return round(sum(n for n, _ in task) / len(task), 9), round(
+        sum(failed for _, failed in task) / len(task), 9
+    )
 
 
 def correlation(one: Floats, other: Floats) -> float:
@@ -114,7 +125,8 @@ def correlation(one: Floats, other: Floats) -> float:
 
 def _ranks(values: Floats) -> Floats:
     """Ranks from 1; equal values share the mean of theirs."""
-    below, up_to = np.sort(values).searchsorted(values, "left"), np.sort(values).searchsorted(values, "right")
+    below = np.sort(values).searchsorted(values, "left")
+    up_to = np.sort(values).searchsorted(values, "right")
     return (below + up_to + 1) / 2
 
 
@@ -128,11 +140,15 @@ def _exceeds(runs: Sequence[tuple[float, bool]]) -> float:
 
 
 def estimate(tasks: Sequence[Task], statistic: Callable[[Sequence[Task]], float]) -> Estimate:
-    """A number over tasks, with the interval that resampling the tasks gives; of fewer than five tasks there is none."""
+    """A number over tasks, with the interval that resampling the tasks gives; of fewer than five
+    tasks there is none.
+    """
     unknown = float("nan")
     if len(tasks) < MIN_TASKS:
         return Estimate(unknown, unknown, unknown)
-    drawn: list[list[int]] = np.random.default_rng(0).integers(len(tasks), size=(RESAMPLES, len(tasks))).tolist()
+    drawn: list[list[int]] = (
+        np.random.default_rng(0).integers(len(tasks), size=(RESAMPLES, len(tasks))).tolist()
+    )
     values = sorted(v for draw in drawn if not np.isnan(v := statistic([tasks[at] for at in draw])))
     if not values:
         return Estimate(unknown, unknown, unknown)
@@ -140,7 +156,9 @@ def estimate(tasks: Sequence[Task], statistic: Callable[[Sequence[Task]], float]
 
 
 def task_metrics(rows: Sequence[Row]) -> dict[str, list[Task]]:
-    """Per metric, of each task: (its value over the task's runs with the expected sign, share of failed runs)."""
+    """Per metric, of each task: (its value over the task's runs with the expected sign, share of
+    failed runs).
+    """
     tasks: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if row.task is not None and row.success is not None:
@@ -165,17 +183,25 @@ def _of_set(name: str, rows: Sequence[Row]) -> Iterable[str]:
     failed = sum(row.success is False for row in rows)
     yield f"### {name}\n"
     yield f"{len(rows)} runs of {len({row.task for row in rows})} tasks, {failed} failed.\n"
-    yield "| of a run | AUROC of its failure | within its task | task mean ~ failure rate (Spearman) | predicts |"
+    yield (
+        "| of a run | AUROC of its failure | within its task | task mean ~ failure rate "
+        "(Spearman) | predicts |"
+    )
     yield "|---|---|---|---|---|"
     for number, values in run_numbers(rows).items():
         tasks = tasks_of(rows, values)
         found = estimate(tasks, auroc), estimate(tasks, within), estimate(tasks, spearman)
         predicted = [
             what
-            for what, one, zero in zip(("runs", "attempts", "tasks"), found, (0.5, 0.5, 0.0), strict=True)
+            for what, one, zero in zip(
+                ("runs", "attempts", "tasks"), found, (0.5, 0.5, 0.0), strict=True
+            )
             if one.differs_from(zero)
         ]
-        yield f"| {number} | {found[0]} | {found[1]} | {found[2]} | {', '.join(predicted) or 'nothing'} |"
+        yield (
+            f"| {number} | {found[0]} | {found[1]} | {found[2]} | "
+            f"{', '.join(predicted) or 'nothing'} |"
+        )
     yield "\n| of a task's runs | ~ failure rate (Spearman) | predicts |"
     yield "|---|---|---|"
     for metric, tasks in task_metrics(rows).items():

@@ -8,11 +8,17 @@ import pytest
 from tests.validation.pictures import Axis, circles, curve, picture
 from tests.validation.prediction import Task, auroc, estimate, spearman, within
 
-TASKS: list[Task] = [[(1.0, True), (0.0, False)], [(0.0, True), (1.0, False)], [(1.0, True), (1.0, True)]]
+TASKS: list[Task] = [
+    [(1.0, True), (0.0, False)],
+    [(0.0, True), (1.0, False)],
+    [(1.0, True), (1.0, True)],
+]
 
 
 def test_auroc_counts_pairs() -> None:
-    """Failed runs have 1, 0, 1, 1, succeeded ones 0, 1: of eight pairs three and a half exceed, and three are ties."""
+    """Failed runs have 1, 0, 1, 1, succeeded ones 0, 1: of eight pairs three and a half exceed, and
+    three are ties.
+    """
     assert auroc(TASKS) == pytest.approx((3 * 0.5 + 3 + 0.5) / 8)
 
 
@@ -38,7 +44,8 @@ def test_few_tasks_give_no_estimate() -> None:
 
 def test_pictures_are_well_formed() -> None:
     groups = {"one": [(0.0, 0.0), (1.0, 1.0)], "other": [(0.5, 0.2)]}
-    across, up = Axis("x & y".replace("&", "and"), 0, 1), Axis("share", 0, 1)
+    across = Axis("x & y".replace("&", "and"), 0, 1)
+    up = Axis("share", 0, 1)
     dots = ET.fromstring(picture(groups, across, up, circles))
     assert len(dots.findall(".//{*}circle")) == 3
     assert all(0 <= float(dot.get("cx", "-1")) <= 640 for dot in dots.findall(".//{*}circle"))

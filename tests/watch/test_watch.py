@@ -41,7 +41,9 @@ def usual(number: int, calls: int = 3) -> list[AgentSpan]:
 
 
 def insisting(number: int, times: int = 20) -> list[AgentSpan]:
-    """The spans of an open run that repeats one failing call; its root has not ended, so it has not arrived."""
+    """The spans of an open run that repeats one failing call; its root has not ended, so it has not
+    arrived.
+    """
     return [tool(2 + at, 1, "book", trace=number, start=at, failed=True) for at in range(times)]
 
 
@@ -65,7 +67,9 @@ def found(engine: Engine, clock: FakeClock, spans: Iterable[AgentSpan]) -> list[
 
 
 def test_run_that_repeats_a_failing_call_is_found_while_it_is_open() -> None:
-    """Its agent is unknown until its root arrives: the bounds of its service apply. It is found once."""
+    """Its agent is unknown until its root arrives: the bounds of its service apply. It is found
+    once.
+    """
     clock = FakeClock()
     engine = engine_with("desk", clock=clock)
     spans = insisting(900)
@@ -73,10 +77,17 @@ def test_run_that_repeats_a_failing_call_is_found_while_it_is_open() -> None:
     (excess,) = found(engine, clock, spans[4:])
 
     assert first == []
-    assert (excess.kind, excess.value, excess.bound, excess.of) == ("failing_streak", 19, 5, "service")
+    assert (excess.kind, excess.value, excess.bound, excess.of) == (
+        "failing_streak",
+        19,
+        5,
+        "service",
+    )
     assert excess.agent.agent == "desk"
     assert excess.run.trace_id == trace_id(900)
-    assert [one.kind for one in found(engine, clock, insisting(900, 30)[20:])] == ["calls"], "each kind once"
+    assert [one.kind for one in found(engine, clock, insisting(900, 30)[20:])] == ["calls"], (
+        "each kind once"
+    )
     assert engine.watched.most_extreme(excess.agent)["failing_streak"] == 29 / 5
     assert [run_id for run_id, _ in engine.watched.exceeding(excess.agent)] == [excess.run.run_id]
 
@@ -86,7 +97,9 @@ def test_conversation_is_watched_after_its_first_prompt_is_answered() -> None:
     clock = FakeClock()
     engine = engine_with("desk", clock=clock)
     conversation = trace_of("a conversation of two prompts"), BY_TIME
-    first, second = ([one._replace(link=conversation) for one in spans] for spans in (usual(900), insisting(901)))
+    first, second = (
+        [one._replace(link=conversation) for one in spans] for spans in (usual(900), insisting(901))
+    )
 
     assert found(engine, clock, first) == []
     assert {excess.kind for excess in found(engine, clock, second)} == {"failing_streak", "calls"}
@@ -130,8 +143,11 @@ def test_usage_of_closed_runs_is_forgotten() -> None:
 
 
 def test_heaviest_traces_are_checked_first_within_the_budget() -> None:
-    """What is left over waits for the next second, and long traces wait until they have grown by a hundredth."""
-    clock, spent = FakeClock(), 0.0
+    """What is left over waits for the next second, and long traces wait until they have grown by a
+    hundredth.
+    """
+    clock = FakeClock()
+    spent = 0.0
 
     def processor_time() -> float:
         nonlocal spent
@@ -148,8 +164,11 @@ def test_heaviest_traces_are_checked_first_within_the_budget() -> None:
     assert first[:9] == [trace_id(number) for number in range(20, 11, -1)]
     assert len(first) <= 10, "a tenth of a second"
     assert engine.take_excesses() == [], "not twice a second"
-    assert {limit.name: limit.hits for limit in engine.limits()}["watch_milliseconds"] == 1, "traces were put off"
-    used, seconds = spent, 100
+    assert {limit.name: limit.hits for limit in engine.limits()}["watch_milliseconds"] == 1, (
+        "traces were put off"
+    )
+    used = spent
+    seconds = 100
     for second in range(seconds):
         engine.receive(insisting(30 + second, 2))
         watch.check(3.0 + second, processor_time)
@@ -183,7 +202,8 @@ def test_ten_thousand_usual_runs_exceed_no_more_than_the_promised_share() -> Non
         recording.close()
         for seed in range(5):
             random.Random(seed).shuffle(recorded)
-            registry, assembler = AgentRegistry(), OneOpenRun()
+            registry = AgentRegistry()
+            assembler = OneOpenRun()
             made: Any = assembler
             watch = Watch(WatchSettings(), made, registry)
             for number, one in enumerate(recorded):
@@ -207,16 +227,28 @@ def test_service_reports_an_open_run_within_two_seconds(monkeypatch: pytest.Monk
         running.post("traces", body_of(run_spans(900, "book " * 20, failed="book")[1:]))
         running.clock.advance(1.0)
         running.writer_came_round()
-        until(lambda: running.sum("agent_reliability_run_excess_total", gen_ai_agent_name="support"), "the counter")
+        until(
+            lambda: running.sum("agent_reliability_run_excess_total", gen_ai_agent_name="support"),
+            "the counter",
+        )
         assert running.sum("agent_reliability_open_run_usage", kind="failing_streak") == 19 / 5
-        events = [one.log_record for one in kept.emitted if one.log_record.event_name == "agent_reliability.run_excess"]
-        assert [event.attributes["agent.reliability.excess.kind"] for event in events] == ["failing_streak"]
+        events = [
+            one.log_record
+            for one in kept.emitted
+            if one.log_record.event_name == "agent_reliability.run_excess"
+        ]
+        assert [event.attributes["agent.reliability.excess.kind"] for event in events] == [
+            "failing_streak"
+        ]
         assert events[0].body["message"] == (
-            "an open run has 19 retries of one failing call in a row; the bound by the windows of its service is 5"
+            "an open run has 19 retries of one failing call in a row; the bound by the "
+            "windows of its service is 5"
         )
 
 
-def test_on_excess_is_called_within_two_seconds_and_its_failure_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_excess_is_called_within_two_seconds_and_its_failure_harms_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Guard, "loud", False)
     before = threading.active_count()
     calls: list[tuple[Excess, float]] = []

@@ -11,24 +11,46 @@ from otel_reliability import testing
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.row import Row
-from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run, RunChange, RunEvent, ToolCall
+from otel_reliability.model.run import (
+    AgentKey,
+    ModelCall,
+    Outcome,
+    Run,
+    RunChange,
+    RunEvent,
+    ToolCall,
+)
 from otel_reliability.windows.agents import AgentRegistry, AgentState
 from otel_reliability.windows.window import AgentWindow
 
 KEY = AgentKey("", "shop", "", "support")
 
 
-def call(name: str, *, ok: bool = True, retry: int = 0, repeat: bool = False, start: int = 0, end: int = 1) -> ToolCall:
+def call(
+    name: str,
+    *,
+    ok: bool = True,
+    retry: int = 0,
+    repeat: bool = False,
+    start: int = 0,
+    end: int = 1,
+) -> ToolCall:
     """A tool call; `retry` is its place in its chain of retries."""
-    return ToolCall(name, ok, retry > 0, repeat, retry, "support", start, end, b"a", None, b"e", has_effect=ok)
+    return ToolCall(
+        name, ok, retry > 0, repeat, retry, "support", start, end, b"a", None, b"e", has_effect=ok
+    )
 
 
-def model_call(tokens: tuple[int | None, int | None] = (None, None), *, start: int = 0, end: int = 1) -> ModelCall:
+def model_call(
+    tokens: tuple[int | None, int | None] = (None, None), *, start: int = 0, end: int = 1
+) -> ModelCall:
     return ModelCall("m", *tokens, False, "support", start, end)
 
 
 def run(run_id: str, end_ns: int = 0, path: str | None = "", **fields: Any) -> Run:
-    """A run that ended then and took this path (names with spaces between; None: its tools are unobservable)."""
+    """A run that ended then and took this path (names with spaces between; None: its tools are
+    unobservable).
+    """
     names = None if path is None else path.split()
     place: dict[str, Any] = {"run_id": run_id, "start_ns": end_ns, "end_ns": end_ns, "key": KEY}
     return testing.run(names)._replace(**(place | fields))
@@ -69,7 +91,9 @@ def runs(draw: st.DrawFn, run_id: str) -> Run:
         condition=draw(st.sampled_from(["baseline", "baseline", "baseline", "fault"])),
         incomplete=draw(st.sampled_from([False, False, True])),
         branches=draw(st.sampled_from([(), (), (("kind", "usual"),), (("kind", "odd"),)])),
-        tool_calls=None if path is None else tuple(call("t", ok=False, retry=place) for place in range(chain)),
+        tool_calls=None
+        if path is None
+        else tuple(call("t", ok=False, retry=place) for place in range(chain)),
         token_pressure=draw(st.none() | st.floats(0, 1)),
         outcome=draw(st.sampled_from(list(Outcome))),
         confidence=draw(st.none() | st.sampled_from([0.1, 0.5, 0.9])),
@@ -80,7 +104,9 @@ def runs(draw: st.DrawFn, run_id: str) -> Run:
 
 @st.composite
 def histories(draw: st.DrawFn, most: int = 14) -> list[RunEvent]:
-    """What assembly may say: runs close in any order; until they become final they are revised, withdrawn and closed again."""
+    """What assembly may say: runs close in any order; until they become final they are revised,
+    withdrawn and closed again.
+    """
     events: list[RunEvent] = []
     open_runs: dict[str, Run] = {}
     for _ in range(draw(st.integers(1, 4 * most))):

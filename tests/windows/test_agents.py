@@ -1,4 +1,6 @@
-"""Windows against the plainest model of them: all runs that were told, sorted, and the plain formulas over the last of them."""
+"""Windows against the plainest model of them: all runs that were told, sorted, and the plain
+formulas over the last of them.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,14 @@ def told(events: Sequence[RunEvent]) -> dict[str, Run]:
 
 
 def inside(runs: Sequence[Run], window: WindowSettings) -> list[Run]:
-    """The runs of a window: the last of all, and of these only those that ended less than a period before the last."""
+    """The runs of a window: the last of all, and of these only those that ended less than a period
+    before the last.
+    """
     ordered = sorted(runs, key=lambda one: (one.end_ns, one.run_id))
     if window.period is not None and ordered:
-        ordered = [one for one in ordered if one.end_ns > ordered[-1].end_ns - round(window.period * 1e9)]
+        ordered = [
+            one for one in ordered if one.end_ns > ordered[-1].end_ns - round(window.period * 1e9)
+        ]
     return ordered[-window.last :] if window.last is not None else ordered
 
 
@@ -62,7 +68,8 @@ def test_windows_hold_what_they_say_at_every_step(events: list[RunEvent]) -> Non
 
 @given(histories(most=10))
 def test_readings_are_the_plain_formulas_at_every_step(events: list[RunEvent]) -> None:
-    agents, paths = AgentRegistry(SETTINGS), PathTable()
+    agents = AgentRegistry(SETTINGS)
+    paths = PathTable()
     for at, event in enumerate(events):
         agents.apply(event, 0.0)
         there = [one for one in told(events[: at + 1]).values() if one.key == event.run.key]
@@ -75,13 +82,17 @@ def test_readings_are_the_plain_formulas_at_every_step(events: list[RunEvent]) -
 
 
 @given(histories(), st.randoms(use_true_random=False))
-def test_readings_do_not_depend_on_the_order_of_closing(events: list[RunEvent], dice: Random) -> None:
+def test_readings_do_not_depend_on_the_order_of_closing(
+    events: list[RunEvent], dice: Random
+) -> None:
     there = list(told(events).values())
     dice.shuffle(there)
-    left, right = apply(events), apply([closed(one) for one in there])
+    left = apply(events)
+    right = apply([closed(one) for one in there])
     assert set(left.keys()) == set(right.keys())
     for key in set(left.keys()):
-        one, other = state_of(left, key), state_of(right, key)
+        one = state_of(left, key)
+        other = state_of(right, key)
         for name, window in one.windows.items():
             assert window.readings() == other.windows[name].readings()
             assert [(spec.name, tags, value) for spec, tags, value in window.series()] == [
@@ -90,7 +101,9 @@ def test_readings_do_not_depend_on_the_order_of_closing(events: list[RunEvent], 
 
 
 def right_at_every_step(events: Sequence[RunEvent]) -> bool:
-    """Whether, after each event, the agents are those of the runs, and every window holds the runs that its rule names."""
+    """Whether, after each event, the agents are those of the runs, and every window holds the runs
+    that its rule names.
+    """
     agents = AgentRegistry(SETTINGS)
     for at, event in enumerate(events):
         agents.apply(event, 0.0)
@@ -99,7 +112,10 @@ def right_at_every_step(events: Sequence[RunEvent]) -> bool:
             return False
         for key in {one.key for one in there}:
             mine = [one for one in there if one.key == key]
-            if any(ids(agents, window.name, key) != [one.run_id for one in inside(mine, window)] for window in WINDOWS):
+            if any(
+                ids(agents, window.name, key) != [one.run_id for one in inside(mine, window)]
+                for window in WINDOWS
+            ):
                 return False
     return True
 
@@ -133,8 +149,12 @@ def does_nothing(*_: object) -> None:
         ("agents.AgentRegistry._forget_if_empty", does_nothing),
     ],
 )
-@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # it is printed unshrunk, to nobody
-def test_the_model_catches_a_planted_bug(place: str, bug: object, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.filterwarnings(
+    "ignore:Generating overly large repr"
+)  # it is printed unshrunk, to nobody
+def test_the_model_catches_a_planted_bug(
+    place: str, bug: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(f"otel_reliability.windows.{place}", bug)
     assert find(histories(), lambda events: not right_at_every_step(events), settings=UNSHRUNK)
 
@@ -156,7 +176,9 @@ def finish(agents: AgentRegistry, *runs: Run) -> None:
 
 
 def test_spares_are_kept_while_runs_may_be_withdrawn_and_no_longer() -> None:
-    """Below a window of final runs nothing is kept; below one that may shrink, as many final runs as it may lose."""
+    """Below a window of final runs nothing is kept; below one that may shrink, as many final runs
+    as it may lose.
+    """
     agents = small(last=2)
     runs = [run(f"{at:02}", at) for at in range(10)]
     for one in runs:
@@ -183,7 +205,9 @@ def test_a_run_below_a_final_window_is_refused_and_counted() -> None:
 
 
 def test_a_period_ends_where_the_latest_run_ended() -> None:
-    """(T − p, T]: a run that ended exactly a period ago is out, and time stands still between runs."""
+    """(T − p, T]: a run that ended exactly a period ago is out, and time stands
+    still between runs.
+    """
     agents = small(last=None, period=10e-9)
     for end in (0, 1, 10):
         agents.apply(closed(run(f"run-{end:02}", end)), float(end))
@@ -224,7 +248,8 @@ def test_events_of_unknown_agents_or_runs_change_nothing() -> None:
 
 def test_ends_far_in_the_future_are_clamped_in_live_doors() -> None:
     agents = small(last=None, period=1_000.0)
-    now, ahead = 10**18, 300 * 10**9
+    now = 10**18
+    ahead = 300 * 10**9
     agents.apply(closed(run("leapt", now + 10**15)), 0.0, now)
     agents.apply(closed(run("sane", now)), 0.0, now)
     assert ids(agents) == ["sane", "leapt"]
@@ -253,7 +278,9 @@ def test_idle_agents_expire_and_return_anew() -> None:
 
 @pytest.mark.parametrize("places_return", [False, True])
 def test_agents_beyond_the_limit_have_counters_only(*, places_return: bool) -> None:
-    agents = AgentRegistry(Settings(limits=LimitSettings(agents=1, agent_idle=60.0)), places_return=places_return)
+    agents = AgentRegistry(
+        Settings(limits=LimitSettings(agents=1, agent_idle=60.0)), places_return=places_return
+    )
     other = KEY._replace(agent="second")
     agents.apply(closed(run("a", 1)), 0.0)
     agents.apply(closed(run("b", 1, key=other)), 0.0)
@@ -270,7 +297,10 @@ def test_agents_beyond_the_limit_have_counters_only(*, places_return: bool) -> N
 
 def test_tasks_beyond_the_limit_are_no_group() -> None:
     agents = small(last=3, tasks=1)
-    finish(agents, *(run(f"run-{end}", end, "a", task_id=task) for end, task in enumerate(["x", "y", "y"])))
+    finish(
+        agents,
+        *(run(f"run-{end}", end, "a", task_id=task) for end, task in enumerate(["x", "y", "y"])),
+    )
     state = state_of(agents)
     window = state.windows["recent"]
     assert window.reading("path_entropy").value is None

@@ -18,14 +18,21 @@ def test_codes_spell_paths(paths: list[tuple[str, ...]]) -> None:
     for one, names in zip(made, paths, strict=True):
         for other, others in zip(made, paths, strict=True):
             assert (one is other) == (names == others) == (one.code == other.code)
-        assert (one.names, len(one.code), one.tools) == (names, len(names), tuple(sorted(set(names))))
+        assert (one.names, len(one.code), one.tools) == (
+            names,
+            len(names),
+            tuple(sorted(set(names))),
+        )
         assert dict(one.counts) == {name: names.count(name) for name in names}
     assert len(table) == len(set(paths))
 
 
 @given(st.lists(st.tuples(NAMES, st.booleans()), max_size=40))
-def test_codes_stay_apart_while_paths_come_and_go(steps: list[tuple[tuple[str, ...], bool]]) -> None:
-    table, held = PathTable(limit=6), list[tuple[str, ...]]()
+def test_codes_stay_apart_while_paths_come_and_go(
+    steps: list[tuple[tuple[str, ...], bool]],
+) -> None:
+    table = PathTable(limit=6)
+    held = list[tuple[str, ...]]()
     for names, release in steps:
         if release and held:
             gone = table.intern(held.pop(0))
@@ -47,7 +54,9 @@ def test_codes_stay_apart_while_paths_come_and_go(steps: list[tuple[tuple[str, .
 
 def test_steps_beyond_the_limit_share_a_code() -> None:
     table = PathTable(limit=1)
-    first, second, third = table.intern(("a",)), table.intern(("b",)), table.intern(("c",))
+    first = table.intern(("a",))
+    second = table.intern(("b",))
+    third = table.intern(("c",))
     assert first.names == ("a",)
     assert second is third
     assert (second.code, second.names) == (OTHER_CODE, (OTHER_STEP,))
@@ -58,7 +67,9 @@ def test_steps_beyond_the_limit_share_a_code() -> None:
 
 
 def test_names_beyond_the_limit_are_not_remembered() -> None:
-    """A name that shared a character gets one of its own once there is a free one, also while another name still shares it."""
+    """A name that shared a character gets one of its own once there is a free one, also while
+    another name still shares it.
+    """
     table = PathTable(limit=2)
     first, second, kept = (table.intern((name,)) for name in "abc")
     table.release(table.intern(("d",)))
@@ -78,7 +89,8 @@ def test_no_code_is_half_a_character() -> None:
 
 
 def test_names_of_no_path_are_forgotten_in_time() -> None:
-    table, first = PathTable(), PathTable().intern(("zero",))
+    table = PathTable()
+    first = PathTable().intern(("zero",))
     gone = [table.intern((f"tool {at}", "search", f"tool {at}")) for at in range(3)]
     for path in gone:
         table.release(path)
@@ -89,12 +101,15 @@ def test_names_of_no_path_are_forgotten_in_time() -> None:
         table.release(first)
 
     assert len({code for path in codes for code in path}) < 12
-    assert [path.names for path in gone] == [(f"tool {at}", "search", f"tool {at}") for at in range(3)]
+    assert [path.names for path in gone] == [
+        (f"tool {at}", "search", f"tool {at}") for at in range(3)
+    ]
     assert first.counts == (("search", 1), ("tool 499", 2))
 
 
 def test_what_characters_stand_for_is_kept_once() -> None:
-    table, kept = PathTable(), list[Path]()
+    table = PathTable()
+    kept = list[Path]()
     for number in range(60):
         for other in range(8):
             table.release(table.intern((f"{number} {other}",)))

@@ -10,9 +10,14 @@ from otel_reliability.windows.rows import order_of
 from tests.windows.runs import model_call
 
 LIMIT = 4
-IDS = [*(f"odd {number}" for number in range(4)), *(f"{number:032x}-{number:016x}" for number in range(4))]
+IDS = [
+    *(f"odd {number}" for number in range(4)),
+    *(f"{number:032x}-{number:016x}" for number in range(4)),
+]
 STEPS = st.tuples(
-    st.sampled_from(["close", "close", "close", "finalize", "withdraw"]), st.sampled_from(IDS), st.integers(0, 5)
+    st.sampled_from(["close", "close", "close", "finalize", "withdraw"]),
+    st.sampled_from(IDS),
+    st.integers(0, 5),
 )
 
 
@@ -22,7 +27,8 @@ def order(one: Run) -> bytes:
 
 @given(st.lists(STEPS, max_size=60))
 def test_the_last_runs_are_those_that_ended_last(steps: list[tuple[str, str, int]]) -> None:
-    recent, expected = RecentRuns(LIMIT), list[Run]()
+    recent = RecentRuns(LIMIT)
+    expected = list[Run]()
     for step, run_id, end in steps:
         known = [one for one in expected if one.run_id == run_id]
         for one in known if step != "finalize" else ():
@@ -33,13 +39,17 @@ def test_the_last_runs_are_those_that_ended_last(steps: list[tuple[str, str, int
             recent.add(made, order(made))
             expected = sorted([*expected, made], key=lambda one: (one.end_ns, one.run_id))[-LIMIT:]
         recent.finalize(order_of(known[0].end_ns if known and step == "finalize" else 99, run_id))
-        assert [one._replace(tool_calls=None) for one in recent] == [one._replace(tool_calls=None) for one in expected]
+        assert [one._replace(tool_calls=None) for one in recent] == [
+            one._replace(tool_calls=None) for one in expected
+        ]
         assert len(recent) == len(expected)
         recent.remove(order_of(99, run_id))
 
 
 def test_final_runs_are_the_same_without_the_hashes_of_their_calls() -> None:
-    """Numbers beyond 64 bits, which no encoder sends, are made the greatest that there is; ends are what they were."""
+    """Numbers beyond 64 bits, which no encoder sends, are made the greatest that there is; ends are
+    what they were.
+    """
     recent = RecentRuns(4)
     made = [
         run(["search", "book"], 1),
@@ -53,7 +63,10 @@ def test_final_runs_are_the_same_without_the_hashes_of_their_calls() -> None:
     for one in made:
         recent.finalize(order(one))
     bare = [
-        one.tool_calls and tuple(call._replace(arguments=None, result=None, effect=None) for call in one.tool_calls)
+        one.tool_calls
+        and tuple(
+            call._replace(arguments=None, result=None, effect=None) for call in one.tool_calls
+        )
         for one in made
     ]
     expected = [one._replace(tool_calls=calls) for one, calls in zip(made, bare, strict=True)]

@@ -1,4 +1,6 @@
-"""Agents that are loaded from their stored final runs after a restart go on as if nothing had happened."""
+"""Agents that are loaded from their stored final runs after a restart go on as if nothing had
+happened.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,11 @@ def apply(registry: AgentRegistry, events: Sequence[RunEvent]) -> AgentRegistry:
 
 
 def stored(events: Sequence[RunEvent]) -> tuple[list[Run], list[Run]]:
-    """The final runs, in the order in which they became so, and those that may still change, in the order of closing."""
-    final, open_runs = list[Run](), dict[str, Run]()
+    """The final runs, in the order in which they became so, and those that may still change, in the
+    order of closing.
+    """
+    final = list[Run]()
+    open_runs = dict[str, Run]()
     for change, one, _ in events:
         open_runs.pop(one.run_id, None)
         if change is RunChange.FINAL:
@@ -41,17 +46,23 @@ def stored(events: Sequence[RunEvent]) -> tuple[list[Run], list[Run]]:
 
 def restarted(registry: AgentRegistry, events: Sequence[RunEvent]) -> AgentRegistry:
     final, open_runs = stored(events)
-    other, agents = AgentRegistry(SETTINGS), dict[AgentKey, list[Run]]()
+    other = AgentRegistry(SETTINGS)
+    agents = dict[AgentKey, list[Run]]()
     for one in final:
         agents.setdefault(one.key, []).append(one)
     other.restore_runs(
-        {key: (registry.seen(key) or 0.0, partial(tuple[Run, ...], runs)) for key, runs in agents.items()}
+        {
+            key: (registry.seen(key) or 0.0, partial(tuple[Run, ...], runs))
+            for key, runs in agents.items()
+        }
     )
     return apply(other, [closed(one) for one in open_runs])
 
 
 @given(before=histories(), after=histories(most=4))
-def test_readings_after_a_restart_are_those_before(before: list[RunEvent], after: list[RunEvent]) -> None:
+def test_readings_after_a_restart_are_those_before(
+    before: list[RunEvent], after: list[RunEvent]
+) -> None:
     registry = apply(AgentRegistry(SETTINGS), before)
     other = restarted(registry, before)
     assert values(other) == values(registry)
@@ -118,4 +129,6 @@ def test_an_agent_with_many_waiting_runs_is_loaded() -> None:
         one = run(f"b{number:03}", number, "book")
         apply(registry, [closed(one), final(one)])
     assert registry.unloaded == 0
-    assert [row.run_id for row in state_of(registry).windows["recent"].rows()][-1] == f"b{1 + MAX_POSTPONED:03}"
+    assert [row.run_id for row in state_of(registry).windows["recent"].rows()][
+        -1
+    ] == f"b{1 + MAX_POSTPONED:03}"

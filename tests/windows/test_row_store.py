@@ -11,7 +11,9 @@ from otel_reliability.windows.rows import PathTable, RowStore, order_of, row_of
 from tests.windows.runs import runs
 
 IDS = st.one_of(
-    st.integers(0, 2**192 - 1).map(lambda number: f"{number >> 64:032x}-{number & (2**64 - 1):016x}"),
+    st.integers(0, 2**192 - 1).map(
+        lambda number: f"{number >> 64:032x}-{number & (2**64 - 1):016x}"
+    ),
     st.text(st.characters(codec=None), max_size=50).filter(lambda text: "\0" not in text),
     st.just("0AF7" * 8 + "-" + "b7ad" * 4),
 )
@@ -54,7 +56,8 @@ def test_rows_come_back_as_they_were(made: list[Row]) -> None:
 @given(st.lists(st.text(), unique=True))
 def test_rows_that_end_together_are_in_the_order_of_their_ids(ids: list[str]) -> None:
     """Ids of one form: all of them text, or all of them hexadecimal."""
-    store, one = RowStore(), row()
+    store = RowStore()
+    one = row()
     names = [name.replace("\0", "") for name in ids]
     for name in dict.fromkeys(names):
         store.insert(one._replace(run_id=name), order_of(one.end_ns, name))

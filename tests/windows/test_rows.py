@@ -75,15 +75,25 @@ def test_retries_tell_their_longest_chain_and_what_they_cost() -> None:
     [
         ((), (), Retries(0, 0, None, 0, 0, 0)),
         ((call("a", repeat=True), call("a", repeat=True)), (), Retries(0, 0, None, 0, 0, 2, 0, 2)),
-        ((call("a", retry=1, start=0, end=2),), (model_call((5, 5), start=1, end=9),), Retries(1, 1, "a", 0, 2, 0)),
+        (
+            (call("a", retry=1, start=0, end=2),),
+            (model_call((5, 5), start=1, end=9),),
+            Retries(1, 1, "a", 0, 2, 0),
+        ),
     ],
 )
-def test_retries_at_the_edges(calls: tuple[ToolCall, ...], models: tuple[ModelCall, ...], expected: Retries) -> None:
+def test_retries_at_the_edges(
+    calls: tuple[ToolCall, ...], models: tuple[ModelCall, ...], expected: Retries
+) -> None:
     assert retries_of(calls, models) == expected
 
 
 def test_signals_are_the_evaluations_with_a_score() -> None:
-    told = (evaluation("beauty", 1.0), evaluation("coherence", 0.3), evaluation("tone", None, "good"))
+    told = (
+        evaluation("beauty", 1.0),
+        evaluation("coherence", 0.3),
+        evaluation("tone", None, "good"),
+    )
     assert signals_of(told) == (("beauty", 1.0), ("coherence", 0.3))
 
 
@@ -99,7 +109,10 @@ def test_signals_are_the_evaluations_with_a_score() -> None:
         ({"evaluations": (evaluation("constraint.pii", 1.0),)}, None),
         ({"evaluations": (evaluation("coherence", 1.0),), "violations": None}, None),
         (
-            {"violations": (("law", "high"),), "evaluations": (evaluation("constraint.pii", label="low"),)},
+            {
+                "violations": (("law", "high"),),
+                "evaluations": (evaluation("constraint.pii", label="low"),),
+            },
             (("law", "high"), ("pii", "low")),
         ),
     ],

@@ -32,7 +32,9 @@ JUDGED_ONLY = Settings(sessions=SessionSettings(derive=False))
 def judged(number: int, session: str | None = "s", *, key: AgentKey = KEY, **facts: Any) -> Run:
     names = {"confidence", "coherence", "loop_detection", "tool_correctness"} & facts.keys()
     evaluations = tuple(Evaluation(name, facts.pop(name), None, 0) for name in sorted(names))
-    return testing.run((), number, **({"key": key, "session_id": session, "evaluations": evaluations} | facts))
+    return testing.run(
+        (), number, **({"key": key, "session_id": session, "evaluations": evaluations} | facts)
+    )
 
 
 def told(*runs: Run, settings: Settings = JUDGED_ONLY) -> Sessions:
@@ -78,11 +80,21 @@ def test_a_session_is_scored_as_the_bare_functions_score_it() -> None:
 
 
 def test_sessions_are_told_apart_by_agent_and_id() -> None:
-    runs = [judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), judged(3, "a", key=OTHER, confidence=0.7)]
+    runs = [
+        judged(1, "a", confidence=0.9),
+        judged(2, "b", confidence=0.8),
+        judged(3, "a", key=OTHER, confidence=0.7),
+    ]
     events = told(*runs).close_all()
 
-    found = [(event.scores.key.agent, event.scores.session_id, event.scores.runs) for event in events]
-    assert found == [("support", "a", ("run-1",)), ("support", "b", ("run-2",)), ("other", "a", ("run-3",))]
+    found = [
+        (event.scores.key.agent, event.scores.session_id, event.scores.runs) for event in events
+    ]
+    assert found == [
+        ("support", "a", ("run-1",)),
+        ("support", "b", ("run-2",)),
+        ("other", "a", ("run-3",)),
+    ]
 
 
 @pytest.mark.parametrize("facts", [{"session_id": None}, {"nested": True}, {"condition": "fault"}])
@@ -94,12 +106,18 @@ def test_only_top_level_baseline_runs_of_a_session_count(facts: dict[str, Any]) 
     ("change", "expected", "runs"),
     [
         (closed(judged(2, confidence=0.5)), [("s", 0.5, 0.6394, False)], 2),
-        (revised(judged(1, confidence=0.2), judged(1, confidence=0.9)), [("s", 0.2, 0.2, False)], 1),
+        (
+            revised(judged(1, confidence=0.2), judged(1, confidence=0.9)),
+            [("s", 0.2, 0.2, False)],
+            1,
+        ),
         (final(judged(1, confidence=0.9)), [], 1),
     ],
     ids=["a late run", "a late evaluation", "no change"],
 )
-def test_a_late_change_has_a_closed_session_scored_again(change: RunEvent, expected: list[Any], runs: int) -> None:
+def test_a_late_change_has_a_closed_session_scored_again(
+    change: RunEvent, expected: list[Any], runs: int
+) -> None:
     sessions = told(judged(1, confidence=0.9))
     sessions.tick(IDLE)
 
@@ -112,7 +130,8 @@ def test_a_late_change_has_a_closed_session_scored_again(change: RunEvent, expec
 
 
 def test_a_withdrawn_run_leaves_its_session() -> None:
-    first, second = judged(1, confidence=0.9), judged(2, confidence=0.5)
+    first = judged(1, confidence=0.9)
+    second = judged(2, confidence=0.5)
     sessions = told(first, second)
     sessions.close_all()
 
@@ -130,11 +149,18 @@ def test_a_withdrawn_run_leaves_its_session() -> None:
     [
         ({}, (None, None), 0),
         ({"coherence": 0.7}, (0.7, None), 0),
-        *(({"coherence": 0.7, "confidence": wrong}, (0.7, None), 1) for wrong in (1.7, -0.1, float("nan"))),
+        *(
+            ({"coherence": 0.7, "confidence": wrong}, (0.7, None), 1)
+            for wrong in (1.7, -0.1, float("nan"))
+        ),
     ],
 )
-def test_without_a_signal_in_range_there_is_no_score(signals: dict[str, Any], expected: Any, refused: int) -> None:
-    """The bare functions answer 1.0 without signals; here nothing is claimed. Consistency needs a confidence."""
+def test_without_a_signal_in_range_there_is_no_score(
+    signals: dict[str, Any], expected: Any, refused: int
+) -> None:
+    """The bare functions answer 1.0 without signals; here nothing is claimed. Consistency needs a
+    confidence.
+    """
     sessions = told(judged(1, **signals))
 
     assert scores(sessions.close_all()) == [("s", *expected, True)]
@@ -142,7 +168,12 @@ def test_without_a_signal_in_range_there_is_no_score(signals: dict[str, Any], ex
 
 
 def test_signals_are_derived_from_tool_calls_unless_switched_off() -> None:
-    calls = (testing.call("a"), testing.call("a", 1, repeat=True), testing.call("b", 2, ok=False), testing.call("c", 3))
+    calls = (
+        testing.call("a"),
+        testing.call("a", 1, repeat=True),
+        testing.call("b", 2, ok=False),
+        testing.call("c", 3),
+    )
     run = judged(1, confidence=0.9, loop_detection=1.0, tool_calls=calls)
 
     [derived] = told(run, settings=Settings()).close_all()
@@ -186,7 +217,9 @@ def test_an_expired_agent_is_forgotten_whole() -> None:
 
 def test_beyond_the_limit_the_first_to_have_closed_is_forgotten() -> None:
     settings = Settings(sessions=SessionSettings(derive=False), limits=LimitSettings(sessions=2))
-    sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings)
+    sessions = told(
+        judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings
+    )
     sessions.close_all()
 
     sessions.apply(closed(judged(3, "c", confidence=0.7)), 9.0)
@@ -201,7 +234,9 @@ def test_beyond_the_limit_the_first_to_have_closed_is_forgotten() -> None:
 
 def test_beyond_the_limit_the_longest_idle_session_closes_early() -> None:
     settings = Settings(sessions=SessionSettings(derive=False), limits=LimitSettings(sessions=1))
-    sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings)
+    sessions = told(
+        judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings
+    )
 
     assert scores(sessions.tick(2.0)) == [("a", 0.9, 0.9, True)]
     assert sessions.accounts == {("sessions", "closed_early"): 1, ("sessions", "forgotten"): 1}
@@ -222,8 +257,13 @@ def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatc
 
 def test_a_run_may_leave_a_session_empty_where_there_is_no_room_for_another() -> None:
     """The session that it left goes first: it is none that could be closed early."""
-    sessions = told(judged(1, "a", confidence=0.9), judged(2, "b"), settings=Settings(limits=LimitSettings(sessions=2)))
-    before, after = judged(1, "a", confidence=0.9), judged(1, "c", confidence=0.9)
+    sessions = told(
+        judged(1, "a", confidence=0.9),
+        judged(2, "b"),
+        settings=Settings(limits=LimitSettings(sessions=2)),
+    )
+    before = judged(1, "a", confidence=0.9)
+    after = judged(1, "c", confidence=0.9)
 
     sessions.apply(revised(after, before), 3.0)
 
@@ -246,7 +286,11 @@ def drawn(number: int, session: str | None, agent: str, signals: dict[str, float
 SIGNALS = st.dictionaries(st.sampled_from(["confidence", "coherence"]), st.floats(0, 1))
 RUNS = st.lists(
     st.builds(
-        drawn, st.integers(1, 40), st.sampled_from(["a", "a", "b", None]), st.sampled_from(["one", "two"]), SIGNALS
+        drawn,
+        st.integers(1, 40),
+        st.sampled_from(["a", "a", "b", None]),
+        st.sampled_from(["one", "two"]),
+        SIGNALS,
     ),
     max_size=12,
     unique_by=lambda run: run.run_id,
@@ -260,19 +304,33 @@ def state(sessions: Sessions) -> list[Any]:
     return [[sessions.scores(key) for key in keys], readings, sessions.traces, len(sessions)]
 
 
-@given(runs=RUNS, others=RUNS, seed=st.randoms(use_true_random=False), step=st.sampled_from([0.0, 1.0, IDLE]))
-def test_scores_depend_on_the_runs_alone(runs: list[Run], others: list[Run], seed: Any, step: float) -> None:
-    mixed, plain = mixed_up(runs, others, seed, step), told(*runs)
+@given(
+    runs=RUNS,
+    others=RUNS,
+    seed=st.randoms(use_true_random=False),
+    step=st.sampled_from([0.0, 1.0, IDLE]),
+)
+def test_scores_depend_on_the_runs_alone(
+    runs: list[Run], others: list[Run], seed: Any, step: float
+) -> None:
+    mixed = mixed_up(runs, others, seed, step)
+    plain = told(*runs)
     plain.close_all()
 
     assert state(mixed) == state(plain)
 
 
-@given(runs=RUNS, others=RUNS, seed=st.randoms(use_true_random=False), step=st.sampled_from([0.0, 1.0, IDLE]))
+@given(
+    runs=RUNS,
+    others=RUNS,
+    seed=st.randoms(use_true_random=False),
+    step=st.sampled_from([0.0, 1.0, IDLE]),
+)
 def test_sessions_restored_after_a_restart_score_as_before(
     runs: list[Run], others: list[Run], seed: Any, step: float
 ) -> None:
-    sessions, restored = mixed_up(others, [], seed, step, stored=True), Sessions(JUDGED_ONLY)
+    sessions = mixed_up(others, [], seed, step, stored=True)
+    restored = Sessions(JUDGED_ONLY)
     for second, run in enumerate(runs[:6]):
         sessions.apply(closed(run), 10.0**6 + second)
     sessions.tick(10.0**6 + 6)
@@ -287,7 +345,9 @@ def test_sessions_restored_after_a_restart_score_as_before(
     assert state(restored) == state(sessions)
 
 
-def mixed_up(runs: list[Run], others: list[Run], seed: Any, step: float, *, stored: bool = False) -> Sessions:
+def mixed_up(
+    runs: list[Run], others: list[Run], seed: Any, step: float, *, stored: bool = False
+) -> Sessions:
     mixed = Sessions(JUDGED_ONLY)
     if stored:
         assert list(mixed.changes()) == []
@@ -316,7 +376,7 @@ def test_scores_are_told_with_and_without_what_explains_them(runs: list[Run]) ->
         assert event.key == event.scores.key
 
 
-# --- What change detection compares -----------------------------------------------------------------------------------
+# --- What change detection compares ---------------------------------------------------------------
 
 
 def run(calls: int, session: str | None = "s", **facts: Any) -> Run:
@@ -326,7 +386,11 @@ def run(calls: int, session: str | None = "s", **facts: Any) -> Run:
 
 def observed(events: list[SessionEvent]) -> dict[str, int | None]:
     """The calls of the observations by session."""
-    return {event.closed.session_id: event.observation.calls for event in events if event.observation is not None}
+    return {
+        event.closed.session_id: event.observation.calls
+        for event in events
+        if event.observation is not None
+    }
 
 
 @pytest.mark.parametrize(
@@ -371,7 +435,10 @@ def test_a_session_is_an_observation_once() -> None:
     for late in (closed(run(4)), revised(run(1, "t"), run(1)), withdrawn(run(2))):
         sessions.apply(late, IDLE + 2)
     events = sessions.tick(3 * IDLE)
-    assert [(event.closed.session_id, event.first) for event in events] == [("t", True), ("s", False)]
+    assert [(event.closed.session_id, event.first) for event in events] == [
+        ("t", True),
+        ("s", False),
+    ]
     assert observed(events) == {}
 
 
@@ -380,8 +447,13 @@ def test_nothing_is_observed_where_change_detection_is_switched_off() -> None:
     assert observed(told(run(1), settings=settings).tick(IDLE)) == {}
 
 
-@given(moments=st.lists(st.integers(0, 5), min_size=1, max_size=8), seed=st.randoms(use_true_random=False))
-def test_sessions_close_in_the_same_order_at_any_ticks_and_after_a_restart(moments: list[int], seed: Any) -> None:
+@given(
+    moments=st.lists(st.integers(0, 5), min_size=1, max_size=8),
+    seed=st.randoms(use_true_random=False),
+)
+def test_sessions_close_in_the_same_order_at_any_ticks_and_after_a_restart(
+    moments: list[int], seed: Any
+) -> None:
     often, once, restored = (Sessions(JUDGED_ONLY) for _ in range(3))
     assert list(once.changes()) == []
     for moment, number in zip(sorted(moments), seed.sample(range(8), len(moments)), strict=True):
@@ -391,11 +463,14 @@ def test_sessions_close_in_the_same_order_at_any_ticks_and_after_a_restart(momen
     seed.shuffle(stored)
     restored.restore(stored)
 
-    at_each_second = [[event for second in range(6) for event in one.tick(IDLE + second)] for one in (often, restored)]
+    at_each_second = [
+        [event for second in range(6) for event in one.tick(IDLE + second)]
+        for one in (often, restored)
+    ]
     assert at_each_second == [once.tick(IDLE + 5)] * 2
 
 
-# --- Long sessions ----------------------------------------------------------------------------------------------------
+# --- Long sessions --------------------------------------------------------------------------------
 
 
 def test_a_long_session_scores_as_a_short_one_would() -> None:
@@ -407,13 +482,15 @@ def test_a_long_session_scores_as_a_short_one_would() -> None:
     [event] = sessions.close_all()
     assert sessions.traces == 12
     kept = {
-        f"run-{number:d}": {"confidence": 0.9 if number == 3 else number / 20} for number in range(1, 14) if number != 5
+        f"run-{number:d}": {"confidence": 0.9 if number == 3 else number / 20}
+        for number in range(1, 14)
+        if number != 5
     }
     assert event.scores.reliability == agent_reliability(list(kept), kept)
     assert event.reliability == agent_reliability(list(kept), kept).score
 
 
-# --- The signals of a run -------------------------------------------------------------------------------------------------
+# --- The signals of a run -------------------------------------------------------------------------
 
 
 def scored_as(name: str, score: float | None) -> Evaluation:
@@ -428,7 +505,13 @@ BOTH = ("loop_detection", "tool_correctness")
     [
         ([], [scored_as("confidence", 0.4)], {"confidence": 0.4}, (), ()),
         ([], [scored_as("helpfulness", 0.1), scored_as("coherence", None)], {}, (), ()),
-        (["a"], [scored_as("tool_correctness", 2.0)], dict.fromkeys(BOTH, 1.0), BOTH, ("tool_correctness",)),
+        (
+            ["a"],
+            [scored_as("tool_correctness", 2.0)],
+            dict.fromkeys(BOTH, 1.0),
+            BOTH,
+            ("tool_correctness",),
+        ),
         (
             ["a"],
             [scored_as("tool_correctness", 0.5), scored_as("coherence", 0.7)],
@@ -438,7 +521,13 @@ BOTH = ("loop_detection", "tool_correctness")
         ),
         (None, [], {}, (), ()),
     ],
-    ids=["judged", "other names and labels", "refused, then derived", "judged, not derived", "tools not observable"],
+    ids=[
+        "judged",
+        "other names and labels",
+        "refused, then derived",
+        "judged, not derived",
+        "tools not observable",
+    ],
 )
 def test_signals_are_those_of_evaluations_else_derived_from_calls(
     path: list[str] | None,
@@ -462,7 +551,7 @@ def test_shares_of_repeats_and_failures() -> None:
     assert derived_signals(calls) == {"loop_detection": 0.75, "tool_correctness": 0.5}
 
 
-# --- The gauges of recent sessions ----------------------------------------------------------------------------------------
+# --- The gauges of recent sessions ----------------------------------------------------------------
 
 
 def scored(
@@ -509,7 +598,9 @@ def test_no_session_gives_no_value() -> None:
 
 
 def test_readings_tell_what_stands_behind_them() -> None:
-    reading = recent(scored(1), scored(2, derived=("loop_detection",))).readings()["mean_session_reliability"]
+    reading = recent(scored(1), scored(2, derived=("loop_detection",))).readings()[
+        "mean_session_reliability"
+    ]
 
     assert reading.runs == 4
     assert reading.note == "last 2 sessions; derived: loop_detection"

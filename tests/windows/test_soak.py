@@ -1,4 +1,6 @@
-"""Windows after very many runs: what was kept up to date all along is what a new window finds in the same rows."""
+"""Windows after very many runs: what was kept up to date all along is what a new window finds in
+the same rows.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,28 @@ from otel_reliability.windows.agents import AgentRegistry, AgentState
 from otel_reliability.windows.window import AgentWindow
 
 SETTINGS = Settings(
-    windows=(WindowSettings("few", last=7), WindowSettings("recent", last=30), WindowSettings("while", period=12.0)),
+    windows=(
+        WindowSettings("few", last=7),
+        WindowSettings("recent", last=30),
+        WindowSettings("while", period=12.0),
+    ),
     limits=LimitSettings(paths=9, recent_runs=5),
 )
 
 
 def told(dice: random.Random, number: int) -> Run:
-    """One of many runs: few tools, few tasks, all kinds of evidence, and times that do not always go on."""
+    """One of many runs: few tools, few tasks, all kinds of evidence, and times that do not always
+    go on.
+    """
     steps = [dice.choice("abcd") for _ in range(dice.randrange(6))]
     return run(
         dice.choice((steps, steps, steps, None)),
         number,
         end_ns=1_700_000_000_000_000_000 + (number + dice.randrange(-9, 9)) * 10**9,
         start_ns=1_600_000_000_000_000_000,
-        tool_calls=tuple(call(name, retry=dice.random() < 0.2, chain=dice.randrange(4)) for name in steps),
+        tool_calls=tuple(
+            call(name, retry=dice.random() < 0.2, chain=dice.randrange(4)) for name in steps
+        ),
         task_id=dice.choice((None, "x", "y")),
         condition=dice.choice(("baseline", "baseline", "baseline", "fault")),
         outcome=dice.choice(tuple(Outcome)),
@@ -65,7 +75,9 @@ def anew(state: AgentState, window: AgentWindow) -> AgentWindow:
 
 
 def compare(number: int, looks: int) -> None:
-    dice, agents, seen = random.Random(number), AgentRegistry(SETTINGS), 0
+    dice = random.Random(number)
+    agents = AgentRegistry(SETTINGS)
+    seen = 0
     for at, event in enumerate(changes(dice, number)):
         agents.apply(event, 0.0)
         if at % (number // looks):

@@ -29,7 +29,8 @@ def test_readings_are_kept_until_the_window_changes() -> None:
     agents = AgentRegistry()
     agents.apply(closed(run("a", 1, "x")), 0.0)
     window = state_of(agents).windows["recent"]
-    first, series = window.reading("window.runs"), window.series()
+    first = window.reading("window.runs")
+    series = window.series()
     assert window.reading("window.runs") is first
     assert window.series() is series
     agents.apply(final(run("a", 1, "x")), 0.0)
@@ -44,14 +45,22 @@ def test_series_are_what_has_a_value() -> None:
     assert "window.runs" in lone
     assert lone.isdisjoint({"path_entropy", "score", "tier", "flag", "branch_instability"})
     many = window_of(*(run(f"run-{at}", at, "x", token_pressure=0.9) for at in range(5)))
-    tiers = {attributes: reading.value for spec, attributes, reading in many.series() if spec.name == "tier"}
+    tiers = {
+        attributes: reading.value
+        for spec, attributes, reading in many.series()
+        if spec.name == "tier"
+    }
     assert tiers == {
         (("tier", "STABLE"),): 0.0,
         (("tier", "VARIABLE"),): 1.0,
         (("tier", "UNSTABLE"),): 0.0,
         (("tier", "CRITICAL"),): 0.0,
     }
-    flags = [(attributes, reading.value) for spec, attributes, reading in many.series() if spec.name == "flag"]
+    flags = [
+        (attributes, reading.value)
+        for spec, attributes, reading in many.series()
+        if spec.name == "flag"
+    ]
     assert flags == [((("flag", "token_pressure_high"),), 1.0)]
     assert many.reading("score").value == pytest.approx(77.5)
 
@@ -80,7 +89,9 @@ def test_perturbed_runs_are_in_the_window_and_no_baseline() -> None:
 
 
 def test_failures_alone_make_no_pass_rate() -> None:
-    """An error tells a failure by itself and nothing tells a success so: until one is known there is no number of outcomes."""
+    """An error tells a failure by itself and nothing tells a success so: until one is known there
+    is no number of outcomes.
+    """
     failed = run("a", 1, "x", outcome=Outcome.FAILURE, confidence=0.9)
     ended = run("b", 2, "x", outcome=Outcome.COMPLETED, confidence=0.9)
     window = window_of(failed, ended)
@@ -88,12 +99,20 @@ def test_failures_alone_make_no_pass_rate() -> None:
     assert window.one_sided
     assert window.reading("pass_hat_k").value is None
     assert window.reading("brier_score").value is None
-    assert not {spec.name for spec, _, _ in window.series()} & {"pass_hat_k", "pass_at_k", "brier_score"}
+    assert not {spec.name for spec, _, _ in window.series()} & {
+        "pass_hat_k",
+        "pass_at_k",
+        "brier_score",
+    }
 
     window = window_of(failed, ended, run("c", 3, "x", outcome=Outcome.SUCCESS, confidence=0.9))
 
     assert window.reading("pass_hat_k").value == 0.0
-    assert {spec.name for spec, _, _ in window.series()} >= {"pass_hat_k", "pass_at_k", "brier_score"}
+    assert {spec.name for spec, _, _ in window.series()} >= {
+        "pass_hat_k",
+        "pass_at_k",
+        "brier_score",
+    }
 
 
 def test_failures_of_which_none_is_unknown_make_a_pass_rate() -> None:
@@ -104,10 +123,17 @@ def test_failures_of_which_none_is_unknown_make_a_pass_rate() -> None:
 
 def test_plain_runs_are_measured_in_any_order() -> None:
     runs = [
-        testing.run(["search", "book"], number, task_id="refund", outcome=Outcome.SUCCESS, confidence=number / 10)
+        testing.run(
+            ["search", "book"],
+            number,
+            task_id="refund",
+            outcome=Outcome.SUCCESS,
+            confidence=number / 10,
+        )
         for number in range(1, 6)
     ]
-    window, reverse = measure(runs), measure(reversed(runs))
+    window = measure(runs)
+    reverse = measure(reversed(runs))
 
     assert window.runs == 5
     assert window.reading("trajectory_sequence").value == 1.0
@@ -116,6 +142,8 @@ def test_plain_runs_are_measured_in_any_order() -> None:
 
 
 def test_the_newest_runs_are_measured() -> None:
-    window = measure((testing.run((), number) for number in range(5)), Settings(limits=LimitSettings(rows=2)))
+    window = measure(
+        (testing.run((), number) for number in range(5)), Settings(limits=LimitSettings(rows=2))
+    )
 
     assert [row.run_id for row in window.rows()] == ["run-3", "run-4"]

@@ -1,1 +1,3 @@
-"""One file per family of instrumentations; the table of them is in `otel_reliability.conventions`."""
+"""One file per family of instrumentations; the table of them
+is in `otel_reliability.conventions`.
+"""

@@ -1,8 +1,9 @@
 """Claude Code: its log events, and its own spans `claude_code.*`.
 
-Source: recordings of Claude Code 2.1.330 (CLAUDE_CODE_ENABLE_TELEMETRY=1; spans: CLAUDE_CODE_ENHANCED_TELEMETRY_BETA=1) and its
-monitoring documentation. Input tokens there exclude the cached part. The `.execution` child of a tool shows a failure, its
-`.blocked_on_user` child a refused call; the tool's own status is always unset.
+Source: recordings of Claude Code 2.1.330 (CLAUDE_CODE_ENABLE_TELEMETRY=1; spans:
+CLAUDE_CODE_ENHANCED_TELEMETRY_BETA=1) and its monitoring documentation. Input tokens there exclude
+the cached part. The `.execution` child of a tool shows a failure, its `.blocked_on_user` child a
+refused call; the tool's own status is always unset.
 """
 
 from __future__ import annotations
@@ -42,22 +43,37 @@ INPUT_TOKENS: Final = ("input_tokens", "cache_read_tokens", "cache_creation_toke
 REQUEST_ID: Final = "request_id"
 COMMIT: Final = "git_commit_id"
 COMMIT_MADE: Final = "git_commit"
-"""Name of the evaluation of a run that made a commit; it decides the outcome only where `outcome.evaluations` has it."""
+"""Name of the evaluation of a run that made a commit; it decides the outcome only where
+`outcome.evaluations` has it.
+"""
 MCP_TOOL: Final = "mcp_tool"
-"""The name that events give every tool of an MCP server; with details, `tool_parameters` has its own."""
+"""The name that events give every tool of an MCP server; with details, `tool_parameters` has its
+own.
+"""
 
 
 class ClaudeCode(Convention):
-    """Spans named `claude_code.interaction`, `.llm_request`, `.tool`, `.tool.execution` and `.tool.blocked_on_user`."""
+    """Spans named `claude_code.interaction`, `.llm_request`, `.tool`, `.tool.execution` and
+    `.tool.blocked_on_user`.
+    """
 
     name = "Claude Code"
     scopes = (SCOPE,)
     event_scopes = (SCOPE,)
     conversation = ("session.id",)
     keys = (
-        "model", *INPUT_TOKENS, "output_tokens", "stop_reason", "tool_name", "tool_use_id", "tool_input", "full_command",
-        "success", "decision", REQUEST_ID,
-    )  # fmt: skip
+        "model",
+        *INPUT_TOKENS,
+        "output_tokens",
+        "stop_reason",
+        "tool_name",
+        "tool_use_id",
+        "tool_input",
+        "full_command",
+        "success",
+        "decision",
+        REQUEST_ID,
+    )
 
     def read(self, span: SpanView) -> Answer | None:
         kind = span.name.removeprefix(PREFIX)
@@ -79,35 +95,55 @@ class ClaudeCode(Convention):
         session = values.identifier(given.get("session.id"))
         if session is None:
             return None
-        prompt, subagent = values.identifier(given.get("prompt.id")), values.identifier(given.get("agent_id"))
+        prompt = values.identifier(given.get("prompt.id"))
+        subagent = values.identifier(given.get("agent_id"))
         duration = values.number(given.get("duration_ms")) or 0.0
         identity = given.get("event.sequence"), given.get("tool_use_id"), given.get(REQUEST_ID)
         match log.name.removeprefix(PREFIX):
             case "user_prompt":
-                return EventAnswer(Kind.AGENT, InvocationFacts(name=AGENT), session, identity, prompt)
+                return EventAnswer(
+                    Kind.AGENT, InvocationFacts(name=AGENT), session, identity, prompt
+                )
             case "tool_result":
                 failed = values.truth(given.get("success")) is False
                 call_id = values.identifier(given.get("tool_use_id"))
-                call = reported_call(_tool_name(given), call_id, given.get("tool_input"), failed=failed)
+                call = reported_call(
+                    _tool_name(given), call_id, given.get("tool_input"), failed=failed
+                )
                 has_commit = not failed and _details(given).get(COMMIT) is not None
                 return EventAnswer(
-                    Kind.TOOL, ToolFacts((call,)), session, identity, prompt, duration, failed, subagent,
+                    Kind.TOOL,
+                    ToolFacts((call,)),
+                    session,
+                    identity,
+                    prompt,
+                    duration,
+                    failed,
+                    subagent,
                     evaluation=(COMMIT_MADE, None, "pass") if has_commit else None,
-                )  # fmt: skip
+                )
             case "api_request" | "api_error" as name:
                 facts = ModelFacts(
                     model=values.text(given.get("model")),
-                    tokens=Tokens(_input(*map(given.get, INPUT_TOKENS)), values.integer(given.get("output_tokens"))),
+                    tokens=Tokens(
+                        _input(*map(given.get, INPUT_TOKENS)),
+                        values.integer(given.get("output_tokens")),
+                    ),
                     cost=values.amount(given.get("cost_usd")),
                     response_id=values.text(given.get(REQUEST_ID)),
                 )
                 failed = name == "api_error"
-                return EventAnswer(Kind.MODEL, facts, session, identity, prompt, duration, failed, subagent)
+                return EventAnswer(
+                    Kind.MODEL, facts, session, identity, prompt, duration, failed, subagent
+                )
             case "compaction":  # by its time: it may name a prompt that is long done
-                before, after = values.integer(given.get("pre_tokens")), values.integer(given.get("post_tokens"))
+                before = values.integer(given.get("pre_tokens"))
+                after = values.integer(given.get("post_tokens"))
                 facts = CompressionFacts(before, after, values.text(given.get("trigger")))
                 failed = values.truth(given.get("success")) is False
-                return EventAnswer(Kind.COMPRESSION, facts, session, identity, None, duration, failed, subagent)
+                return EventAnswer(
+                    Kind.COMPRESSION, facts, session, identity, None, duration, failed, subagent
+                )
             case _:
                 return None
 
@@ -127,9 +163,14 @@ def _input(*parts: object) -> int | None:
 
 
 def _tool(span: SpanView, name: str | None) -> Answer:
-    """A tool; its `.execution` child reports the same call again, without its name, and whether it failed."""
-    failed, call_id = values.truth(span.get("success")) is False, own(values.identifier, "tool_use_id")
-    facts = genai.one_call(span, name, call_id, own_value("tool_input", "full_command"), failed=failed)
+    """A tool; its `.execution` child reports the same call again, without its name, and whether it
+    failed.
+    """
+    failed = values.truth(span.get("success")) is False
+    call_id = own(values.identifier, "tool_use_id")
+    facts = genai.one_call(
+        span, name, call_id, own_value("tool_input", "full_command"), failed=failed
+    )
     return Answer(Kind.TOOL, facts, facts.calls[0].failed)
 
 
@@ -139,7 +180,8 @@ def _tool_name(given: Mapping[str, Any]) -> str | None:
     if name != MCP_TOOL:
         return name
     details = _details(given)
-    server, tool = values.text(details.get("mcp_server_name")), values.text(details.get("mcp_tool_name"))
+    server = values.text(details.get("mcp_server_name"))
+    tool = values.text(details.get("mcp_tool_name"))
     return name if server is None or tool is None else f"mcp__{server}__{tool}"
 
 

@@ -1,7 +1,9 @@
-"""OpenAI Codex: its log events, and the few of its spans that report a turn, a tool call or a response.
+"""OpenAI Codex: its log events, and the few of its spans that report a turn, a tool call or a
+response.
 
-Source: recordings of Codex 0.169.0. Log records have no event time, `success` stays true for a command that failed (its exit
-code stands in the output), and a subagent is a conversation of its own that only the output of `spawn_agent` names.
+Source: recordings of Codex 0.169.0. Log records have no event time, `success` stays true for a
+command that failed (its exit code stands in the output), and a subagent is a conversation of its
+own that only the output of `spawn_agent` names.
 """
 
 from __future__ import annotations
@@ -12,7 +14,15 @@ from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, EventAnswer, SpanView, own, reported_call
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    EventAnswer,
+    SpanView,
+    own,
+    reported_call,
+)
 from otel_reliability.model.span import (
     CompressionFacts,
     InvocationFacts,
@@ -30,10 +40,13 @@ PHASE: Final = "codex.tool.phase"
 TURN_INPUT: Final = "codex.turn.token_usage.input_tokens"
 TURN_OUTPUT: Final = "codex.turn.token_usage.output_tokens"
 WRAPPER: Final = "exec"
-"""In code mode the model calls `exec` with a program that calls the tools: no step, its calls are."""
+"""In code mode the model calls `exec` with a program that calls the tools: no step, its calls are.
+"""
 SPAWN: Final = "spawn_agent"
 COMPACT: Final = "/compact"
-"""Ends the endpoint that compresses a conversation. One that the agent summarizes itself leaves a span only if a user asked."""
+"""Ends the endpoint that compresses a conversation. One that the agent summarizes itself leaves a
+span only if a user asked.
+"""
 NAMESPACES: Final = ("multi_agent_v1", "functions")
 """Precede the name of a tool on spans, without a separator."""
 
@@ -45,15 +58,24 @@ _REJECTED: Final = "Rejected("
 
 
 class Codex(Convention):
-    """Spans `session_task.turn`, `session_task.compact` and `handle_responses`, and those in the phase `dispatch` of a tool."""
+    """Spans `session_task.turn`, `session_task.compact` and `handle_responses`, and those in the
+    phase `dispatch` of a tool.
+    """
 
     name = "Codex"
     scopes = ("codex_",)
     event_scopes = ("codex_otel",)
     conversation = (CONVERSATION, "thread.id")
     keys = (
-        PHASE, "tool_name", "call_id", "model", TURN_INPUT, TURN_OUTPUT, *genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS,
-    )  # fmt: skip
+        PHASE,
+        "tool_name",
+        "call_id",
+        "model",
+        TURN_INPUT,
+        TURN_OUTPUT,
+        *genai.INPUT_TOKENS,
+        *genai.OUTPUT_TOKENS,
+    )
 
     def read(self, span: SpanView) -> Answer | None:
         session = own(values.text, CONVERSATION)
@@ -61,7 +83,11 @@ class Codex(Convention):
             facts = InvocationFacts(name=AGENT, tokens=genai.usage((TURN_INPUT,), (TURN_OUTPUT,)))
             return Answer(Kind.AGENT, facts, session=own(values.text, "thread.id"))
         if span.name == "session_task.compact":
-            return Answer(Kind.COMPRESSION, CompressionFacts(trigger="manual"), session=own(values.text, "thread.id"))
+            return Answer(
+                Kind.COMPRESSION,
+                CompressionFacts(trigger="manual"),
+                session=own(values.text, "thread.id"),
+            )
         if span.get(PHASE) == "dispatch":
             name = values.text(span.get("tool_name"))
             if name is None or name == WRAPPER:
@@ -88,23 +114,38 @@ class Codex(Convention):
                 if tokens == Tokens():
                     return None
                 return EventAnswer(
-                    Kind.MODEL, ModelFacts(values.text(given.get("model")), tokens=tokens), session, tokens
+                    Kind.MODEL,
+                    ModelFacts(values.text(given.get("model")), tokens=tokens),
+                    session,
+                    tokens,
                 )
             case "codex.api_request":
-                failed, attempt = given.get("error.message") is not None, given.get("attempt")
+                failed = given.get("error.message") is not None
+                attempt = given.get("attempt")
                 if str(given.get("endpoint")).endswith(COMPACT):
                     return EventAnswer(
-                        Kind.COMPRESSION, CompressionFacts(), session, (attempt,), None, duration, failed
+                        Kind.COMPRESSION,
+                        CompressionFacts(),
+                        session,
+                        (attempt,),
+                        None,
+                        duration,
+                        failed,
                     )
                 facts = ModelFacts(values.text(given.get("model")))
-                return EventAnswer(Kind.MODEL, facts, session, (attempt,), None, duration, failed) if failed else None
+                return (
+                    EventAnswer(Kind.MODEL, facts, session, (attempt,), None, duration, failed)
+                    if failed
+                    else None
+                )
             case _:
                 return None
 
 
 def _result(given: Mapping[str, Any], session: str, duration: float) -> EventAnswer | None:
     """A tool call; one that a rule forbade is none, and neither is the wrapper of others."""
-    name, call_id = values.text(given.get("tool_name")), values.identifier(given.get("call_id"))
+    name = values.text(given.get("tool_name"))
+    call_id = values.identifier(given.get("call_id"))
     if name is None or name == WRAPPER:
         return None
     namespace = values.text(given.get("tool_namespace")) or ""
@@ -120,8 +161,15 @@ def _result(given: Mapping[str, Any], session: str, duration: float) -> EventAns
     facts = RejectionFacts(call_id) if refused and _REJECTED in head else ToolFacts((call,))
     started = values.mapping(output).get("agent_id") if name == SPAWN else None
     return EventAnswer(
-        Kind.TOOL, facts, session, (call_id, name), None, duration, failed, starts=values.identifier(started)
-    )  # fmt: skip
+        Kind.TOOL,
+        facts,
+        session,
+        (call_id, name),
+        None,
+        duration,
+        failed,
+        starts=values.identifier(started),
+    )
 
 
 def _bare(name: str) -> str:

@@ -1,8 +1,10 @@
-"""GitHub Copilot in VS Code and on the command line: its spans, and what its users did with an answer. Documented, not captured.
+"""GitHub Copilot in VS Code and on the command line: its spans, and what its users did with an
+answer. Documented, not captured.
 
-Source: documentation of VS Code, "Monitor agent usage with OpenTelemetry", and of the CLI. Spans follow the GenAI conventions;
-the totals on `invoke_agent` are those of the whole session; compressions are events of the span that was active. The other log
-events repeat what spans report, and name no conversation.
+Source: documentation of VS Code, "Monitor agent usage with OpenTelemetry", and of the CLI. Spans
+follow the GenAI conventions; the totals on `invoke_agent` are those of the whole session;
+compressions are events of the span that was active. The other log events repeat what spans report,
+and name no conversation.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ class Copilot(Convention):
         return answer._replace(facts=facts)
 
     def read_event(self, log: RawLog) -> EventAnswer | None:
-        """Read an evaluation by its user; of a run that the event, or its conversation, leads to."""
+        """Read an evaluation by its user; of a run that the event, or its
+        conversation, leads to.
+        """
         given = log.attributes
         kind = log.name.removeprefix("copilot_chat.")
         request_id = values.identifier(given.get("request_id"))
@@ -63,7 +67,9 @@ class Copilot(Convention):
             return genai.details_event(log)
         if evaluation[1:] == (None, None) or (session is None and not any(log.trace_id)):
             return None
-        return EventAnswer(Kind.OTHER, None, session or request_id or kind, (request_id,), evaluation=evaluation)
+        return EventAnswer(
+            Kind.OTHER, None, session or request_id or kind, (request_id,), evaluation=evaluation
+        )
 
 
 def _compressions(span: SpanView) -> Iterator[CompressionFacts]:
@@ -73,7 +79,8 @@ def _compressions(span: SpanView) -> Iterator[CompressionFacts]:
             start_ns = event.time_ns
         elif event.name == f"{COMPACTION}complete":
             before, after, success = (
-                event.attributes.get(f"github.copilot.{name}") for name in ("pre_tokens", "post_tokens", "success")
+                event.attributes.get(f"github.copilot.{name}")
+                for name in ("pre_tokens", "post_tokens", "success")
             )
             yield CompressionFacts(
                 values.integer(before),

@@ -1,7 +1,9 @@
-"""Gemini CLI: its log events, and its spans, each model call and each batch of tool calls a trace of its own.
+"""Gemini CLI: its log events, and its spans, each model call and each batch of tool calls a trace
+of its own.
 
-Source: recordings of Gemini CLI 0.61.0. The status of a span is OK whatever happened; the output, where it is captured, shows
-a failure and the exit code of a command. A prompt of a session has no id of its own; a tool call of an event has none either.
+Source: recordings of Gemini CLI 0.61.0. The status of a span is OK whatever happened; the output,
+where it is captured, shows a failure and the exit code of a command. A prompt of a session has no
+id of its own; a tool call of an event has none either.
 """
 
 from __future__ import annotations
@@ -12,7 +14,15 @@ from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, EventAnswer, SpanView, own, reported_call
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    EventAnswer,
+    SpanView,
+    own,
+    reported_call,
+)
 from otel_reliability.model.span import (
     CompressionFacts,
     InvocationFacts,
@@ -29,7 +39,9 @@ CALL_ID: Final = "gen_ai.tool.call_id"
 INPUT: Final = "gen_ai.input.messages"
 OUTPUT: Final = "gen_ai.output.messages"
 SUBAGENT_GOAL: Final = "subagent_goal"
-"""Name of the evaluation of a run whose subagent ended; it decides the outcome only where `outcome.evaluations` has it."""
+"""Name of the evaluation of a run whose subagent ended; it decides the outcome only where
+`outcome.evaluations` has it.
+"""
 REFUSED: Final = "policy_violation"
 
 _ERROR: Final = re.compile(r'\{\s*"status":\s*"(?:error|cancelled)"')
@@ -45,9 +57,15 @@ class GeminiCli(Convention):
     event_scopes = ("gemini-cli",)
     conversation = ("gen_ai.conversation.id",)
     keys = (
-        genai.OPERATION, genai.TOOL_NAME, CALL_ID, INPUT, OUTPUT, genai.REQUEST_MODEL, *genai.INPUT_TOKENS,
+        genai.OPERATION,
+        genai.TOOL_NAME,
+        CALL_ID,
+        INPUT,
+        OUTPUT,
+        genai.REQUEST_MODEL,
+        *genai.INPUT_TOKENS,
         *genai.OUTPUT_TOKENS,
-    )  # fmt: skip
+    )
 
     def read(self, span: SpanView) -> Answer | None:
         operation = span.get(genai.OPERATION)
@@ -58,7 +76,11 @@ class GeminiCli(Convention):
             name = values.text(span.get(genai.TOOL_NAME))
             failed = span.found_in(OUTPUT, _shell_failed if name == SHELL else _tool_failed)
             call = reported_call(
-                name, own(values.identifier, CALL_ID), own(_arguments, INPUT), own(_result, OUTPUT), failed=failed
+                name,
+                own(values.identifier, CALL_ID),
+                own(_arguments, INPUT),
+                own(_result, OUTPUT),
+                failed=failed,
             )
             return Answer(Kind.TOOL, ToolFacts((call,)), failed)
         return NOTHING
@@ -77,9 +99,19 @@ class GeminiCli(Convention):
                 failed = values.truth(given.get("success")) is False
                 name = values.text(given.get("function_name"))
                 call = reported_call(name, None, given.get("function_args"), failed=failed)
-                facts = RejectionFacts() if given.get("error_type") == REFUSED else ToolFacts((call,))
+                facts = (
+                    RejectionFacts() if given.get("error_type") == REFUSED else ToolFacts((call,))
+                )
                 size = given.get("content_length")
-                identity = (name, prompt_id, duration, size, failed, given.get("error"), given.get("function_args"))
+                identity = (
+                    name,
+                    prompt_id,
+                    duration,
+                    size,
+                    failed,
+                    given.get("error"),
+                    given.get("function_args"),
+                )
                 return EventAnswer(Kind.TOOL, facts, session, identity, None, duration, failed)
             case "gemini_cli.api_response":
                 tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
@@ -87,22 +119,35 @@ class GeminiCli(Convention):
                 return EventAnswer(Kind.MODEL, facts, session, (prompt_id, *tokens), None, duration)
             case "gemini_cli.agent.finish":
                 reason = values.text(given.get("terminate_reason"))
-                goal = None if reason is None else (SUBAGENT_GOAL, None, "pass" if reason == "GOAL" else "fail")
-                return goal and EventAnswer(Kind.OTHER, None, session, (given.get("agent_id"),), evaluation=goal)
+                goal = (
+                    None
+                    if reason is None
+                    else (SUBAGENT_GOAL, None, "pass" if reason == "GOAL" else "fail")
+                )
+                return goal and EventAnswer(
+                    Kind.OTHER, None, session, (given.get("agent_id"),), evaluation=goal
+                )
             case "gemini_cli.chat_compression":
                 return chat_compression(given, session)
             case "gemini_cli.api_error":
                 facts = ModelFacts(values.text(given.get("model")))
-                return EventAnswer(Kind.MODEL, facts, session, (prompt_id, duration), None, duration, failed=True)
+                return EventAnswer(
+                    Kind.MODEL, facts, session, (prompt_id, duration), None, duration, failed=True
+                )
             case _:
                 return None
 
 
 def chat_compression(given: Mapping[str, Any], session: str) -> EventAnswer:
-    """Return what a compression stands for. The agent discards one that has more tokens than there were."""
-    before, after = values.integer(given.get("tokens_before")), values.integer(given.get("tokens_after"))
+    """Return what a compression stands for. The agent discards one that has more tokens than there
+    were.
+    """
+    before = values.integer(given.get("tokens_before"))
+    after = values.integer(given.get("tokens_after"))
     failed = before is not None and after is not None and after > before
-    return EventAnswer(Kind.COMPRESSION, CompressionFacts(before, after), session, (before, after), failed=failed)
+    return EventAnswer(
+        Kind.COMPRESSION, CompressionFacts(before, after), session, (before, after), failed=failed
+    )
 
 
 def _tool_failed(output: Any) -> bool:
@@ -111,7 +156,8 @@ def _tool_failed(output: Any) -> bool:
 
 def _shell_failed(output: Any) -> bool:
     return isinstance(output, str) and (
-        _ERROR.match(output) is not None or _EXIT_CODE.search(output.partition(_PARTS)[2]) is not None
+        _ERROR.match(output) is not None
+        or _EXIT_CODE.search(output.partition(_PARTS)[2]) is not None
     )
 
 
@@ -120,5 +166,7 @@ def _arguments(messages: object) -> object:
 
 
 def _result(messages: object) -> object:
-    parts = values.objects(values.mapping(values.mapping(messages).get("response")).get("responseParts"))
+    parts = values.objects(
+        values.mapping(values.mapping(messages).get("response")).get("responseParts")
+    )
     return values.mapping(parts[0].get("functionResponse")).get("response") if parts else None

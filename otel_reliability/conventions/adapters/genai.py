@@ -1,7 +1,8 @@
 """OpenTelemetry GenAI semantic conventions, current names and older ones.
 
-Source: open-telemetry/semantic-conventions-genai (all in development), and what the generations before it emitted: the older
-keys `gen_ai.system` and `gen_ai.usage.prompt_tokens`, pydantic-ai's `agent_name` and `tool_arguments`, koog's tools.
+Source: open-telemetry/semantic-conventions-genai (all in development), and what the generations
+before it emitted: the older keys `gen_ai.system` and `gen_ai.usage.prompt_tokens`, pydantic-ai's
+`agent_name` and `tool_arguments`, koog's tools.
 """
 
 from __future__ import annotations
@@ -53,7 +54,13 @@ OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_t
 AGGREGATED_INPUT: Final = ("gen_ai.aggregated_usage.input_tokens",)
 AGGREGATED_OUTPUT: Final = ("gen_ai.aggregated_usage.output_tokens",)
 """The totals of an agent's run, where pydantic-ai keeps them apart."""
-TOOL_ARGUMENTS: Final = (ARGUMENTS, "tool_arguments", "gen_ai.tool.args", "gen_ai.tool.input", "input.value")
+TOOL_ARGUMENTS: Final = (
+    ARGUMENTS,
+    "tool_arguments",
+    "gen_ai.tool.args",
+    "gen_ai.tool.input",
+    "input.value",
+)
 TOOL_RESULTS: Final = (RESULT, "tool_response", "gen_ai.tool.output", "output.value")
 TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status")
 ERROR_TYPE: Final = "error.type"
@@ -69,20 +76,40 @@ COSTS: Final = ("reliability.usage.cost_usd", "operation.cost")
 AGENT_OPERATIONS: Final = frozenset({"invoke_agent", "agent.run"})
 WORKFLOW_OPERATIONS: Final = frozenset({"invoke_workflow", "invoke_swarm", "invoke_graph"})
 MODEL_OPERATIONS: Final = frozenset(
-    {"chat", "generate_content", "text_completion", "completion", "response", "responses", "call_llm", "messages"}
+    {
+        "chat",
+        "generate_content",
+        "text_completion",
+        "completion",
+        "response",
+        "responses",
+        "call_llm",
+        "messages",
+    }
 )
 TOOL_OPERATIONS: Final = frozenset({"execute_tool", "tool.execute"})
 RETRIEVAL_OPERATIONS: Final = frozenset({"retrieval", "retrieve", "search_memory"})
 
 MEMORY_CHANGES: Final = frozenset(
-    {"create_memory", "update_memory", "upsert_memory", "delete_memory", "create_memory_store", "delete_memory_store"}
+    {
+        "create_memory",
+        "update_memory",
+        "upsert_memory",
+        "delete_memory",
+        "create_memory_store",
+        "delete_memory_store",
+    }
 )
-"""Operations that change a memory: tool calls of their name, with an effect. (`plan` and others are transparent.)"""
+"""Operations that change a memory: tool calls of their name, with an effect. (`plan` and others are
+transparent.)
+"""
 MEMORY_IDS: Final = ("gen_ai.memory.store.id", "gen_ai.memory.record.id")
 
 LIMIT_WORDS: Final = frozenset({"max_steps", "max_turns", "max_iterations", "length"})
 """Finish reasons of an agent that say it was stopped by a limit (never read from a model call)."""
-TOOL_WORDS: Final = frozenset({"tool_calls", "tool_call", "tool_use", "tool-calls", "function_call"})
+TOOL_WORDS: Final = frozenset(
+    {"tool_calls", "tool_call", "tool_use", "tool-calls", "function_call"}
+)
 """Finish reasons of a model that asked for tools."""
 FAILED_WORDS: Final = frozenset({"error", "failed"})
 
@@ -106,10 +133,30 @@ class GenAI(Convention):
 
     name = "OTel GenAI"
     keys = (
-        AGENT_NAME, WORKFLOW_NAME, CALL_ID, *TOOL_ARGUMENTS, *TOOL_RESULTS, *TOOL_STATUS, ERROR_TYPE, MCP_METHOD, REQUEST_MODEL,
-        RESPONSE_MODEL, RESPONSE_ID, FINISH_REASONS, OLD_FINISH_REASON, *INPUT_TOKENS, *OUTPUT_TOKENS, *AGGREGATED_INPUT,
-        *AGGREGATED_OUTPUT, *CONTEXT_LIMITS, *COSTS, OUTPUT_MESSAGES, *MEMORY_IDS, TRANSFER_MODE, TRANSFER_TARGET,
-    )  # fmt: skip
+        AGENT_NAME,
+        WORKFLOW_NAME,
+        CALL_ID,
+        *TOOL_ARGUMENTS,
+        *TOOL_RESULTS,
+        *TOOL_STATUS,
+        ERROR_TYPE,
+        MCP_METHOD,
+        REQUEST_MODEL,
+        RESPONSE_MODEL,
+        RESPONSE_ID,
+        FINISH_REASONS,
+        OLD_FINISH_REASON,
+        *INPUT_TOKENS,
+        *OUTPUT_TOKENS,
+        *AGGREGATED_INPUT,
+        *AGGREGATED_OUTPUT,
+        *CONTEXT_LIMITS,
+        *COSTS,
+        OUTPUT_MESSAGES,
+        *MEMORY_IDS,
+        TRANSFER_MODE,
+        TRANSFER_TARGET,
+    )
     needs = (OPERATION, TOOL_NAME, OLD_AGENT_NAME, SYSTEM)
     event_scopes = ("",)
 
@@ -126,7 +173,9 @@ class GenAI(Convention):
 
 
 def details_event(log: RawLog) -> EventAnswer | None:
-    """Return what the event of a model call says; None for other events, and for one that was written in no span."""
+    """Return what the event of a model call says; None for other events, and for one that was
+    written in no span.
+    """
     if log.name != DETAILS or not any(log.trace_id) or not any(log.span_id):
         return None
     given = log.attributes
@@ -144,7 +193,9 @@ def details_event(log: RawLog) -> EventAnswer | None:
 
 
 def by_operation(operation: str, span: SpanView) -> Answer:
-    """Return what a span with a named operation is. Operations that are no step (embeddings, create_agent, …) are nothing."""
+    """Return what a span with a named operation is. Operations that are no step (embeddings,
+    create_agent, …) are nothing.
+    """
     if operation in MODEL_OPERATIONS:
         return model(span)
     if operation in TOOL_OPERATIONS:
@@ -160,7 +211,9 @@ def by_operation(operation: str, span: SpanView) -> Answer:
 
 def memory_change(operation: str, span: SpanView) -> Answer:
     """A change of a memory. Its arguments are the ids of the store and of the record."""
-    arguments = own_of_all(_memory_ids, *MEMORY_IDS) if any(key in span for key in MEMORY_IDS) else None
+    arguments = (
+        own_of_all(_memory_ids, *MEMORY_IDS) if any(key in span for key in MEMORY_IDS) else None
+    )
     facts = one_call(span, operation, None, arguments)
     return Answer(Kind.TOOL, facts, facts.calls[0].failed)
 
@@ -170,7 +223,9 @@ def _memory_ids(store: object, record: object) -> dict[str, object]:
 
 
 def _without_operation(span: SpanView) -> Answer | None:
-    """Q15, older pydantic-ai and koog: a tool by `gen_ai.tool.name`, an agent by `agent_name` and the name `X run`."""
+    """Q15, older pydantic-ai and koog: a tool by `gen_ai.tool.name`, an agent by `agent_name` and
+    the name `X run`.
+    """
     if values.text(span.get(TOOL_NAME)) is not None and MCP_METHOD not in span:
         return tool(span)
     if values.name(span.get(OLD_AGENT_NAME)) is not None and span.name.endswith(" run"):
@@ -181,7 +236,9 @@ def _without_operation(span: SpanView) -> Answer | None:
 
 
 def agent(span: SpanView, **other: Any) -> Answer:
-    """An agent, with the totals of its whole run; `other`: the facts that a convention reads in another way."""
+    """An agent, with the totals of its whole run; `other`: the facts that a convention reads in
+    another way.
+    """
     facts = InvocationFacts(
         name=values.first(span, (AGENT_NAME, OLD_AGENT_NAME), values.name),
         tokens=own_tokens(span, AGGREGATED_INPUT, AGGREGATED_OUTPUT),
@@ -191,22 +248,30 @@ def agent(span: SpanView, **other: Any) -> Answer:
     return Answer(Kind.AGENT, facts._replace(**other))
 
 
-def usage(inputs: tuple[str, ...] = INPUT_TOKENS, outputs: tuple[str, ...] = OUTPUT_TOKENS) -> Tokens:
+def usage(
+    inputs: tuple[str, ...] = INPUT_TOKENS, outputs: tuple[str, ...] = OUTPUT_TOKENS
+) -> Tokens:
     """Input and output tokens; old and new names say the same thing and are never added."""
     return Tokens(own(values.integer, *inputs), own(values.integer, *outputs))
 
 
 def own_tokens(span: SpanView, given: tuple[str, ...], output: tuple[str, ...]) -> Any:
-    """Input and output tokens under keys of a convention's own; where these say nothing, under the usual ones."""
+    """Input and output tokens under keys of a convention's own; where these say nothing, under the
+    usual ones.
+    """
     if not any(key in span for key in (*given, *output)):
         return usage()
     if not any(key in span for key in (*INPUT_TOKENS, *OUTPUT_TOKENS)):
         return usage(given, output)
-    return own_of_all(partial(first_known, given, output), *given, *output, *INPUT_TOKENS, *OUTPUT_TOKENS)
+    return own_of_all(
+        partial(first_known, given, output), *given, *output, *INPUT_TOKENS, *OUTPUT_TOKENS
+    )
 
 
 def first_known(given: tuple[str, ...], output: tuple[str, ...], *counts: object) -> Tokens | None:
-    """Return the same of counts that are read already: those under a convention's own keys, else those under the common ones."""
+    """Return the same of counts that are read already: those under a convention's own keys, else
+    those under the common ones.
+    """
     told = dict(zip((*given, *output, *INPUT_TOKENS, *OUTPUT_TOKENS), counts, strict=True))
     pairs = tokens(told, given, output), tokens(told, INPUT_TOKENS, OUTPUT_TOKENS)
     return next((found for found in pairs if found != Tokens()), None)
@@ -214,11 +279,15 @@ def first_known(given: tuple[str, ...], output: tuple[str, ...], *counts: object
 
 def tokens(facts: Mapping[str, Any], inputs: Iterable[str], outputs: Iterable[str]) -> Tokens:
     """Input and output tokens of an object, each under the first of its keys that holds some."""
-    return Tokens(values.first(facts, inputs, values.integer), values.first(facts, outputs, values.integer))
+    return Tokens(
+        values.first(facts, inputs, values.integer), values.first(facts, outputs, values.integer)
+    )
 
 
 def finish_reasons(attributes: values.Attributes) -> list[str]:
-    """The finish reasons in lower case: an array, a JSON string of one, or the older single value."""
+    """The finish reasons in lower case: an array, a JSON string of one, or the
+    older single value.
+    """
     return values.words(values.raw(attributes, (FINISH_REASONS, OLD_FINISH_REASON)))
 
 
@@ -228,7 +297,9 @@ def asks_for_tools(reasons: Iterable[str]) -> bool:
 
 
 def failed_by(reasons: Iterable[str]) -> bool | None:
-    """A model call whose finish reason is `error` failed, whatever its status says; None: the status decides."""
+    """A model call whose finish reason is `error` failed, whatever its status says; None: the
+    status decides.
+    """
     return None if FAILED_WORDS.isdisjoint(reasons) else True
 
 
@@ -256,11 +327,15 @@ def context_limit(span: SpanView) -> int | None:
 
 
 def message_calls(messages: object) -> tuple[Call, ...]:
-    """The tool calls a model's output messages asked for: `[{parts: [{type: "tool_call", id, name, arguments}]}]`."""
+    """The tool calls a model's output messages asked for: `[{parts: [{type: "tool_call", id, name,
+    arguments}]}]`.
+    """
     if messages is None or (isinstance(messages, str) and "tool_call" not in messages):
         return ()
     return tuple(
-        reported_call(values.text(part.get("name")), values.identifier(part.get("id")), part.get("arguments"))
+        reported_call(
+            values.text(part.get("name")), values.identifier(part.get("id")), part.get("arguments")
+        )
         for message in values.objects(messages)
         for part in values.objects(message.get("parts"))
         if part.get("type") == "tool_call"
@@ -268,7 +343,8 @@ def message_calls(messages: object) -> tuple[Call, ...]:
 
 
 def tool(span: SpanView, call_id: Any = None, arguments: Any = None, result: Any = None) -> Answer:
-    """An `execute_tool` span: one call, unless it only merges others (Q9) or marks the end (smolagents' final answer).
+    """An `execute_tool` span: one call, unless it only merges others (Q9) or marks the end
+    (smolagents' final answer).
 
     `call_id`, `arguments`, `result`: where a convention reads them in another way.
     """
@@ -296,7 +372,8 @@ def tool_answer(
 
 
 def one_call(span: SpanView, name: str | None, *parts: Any, failed: bool = False) -> ToolFacts:
-    """Return the facts of a tool span of one call, which failed also where the span says so (`tool_failed`).
+    """Return the facts of a tool span of one call, which failed also where the span says so
+    (`tool_failed`).
 
     `parts`: the id of the call, its arguments and its result, as for `reported_call`.
     """
@@ -304,7 +381,9 @@ def one_call(span: SpanView, name: str | None, *parts: Any, failed: bool = False
 
 
 def tool_failed(span: SpanView) -> bool:
-    """ERROR status, `error.type`, or Q39: Strands' `gen_ai.tool.status` (1.0: `tool.status`) says error."""
+    """ERROR status, `error.type`, or Q39: Strands' `gen_ai.tool.status` (1.0: `tool.status`) says
+    error.
+    """
     if span.status == STATUS_ERROR or values.text(span.get(ERROR_TYPE)) is not None:
         return True
     return any(span.get(key) == "error" for key in TOOL_STATUS)

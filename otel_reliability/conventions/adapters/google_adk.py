@@ -27,13 +27,19 @@ class GoogleADK(Convention):
     keys = (SESSION, ARGUMENTS, RESPONSE, MODEL_RESPONSE)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Tools with their own argument keys, the older spans by name (Q7, Q26); the rest is OTel GenAI."""
+        """Tools with their own argument keys, the older spans by name (Q7, Q26); the rest is OTel
+        GenAI.
+        """
         session = own(values.identifier, SESSION)
         operation = values.text(span.get(genai.OPERATION))
         if operation is None:
             told = _by_name(span)
         else:
-            told = _tool(span) if operation in genai.TOOL_OPERATIONS else genai.by_operation(operation, span)
+            told = (
+                _tool(span)
+                if operation in genai.TOOL_OPERATIONS
+                else genai.by_operation(operation, span)
+            )
         return told if told is None or SESSION not in span else told._replace(session=session)
 
 
@@ -61,7 +67,9 @@ def _tool(span: SpanView) -> Answer:
     """An executed tool; the span that only merges parallel ones is none (Q9)."""
     if ARGUMENTS not in span:
         return genai.tool(span)
-    told = genai.tool(span, arguments=own(_serialized, ARGUMENTS), result=own(_serialized, RESPONSE))
+    told = genai.tool(
+        span, arguments=own(_serialized, ARGUMENTS), result=own(_serialized, RESPONSE)
+    )
     return told._replace(fails_with_call=False)
 
 
@@ -70,8 +78,12 @@ def _serialized(value: object) -> object:
 
 
 def _model(span: SpanView) -> Answer:
-    """A `call_llm` span of 1.x: its output tokens are the total where the response's JSON says so (Q27)."""
-    return genai.model(span, tokens=own_of_all(_tokens, MODEL_RESPONSE, *genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS))
+    """A `call_llm` span of 1.x: its output tokens are the total where the response's JSON says so
+    (Q27).
+    """
+    return genai.model(
+        span, tokens=own_of_all(_tokens, MODEL_RESPONSE, *genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS)
+    )
 
 
 def _tokens(response: object, *counts: object) -> Tokens:

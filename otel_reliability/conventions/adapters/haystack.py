@@ -1,6 +1,8 @@
-"""Haystack's own tracing: kinds in component types, everything else in the JSON of inputs and outputs.
+"""Haystack's own tracing: kinds in component types, everything else in the JSON of inputs and
+outputs.
 
-Source: haystack-ai 2.18, scope `haystack`; inputs and outputs only with HAYSTACK_CONTENT_TRACING_ENABLED=true.
+Source: haystack-ai 2.18, scope `haystack`; inputs and outputs only with
+HAYSTACK_CONTENT_TRACING_ENABLED=true.
 """
 
 from __future__ import annotations
@@ -11,8 +13,23 @@ from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own_of_all, reported_call
-from otel_reliability.model.span import STATUS_ERROR, Call, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    SpanView,
+    own_of_all,
+    reported_call,
+)
+from otel_reliability.model.span import (
+    STATUS_ERROR,
+    Call,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Tokens,
+    ToolFacts,
+)
 
 TYPE: Final = "haystack.component.type"
 NAME: Final = "haystack.component.name"
@@ -28,7 +45,9 @@ class Haystack(Convention):
     keys = (TYPE, NAME, INPUT, OUTPUT)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by span name and component type. `haystack.agent.run` is the agent again, unnamed: the same invocation."""
+        """Read by span name and component type. `haystack.agent.run` is the agent again, unnamed:
+        the same invocation.
+        """
         if span.name == "haystack.pipeline.run":
             return Answer(Kind.WORKFLOW, InvocationFacts())
         if span.name == "haystack.agent.run":
@@ -41,20 +60,30 @@ def _by_component(component: str, span: SpanView) -> Answer:
     if component == "Agent":
         return Answer(Kind.AGENT, InvocationFacts(name=values.name(span.get(NAME))))
     if component == "ToolInvoker":
-        return Answer(Kind.TOOL, own_of_all(_failed_tools if span.status == STATUS_ERROR else _tools, INPUT, OUTPUT))
+        return Answer(
+            Kind.TOOL,
+            own_of_all(_failed_tools if span.status == STATUS_ERROR else _tools, INPUT, OUTPUT),
+        )
     if component.endswith("Generator"):
         return Answer(Kind.MODEL, own_of_all(_model, OUTPUT))
     return Answer(Kind.RETRIEVAL) if component.endswith("Retriever") else NOTHING
 
 
 def _tools(given: object, output: object, *, failed: bool = False) -> ToolFacts:
-    """Q30: one span makes all calls of a turn. Without its output, the calls it was asked for; without both, unnamed."""
-    results = _contents(values.objects(values.mapping(output).get("tool_messages")), "tool_call_result")
+    """Q30: one span makes all calls of a turn. Without its output, the calls it was asked for;
+    without both, unnamed.
+    """
+    results = _contents(
+        values.objects(values.mapping(output).get("tool_messages")), "tool_call_result"
+    )
     asked = _contents(values.objects(values.mapping(given).get("messages"))[-1:], "tool_call")
     calls = [
-        _call(values.mapping(one.get("origin")), one.get("result"), failed=one.get("error") is True) for one in results
+        _call(values.mapping(one.get("origin")), one.get("result"), failed=one.get("error") is True)
+        for one in results
     ]
-    return ToolFacts(tuple(calls or [_call(one, None, failed=failed) for one in asked]) or (Call(None),))
+    return ToolFacts(
+        tuple(calls or [_call(one, None, failed=failed) for one in asked]) or (Call(None),)
+    )
 
 
 _failed_tools: Final = partial(_tools, failed=True)
@@ -69,7 +98,8 @@ def _contents(messages: list[Mapping[str, Any]], key: str) -> Iterator[Mapping[s
 
 
 def _call(origin: Mapping[str, Any], result: object, *, failed: bool) -> Call:
-    name, call_id = values.text(origin.get("tool_name")), values.identifier(origin.get("id"))
+    name = values.text(origin.get("tool_name"))
+    call_id = values.identifier(origin.get("id"))
     return reported_call(name, call_id, origin.get("arguments"), result, failed=failed)
 
 
@@ -81,7 +111,9 @@ def _model(output: object) -> ModelFacts:
     return ModelFacts(
         model=next((name for meta in told if (name := values.text(meta.get("model")))), None),
         tokens=Tokens(_total(usages, "prompt_tokens"), _total(usages, "completion_tokens")),
-        asked_for_tools=any(genai.asks_for_tools(values.words(meta.get("finish_reason"))) for meta in told),
+        asked_for_tools=any(
+            genai.asks_for_tools(values.words(meta.get("finish_reason"))) for meta in told
+        ),
     )
 
 

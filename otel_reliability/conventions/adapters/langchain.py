@@ -1,7 +1,9 @@
-"""LangChain and LangGraph: what a graph is, for every dialect that goes through LangChain's callbacks.
+"""LangChain and LangGraph: what a graph is, for every dialect that goes through LangChain's
+callbacks.
 
-Sources: opentelemetry-instrumentation-genai-langchain 1.3b0, whose scope is read here; OpenInference, LangSmith, Langfuse and
-MLflow over LangChain 1.4 and LangGraph 1.2, which use `chain`.
+Sources: opentelemetry-instrumentation-genai-langchain 1.3b0, whose scope is read here;
+OpenInference, LangSmith, Langfuse and MLflow over LangChain 1.4 and LangGraph 1.2, which use
+`chain`.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class GenAILangChain(Convention):
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
-        """A workflow with a name of its own is the agent where nothing stands above it (Q1); the rest is OTel GenAI."""
+        """A workflow with a name of its own is the agent where nothing stands above it (Q1); the
+        rest is OTel GenAI.
+        """
         if span.get(genai.OPERATION) != "invoke_workflow":
             return None
         named = graph_name(span.get(genai.WORKFLOW_NAME))
@@ -48,7 +52,11 @@ def thread_of(metadata: object) -> str | None:
 
 
 def _named(key: str, metadata: object) -> object:
-    return None if isinstance(metadata, str) and key not in metadata else values.mapping(metadata).get(key)
+    return (
+        None
+        if isinstance(metadata, str) and key not in metadata
+        else values.mapping(metadata).get(key)
+    )
 
 
 def call_id_of(value: object) -> str | None:
@@ -63,7 +71,9 @@ def graph_name(value: object) -> str | None:
 
 
 def chain(name: str, agent_name: object) -> tuple[Kind, InvocationFacts]:
-    """A chain named as its `lc_agent_name` is an agent (Q4, Q19); any other is one if nothing stands above it (Q1, Q20)."""
+    """A chain named as its `lc_agent_name` is an agent (Q4, Q19); any other is one if nothing
+    stands above it (Q1, Q20).
+    """
     named = graph_name(name)
     if named is not None and agent_name == name:
         return Kind.AGENT, InvocationFacts(name=named)

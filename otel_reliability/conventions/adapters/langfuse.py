@@ -1,7 +1,7 @@
 """Langfuse SDK: `langfuse.observation.type`, in the scope `langfuse-sdk` only.
 
-Langfuse's own export stamps an observation type on everybody's spans (in upper case); only its SDK's scope is read by it (Q14).
-Source: langfuse 5.0.4, decorators and the LangChain handler.
+Langfuse's own export stamps an observation type on everybody's spans (in upper case); only its
+SDK's scope is read by it (Q14). Source: langfuse 5.0.4, decorators and the LangChain handler.
 """
 
 from __future__ import annotations
@@ -43,8 +43,11 @@ class Langfuse(Convention):
         if kind == "agent":
             return Answer(Kind.AGENT, InvocationFacts(name=langchain.graph_name(span.name)), failed)
         if kind == "tool":
-            call_id, name = own(langchain.call_id_of, CALL_ID), values.text(span.name)
-            facts = genai.one_call(span, name, call_id, own_value(INPUT), own_value(OUTPUT), failed=failed is True)
+            call_id = own(langchain.call_id_of, CALL_ID)
+            name = values.text(span.name)
+            facts = genai.one_call(
+                span, name, call_id, own_value(INPUT), own_value(OUTPUT), failed=failed is True
+            )
             return Answer(Kind.TOOL, facts, failed)
         if kind == "generation":
             return Answer(Kind.MODEL, _model(span), failed)
@@ -54,7 +57,9 @@ class Langfuse(Convention):
 
 
 def _chain(span: SpanView) -> tuple[Kind, InvocationFacts]:
-    """A chain; one that LangChain's callbacks reported is the agent under their rules (Q20), else an explicit workflow."""
+    """A chain; one that LangChain's callbacks reported is the agent under their rules (Q20), else
+    an explicit workflow.
+    """
     if INTEGRATION in span:
         return langchain.chain(span.name, values.parsed(span.get(AGENT_NAME)))
     return Kind.CHAIN, InvocationFacts(name=values.name(span.name))
@@ -74,7 +79,8 @@ def _cost(details: object) -> float | None:
 
 
 def usage(usage_details: object) -> Tokens:
-    """Q22: where a `total` is there, the input stands without its cached part, so it is what the output leaves of the total.
+    """Q22: where a `total` is there, the input stands without its cached part, so it is what the
+    output leaves of the total.
 
     >>> usage({"input": 203, "output": 16, "total": 347, "input_cache_read": 128})
     Tokens(input=331, output=16)

@@ -1,4 +1,5 @@
-"""LangSmith's OTel export: `langsmith.span.kind`, spans made after the fact, parents exported before their children.
+"""LangSmith's OTel export: `langsmith.span.kind`, spans made after the fact, parents exported
+before their children.
 
 Source: langsmith 0.14.17 over LangChain 1.4 and LangGraph 1.2.
 """
@@ -9,7 +10,15 @@ from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, langchain
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    SpanView,
+    own,
+    own_value,
+    reported_call,
+)
 from otel_reliability.model.span import STATUS_ERROR, Kind, ToolFacts
 
 SPAN_KIND: Final = "langsmith.span.kind"
@@ -38,9 +47,13 @@ class LangSmith(Convention):
             told = genai.model(span)
             return told._replace(failed=failed or told.failed, session=session)
         if kind == "tool":
-            name, call_id = values.text(span.get(genai.TOOL_NAME)), own(values.identifier, genai.CALL_ID)
-            given, result = own_value(genai.ARGUMENTS, PROMPT), own_value(genai.RESULT, COMPLETION)
-            call = reported_call(name or values.text(span.name), call_id, given, result, failed=failed is True)
+            name = values.text(span.get(genai.TOOL_NAME))
+            call_id = own(values.identifier, genai.CALL_ID)
+            given = own_value(genai.ARGUMENTS, PROMPT)
+            result = own_value(genai.RESULT, COMPLETION)
+            call = reported_call(
+                name or values.text(span.name), call_id, given, result, failed=failed is True
+            )
             return Answer(Kind.TOOL, ToolFacts((call,)), failed, session)
         if kind == "retriever":
             return Answer(Kind.RETRIEVAL, None, failed, session)

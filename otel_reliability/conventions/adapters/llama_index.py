@@ -1,6 +1,7 @@
 """LlamaIndex's own OpenTelemetry spans: kinds only in names, values only in Python reprs (Q31).
 
-Source: llama-index-observability-otel 0.7 with LlamaIndex 0.14, scope `llamaindex.opentelemetry.tracer`.
+Source: llama-index-observability-otel 0.7 with LlamaIndex 0.14, scope
+`llamaindex.opentelemetry.tracer`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,22 @@ from functools import partial
 from typing import Final
 
 from otel_reliability.conventions import values
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own_of_all, reported_call
-from otel_reliability.model.span import STATUS_ERROR, Call, InvocationFacts, Kind, ModelFacts, ToolFacts
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    SpanView,
+    own_of_all,
+    reported_call,
+)
+from otel_reliability.model.span import (
+    STATUS_ERROR,
+    Call,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    ToolFacts,
+)
 
 INPUT_EVENT: Final = "llamaindex.step.input_event"
 SUMMARY: Final = "llamaindex.step.input_summary"
@@ -32,12 +47,16 @@ class LlamaIndex(Convention):
     keys = (INPUT_EVENT, SUMMARY)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by span name; a tool only where its own step was a tool call, since spans inherit attributes."""
+        """Read by span name; a tool only where its own step was a tool call, since spans inherit
+        attributes.
+        """
         name = span.name
         if _TOOL_NAME.search(name):
             return _tool(span)
         if name.endswith(".run"):
-            return Answer(Kind.WORKFLOW, InvocationFacts(fallback_name=values.name(name.removesuffix(".run"))))
+            return Answer(
+                Kind.WORKFLOW, InvocationFacts(fallback_name=values.name(name.removesuffix(".run")))
+            )
         model = _MODEL_NAME.match(name)
         if model and not model["owner"].endswith("Engine"):
             return Answer(Kind.MODEL, ModelFacts())
@@ -45,19 +64,31 @@ class LlamaIndex(Convention):
 
 
 def _tool(span: SpanView) -> Answer:
-    """A tool call from the summary of its step, cut at 200 characters; unreadable, it happened but cannot be named."""
+    """A tool call from the summary of its step, cut at 200 characters; unreadable, it happened but
+    cannot be named.
+    """
     if span.get(INPUT_EVENT) not in ("ToolCall", None):
         return NOTHING
-    return Answer(Kind.TOOL, own_of_all(_failed_call if span.status == STATUS_ERROR else _call, SUMMARY))
+    return Answer(
+        Kind.TOOL, own_of_all(_failed_call if span.status == STATUS_ERROR else _call, SUMMARY)
+    )
 
 
 def _call(summary: object, *, failed: bool = False) -> ToolFacts:
-    named = _SUMMARY.match(summary) if isinstance(summary, str) and len(summary) < _MAX_SUMMARY else None
+    named = (
+        _SUMMARY.match(summary)
+        if isinstance(summary, str) and len(summary) < _MAX_SUMMARY
+        else None
+    )
     if named is None or not isinstance(summary, str):
         return ToolFacts((Call(None, failed=failed),))
-    given, call_id = _ARGUMENTS.search(summary), _CALL_ID.search(summary)
+    given = _ARGUMENTS.search(summary)
+    call_id = _CALL_ID.search(summary)
     call = reported_call(
-        named["name"], call_id["id"] if call_id else None, given["arguments"] if given else None, failed=failed
+        named["name"],
+        call_id["id"] if call_id else None,
+        given["arguments"] if given else None,
+        failed=failed,
     )
     return ToolFacts((call,))
 

@@ -33,7 +33,9 @@ class Logfire(Convention):
         if template.startswith("Agent run: {name"):
             return Answer(Kind.AGENT, InvocationFacts(name=values.name(span.get("name"))))
         if template.startswith("OpenAI Agents trace: {name}"):
-            return Answer(Kind.WORKFLOW, InvocationFacts(), session=own(values.identifier, "group_id"))
+            return Answer(
+                Kind.WORKFLOW, InvocationFacts(), session=own(values.identifier, "group_id")
+            )
         if template.startswith("Function: {name}"):
             return Answer(Kind.TOOL, _tool(span))
         if template.startswith("Handoff: {from_agent}"):
@@ -42,7 +44,9 @@ class Logfire(Convention):
 
 
 def _tool(span: SpanView) -> ToolFacts:
-    """A function call; the default failure handler marks the span by level and `error`, whatever its status."""
+    """A function call; the default failure handler marks the span by level and `error`, whatever
+    its status.
+    """
     level = values.integer(span.get(LEVEL))
     has_error = span.found_in("error", values.text) is not None
     failed = (level is not None and level >= ERROR_LEVEL) or has_error

@@ -1,4 +1,5 @@
-"""Mastra's OpenTelemetry exporter: operation names of its own, agents of kind SERVER, no OTLP flags (Q29).
+"""Mastra's OpenTelemetry exporter: operation names of its own, agents of kind SERVER, no OTLP flags
+(Q29).
 
 Source: @mastra/otel-exporter 0.3 with Mastra 0.24, scope `@mastra/otel`.
 """
@@ -25,7 +26,9 @@ class Mastra(Convention):
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Agents, whose id is their name (only here; elsewhere ids are random); the rest is OTel GenAI."""
+        """Agents, whose id is their name (only here; elsewhere ids are random); the rest is OTel
+        GenAI.
+        """
         session = own(values.identifier, SESSION)
         operation = span.get(genai.OPERATION)
         if operation == "agent.run":

@@ -1,6 +1,7 @@
 """MCP client and server spans: one call is reported up to four times.
 
-Source: mcp 2.3 and fastmcp 4.1; the convention says `execute_tool`, the built-in spans name no operation.
+Source: mcp 2.3 and fastmcp 4.1; the convention says `execute_tool`, the built-in spans name no
+operation.
 """
 
 from __future__ import annotations

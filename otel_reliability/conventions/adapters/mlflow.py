@@ -20,7 +20,9 @@ USAGE: Final = "mlflow.chat.tokenUsage"
 METADATA: Final = "metadata"
 CALL_ID: Final = "tool_call_id"
 OPENAI_AGENTS: Final = "AgentRunner."
-"""Start of the name of the span around the agents of the OpenAI Agents SDK: a function, no agent (Q45)."""
+"""Start of the name of the span around the agents of the OpenAI Agents SDK: a function, no agent
+(Q45).
+"""
 
 
 class MLflow(Convention):
@@ -37,7 +39,8 @@ class MLflow(Convention):
             return None
         session = own(langchain.thread_of, METADATA)
         if kind == "TOOL":
-            call_id, name = own(langchain.call_id_of, CALL_ID), values.text(span.name)
+            call_id = own(langchain.call_id_of, CALL_ID)
+            name = values.text(span.name)
             facts = genai.one_call(span, name, call_id, own_value(INPUTS), own_value(OUTPUTS))
             return Answer(Kind.TOOL, facts, session=session)
         if kind in {"CHAT_MODEL", "LLM"}:
@@ -47,7 +50,10 @@ class MLflow(Convention):
                 return Answer(Kind.WORKFLOW, InvocationFacts(), session=session)
             return Answer(Kind.AGENT, InvocationFacts(name=values.name(span.name)), session=session)
         if kind == "CHAIN":
-            return Answer(*langchain.chain(span.name, span.found_in(METADATA, langchain.agent_of)), session=session)
+            return Answer(
+                *langchain.chain(span.name, span.found_in(METADATA, langchain.agent_of)),
+                session=session,
+            )
         if kind == "RETRIEVER":
             return Answer(Kind.RETRIEVAL, session=session)
         return NOTHING

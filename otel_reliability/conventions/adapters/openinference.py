@@ -1,6 +1,7 @@
 """OpenInference (Arize): spans that carry `openinference.span.kind`.
 
-Source: Arize-ai/openinference, semantic conventions 0.1.42 and the instrumentations named at each quirk below.
+Source: Arize-ai/openinference, semantic conventions 0.1.42 and the instrumentations named at each
+quirk below.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from otel_reliability.conventions.base import (
     own_value,
     reported_call,
 )
-from otel_reliability.model.span import Call, HandoffFacts, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+from otel_reliability.model.span import (
+    Call,
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Tokens,
+    ToolFacts,
+)
 
 SPAN_KIND: Final = "openinference.span.kind"
 AGENT_NAME: Final = "agent.name"
@@ -65,15 +74,35 @@ class OpenInference(Convention):
 
     name = "OpenInference"
     keys = (
-        AGENT_NAME, NODE_ID, NODE_NAME, TOOL_NAME, INPUT, OUTPUT, METADATA, PROMPT_TOKENS, COMPLETION_TOKENS,
-        FINISH_REASON, *MODEL, REQUEST_MODEL, COST, *CALL_IDS, *genai.CONTEXT_LIMITS, *genai.COSTS, *genai.INPUT_TOKENS,
-        *genai.OUTPUT_TOKENS, genai.AGENT_NAME, genai.ERROR_TYPE, *genai.TOOL_STATUS,
-    )  # fmt: skip
+        AGENT_NAME,
+        NODE_ID,
+        NODE_NAME,
+        TOOL_NAME,
+        INPUT,
+        OUTPUT,
+        METADATA,
+        PROMPT_TOKENS,
+        COMPLETION_TOKENS,
+        FINISH_REASON,
+        *MODEL,
+        REQUEST_MODEL,
+        COST,
+        *CALL_IDS,
+        *genai.CONTEXT_LIMITS,
+        *genai.COSTS,
+        *genai.INPUT_TOKENS,
+        *genai.OUTPUT_TOKENS,
+        genai.AGENT_NAME,
+        genai.ERROR_TYPE,
+        *genai.TOOL_STATUS,
+    )
     prefixes = (OUTPUT_CALLS, MANAGED_AGENTS)
     needs = (SPAN_KIND,)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by kind. Kinds that are no step (EMBEDDING, RERANKER, GUARDRAIL, PROMPT, …) are nothing."""
+        """Read by kind. Kinds that are no step (EMBEDDING, RERANKER, GUARDRAIL, PROMPT, …) are
+        nothing.
+        """
         kind = span.get(SPAN_KIND)
         if not isinstance(kind, str):
             return None
@@ -99,8 +128,14 @@ def _agent(span: SpanView) -> Answer:
         return Answer(Kind.AGENT, InvocationFacts()) if START in span.name else NOTHING
     named = values.name(span.get(AGENT_NAME))
     if _is_of(span, "openai_agents") and named is None:
-        node = values.name(span.get(NODE_ID))  # Q43: up to 0.6, and in JavaScript; the root is named as the workflow
-        return Answer(Kind.WORKFLOW, InvocationFacts()) if node is None else Answer(Kind.AGENT, InvocationFacts(node))
+        node = values.name(
+            span.get(NODE_ID)
+        )  # Q43: up to 0.6, and in JavaScript; the root is named as the workflow
+        return (
+            Answer(Kind.WORKFLOW, InvocationFacts())
+            if node is None
+            else Answer(Kind.AGENT, InvocationFacts(node))
+        )
     if _is_of(span, "smolagents"):
         return Answer(Kind.AGENT, _smolagents_agent(span))
     return Answer(Kind.AGENT, InvocationFacts(name=named or _agent_name(span), tokens=usage(span)))
@@ -138,10 +173,12 @@ def _cut(span: SpanView) -> str:
 
 
 def _smolagents_agent(span: SpanView) -> Any:
-    """smolagents: `X.run` names the agent where X is no class (1.26); before, the class is all there is (Q38).
+    """smolagents: `X.run` names the agent where X is no class (1.26); before, the class is all
+    there is (Q38).
 
-    Its agent calls have no tool span (Q11). Without a final answer it was stopped by its step limit (Q10); 1.17 marks no
-    limit that way, since there the tool spans hang directly below the agent all the same.
+    Its agent calls have no tool span (Q11). Without a final answer it was stopped by its step limit
+    (Q10); 1.17 marks no limit that way, since there the tool spans hang directly below the agent
+    all the same.
     """
     name = _cut(span)
     is_class = name[:1].isupper() and name.endswith("Agent")
@@ -154,7 +191,9 @@ def _smolagents_agent(span: SpanView) -> Any:
     )
 
     def with_request(request: object, *counts: object) -> InvocationFacts:
-        """With its own totals, which run on over the requests of one agent, and the name it was called by."""
+        """With its own totals, which run on over the requests of one agent, and the name it was
+        called by.
+        """
         meant = values.mapping(request)
         called_as = _CALLED_AS.search(str(meant.get("task", ""))) if is_class else None
         tokens = genai.first_known((PROMPT_TOKENS,), (COMPLETION_TOKENS,), *counts)
@@ -173,12 +212,16 @@ def _managed(span: SpanView) -> Iterator[str]:
 
 
 def _chain(span: SpanView) -> Answer:
-    """A container. In LangChain a root graph is the agent (Q1), and so is a chain named as its `lc_agent_name` (Q19)."""
+    """A container. In LangChain a root graph is the agent (Q1), and so is a chain named as its
+    `lc_agent_name` (Q19).
+    """
     if _is_event(span):
         return NOTHING
     if _is_of(span, "langchain"):
         agent = span.found_in(METADATA, langchain.agent_of)
-        return Answer(*langchain.chain(span.name, agent), session=own(langchain.thread_of, METADATA))
+        return Answer(
+            *langchain.chain(span.name, agent), session=own(langchain.thread_of, METADATA)
+        )
     if _is_of(span, "dspy", "llama_index"):
         return Answer(Kind.CHAIN, InvocationFacts(fallback_name=values.name(_cut(span))))
     if not span.scope.startswith(SCOPE):
@@ -187,7 +230,9 @@ def _chain(span: SpanView) -> Answer:
 
 
 def _model(span: SpanView) -> Answer:
-    """A model call. ADK's instrumentation overwrites one model span an agent: its tokens are the last call's only (Q17)."""
+    """A model call. ADK's instrumentation overwrites one model span an agent: its tokens are the
+    last call's only (Q17).
+    """
     overwritten = _is_of(span, "google_adk") and span.name.startswith("invoke_agent")
     finish = values.words(span.get(FINISH_REASON))
     facts = ModelFacts(
@@ -220,7 +265,10 @@ def _message_calls(span: SpanView) -> Any:
 
     def calls(*parts: object) -> tuple[Call, ...]:
         told = ((None if at is None else parts[at] for at in call) for call in places)
-        return tuple(reported_call(values.text(name), values.identifier(of), given) for name, of, given in told)
+        return tuple(
+            reported_call(values.text(name), values.identifier(of), given)
+            for name, of, given in told
+        )
 
     return own_of_all(calls, *keys) if keys else ()
 
@@ -229,19 +277,25 @@ def _tool(span: SpanView) -> Answer:
     if _is_event(span):
         return _event_tool(span)
     if _is_of(span, "openai_agents") and TOOL_NAME not in span and span.name.startswith("handoff"):
-        target = span.name.removeprefix("handoff").removeprefix(" to ").strip()  # `handoff to billing_agent`
+        target = (
+            span.name.removeprefix("handoff").removeprefix(" to ").strip()
+        )  # `handoff to billing_agent`
         return Answer(Kind.HANDOFF, HandoffFacts(values.name(target)))
     found = values.text(span.get(TOOL_NAME)) or values.text(_cut(span))
     if _is_of(span, "autogen") and TOOL_NAME not in span and found is not None:
         found = found.rpartition(".")[2]
-    if (_is_of(span, "smolagents") and found == "final_answer") or (_is_of(span, "dspy") and found == "finish"):
+    if (_is_of(span, "smolagents") and found == "final_answer") or (
+        _is_of(span, "dspy") and found == "finish"
+    ):
         return Answer(Kind.TOOL, ToolFacts(finish=True))
     return _call(span, found)
 
 
 def _call(span: SpanView, name: str | None) -> Answer:
     call_id = own(values.identifier, *CALL_IDS)
-    return Answer(Kind.TOOL, genai.one_call(span, name, call_id, own_value(INPUT), own_value(OUTPUT)))
+    return Answer(
+        Kind.TOOL, genai.one_call(span, name, call_id, own_value(INPUT), own_value(OUTPUT))
+    )
 
 
 def _is_event(span: SpanView) -> bool:
@@ -250,6 +304,8 @@ def _is_event(span: SpanView) -> bool:
 
 
 def _event_tool(span: SpanView) -> Answer:
-    """Of BeeAI's event spans `.start-N` is the call; `.finish`, `.success` and `.update` are nothing."""
+    """Of BeeAI's event spans `.start-N` is the call; `.finish`, `.success` and `.update` are
+    nothing.
+    """
     name = values.text(span.get(TOOL_NAME)) or span.name.rpartition(START)[0]
     return _call(span, name) if START in span.name else NOTHING

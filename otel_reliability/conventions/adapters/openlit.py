@@ -41,7 +41,9 @@ def _is_crewai(span: SpanView) -> bool:
 
 
 def _langgraph(span: SpanView, operation: object) -> Answer | None:
-    """Q23: here `invoke_agent` is a graph node, nothing more; the workflow's usage is its last call's, never a total."""
+    """Q23: here `invoke_agent` is a graph node, nothing more; the workflow's usage is its last
+    call's, never a total.
+    """
     if operation == "invoke_agent" or (operation is None and span.name.startswith(AGENT_SPAN)):
         return NOTHING
     if operation == "invoke_workflow":
@@ -51,7 +53,9 @@ def _langgraph(span: SpanView, operation: object) -> Answer | None:
 
 
 def _agent(span: SpanView) -> Answer:
-    """Q24: crew and task say `invoke_agent` too, without an agent's name; CrewAI's tools are never reported here."""
+    """Q24: crew and task say `invoke_agent` too, without an agent's name; CrewAI's tools are never
+    reported here.
+    """
     silent = _is_crewai(span)
     if values.name(span.get(genai.AGENT_NAME)) is None:
         return Answer(Kind.WORKFLOW, InvocationFacts(emits_no_tools=silent))
@@ -59,6 +63,8 @@ def _agent(span: SpanView) -> Answer:
 
 
 def _bare_agent(span: SpanView) -> Answer:
-    """Q25: a failed span lost its attributes, the framework's name with them; CrewAI's tools are never reported."""
+    """Q25: a failed span lost its attributes, the framework's name with them; CrewAI's tools are
+    never reported.
+    """
     named = values.name(span.name.removeprefix(AGENT_SPAN))
     return Answer(Kind.AGENT, InvocationFacts(name=named, weak=True, emits_no_tools=True))

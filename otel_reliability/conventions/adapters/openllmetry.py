@@ -1,4 +1,5 @@
-"""OpenLLMetry / Traceloop: spans that carry `traceloop.span.kind`, and its model spans of the generations before 0.50.
+"""OpenLLMetry / Traceloop: spans that carry `traceloop.span.kind`, and its model spans of the
+generations before 0.50.
 
 Source: traceloop/openllmetry, semconv-ai 0.5.1, instrumentations 0.40 to 0.62.
 """
@@ -54,7 +55,9 @@ class OpenLLMetry(Convention):
     prefixes = (COMPLETION,)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by Traceloop's kind; without one, CrewAI's crew and the older model spans are recognized."""
+        """Read by Traceloop's kind; without one, CrewAI's crew and the older model spans are
+        recognized.
+        """
         kind = span.get(SPAN_KIND)
         if kind is None:
             return _without_kind(span)
@@ -70,7 +73,9 @@ class OpenLLMetry(Convention):
 
 
 def _without_kind(span: SpanView) -> Answer | None:
-    """CrewAI's crew is a container (Q6); `llm.request.type` marks a model call that names no operation (Q36)."""
+    """CrewAI's crew is a container (Q6); `llm.request.type` marks a model call that names no
+    operation (Q36).
+    """
     if span.name == CREW:
         return Answer(Kind.WORKFLOW, InvocationFacts())
     if REQUEST_TYPE in span and genai.OPERATION not in span:
@@ -88,19 +93,25 @@ def _agent(span: SpanView) -> InvocationFacts:
 
 
 def _workflow(span: SpanView) -> Answer:
-    """A workflow; of LangChain it is the graph, hence the agent where nothing stands above it (Q1)."""
+    """A workflow; of LangChain it is the graph, hence the agent where nothing stands
+    above it (Q1).
+    """
     named = values.first(span, (WORKFLOW_NAME, ENTITY_NAME), values.name)
     if span.scope.startswith(LANGCHAIN):
         graph = langchain.graph_name(named)
         facts = InvocationFacts(name=graph, agent_if_root=graph is not None)
-        return Answer(Kind.WORKFLOW, facts, session=own_of_all(_session_or_thread, ENTITY_INPUT, *SESSIONS))
+        return Answer(
+            Kind.WORKFLOW, facts, session=own_of_all(_session_or_thread, ENTITY_INPUT, *SESSIONS)
+        )
     if span.scope.startswith(OPENAI_AGENTS):
         return Answer(Kind.WORKFLOW, InvocationFacts(hides_failure=True), session=SESSION)
     return Answer(Kind.WORKFLOW, InvocationFacts(name=named), session=SESSION)
 
 
 def _session_or_thread(given: object, *sessions: object) -> str | None:
-    """Q36: up to 0.46 the thread id stands only in the workflow's input (read there alone: parsing costs)."""
+    """Q36: up to 0.46 the thread id stands only in the workflow's input (read there alone: parsing
+    costs).
+    """
     found = next(filter(None, map(values.identifier, sessions)), None)
     if found is not None or (isinstance(given, str) and langchain.THREAD not in given):
         return found
@@ -119,7 +130,8 @@ def _tool(span: SpanView) -> ToolFacts:
     """A tool call, with what the wrapper of LangChain's inputs holds of it."""
     named = values.first(span, (genai.TOOL_NAME, ENTITY_NAME), values.text)
     name = named or values.text(span.name.removesuffix(".tool"))
-    given, call_id = own_value(genai.ARGUMENTS, ENTITY_INPUT), own(values.identifier, genai.CALL_ID)
+    given = own_value(genai.ARGUMENTS, ENTITY_INPUT)
+    call_id = own(values.identifier, genai.CALL_ID)
     if span.scope.startswith(LANGCHAIN):
         given = own_of_all(_inputs, genai.ARGUMENTS, ENTITY_INPUT)
         call_id = own_of_all(_call_id, genai.CALL_ID, genai.ARGUMENTS, ENTITY_INPUT)
@@ -127,21 +139,28 @@ def _tool(span: SpanView) -> ToolFacts:
 
 
 def _inputs(arguments: object, entity_input: object) -> object:
-    """Q12: LangChain's arguments stand among tags, ids and steps that differ from call to call. Only `.inputs` is theirs."""
+    """Q12: LangChain's arguments stand among tags, ids and steps that differ from call to call.
+    Only `.inputs` is theirs.
+    """
     given = entity_input if arguments is None else arguments
     wrapper = values.mapping(given)
     return wrapper.get("inputs", wrapper.get("input_str", given))
 
 
 def _call_id(call_id: object, arguments: object, entity_input: object) -> str | None:
-    found, given = values.identifier(call_id), entity_input if arguments is None else arguments
+    found = values.identifier(call_id)
+    given = entity_input if arguments is None else arguments
     if found is not None or (isinstance(given, str) and "tool_call_id" not in given):
         return found
-    return values.identifier(values.mapping(values.mapping(given).get("kwargs")).get("tool_call_id"))
+    return values.identifier(
+        values.mapping(values.mapping(given).get("kwargs")).get("tool_call_id")
+    )
 
 
 def _model(span: SpanView) -> Answer:
-    """A model call of the generations that name no operation; its calls stand in `gen_ai.completion.N.tool_calls.M`."""
+    """A model call of the generations that name no operation; its calls stand in
+    `gen_ai.completion.N.tool_calls.M`.
+    """
     reasons = genai.finish_reasons(span) + values.words(span.get(COMPLETION + "0.finish_reason"))
     calls = own_of_all(_calls, *_call_keys(span), genai.OUTPUT_MESSAGES)
     return genai.model(span, asked_for_tools=genai.asks_for_tools(reasons), calls=calls)

@@ -1,7 +1,8 @@
 """Qwen Code: its log events, and its own spans `qwen-code.*`.
 
-Source: recordings of Qwen Code 0.24.4. A background subagent is a trace of its own with a link to the call that started it; every
-hook has the status ERROR; a call that was refused has no `.execution` child, and `execution_status` not_started in its event.
+Source: recordings of Qwen Code 0.24.4. A background subagent is a trace of its own with a link to
+the call that started it; every hook has the status ERROR; a call that was refused has no
+`.execution` child, and `execution_status` not_started in its event.
 """
 
 from __future__ import annotations
@@ -11,8 +12,23 @@ from typing import Any, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import gemini_cli, genai
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, EventAnswer, SpanView, own, reported_call
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, ToolFacts
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    EventAnswer,
+    SpanView,
+    own,
+    reported_call,
+)
+from otel_reliability.model.span import (
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    RawLog,
+    RejectionFacts,
+    ToolFacts,
+)
 
 AGENT: Final = "qwen-code"
 PREFIX: Final = "qwen-code."
@@ -22,21 +38,34 @@ NOT_STARTED: Final = "not_started"
 FAILURE_KIND: Final = "tool.failure_kind"
 DENIED: Final = "permission_denied"
 MANAGED: Final = "managed-"
-"""Begins the names of subagents that the user did not ask for, as the one that extracts memories."""
+"""Begins the names of subagents that the user did not ask for, as the one that extracts memories.
+"""
 SEPARATOR: Final = "#"
 
 
 class QwenCode(Convention):
-    """Spans named `qwen-code.interaction`, `.llm_request`, `.tool`, `.tool.execution` and `.subagent`."""
+    """Spans named `qwen-code.interaction`, `.llm_request`, `.tool`, `.tool.execution` and
+    `.subagent`.
+    """
 
     name = "Qwen Code"
     scopes = ("qwen-code",)
     event_scopes = ("qwen-code",)
     conversation = ("session.id",)
-    keys = (*genai.GenAI.keys, *genai.GenAI.needs, CONTEXT, STATUS, FAILURE_KIND, "tool.call_id", "success")
+    keys = (
+        *genai.GenAI.keys,
+        *genai.GenAI.needs,
+        CONTEXT,
+        STATUS,
+        FAILURE_KIND,
+        "tool.call_id",
+        "success",
+    )
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by span name, then as the GenAI conventions say; a request that serves no prompt is nothing."""
+        """Read by span name, then as the GenAI conventions say; a request that serves no prompt is
+        nothing.
+        """
         match span.name.removeprefix(PREFIX):
             case "interaction" | "subagent":
                 return genai.agent(span)
@@ -49,14 +78,17 @@ class QwenCode(Convention):
             case "tool.execution":
                 name = values.text(span.get(genai.TOOL_NAME))
                 failed = values.truth(span.get("success")) is False
-                facts = genai.one_call(span, name, own(values.identifier, "tool.call_id"), failed=failed)
+                facts = genai.one_call(
+                    span, name, own(values.identifier, "tool.call_id"), failed=failed
+                )
                 return Answer(Kind.TOOL, facts, facts.calls[0].failed)
             case _:
                 return NOTHING
 
     def read_event(self, log: RawLog) -> EventAnswer | None:
         given = log.attributes
-        session, prompt_id = values.identifier(given.get("session.id")), values.text(given.get("prompt_id"))
+        session = values.identifier(given.get("session.id"))
+        prompt_id = values.text(given.get("prompt_id"))
         if session is not None and log.name == f"{PREFIX}chat_compression":
             return gemini_cli.chat_compression(given, session)
         if session is None or prompt_id is None:
@@ -73,25 +105,38 @@ class QwenCode(Convention):
             case "api_response" | "api_error" as name:
                 response_id = values.text(given.get("response_id"))
                 tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
-                facts = ModelFacts(values.text(given.get("model")), tokens=tokens, response_id=response_id)
+                facts = ModelFacts(
+                    values.text(given.get("model")), tokens=tokens, response_id=response_id
+                )
                 failed = name == "api_error"
                 identity = (prompt_id, response_id)
-                return EventAnswer(Kind.MODEL, facts, session, identity, prompt, duration, failed, subagent)
+                return EventAnswer(
+                    Kind.MODEL, facts, session, identity, prompt, duration, failed, subagent
+                )
             case _:
                 return None
 
 
 def _tool(
-    given: Mapping[str, Any], session: str, prompt: str | None, subagent: str | None, duration: float
+    given: Mapping[str, Any],
+    session: str,
+    prompt: str | None,
+    subagent: str | None,
+    duration: float,
 ) -> EventAnswer:
-    failed, call_id = values.truth(given.get("success")) is False, values.identifier(given.get("call_id"))
-    call = reported_call(values.text(given.get("function_name")), call_id, given.get("function_args"), failed=failed)
+    failed = values.truth(given.get("success")) is False
+    call_id = values.identifier(given.get("call_id"))
+    call = reported_call(
+        values.text(given.get("function_name")), call_id, given.get("function_args"), failed=failed
+    )
     facts = RejectionFacts(call_id) if given.get(STATUS) == NOT_STARTED else ToolFacts((call,))
     return EventAnswer(Kind.TOOL, facts, session, (call_id,), prompt, duration, failed, subagent)
 
 
 def _prompt(session: str, prompt_id: str) -> tuple[str | None, str | None]:
-    """The prompt of an id `<session>########<n>`, else the subagent of `<session>#<subagent>#<turn>`."""
+    """The prompt of an id `<session>########<n>`, else the subagent of
+    `<session>#<subagent>#<turn>`.
+    """
     rest = prompt_id.removeprefix(session)
     if rest.startswith(SEPARATOR * 2):
         return prompt_id, None

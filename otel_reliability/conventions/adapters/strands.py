@@ -1,4 +1,5 @@
-"""Strands Agents: GenAI operations, arguments in span events, usage that runs on over an agent object's life.
+"""Strands Agents: GenAI operations, arguments in span events, usage that runs on over an agent
+object's life.
 
 Source: strands-agents 1.0 and 1.62, scope `strands.telemetry.tracer`.
 """
@@ -24,7 +25,9 @@ class Strands(Convention):
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Agents without their running totals, tools with the arguments of their events (Q12); the rest is OTel GenAI."""
+        """Agents without their running totals, tools with the arguments of their events (Q12); the
+        rest is OTel GenAI.
+        """
         operation = span.get(genai.OPERATION)
         if operation == "invoke_agent":
             return genai.agent(span, tokens=None)
@@ -37,7 +40,8 @@ def _tool(span: SpanView) -> Answer:
     if not span.events:
         return genai.tool(span)
     call_id = values.identifier(span.get(genai.CALL_ID))
-    given, result = values.raw(span, genai.TOOL_ARGUMENTS), values.raw(span, genai.TOOL_RESULTS)
+    given = values.raw(span, genai.TOOL_ARGUMENTS)
+    result = values.raw(span, genai.TOOL_RESULTS)
     by_attribute = is_known(result)
     for event in span.events:
         if event.name == MESSAGE_EVENT and not is_known(given):

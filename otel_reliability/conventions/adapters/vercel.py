@@ -9,30 +9,57 @@ from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    SpanView,
+    own,
+    own_value,
+    reported_call,
+)
 from otel_reliability.model.span import Call, InvocationFacts, Kind, ModelFacts, ToolFacts
 
 OPERATION_ID: Final = "ai.operationId"
 FUNCTION_ID: Final = "ai.telemetry.functionId"
 METADATA: Final = "ai.telemetry.metadata."
-SESSIONS: Final = tuple(METADATA + key for key in ("sessionId", "session_id", "conversationId", "threadId", "chatId"))
+SESSIONS: Final = tuple(
+    METADATA + key for key in ("sessionId", "session_id", "conversationId", "threadId", "chatId")
+)
 FINISH_REASON: Final = "ai.response.finishReason"
 INPUT_TOKENS: Final = ("ai.usage.inputTokens", "ai.usage.promptTokens", "gen_ai.usage.input_tokens")
-OUTPUT_TOKENS: Final = ("ai.usage.outputTokens", "ai.usage.completionTokens", "gen_ai.usage.output_tokens")
+OUTPUT_TOKENS: Final = (
+    "ai.usage.outputTokens",
+    "ai.usage.completionTokens",
+    "gen_ai.usage.output_tokens",
+)
 
-AGENTS: Final = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject"})
+AGENTS: Final = frozenset(
+    {"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject"}
+)
 MODELS: Final = frozenset({".doGenerate", ".doStream"})
 
 
 class Vercel(Convention):
-    """Spans of the Vercel AI SDK that name its own operation; from 7 on it names GenAI operations."""
+    """Spans of the Vercel AI SDK that name its own operation; from 7 on it
+    names GenAI operations.
+    """
 
     name = "Vercel AI SDK"
     keys = (
-        FUNCTION_ID, FINISH_REASON, *SESSIONS, *INPUT_TOKENS, *OUTPUT_TOKENS, "ai.model.id",
-        "ai.response.model", "ai.toolCall.name", "ai.toolCall.id", "ai.toolCall.args", "ai.toolCall.result",
+        FUNCTION_ID,
+        FINISH_REASON,
+        *SESSIONS,
+        *INPUT_TOKENS,
+        *OUTPUT_TOKENS,
+        "ai.model.id",
+        "ai.response.model",
+        "ai.toolCall.name",
+        "ai.toolCall.id",
+        "ai.toolCall.args",
+        "ai.toolCall.result",
         "ai.response.toolCalls",
-    )  # fmt: skip
+    )
     needs = (OPERATION_ID,)
 
     def read(self, span: SpanView) -> Answer | None:

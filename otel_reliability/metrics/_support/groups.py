@@ -1,4 +1,6 @@
-"""Groups of runs: their distances two by two, metrics that average over groups, and the outcomes of each task's attempts."""
+"""Groups of runs: their distances two by two, metrics that average over groups, and the outcomes of
+each task's attempts.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,16 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import Counts, FixedSum, clamp
-from otel_reliability.metrics.base import DEFAULTS, OUTCOME, PATH, TASK, UNDISTURBED, Metric, Rows, noted
+from otel_reliability.metrics.base import (
+    DEFAULTS,
+    OUTCOME,
+    PATH,
+    TASK,
+    UNDISTURBED,
+    Metric,
+    Rows,
+    noted,
+)
 from otel_reliability.model.reading import NO_DATA, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.statistics.edits import edit_distances
@@ -19,11 +30,13 @@ from otel_reliability.statistics.edits import edit_distances
 K = TypeVar("K", bound=Hashable)
 
 
-# --- Groups ---------------------------------------------------------------------------------------------------------------
+# --- Groups ---------------------------------------------------------------------------------------
 
 
 class Share(NamedTuple):
-    """Contribution of one group: its values, their weight, the runs they rest on, and how many of them a limit left out."""
+    """Contribution of one group: its values, their weight, the runs they rest on, and how many of
+    them a limit left out.
+    """
 
     values: tuple[float, ...]
     weight: int
@@ -32,7 +45,9 @@ class Share(NamedTuple):
 
 
 class RunGroup(ABC):
-    """Sums of one group of runs. `runs`, `changed` and `counted` (what the sums contain of it) are those of its metric."""
+    """Sums of one group of runs. `runs`, `changed` and `counted` (what the sums contain of it) are
+    those of its metric.
+    """
 
     __slots__ = ("changed", "counted", "runs")
 
@@ -59,14 +74,26 @@ UNGROUPED: Final = object()
 class GroupMetric(Metric, Generic[G]):
     """A metric computed for each group of runs, averaged over groups by their weight.
 
-    A group that changed is asked for its contribution when the metric is read, so an answer costs as much as groups changed
-    since the last one, however many there are. The sums are integers: they do not depend on what has passed through.
+    A group that changed is asked for its contribution when the metric is read, so an answer costs
+    as much as groups changed since the last one, however many there are. The sums are integers:
+    they do not depend on what has passed through.
     """
 
-    __slots__ = ("_changed", "_groups", "_rows", "_settings", "_sums", "_weight", "left_out", "runs")
+    __slots__ = (
+        "_changed",
+        "_groups",
+        "_rows",
+        "_settings",
+        "_sums",
+        "_weight",
+        "left_out",
+        "runs",
+    )
 
     values = 1
-    """The number of values that a group gives; the first is the metric's, the others its companions'."""
+    """The number of values that a group gives; the first is the metric's, the others its
+    companions'.
+    """
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
@@ -83,7 +110,9 @@ class GroupMetric(Metric, Generic[G]):
 
     @abstractmethod
     def key(self, row: Row) -> Hashable:
-        """Return the key of the group of a run with the required data; `UNGROUPED` if it is compared with no other."""
+        """Return the key of the group of a run with the required data; `UNGROUPED` if it is
+        compared with no other.
+        """
 
     def bind(self, rows: Rows) -> None:
         self._rows = rows
@@ -113,7 +142,8 @@ class GroupMetric(Metric, Generic[G]):
 
     def sums(self) -> tuple[FixedSum, ...]:
         """Return the weighted sums over groups of their values."""
-        changed, self._changed = self._changed, []
+        changed = self._changed
+        self._changed = []
         for group in changed:
             self._count_share(group.counted, -1)
             group.changed, group.counted = False, group.share() if group.runs else None
@@ -131,26 +161,37 @@ class GroupMetric(Metric, Generic[G]):
         self.left_out += sign * left_out
 
     def group_of(self, row: Row) -> G | None:
-        """Return the group of a run; None if the run is compared with no other, or the group is empty."""
+        """Return the group of a run; None if the run is compared with no other, or the group is
+        empty.
+        """
         return self._groups.get(self.key(row)) if self.concerns(row) else None
 
-    def pairs(self, distances: Distances[K], code: Callable[[Row], K], *, by_runs: bool = True) -> LatestPairs[K]:
-        """Return an empty group of pairs, which can read its runs from the window of this metric, if it has one."""
-        limit, window = self._settings.limits.paths, self._rows
+    def pairs(
+        self, distances: Distances[K], code: Callable[[Row], K], *, by_runs: bool = True
+    ) -> LatestPairs[K]:
+        """Return an empty group of pairs, which can read its runs from the window of this metric,
+        if it has one.
+        """
+        limit = self._settings.limits.paths
+        window = self._rows
         if window is None:
             return LatestPairs(limit, distances, code, by_runs=by_runs)
 
         def rows_with(row: Row) -> list[Row]:
-            return [one for one in window() if self.concerns(one) and self.key(one) == self.key(row)]
+            return [
+                one for one in window() if self.concerns(one) and self.key(one) == self.key(row)
+            ]
 
         return LatestPairs(limit, distances, code, rows_with, by_runs=by_runs)
 
 
 class PathMetric(GroupMetric[G]):
-    """A metric about the paths of runs, averaged over the groups of at least 2 runs, each weighing as many as it has.
+    """A metric about the paths of runs, averaged over the groups of at least 2 runs, each weighing
+    as many as it has.
 
-    A group is a task; the runs without one form one further group. With `metrics.group_by: none` all runs are one group.
-    Runs without a path (tools unobservable, incomplete), perturbed runs and those of a task beyond the limit are left out.
+    A group is a task; the runs without one form one further group. With `metrics.group_by: none`
+    all runs are one group. Runs without a path (tools unobservable, incomplete), perturbed runs and
+    those of a task beyond the limit are left out.
     """
 
     __slots__ = ("_by_task",)
@@ -170,7 +211,8 @@ class PathMetric(GroupMetric[G]):
 class TaskMean(GroupMetric[G]):
     """A metric that each task's runs give together, averaged over tasks.
 
-    Runs without a task id are not attempts at the same work, so they do not count; neither do perturbed runs.
+    Runs without a task id are not attempts at the same work, so they do not count; neither do
+    perturbed runs.
     """
 
     __slots__ = ()
@@ -181,24 +223,30 @@ class TaskMean(GroupMetric[G]):
         return UNGROUPED if row.task == OTHER_TASK else row.task
 
     def value(self) -> Reading:
-        mean, left_out = self.mean(), self.left_out
+        mean = self.mean()
+        left_out = self.left_out
         if mean.value is None:
             return mean
         note = f"{left_out} runs beyond the limit of distinct paths left out" if left_out else ""
         return Reading(clamp(mean.value), mean.runs, note=note)
 
 
-# --- Pairs ----------------------------------------------------------------------------------------------------------------
+# --- Pairs ----------------------------------------------------------------------------------------
 
 ONE: Final = 1 << 52
 """Distances are whole numbers of 2^-52, so that sums of them are exact and can be undone."""
 
 KNOWN: Final = 65
-SHARES: Final = [[edits * ONE // (longer or 1) for edits in range(longer + 1)] for longer in range(KNOWN)]
-"""The share that each number of edits is of each longer length, for most paths: a lookup costs less than a division."""
+SHARES: Final = [
+    [edits * ONE // (longer or 1) for edits in range(longer + 1)] for longer in range(KNOWN)
+]
+"""The share that each number of edits is of each longer length, for most paths: a lookup costs less
+than a division.
+"""
 
 Distances: TypeAlias = Callable[[K, list[K]], list[int]]
-"""The distance of one code to each of some others, in units of 2^-52; symmetric, and 0 to itself."""
+"""The distance of one code to each of some others, in units of 2^-52; symmetric, and 0 to itself.
+"""
 
 
 def order(row: Row) -> tuple[int, str]:
@@ -212,28 +260,34 @@ def path_code(row: Row) -> str:
 
 
 def edit_units(code: str, others: list[str]) -> list[int]:
-    """Return the edit distance of a path to each other over the longer length of the two, in units of 2^-52.
+    """Return the edit distance of a path to each other over the longer length of the two, in units
+    of 2^-52.
 
     Insert, delete and replace cost 1; two empty paths are equal.
 
     >>> [share / ONE for share in edit_units("ab", ["ab", "abcd", ""])]
     [0.0, 0.5, 1.0]
     """
-    length, edits = len(code), edit_distances(code, others)
-    longer = [size if size > length else length for size in map(len, others)]  # noqa: FURB136 (a call of max takes five times as long)
+    length = len(code)
+    edits = edit_distances(code, others)
+    # a call of max takes five times as long
+    longer = [size if size > length else length for size in map(len, others)]  # noqa: FURB136
     return [
-        SHARES[size][edit] if size < KNOWN else edit * ONE // size for size, edit in zip(longer, edits, strict=True)
+        SHARES[size][edit] if size < KNOWN else edit * ONE // size
+        for size, edit in zip(longer, edits, strict=True)
     ]
 
 
 class LatestPairs(RunGroup, Generic[K]):
-    """Pairs of the latest runs of a group, in the order of their ends, that have at most `limit` different codes.
+    """Pairs of the latest runs of a group, in the order of their ends, that have at most `limit`
+    different codes.
 
-    A run is known by the code of what it did; one that enters or leaves costs one distance to each different code. The limit
-    bounds that. Below it all runs count; above it the latest, as many as the limit admits. Which they are depends on the runs
-    alone, not on their order of arrival. Rows are kept only while the limit is reached: `rows` returns those of the group,
-    given one of them. Without it they are kept from the start. `by_runs`: the group weighs as many as it has runs, else as much
-    as any other.
+    A run is known by the code of what it did; one that enters or leaves costs one distance to each
+    different code. The limit bounds that. Below it all runs count; above it the latest, as many as
+    the limit admits. Which they are depends on the runs alone, not on their order of arrival. Rows
+    are kept only while the limit is reached: `rows` returns those of the group, given one of them.
+    Without it they are kept from the start. `by_runs`: the group weighs as many as it has runs,
+    else as much as any other.
 
     >>> from otel_reliability.testing import rows_of
     >>> pairs = LatestPairs(2, edit_units, path_code)
@@ -243,7 +297,17 @@ class LatestPairs(RunGroup, Generic[K]):
     (2, 2, 1.0)
     """
 
-    __slots__ = ("_by_runs", "_code", "_codes", "_distances", "_limit", "_read_rows", "_rows", "_total", "left_out")
+    __slots__ = (
+        "_by_runs",
+        "_code",
+        "_codes",
+        "_distances",
+        "_limit",
+        "_read_rows",
+        "_rows",
+        "_total",
+        "left_out",
+    )
 
     def __init__(
         self,
@@ -298,17 +362,28 @@ class LatestPairs(RunGroup, Generic[K]):
 
     def share(self) -> Share | None:
         """Return 1 − the mean distance."""
-        distance, runs = self.mean(), len(self)
-        return None if distance is None else Share((1.0 - distance,), runs if self._by_runs else 1, runs, self.left_out)
+        distance = self.mean()
+        runs = len(self)
+        return (
+            None
+            if distance is None
+            else Share((1.0 - distance,), runs if self._by_runs else 1, runs, self.left_out)
+        )
 
     def distance(self, row: Row, *, inside: bool) -> Reading:
         """Return the mean distance of a run to the other runs here; no value without another run.
 
         `inside`: the run is in the window, so that it is not one of the others.
         """
-        counts = self._rows is None or bisect_left(self._rows, order(row), key=order) >= self.left_out
+        counts = (
+            self._rows is None or bisect_left(self._rows, order(row), key=order) >= self.left_out
+        )
         others = len(self) - (inside and counts)
-        return Reading(self._distance_to_all(self._code(row)) / (ONE * others), others) if others else NO_DATA
+        return (
+            Reading(self._distance_to_all(self._code(row)) / (ONE * others), others)
+            if others
+            else NO_DATA
+        )
 
     def _count_code(self, code: K, sign: int) -> None:
         self._total += sign * self._distance_to_all(code)
@@ -319,27 +394,32 @@ class LatestPairs(RunGroup, Generic[K]):
         return sum(map(mul, self._distances(code, list(self._codes)), self._codes.values()))
 
     def _fit(self, rows: list[Row]) -> None:
-        """Exclude the earliest runs while there are too many codes, and admit earlier ones while there are not."""
+        """Exclude the earliest runs while there are too many codes, and admit earlier ones while
+        there are not.
+        """
         codes = self._codes
         while len(codes) > self._limit:
             self._count_code(self._code(rows[self.left_out]), -1)
             self.left_out += 1
-        while self.left_out and (len(codes) < self._limit or self._code(rows[self.left_out - 1]) in codes):
+        while self.left_out and (
+            len(codes) < self._limit or self._code(rows[self.left_out - 1]) in codes
+        ):
             self.left_out -= 1
             self._count_code(self._code(rows[self.left_out]), 1)
 
 
-# --- Outcomes of attempts, per task ---------------------------------------------------------------------------------------
+# --- Outcomes of attempts, per task ---------------------------------------------------------------
 
 Shape: TypeAlias = tuple[int, int]
 """(attempts, passes) of one task."""
 
 
 class TaskOutcomes(Metric):
-    """A metric that needs no more of each task than how many attempts there were, and how many passed.
+    """A metric that needs no more of each task than how many attempts there were, and how many
+    passed.
 
-    State: two integers a task, and how many tasks have each (attempts, passes). Reading costs as many steps as there are
-    different such pairs, not tasks.
+    State: two integers a task, and how many tasks have each (attempts, passes). Reading costs as
+    many steps as there are different such pairs, not tasks.
     """
 
     __slots__ = ("_by_status", "_shapes", "_tasks")
@@ -355,11 +435,15 @@ class TaskOutcomes(Metric):
         self._shapes = Counts[Shape]()
 
     def repeated(self) -> Mapping[Shape, int]:
-        """Return how many tasks have each shape. Runs without a task id are left out: they are repeats of nothing."""
+        """Return how many tasks have each shape. Runs without a task id are left out: they are
+        repeats of nothing.
+        """
         return self._shapes
 
     def attempted(self) -> Mapping[Shape, int]:
-        """Return the same; but where no run names a task, the window is taken as attempts at one."""
+        """Return the same; but where no run names a task, the window is taken as
+        attempts at one.
+        """
         return self._shapes or ({self._tasks[None]: 1} if None in self._tasks else {})
 
     def noted(self, reading: Reading) -> Reading:
@@ -385,14 +469,21 @@ class TaskOutcomes(Metric):
                 self._shapes.count(old, -1)
 
 
-def mean_over_tasks(shapes: Mapping[Shape, int], of_task: Callable[[int, int], float | None]) -> Reading:
-    """Return the mean of a number of (passes, attempts) over the tasks for which it exists, each task weighing the same.
+def mean_over_tasks(
+    shapes: Mapping[Shape, int], of_task: Callable[[int, int], float | None]
+) -> Reading:
+    """Return the mean of a number of (passes, attempts) over the tasks for which it exists, each
+    task weighing the same.
 
-    >>> mean_over_tasks({(4, 2): 1, (2, 2): 3, (1, 1): 9}, lambda passed, runs: passed / runs if runs > 1 else None)
+    >>> mean_over_tasks(
+    ...     {(4, 2): 1, (2, 2): 3, (1, 1): 9},
+    ...     lambda passed, runs: passed / runs if runs > 1 else None,
+    ... )
     Reading(value=0.875, runs=10, parts=(), note='')
     """
     values: list[float] = []
-    tasks, attempts = 0, 0
+    tasks = 0
+    attempts = 0
     for (runs, passed), count in shapes.items():
         value = of_task(passed, runs)
         if value is not None:

@@ -15,7 +15,9 @@ V = TypeVar("V", bound=Hashable)
 
 
 class _Sum:
-    """A sum of numbers that come and go, in whole units of 2^-`bits`: adding a number −1 times undoes adding it exactly."""
+    """A sum of numbers that come and go, in whole units of 2^-`bits`: adding a number −1 times
+    undoes adding it exactly.
+    """
 
     __slots__ = ("_units",)
 
@@ -37,9 +39,10 @@ class _Sum:
 class ExactSum(_Sum):
     """The sum of numbers that come and go, without any rounding until it is asked for.
 
-    Each float is a whole number of 2^-1074, and Python's integers have no limit, so adding and removing are exact: a number
-    added −1 times is gone whatever came in between, and the order does not matter. (A rolling sum of floats drifts: after 1e16
-    has come and gone, 0.1 is 0.0.) The value is the true sum, rounded once.
+    Each float is a whole number of 2^-1074, and Python's integers have no limit, so adding and
+    removing are exact: a number added −1 times is gone whatever came in between, and the order does
+    not matter. (A rolling sum of floats drifts: after 1e16 has come and gone, 0.1 is 0.0.) The
+    value is the true sum, rounded once.
 
     >>> total = ExactSum()
     >>> for value, times in ((0.1, 1), (1e16, 1), (0.2, 1), (1e16, -1)):
@@ -58,10 +61,11 @@ class ExactSum(_Sum):
 
 
 class FixedSum(_Sum):
-    """The sum of numbers that come and go, each rounded to a whole number of 2^-60: five times as fast as an `ExactSum`.
+    """The sum of numbers that come and go, each rounded to a whole number of 2^-60: five times as
+    fast as an `ExactSum`.
 
-    What is cut off is less than 1e-18 a number, and adding a number −1 times is exact here too. For ratios, and whole numbers
-    below 2^60; not for costs or tokens.
+    What is cut off is less than 1e-18 a number, and adding a number −1 times is exact here too. For
+    ratios, and whole numbers below 2^60; not for costs or tokens.
 
     >>> total = FixedSum()
     >>> for value, times in ((0.25, 3), (0.1, 1), (0.1, -1)):
@@ -123,21 +127,28 @@ class Counts(dict[V, int]):
         return max(self.values(), default=0)
 
     def bits(self) -> float:
-        """Return the Shannon entropy in bits: log2 n − (Σ c log2 c) / n. 0 for one value or none."""
+        """Return the Shannon entropy in bits: log2 n − (Σ c log2 c) / n. 0 for one
+        value or none.
+        """
         if len(self) <= 1:
             return 0.0
         total = self.total
-        spread = math.fsum(many * (count * math.log2(count)) for count, many in Counter(self.values()).items())
+        spread = math.fsum(
+            many * (count * math.log2(count)) for count, many in Counter(self.values()).items()
+        )
         return math.log2(total) - spread / total
 
     def evenness(self) -> float:
-        """Return the entropy over its maximum log2 n: 0 if all values are equal, 1 if all are different."""
+        """Return the entropy over its maximum log2 n: 0 if all values are equal, 1 if all are
+        different.
+        """
         total = self.total
         return clamp(self.bits() / math.log2(total)) if total > 1 else 0.0
 
 
 def mean_of_present(values: Iterable[float | None]) -> float | None:
-    """Return the arithmetic mean of the values that exist, for a part without data is neither 0 nor 1; None where none does.
+    """Return the arithmetic mean of the values that exist, for a part without data is neither 0 nor
+    1; None where none does.
 
     >>> mean_of_present([1.0, None, 0.5]), mean_of_present([None])
     (0.75, None)

@@ -14,7 +14,8 @@ EPSILON: Final = 1e-8
 
 
 def agreement(passed: int, runs: int) -> float | None:
-    """(2p̂ − 1)² of one task: 1 when all attempts end alike, 0 at half and half. None with fewer than 2 attempts.
+    """(2p̂ − 1)² of one task: 1 when all attempts end alike, 0 at half and half. None with fewer
+    than 2 attempts.
 
     >>> agreement(5, 5), round(agreement(4, 5), 2), agreement(2, 4)
     (1.0, 0.36, 0.0)
@@ -30,7 +31,12 @@ class OutcomeAgreement(TaskOutcomes):
     >>> from otel_reliability.testing import row
     >>> from otel_reliability.model.run import Outcome
     >>> metric = OutcomeAgreement()
-    >>> for task, outcome in (*[("a", "success")] * 4, ("a", "failure"), *[("b", "failure")] * 2, ("c", "success")):
+    >>> for task, outcome in (
+    ...     *[("a", "success")] * 4,
+    ...     ("a", "failure"),
+    ...     *[("b", "failure")] * 2,
+    ...     ("c", "success"),
+    ... ):
     ...     metric.add(row(task=task, outcome=Outcome(outcome)))
     >>> metric.value()[:2]
     (0.68, 7)
@@ -43,7 +49,10 @@ class OutcomeAgreement(TaskOutcomes):
         title="Outcome agreement",
         family="consistency",
         direction="higher",
-        description="How far the outcomes of repeated attempts at a task lean to one side: 1 all alike, 0 half and half.",
+        description=(
+            "How far the outcomes of repeated attempts at a task lean to one side: 1 all "
+            "alike, 0 half and half."
+        ),
         formula="mean over tasks of (2p̂ − 1)²",
         required_data="2 runs of one task with a known outcome",
         source="HAL reliability, code of its authors: C_out as computed today",
@@ -56,10 +65,12 @@ class OutcomeAgreement(TaskOutcomes):
 
 
 def sameness(passed: int, runs: int) -> float | None:
-    """C_out of one task: 1 − s² / (p̂(1 − p̂) + 1e-8), s² the sample variance (K − 1), cut to [0, 1].
+    """C_out of one task: 1 − s² / (p̂(1 − p̂) + 1e-8), s² the sample variance (K − 1), cut to [0,
+    1].
 
-    s² is K/(K − 1) times p̂(1 − p̂), so the ratio exceeds 1 for any mixed task and the value is 0: one failure in a
-    hundred counts as much as fifty. (Only where p̂(1 − p̂) comes near 1e-8 · K does it rise above 0.)
+    s² is K/(K − 1) times p̂(1 − p̂), so the ratio exceeds 1 for any mixed task and the value is 0:
+    one failure in a hundred counts as much as fifty. (Only where p̂(1 − p̂) comes near 1e-8 · K
+    does it rise above 0.)
 
     >>> sameness(5, 5), sameness(0, 5), sameness(4, 5), sameness(1, 1)
     (1.0, 1.0, 0.0, None)
@@ -74,7 +85,8 @@ def sameness(passed: int, runs: int) -> float | None:
 class OutcomeConsistency(TaskOutcomes):
     """C_out: the mean of the tasks with at least 2 attempts, each task weighing the same.
 
-    Under `published` this is the share of unanimous tasks; under `hal-harness` it is `outcome_agreement`.
+    Under `published` this is the share of unanimous tasks; under `hal-harness` it is
+    `outcome_agreement`.
     """
 
     __slots__ = ("_of_task",)
@@ -84,11 +96,19 @@ class OutcomeConsistency(TaskOutcomes):
         title="Outcome consistency (C_out)",
         family="consistency",
         direction="higher",
-        description="Whether repeated attempts at a task end alike: as published, the share of unanimous tasks.",
-        formula="mean over tasks of 1 − s²/(p̂(1 − p̂) + 1e-8), s² with K − 1, cut to [0, 1]; hal-harness: (2p̂ − 1)²",
+        description=(
+            "Whether repeated attempts at a task end alike: as published, the share of "
+            "unanimous tasks."
+        ),
+        formula=(
+            "mean over tasks of 1 − s²/(p̂(1 − p̂) + 1e-8), s² with K − 1, cut to [0, 1]; "
+            "hal-harness: (2p̂ − 1)²"
+        ),
         required_data="2 runs of one task with a known outcome",
         source="HAL reliability, evaluation methodology: C_out",
-        improve="Inspect the tasks with mixed outcomes: what did the runs that failed do differently?",
+        improve=(
+            "Inspect the tasks with mixed outcomes: what did the runs that failed do differently?"
+        ),
         interval="tasks",
     )
 

@@ -1,4 +1,6 @@
-"""confidence_consistency (C_conf) and resource_consistency (C_res): how far attempts at a task spread."""
+"""confidence_consistency (C_conf) and resource_consistency (C_res): how far attempts at a task
+spread.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from otel_reliability.model.row import Row
 class Spread:
     """Count, sum and sum of squares of whole numbers: enough for a coefficient of variation.
 
-    The coefficient is a ratio, so the unit of the numbers (nanoseconds, `sums.units`) does not matter, as long as it is one.
+    The coefficient is a ratio, so the unit of the numbers (nanoseconds, `sums.units`) does not
+    matter, as long as it is one.
 
     >>> spread = Spread()
     >>> for cost in (1, 2, 3):
@@ -40,8 +43,11 @@ class Spread:
         self._squares += sign * value * value
 
     def variation(self) -> float | None:
-        """Sample standard deviation (K − 1) over mean; None with fewer than 2 values or without a mean above 0."""
-        n, total = self._count, self._total
+        """Sample standard deviation (K − 1) over mean; None with fewer than 2 values or without a
+        mean above 0.
+        """
+        n = self._count
+        total = self._total
         if n < 2 or total <= 0:
             return None
         return math.sqrt(n * (n * self._squares - total * total) / ((n - 1) * total * total))
@@ -68,9 +74,11 @@ class Spreads(RunGroup):
 
 
 class SpreadMean(TaskMean[Spreads]):
-    """exp(−mean CV over the kinds of amounts that can be compared): per task, then the mean over tasks.
+    """exp(−mean CV over the kinds of amounts that can be compared): per task, then the mean over
+    tasks.
 
-    State: for each kind a count, a sum and a sum of squares in whole numbers, a task. Reading computes the tasks that changed.
+    State: for each kind a count, a sum and a sum of squares in whole numbers, a task. Reading
+    computes the tasks that changed.
     """
 
     __slots__ = ()
@@ -86,10 +94,11 @@ class SpreadMean(TaskMean[Spreads]):
 
 
 class ConfidenceConsistency(SpreadMean):
-    """C_conf: exp(−s / mean) of the confidences of a task's attempts, s with K − 1, then the mean over tasks.
+    """C_conf: exp(−s / mean) of the confidences of a task's attempts, s with K − 1, then the mean
+    over tasks.
 
-    All attempts count, whatever their outcome; those without a confidence are left out. A task needs 2 confidences and a
-    mean above 0. It is no part of `consistency`.
+    All attempts count, whatever their outcome; those without a confidence are left out. A task
+    needs 2 confidences and a mean above 0. It is no part of `consistency`.
     """
 
     __slots__ = ()
@@ -114,11 +123,13 @@ class ConfidenceConsistency(SpreadMean):
 
 
 class ResourceConsistency(SpreadMean):
-    """C_res: exp(−mean CV over the kinds that a task has data of), CV with K − 1, then the mean over tasks.
+    """C_res: exp(−mean CV over the kinds that a task has data of), CV with K − 1, then the mean
+    over tasks.
 
-    The kinds are money, duration, model calls, tool calls, failed tool calls, and the mean duration of a model call. Each needs
-    2 amounts and a mean above 0. All attempts count, whatever their outcome. An amount of 0 is missing, for most meters report 0
-    for *not measured*; but no failed call is a fact.
+    The kinds are money, duration, model calls, tool calls, failed tool calls, and the mean duration
+    of a model call. Each needs 2 amounts and a mean above 0. All attempts count, whatever their
+    outcome. An amount of 0 is missing, for most meters report 0 for *not measured*; but no failed
+    call is a fact.
 
     >>> from otel_reliability.testing import row
     >>> metric = ResourceConsistency()
@@ -137,11 +148,17 @@ class ResourceConsistency(SpreadMean):
         title="Resource consistency (C_res)",
         family="consistency",
         direction="higher",
-        description="Whether attempts at a task take about the same money, time, model calls, tool calls, errors and latency.",
+        description=(
+            "Whether attempts at a task take about the same money, time, model calls, tool "
+            "calls, errors and latency."
+        ),
         formula="mean over tasks of exp(−mean CV over the kinds with data), CV with K − 1",
         required_data="2 runs of one task",
         source="HAL reliability, evaluation methodology: C_res",
-        improve="Find the kind that varies most, then the runs at its ends: retries and detours cost first.",
+        improve=(
+            "Find the kind that varies most, then the runs at its ends: retries and detours "
+            "cost first."
+        ),
         interval="tasks",
     )
 

@@ -1,4 +1,6 @@
-"""trajectory_distribution (C_traj_d) and trajectory_sequence (C_traj_s): do successful attempts at a task take alike paths?"""
+"""trajectory_distribution (C_traj_d) and trajectory_sequence (C_traj_s): do successful attempts at
+a task take alike paths?
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,12 @@ from otel_reliability.model.row import Row
 
 
 class TrajectoryMean(TaskMean[LatestPairs[str]]):
-    """1 − the mean distance over the pairs of a task's successful attempts with a non-empty path, then the mean over tasks.
+    """1 − the mean distance over the pairs of a task's successful attempts with a non-empty path,
+    then the mean over tasks.
 
-    Failures are left out: they may differ for reasons of their own. State: an integer for each distinct path. A run that enters
-    or leaves costs one distance to each distinct path of its task. At most `limits.paths` distinct paths a task, the latest.
+    Failures are left out: they may differ for reasons of their own. State: an integer for each
+    distinct path. A run that enters or leaves costs one distance to each distinct path of its task.
+    At most `limits.paths` distinct paths a task, the latest.
     """
 
     __slots__ = ("_by_status",)
@@ -67,10 +71,12 @@ def proportions(code: str) -> dict[str, float]:
 
 
 def divergence(left: Mapping[str, float], right: Mapping[str, float]) -> float:
-    """Jensen–Shannon divergence in bits of two sets of proportions: 0 for equal ones, 1 for disjoint ones.
+    """Jensen–Shannon divergence in bits of two sets of proportions: 0 for equal ones, 1 for
+    disjoint ones.
 
-    JSD(P‖Q) = ½ D(P‖M) + ½ D(Q‖M) with M = (P + Q)/2, D the Kullback–Leibler divergence. What only one side uses adds its
-    share. The sum is rounded once, so the value is the same seen from either side.
+    JSD(P‖Q) = ½ D(P‖M) + ½ D(Q‖M) with M = (P + Q)/2, D the Kullback–Leibler divergence. What only
+    one side uses adds its share. The sum is rounded once, so the value is the same seen from either
+    side.
 
     >>> divergence({"a": 0.5, "b": 0.5}, {"b": 0.5, "a": 0.5}), divergence({"a": 1.0}, {"b": 1.0})
     (0.0, 1.0)
@@ -82,7 +88,8 @@ def divergence(left: Mapping[str, float], right: Mapping[str, float]) -> float:
 
 @lru_cache(maxsize=16_384)
 def common(p: float, q: float) -> float:
-    """Return the term of a tool that both sides use: p log₂(p/m) + q log₂(q/m), m their mean. Few proportions occur, and often.
+    """Return the term of a tool that both sides use: p log₂(p/m) + q log₂(q/m), m their mean. Few
+    proportions occur, and often.
 
     >>> common(0.5, 0.5)
     0.0
@@ -93,7 +100,8 @@ def common(p: float, q: float) -> float:
 
 @lru_cache(maxsize=16_384)
 def apart(code: str, other: str, profile: Profile) -> int:
-    """Return the Jensen–Shannon *distance* √JSD of two paths, under `hal-harness` the divergence JSD, in units of 2^-52.
+    """Return the Jensen–Shannon *distance* √JSD of two paths, under `hal-harness` the divergence
+    JSD, in units of 2^-52.
 
     Agents that keep to few paths ask for few, often.
 
@@ -105,7 +113,8 @@ def apart(code: str, other: str, profile: Profile) -> int:
 
 
 class TrajectoryDistribution(TrajectoryMean):
-    """C_traj_d: 1 − the mean distance of the proportions of tools; their order does not matter, see `trajectory_sequence`.
+    """C_traj_d: 1 − the mean distance of the proportions of tools; their order does not matter, see
+    `trajectory_sequence`.
 
     References: J. Lin, *Divergence Measures Based on the Shannon Entropy* (1991).
     """
@@ -117,11 +126,16 @@ class TrajectoryDistribution(TrajectoryMean):
         title="Trajectory distribution consistency (C_traj_d)",
         family="consistency",
         direction="higher",
-        description="Whether the successful attempts at a task use their tools in the same proportions, in any order.",
+        description=(
+            "Whether the successful attempts at a task use their tools in the same "
+            "proportions, in any order."
+        ),
         formula="mean over tasks of 1 − mean over pairs of √JSD, base 2; hal-harness: of JSD",
         required_data="2 successful runs of one task with tool calls",
         source="HAL reliability, evaluation methodology: C_traj_d",
-        improve="See which tools only some of the successful runs use, and whether they are needed.",
+        improve=(
+            "See which tools only some of the successful runs use, and whether they are needed."
+        ),
         interval="comparison",
     )
 
@@ -140,11 +154,16 @@ class TrajectorySequence(TrajectoryMean):
         title="Trajectory sequence consistency (C_traj_s)",
         family="consistency",
         direction="higher",
-        description="Whether the successful attempts at a task take the same steps in the same order.",
+        description=(
+            "Whether the successful attempts at a task take the same steps in the same order."
+        ),
         formula="mean over tasks of 1 − mean over pairs of Levenshtein / longer length",
         required_data="2 successful runs of one task with tool calls",
         source="HAL reliability, evaluation methodology: C_traj_s",
-        improve="See where the paths of successful runs first diverge, and choose one way in the prompt.",
+        improve=(
+            "See where the paths of successful runs first diverge, and choose one way in the "
+            "prompt."
+        ),
         interval="comparison",
     )
 

@@ -1,4 +1,6 @@
-"""graceful_degradation and variance_amplification, of each task's attempts in the order in which they began."""
+"""graceful_degradation and variance_amplification, of each task's attempts in the order in which
+they began.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ Attempt: TypeAlias = tuple[int, str, bool]
 def attempts_of(rows: Iterable[Row]) -> dict[str | None, list[bool]]:
     """Return the outcomes of each task's attempts (undisturbed runs of known outcome) in order.
 
-    Where any run names a task, those that name none are left out; where none does, all are attempts at one task, None.
+    Where any run names a task, those that name none are left out; where none does, all are attempts
+    at one task, None.
     """
     found: dict[str | None, list[Attempt]] = {}
     for row in rows:
@@ -31,14 +34,18 @@ def attempts_of(rows: Iterable[Row]) -> dict[str | None, list[bool]]:
             found.setdefault(row.task, []).append((row.start_ns, row.run_id, row.success))
     if len(found) > 1:
         found.pop(None, None)
-    return {task: [success for _, _, success in sorted(attempts)] for task, attempts in found.items()}
+    return {
+        task: [success for _, _, success in sorted(attempts)] for task, attempts in found.items()
+    }
 
 
 TaskNumbers: TypeAlias = tuple[int, ...]
 """How many attempts a task had, and the numbers they give."""
 
 
-def worst_of(worst: Callable[[Iterable[int]], int], tasks: Mapping[TaskNumbers, int], at: int = 1) -> Reading:
+def worst_of(
+    worst: Callable[[Iterable[int]], int], tasks: Mapping[TaskNumbers, int], at: int = 1
+) -> Reading:
     """Return the worst of one number over tasks, given how many tasks have the same numbers.
 
     >>> worst_of(min, {(4, 60): 2, (3, 90): 1})
@@ -53,10 +60,11 @@ def worst_of(worst: Callable[[Iterable[int]], int], tasks: Mapping[TaskNumbers, 
 
 
 class WorstTask(Metric):
-    """A metric that depends on the order of each task's attempts, and reports the worst task: the least number.
+    """A metric that depends on the order of each task's attempts, and reports the worst task: the
+    least number.
 
-    State: one entry a run. Reading computes the numbers of the tasks that changed since the last one. Where no run names a
-    task, the window is taken as attempts at one.
+    State: one entry a run. Reading computes the numbers of the tasks that changed since the last
+    one. Where no run names a task, the window is taken as attempts at one.
     """
 
     __slots__ = ("_by_status", "_changed", "_numbers", "_tasks", "_worst")
@@ -81,7 +89,8 @@ class WorstTask(Metric):
         if row.task == OTHER_TASK:
             return
         self._by_status += sign * row.by_status
-        attempts, attempt = self._tasks.setdefault(row.task, []), (row.start_ns, row.run_id, row.success is True)
+        attempts = self._tasks.setdefault(row.task, [])
+        attempt = (row.start_ns, row.run_id, row.success is True)
         if sign > 0:
             insort(attempts, attempt)
         else:
@@ -99,7 +108,8 @@ class WorstTask(Metric):
         return self._worst or ({self._numbers[None]: 1} if None in self._numbers else {})
 
     def _renew(self, task: str | None) -> None:
-        old, attempts = self._numbers.pop(task, None), self._tasks[task]
+        old = self._numbers.pop(task, None)
+        attempts = self._tasks[task]
         if old is not None and task is not None:
             self._worst.count(old, -1)
         if not attempts:
@@ -112,11 +122,16 @@ class WorstTask(Metric):
 
 
 def graceful_degradation(outcomes: Sequence[bool]) -> int:
-    """100 · Σ i·pass_i / Σ i over the positions i = 1 … N of at least one attempt, rounded half away from zero.
+    """100 · Σ i·pass_i / Σ i over the positions i = 1 … N of at least one attempt, rounded half
+    away from zero.
 
-    A late failure costs more than an early one: an agent that fails first and recovers is the more graceful.
+    A late failure costs more than an early one: an agent that fails first and recovers is the more
+    graceful.
 
-    >>> graceful_degradation([False, True, True, True]), graceful_degradation([True, True, True, False])
+    >>> (
+    ...     graceful_degradation([False, True, True, True]),
+    ...     graceful_degradation([True, True, True, False]),
+    ... )
     (90, 60)
     """
     total = len(outcomes) * (len(outcomes) + 1) // 2
@@ -136,11 +151,17 @@ class GracefulDegradation(WorstTask):
         unit="{percent}",
         high=100.0,
         direction="higher",
-        description="100 when every attempt at a task passed; late failures cost most. Of several tasks the worst.",
+        description=(
+            "100 when every attempt at a task passed; late failures cost most. Of several "
+            "tasks the worst."
+        ),
         formula="round(100 · Σ i·pass_i / Σ i) over the attempts i = 1 … N in their order",
         required_data="1 run with a known outcome",
         source="mcptest, reliability reporting: graceful_degradation",
-        improve="Late failures mean that something wears out: memory, quota, context, a changed service.",
+        improve=(
+            "Late failures mean that something wears out: memory, quota, context, a changed "
+            "service."
+        ),
     )
 
     def numbers(self, outcomes: Sequence[bool]) -> TaskNumbers:
@@ -148,9 +169,11 @@ class GracefulDegradation(WorstTask):
 
 
 def variance_amplification(passed: int, runs: int) -> int:
-    """100 · (population standard deviation of at least one attempt) / 0.5, rounded half away from zero.
+    """100 · (population standard deviation of at least one attempt) / 0.5, rounded half away from
+    zero.
 
-    0: all end alike; 100: half and half. With c passes of n it is 200·√(c(n − c)) / n, rounded in whole numbers.
+    0: all end alike; 100: half and half. With c passes of n it is 200·√(c(n − c)) / n, rounded in
+    whole numbers.
 
     >>> variance_amplification(3, 4), variance_amplification(2, 4), variance_amplification(4, 4)
     (87, 100, 0)
@@ -160,7 +183,9 @@ def variance_amplification(passed: int, runs: int) -> int:
 
 
 class VarianceAmplification(TaskOutcomes):
-    """`variance_amplification` of the flakiest task of the window; where no run names a task, the window is attempts at one."""
+    """`variance_amplification` of the flakiest task of the window; where no run names a task, the
+    window is attempts at one.
+    """
 
     __slots__ = ()
 
@@ -171,7 +196,10 @@ class VarianceAmplification(TaskOutcomes):
         unit="{percent}",
         high=100.0,
         direction="lower",
-        description="How flaky the attempts at a task are: 0 all end alike, 100 half and half. Of several tasks the worst.",
+        description=(
+            "How flaky the attempts at a task are: 0 all end alike, 100 half and half. Of "
+            "several tasks the worst."
+        ),
         formula="round(100 · population standard deviation of pass / 0.5)",
         required_data="1 run with a known outcome",
         source="mcptest, reliability reporting: variance_amplification",

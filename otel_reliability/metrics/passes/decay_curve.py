@@ -13,14 +13,16 @@ from otel_reliability.metrics.passes.series import EMITTED_K
 from otel_reliability.model.reading import MetricSpec
 
 MAX_ENTRIES: Final = 1_000
-"""Entries of a curve that are computed; a longer batch keeps its last entry beside the first of these."""
+"""Entries of a curve that are computed; a longer batch keeps its last entry beside the first of
+these.
+"""
 
 
 def entry(passed: int, k: int) -> int:
     """⌊100 · (c/k)^k⌋ for c passes among the first k attempts.
 
-    A float gives the whole number unless it comes within a millionth of one; then whole numbers decide, so that the
-    truncation is always right. The float spares powers of a million digits.
+    A float gives the whole number unless it comes within a millionth of one; then whole numbers
+    decide, so that the truncation is always right. The float spares powers of a million digits.
 
     >>> entry(3, 4), entry(1, 2), entry(99_999, 100_000)
     (31, 25, 36)
@@ -34,7 +36,8 @@ def entry(passed: int, k: int) -> int:
 
 
 def decay_curve(outcomes: Sequence[bool]) -> tuple[int, ...]:
-    """Entry k = ⌊100 · (c_k / k)^k⌋, the maximum-likelihood estimate that all of k attempts pass, k = 1 … N (at most 1 000).
+    """Entry k = ⌊100 · (c_k / k)^k⌋, the maximum-likelihood estimate that all of k attempts pass, k
+    = 1 … N (at most 1 000).
 
     It falls as failures come, and may rise again after an early one. The cost is O(N).
 
@@ -45,7 +48,8 @@ def decay_curve(outcomes: Sequence[bool]) -> tuple[int, ...]:
 
 
 class DecayCurve(WorstTask):
-    """The end of the decay curve of the worst task of the window, and as a series the points of the curve.
+    """The end of the decay curve of the worst task of the window, and as a series the points of the
+    curve.
 
     The point at k is that of the task whose curve is lowest there, for each k that every task has.
 
@@ -54,7 +58,10 @@ class DecayCurve(WorstTask):
     >>> metric = DecayCurve()
     >>> for outcome in ("success", "success", "success", "failure"):
     ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
-    >>> metric.value().value, [(attributes[0][1], reading.value) for attributes, reading in metric.series()]
+    >>> (
+    ...     metric.value().value,
+    ...     [(attributes[0][1], reading.value) for attributes, reading in metric.series()],
+    ... )
     (31.0, [('1', 100.0), ('2', 100.0), ('4', 31.0)])
     """
 
@@ -67,11 +74,17 @@ class DecayCurve(WorstTask):
         unit="{percent}",
         high=100.0,
         direction="higher",
-        description="The estimate that all of the first k attempts at a task pass, as k grows. Of several tasks the worst.",
+        description=(
+            "The estimate that all of the first k attempts at a task pass, as k grows. Of "
+            "several tasks the worst."
+        ),
         formula="⌊100 · (c_k / k)^k⌋, c_k passes among the first k attempts",
         required_data="1 run with a known outcome",
         source="mcptest, reliability reporting: reliability decay curve",
-        improve="A curve that falls at once says that the task is not solved, one that falls late that it wears out.",
+        improve=(
+            "A curve that falls at once says that the task is not solved, one that falls "
+            "late that it wears out."
+        ),
     )
 
     def numbers(self, outcomes: Sequence[bool]) -> TaskNumbers:

@@ -13,9 +13,11 @@ CRITICAL_VALUES: Final = {90: Fraction("1.645"), 95: Fraction("1.96"), 99: Fract
 
 
 def recommend_runs(half_width: float | str, confidence: int = 95) -> int:
-    """N = ⌈(z / h)² · ¼⌉: runs after which the pass rate is known to within ± h, whatever it is (Wald, worst case ½).
+    """N = ⌈(z / h)² · ¼⌉: runs after which the pass rate is known to within ± h, whatever it is
+    (Wald, worst case ½).
 
-    `half_width` is a share (0.05: ± 5 points) and is taken as the decimal it is written as, so 0.098 gives exactly 100.
+    `half_width` is a share (0.05: ± 5 points) and is taken as the decimal it is written as, so
+    0.098 gives exactly 100.
 
     >>> recommend_runs(0.05), recommend_runs(0.098)
     (385, 100)
@@ -40,7 +42,10 @@ def confidence_band(runs: int, confidence: int = 95) -> float:
 def _critical(confidence: int) -> Fraction:
     if confidence not in CRITICAL_VALUES:
         raise ConfigurationError(
-            "confidence", confidence, "one of 90, 95 and 99", "choose one of these levels, in percent"
+            "confidence",
+            confidence,
+            "one of 90, 95 and 99",
+            "choose one of these levels, in percent",
         )
     return CRITICAL_VALUES[confidence]
 
@@ -51,5 +56,7 @@ def _share(half_width: float | str) -> Fraction:
     except (ValueError, ZeroDivisionError):
         width = Fraction(0)
     if not 0 < width <= 1:
-        raise ConfigurationError("half_width", half_width, "a share above 0 and up to 1", "write 5 points as 0.05")
+        raise ConfigurationError(
+            "half_width", half_width, "a share above 0 and up to 1", "write 5 points as 0.05"
+        )
     return width

@@ -17,9 +17,11 @@ EMITTED_K: Final = (1, 2, 4, 8)
 
 
 class PassSeries(TaskOutcomes):
-    """The mean over tasks of an estimate for k attempts, k = 1 … min(least attempts of a task, 8): a series of k.
+    """The mean over tasks of an estimate for k attempts, k = 1 … min(least attempts of a task, 8):
+    a series of k.
 
-    The plain reading is that at the greatest k. Where no run names a task, the window is taken as attempts at one.
+    The plain reading is that at the greatest k. Where no run names a task, the window is taken as
+    attempts at one.
     """
 
     __slots__ = ()
@@ -49,12 +51,19 @@ class PassSeries(TaskOutcomes):
 
 
 class PassAtK(PassSeries):
-    """pass@k, unbiased: the mean over tasks of 1 − C(n − c, k)/C(n, k), the chance that k of n attempts hold a pass.
+    """pass@k, unbiased: the mean over tasks of 1 − C(n − c, k)/C(n, k), the chance that k of n
+    attempts hold a pass.
 
     >>> from otel_reliability.testing import row
     >>> from otel_reliability.model.run import Outcome
     >>> metric = PassAtK()
-    >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "failure"), ("b", "failure"), ("b", "failure")):
+    >>> for task, outcome in (
+    ...     ("a", "success"),
+    ...     ("a", "failure"),
+    ...     ("b", "failure"),
+    ...     ("b", "failure"),
+    ...     ("b", "failure"),
+    ... ):
     ...     metric.add(row(task=task, outcome=Outcome(outcome)))
     >>> {k: reading.value for k, reading in metric.by_k().items()}
     {1: 0.25, 2: 0.5}
@@ -70,8 +79,13 @@ class PassAtK(PassSeries):
         description="The chance that at least one of k attempts at a task succeeds.",
         formula="mean over tasks of 1 − C(n − c, k)/C(n, k), k = 1 … min(least n, 8)",
         required_data="k runs of each task with a known outcome; without task ids k runs",
-        source="Chen et al. 2021, Evaluating Large Language Models Trained on Code: pass@k, unbiased",
-        improve="Far above pass^k, the agent can do the work but not dependably: inspect what its failed attempts did otherwise.",
+        source=(
+            "Chen et al. 2021, Evaluating Large Language Models Trained on Code: pass@k, unbiased"
+        ),
+        improve=(
+            "Far above pass^k, the agent can do the work but not dependably: inspect what "
+            "its failed attempts did otherwise."
+        ),
         interval="tasks",
     )
 
@@ -80,7 +94,8 @@ class PassAtK(PassSeries):
 
 
 class PassHatK(PassSeries):
-    """pass^k, unbiased: the mean over tasks of C(c, k)/C(n, k), the chance that k of n attempts are all passes.
+    """pass^k, unbiased: the mean over tasks of C(c, k)/C(n, k), the chance that k of n attempts are
+    all passes.
 
     At k = 1 it is the mean pass rate.
     """
@@ -96,7 +111,9 @@ class PassHatK(PassSeries):
         formula="mean over tasks of C(c, k)/C(n, k), k = 1 … min(least n, 8)",
         required_data="k runs of each task with a known outcome; without task ids k runs",
         source="Yao et al. 2024, tau-bench: pass^k, unbiased",
-        improve="Raise the tasks that pass sometimes before those that never do: they cost pass^k most.",
+        improve=(
+            "Raise the tasks that pass sometimes before those that never do: they cost pass^k most."
+        ),
         interval="tasks",
     )
 

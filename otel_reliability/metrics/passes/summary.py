@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from otel_reliability.metrics.passes.attempts import attempts_of, graceful_degradation, variance_amplification
+from otel_reliability.metrics.passes.attempts import (
+    attempts_of,
+    graceful_degradation,
+    variance_amplification,
+)
 from otel_reliability.metrics.passes.decay_curve import decay_curve, entry
 from otel_reliability.model.row import Row
 
@@ -28,7 +32,9 @@ class ReliabilitySummary(NamedTuple):
     graceful_degradation: int
 
 
-TARGETS = tuple(f"{TARGET_PREFIX}{name}" for name in ReliabilitySummary._fields if name != "decay_curve")
+TARGETS = tuple(
+    f"{TARGET_PREFIX}{name}" for name in ReliabilitySummary._fields if name != "decay_curve"
+)
 """The dot paths of the numbers of a summary."""
 
 
@@ -36,10 +42,11 @@ def summarize(outcomes: Sequence[bool]) -> ReliabilitySummary:
     """Return the summary of the attempts at one task, at least one, in their order.
 
     >>> summarize([True, True, True, False])
-    ReliabilitySummary(runs=4, pass_at_k=100, passhat_k=31, decay_curve=(100, 100, 100, 31), variance_amplification=87, \
-graceful_degradation=60)
+    ReliabilitySummary(runs=4, pass_at_k=100, passhat_k=31, decay_curve=(100, 100, 100, 31),
+    variance_amplification=87, graceful_degradation=60)
     """
-    runs, passed = len(outcomes), sum(outcomes)
+    runs = len(outcomes)
+    passed = sum(outcomes)
     return ReliabilitySummary(
         runs,
         100 * bool(passed),
@@ -51,7 +58,8 @@ graceful_degradation=60)
 
 
 def summaries(rows: Iterable[Row]) -> dict[str | None, ReliabilitySummary]:
-    """Return the summary of each task among a window's rows: its baseline runs with a known outcome, in (start, run id) order.
+    """Return the summary of each task among a window's rows: its baseline runs with a known
+    outcome, in (start, run id) order.
 
     Without task ids all runs are attempts at one task, None. A target must hold for every summary.
     """

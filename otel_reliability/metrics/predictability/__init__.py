@@ -1,4 +1,6 @@
-"""Predictability: can the agent's own confidence be relied on? Pooled over the attempts of all tasks."""
+"""Predictability: can the agent's own confidence be relied on? Pooled over the attempts of all
+tasks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""brier_score (P_brier), which is predictability (R_Pred): how near is the confidence to the outcome?"""
+"""brier_score (P_brier), which is predictability (R_Pred): how near is the confidence to the
+outcome?
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from otel_reliability.model.reading import MetricSpec
 
 
 class BrierScore(ConfidenceMetric):
-    """P_brier = 1 − mean of (c − y)², pooled over attempts of all tasks. Higher is better; 0.75 is a constant ½.
+    """P_brier = 1 − mean of (c − y)², pooled over attempts of all tasks. Higher is better; 0.75 is
+    a constant ½.
 
     State: a count and the exact sum of the squared errors.
 
@@ -32,7 +35,10 @@ class BrierScore(ConfidenceMetric):
         title="Brier score (P_brier)",
         family="predictability",
         direction="higher",
-        description="How close the agent's confidence comes to what happened; 0.75 is what a constant ½ gets.",
+        description=(
+            "How close the agent's confidence comes to what happened; 0.75 is what a "
+            "constant ½ gets."
+        ),
         formula="1 − mean (c − y)²",
         required_data="1 run with a confidence and a known outcome",
         source="HAL reliability, evaluation methodology: P_brier",

@@ -14,7 +14,9 @@ from otel_reliability.model.reading import MetricSpec
 
 BINS: Final = 10
 EDGES: Final = (*(index * 0.1 for index in range(BINS)), 1.0)
-"""The floats of numpy.linspace(0, 1, 11): the fourth is 0.30000000000000004, so a confidence of 0.3 is in the third bin."""
+"""The floats of numpy.linspace(0, 1, 11): the fourth is 0.30000000000000004, so a confidence of 0.3
+is in the third bin.
+"""
 
 
 def bin_of(confidence: float) -> int:
@@ -27,13 +29,14 @@ def bin_of(confidence: float) -> int:
 
 
 class Calibration(ConfidenceMetric):
-    """P_cal = 1 − ECE, ECE = Σ over ten equal bins of n_b/N · |accuracy_b − mean confidence_b|, pooled over all tasks.
+    """P_cal = 1 − ECE, ECE = Σ over ten equal bins of n_b/N · |accuracy_b − mean confidence_b|,
+    pooled over all tasks.
 
-    n_b/N · |accuracy − mean confidence| is |successes − Σ confidences| / N, which is what is summed. State: a count, and of each
-    bin the exact sum of success − confidence.
+    n_b/N · |accuracy − mean confidence| is |successes − Σ confidences| / N, which is what is
+    summed. State: a count, and of each bin the exact sum of success − confidence.
 
-    References: M. P. Naeini, G. F. Cooper, M. Hauskrecht, *Obtaining Well Calibrated Probabilities Using Bayesian Binning*
-    (2015).
+    References: M. P. Naeini, G. F. Cooper, M. Hauskrecht, *Obtaining Well Calibrated Probabilities
+    Using Bayesian Binning* (2015).
     """
 
     __slots__ = ("_gaps",)
@@ -47,7 +50,10 @@ class Calibration(ConfidenceMetric):
         formula="1 − Σ over ten equal bins of n_b/N · |accuracy_b − mean confidence_b|",
         required_data="1 run with a confidence and a known outcome",
         source="HAL reliability, evaluation methodology: P_cal",
-        improve="If it promises too much, ask it for reasons against its answer before it states a confidence.",
+        improve=(
+            "If it promises too much, ask it for reasons against its answer before it states "
+            "a confidence."
+        ),
         interval="comparison",
     )
 

@@ -1,4 +1,6 @@
-"""risk_coverage (P_rc): if only its surest answers were taken, how much better than at random would they be?"""
+"""risk_coverage (P_rc): if only its surest answers were taken, how much better than at random would
+they be?
+"""
 
 from __future__ import annotations
 
@@ -32,30 +34,42 @@ def _mean_risk(risks: Sequence[float]) -> float:
 
 
 def _grid_risk(risks: Sequence[float]) -> float:
-    """Return the area by the trapezoid rule over numpy.linspace(0, 1, 100); a coverage without a sample has the first's risk."""
+    """Return the area by the trapezoid rule over numpy.linspace(0, 1, 100); a coverage without a
+    sample has the first's risk.
+    """
     step = 1.0 / (GRID - 1)
     coverages = [*(index * step for index in range(GRID - 1)), 1.0]
     heights = [risks[max(1, int(coverage * len(risks))) - 1] for coverage in coverages]
-    return math.fsum((coverages[i + 1] - coverages[i]) * (heights[i] + heights[i + 1]) / 2 for i in range(GRID - 1))
+    return math.fsum(
+        (coverages[i + 1] - coverages[i]) * (heights[i] + heights[i + 1]) / 2
+        for i in range(GRID - 1)
+    )
 
 
 class RiskCoverage(RankedSamples):
-    """P_rc = 1 − (A − A*) / (A_rand − A* + 1e-8), cut to [0, 1]; pooled over the attempts of all tasks.
+    """P_rc = 1 − (A − A*) / (A_rand − A* + 1e-8), cut to [0, 1]; pooled over the attempts of all
+    tasks.
 
-    A is the mean, over i = 1 … N, of the error share among the i most confident attempts; A* the same with the
-    successes first; A_rand the error share. Of attempts that tie in confidence any order is possible: they count with
-    their expected share. 1 is a perfect choice, 0 one no better than chance, or worse. No value for one class.
+    A is the mean, over i = 1 … N, of the error share among the i most confident attempts; A* the
+    same with the successes first; A_rand the error share. Of attempts that tie in confidence any
+    order is possible: they count with their expected share. 1 is a perfect choice, 0 one no better
+    than chance, or worse. No value for one class.
 
-    `hal-harness` takes 100 coverages from 0 to 1 and the trapezoid rule instead of i/N. There one class gives 1.0, even where
-    every answer is wrong, because nothing could be gained. The cost is O(N) after the sort of the D distinct confidences.
+    `hal-harness` takes 100 coverages from 0 to 1 and the trapezoid rule instead of i/N. There one
+    class gives 1.0, even where every answer is wrong, because nothing could be gained. The cost is
+    O(N) after the sort of the D distinct confidences.
 
-    >>> metric, reference = RiskCoverage(), RiskCoverage(Settings.load(metrics={"profile": "hal-harness"}))
+    >>> metric, reference = (
+    ...     RiskCoverage(),
+    ...     RiskCoverage(Settings.load(metrics={"profile": "hal-harness"})),
+    ... )
     >>> metric.formula([(1, 0), (1, 0), (2, 2)], successes=2, failures=2)
     1.0
     >>> [one.formula([(2, 2)], successes=0, failures=2) for one in (metric, reference)]
     [None, 1.0]
 
-    References: Y. Geifman, G. Uziel, R. El-Yaniv, *Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers* (2019).
+    References: Y. Geifman, G. Uziel, R. El-Yaniv, *Bias-Reduced Uncertainty Estimation for Deep
+    Neural Classifiers* (2019).
     """
 
     __slots__ = ("_profile",)
@@ -65,8 +79,14 @@ class RiskCoverage(RankedSamples):
         title="Risk–coverage (P_rc)",
         family="predictability",
         direction="higher",
-        description="How much is gained by taking only the agent's surest answers: 1 the best choice, 0 no better than chance.",
-        formula="1 − (A − A*) / (A_rand − A* + 1e-8), cut to [0, 1]; A: mean error share among the i surest, i = 1 … N",
+        description=(
+            "How much is gained by taking only the agent's surest answers: 1 the best "
+            "choice, 0 no better than chance."
+        ),
+        formula=(
+            "1 − (A − A*) / (A_rand − A* + 1e-8), cut to [0, 1]; A: mean error share among "
+            "the i surest, i = 1 … N"
+        ),
         required_data="a successful and a failed run, both with a confidence",
         source="HAL reliability, evaluation methodology: P_rc",
         improve="Its surest failures cost most: inspect the failed runs of the highest confidence.",
@@ -84,4 +104,6 @@ class RiskCoverage(RankedSamples):
         observed = area(_risks(blocks))
         optimal = area(_risks([(successes, 0), (failures, failures)]))
         possible = failures / (successes + failures) - optimal
-        return 1.0 if possible <= EPSILON else clamp(1.0 - (observed - optimal) / (possible + EPSILON))
+        return (
+            1.0 if possible <= EPSILON else clamp(1.0 - (observed - optimal) / (possible + EPSILON))
+        )

@@ -45,13 +45,16 @@ class ConfidenceMetric(Metric):
 
     def value(self) -> Reading:
         value = self.estimate() if self._runs else None
-        return NO_DATA if value is None else noted(Reading(clamp(value), self._runs), self._by_status)
+        return (
+            NO_DATA if value is None else noted(Reading(clamp(value), self._runs), self._by_status)
+        )
 
 
 class RankedSamples(ConfidenceMetric):
     """A metric of the samples in the order of their confidence.
 
-    State: two integers a distinct confidence. Reading sorts the distinct confidences, O(D log D) and the cost of the formula.
+    State: two integers a distinct confidence. Reading sorts the distinct confidences, O(D log D)
+    and the cost of the formula.
     """
 
     __slots__ = ("_blocks",)
@@ -62,7 +65,9 @@ class RankedSamples(ConfidenceMetric):
 
     @abstractmethod
     def formula(self, blocks: Sequence[Block], successes: int, failures: int) -> float | None:
-        """Return the value of blocks, the most confident first, which hold so many successes and failures."""
+        """Return the value of blocks, the most confident first, which hold so many successes and
+        failures.
+        """
 
     def count_sample(self, confidence: float, success: bool, sign: int) -> None:
         runs, failures = self._blocks.get(confidence, (0, 0))

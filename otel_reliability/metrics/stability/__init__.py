@@ -1,4 +1,5 @@
-"""Stability: does the agent behave alike from run to run? Lower is better, but for the similarity and the score.
+"""Stability: does the agent behave alike from run to run? Lower is better, but for the similarity
+and the score.
 
 Source: AgentCop, *Reliability Layer*; what stands beside its five metrics is ours.
 """

@@ -43,16 +43,20 @@ class Branches(RunGroup):
             return None
         total = sum(taken.total for taken in shared.values())
         usual = sum(taken.modal for taken in shared.values())
-        runs = sum(many for names, many in self._runs.items() if not shared.keys().isdisjoint(names))
+        runs = sum(
+            many for names, many in self._runs.items() if not shared.keys().isdisjoint(names)
+        )
         return Share((total - usual, total), 1, runs)
 
 
 class BranchInstability(GroupMetric[Branches]):
-    """Σ (n − modal) / Σ n over all groups of at least 2 runs: the share of decisions that took an unusual branch.
+    """Σ (n − modal) / Σ n over all groups of at least 2 runs: the share of decisions that took an
+    unusual branch.
 
-    A group is one decision (`reliability.branch.<decision>`) among runs of one input class, else of one task. A run of a
-    class or task that names no branch offers its whole path as one decision. Without class and task only named branches
-    count, those of all such runs together. Groups of one run do not dilute. State: integers, for each distinct branch.
+    A group is one decision (`reliability.branch.<decision>`) among runs of one input class, else of
+    one task. A run of a class or task that names no branch offers its whole path as one decision.
+    Without class and task only named branches count, those of all such runs together. Groups of one
+    run do not dilute. State: integers, for each distinct branch.
 
     The source's example, one complaint sent five times:
 
@@ -73,11 +77,17 @@ class BranchInstability(GroupMetric[Branches]):
         title="Branch instability",
         family="stability",
         direction="lower",
-        description="The share of decisions that took another than the usual branch although the input was alike.",
+        description=(
+            "The share of decisions that took another than the usual branch although the "
+            "input was alike."
+        ),
         formula="Σ (n − modal) / Σ n",
         required_data="2 runs of one input class or task, or with the same named branch",
         source="AgentCop, Reliability Layer",
-        improve="Write down the rule of the decision that flips most, and let code take it where the rule is plain.",
+        improve=(
+            "Write down the rule of the decision that flips most, and let code take it where "
+            "the rule is plain."
+        ),
         interval="comparison",
     )
 
@@ -105,7 +115,9 @@ def likeness_of(row: Row) -> tuple[str, str] | None:
 
 
 def decisions_of(row: Row) -> Decisions:
-    """Return (decision, branch) of a run: its named branches, else, for a known input, its whole path."""
+    """Return (decision, branch) of a run: its named branches, else, for a known input, its whole
+    path.
+    """
     if row.branches or row.path is None or likeness_of(row) is None:
         return row.branches
     return ((WHOLE_PATH, row.path.code),)

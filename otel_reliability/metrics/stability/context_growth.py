@@ -1,4 +1,6 @@
-"""context_growth: how fast does a conversation fill the context window, and when will it be full?"""
+"""context_growth: how fast does a conversation fill the context window, and when will
+it be full?
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ TOLERANCE: Final = 1e-9
 
 
 class Growth(NamedTuple):
-    """A session's trend: its turns, the share of the context window that the last one filled, the rise a turn, the turn that
-    reaches the limit at this rate (None: it does not grow).
+    """A session's trend: its turns, the share of the context window that the last one filled, the
+    rise a turn, the turn that reaches the limit at this rate (None: it does not grow).
     """
 
     session_id: str
@@ -35,10 +37,12 @@ class Growth(NamedTuple):
 
 
 class ContextGrowth(WindowMetric):
-    """The mean over sessions of the rise of token budget pressure from turn to turn: the slope of the least-squares line.
+    """The mean over sessions of the rise of token budget pressure from turn to turn: the slope of
+    the least-squares line.
 
-    A turn is a run of the window. Next to it: the least number of turns until the context window of a session is full at its
-    rate (at most 3 set the flag `context_growth`), and the mean rise from one model call of a run to the next.
+    A turn is a run of the window. Next to it: the least number of turns until the context window of
+    a session is full at its rate (at most 3 set the flag `context_growth`), and the mean rise from
+    one model call of a run to the next.
 
     A chat that grows by 15,000 tokens a turn, with a limit of 128,000:
 
@@ -62,7 +66,10 @@ class ContextGrowth(WindowMetric):
         family="stability",
         low=-1.0,
         direction="lower",
-        description="How much more of the context window each turn of a conversation fills than the turn before.",
+        description=(
+            "How much more of the context window each turn of a conversation fills than the "
+            "turn before."
+        ),
         formula="mean over sessions of the least-squares slope of pressure over turns",
         required_data="a session of 3 runs with tokens and a known context limit",
         source="this project",
@@ -77,15 +84,23 @@ class ContextGrowth(WindowMetric):
             low=0.0,
             high=None,
             direction="higher",
-            description="After how many more turns the first session's context window is full, at its present rate.",
-            formula="min over growing sessions of ⌈turn at which the line reaches 1⌉ − turns so far",
+            description=(
+                "After how many more turns the first session's context window is full, at "
+                "its present rate."
+            ),
+            formula=(
+                "min over growing sessions of ⌈turn at which the line reaches 1⌉ − turns so far"
+            ),
             required_data="a session of 3 runs whose pressure grows",
             improve="As for context growth per turn.",
         ),
         spec._replace(
             name="context_growth_per_step",
             title="Context growth per model call",
-            description="How much more of the context window each model call of a run fills than the call before.",
+            description=(
+                "How much more of the context window each model call of a run fills than the "
+                "call before."
+            ),
             formula="mean over runs of the least-squares slope of pressure over model calls",
             required_data="a run of 3 model calls with tokens and a known context limit",
             improve="Shorten tool results before they go to the model.",
@@ -98,7 +113,11 @@ class ContextGrowth(WindowMetric):
             return NO_DATA
         soonest = found[0]
         note = "" if soonest.full_at is None else f"at this rate full at turn {soonest.full_at}"
-        return Reading(clamp(fmean(one.slope for one in found), -1.0), sum(one.turns for one in found), note=note)
+        return Reading(
+            clamp(fmean(one.slope for one in found), -1.0),
+            sum(one.turns for one in found),
+            note=note,
+        )
 
     def companion_values(self) -> tuple[Reading, ...]:
         rows = self.rows()
@@ -111,12 +130,16 @@ class ContextGrowth(WindowMetric):
 
 
 def growths(rows: Iterable[Row]) -> list[Growth]:
-    """Return the trend of every session of at least 3 turns with known pressure, the one that is full soonest first."""
+    """Return the trend of every session of at least 3 turns with known pressure, the one that is
+    full soonest first.
+    """
     sessions: dict[str, list[Row]] = {}
     for row in rows:
         if row.session_id is not None and row.pressure is not None and row.baseline:
             sessions.setdefault(row.session_id, []).append(row)
-    found = [_growth(session, turns) for session, turns in sessions.items() if len(turns) >= MIN_TURNS]
+    found = [
+        _growth(session, turns) for session, turns in sessions.items() if len(turns) >= MIN_TURNS
+    ]
     return sorted(found, key=_soonest)
 
 
@@ -139,9 +162,11 @@ def _soonest(growth: Growth) -> tuple[float, float, str]:
 
 
 def slope_of(values: Sequence[float]) -> float | None:
-    """Return the slope of the least-squares line through equally spaced values; None below 3 of them.
+    """Return the slope of the least-squares line through equally spaced values; None below 3 of
+    them.
 
-    In half the time of `statistics.linear_regression`, to the last bit: every run that enters a window needs it.
+    In half the time of `statistics.linear_regression`, to the last bit: every run that enters a
+    window needs it.
 
     >>> slope_of([0.25, 0.5, 0.75]), slope_of([1.0, 2.0])
     (0.25, None)
@@ -149,5 +174,8 @@ def slope_of(values: Sequence[float]) -> float | None:
     n = len(values)
     if n < MIN_TURNS:
         return None
-    middle, mean = (n - 1) / 2, math.fsum(values) / n
-    return math.fsum([(at - middle) * (value - mean) for at, value in enumerate(values)]) / (n * (n * n - 1) / 12)
+    middle = (n - 1) / 2
+    mean = math.fsum(values) / n
+    return math.fsum([(at - middle) * (value - mean) for at, value in enumerate(values)]) / (
+        n * (n * n - 1) / 12
+    )

@@ -10,7 +10,8 @@ from otel_reliability.model.row import Row
 
 
 class DistinctPaths(Metric):
-    """The number of different paths that the window's runs took, all tasks together. State: integers, for each distinct path.
+    """The number of different paths that the window's runs took, all tasks together. State:
+    integers, for each distinct path.
 
     It stands beside path entropy, whose normalised value depends on the number of runs.
     """

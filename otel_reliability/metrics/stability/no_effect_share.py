@@ -9,10 +9,12 @@ from otel_reliability.model.row import Row
 
 
 class NoEffectShare(Metric):
-    """Runs without any effect over all runs with observable tools, of an agent of which at least one run has one.
+    """Runs without any effect over all runs with observable tools, of an agent of which at least
+    one run has one.
 
-    Doing nothing is a failure that no agreement shows: attempts that all change nothing agree perfectly. An agent that only
-    reads has no value. Measured on recorded runs of a coding agent (validation page). State: integers.
+    Doing nothing is a failure that no agreement shows: attempts that all change nothing agree
+    perfectly. An agent that only reads has no value. Measured on recorded runs of a coding agent
+    (validation page). State: integers.
 
     >>> from otel_reliability.testing import row
     >>> share = NoEffectShare()
@@ -33,11 +35,15 @@ class NoEffectShare(Metric):
         title="Share of runs without effect",
         family="stability",
         direction="lower",
-        description="How many runs end without any change to the world, of an agent that makes changes in other runs.",
+        description=(
+            "How many runs end without any change to the world, of an agent that makes "
+            "changes in other runs."
+        ),
         formula="runs without an effect / n",
         required_data="1 run with observable tools, and one run with an effect",
         source="this project",
-        improve="Inspect runs without effect: the agent gave up, only searched, or its changes failed. If a tool is classified "
+        improve="Inspect runs without effect: the agent gave up, only searched, or its changes "
+        "failed. If a tool is classified "
         "wrongly, name it in tools.effects or tools.reads.",
         interval="share",
     )

@@ -34,13 +34,16 @@ class PathCounts(RunGroup):
 class PathEntropy(PathMetric[PathCounts]):
     """Shannon entropy of the paths of n runs over its maximum: H = −Σ p log2 p, value H / log2 n.
 
-    The value depends on n (half and half is 1.0 for 2 runs, 0.3 for 10), so the entropy in bits, which does not, stands beside
-    it, and the share of the runs that took their task's most frequent path. State: integers, for each distinct path.
+    The value depends on n (half and half is 1.0 for 2 runs, 0.3 for 10), so the entropy in bits,
+    which does not, stands beside it, and the share of the runs that took their task's most frequent
+    path. State: integers, for each distinct path.
 
     >>> from otel_reliability.testing import rows_of
     >>> entropy = PathEntropy()
     >>> for row in rows_of(
-    ...     "search_kb summarize respond", "call_api parse search_kb respond", "search_kb call_api respond"
+    ...     "search_kb summarize respond",
+    ...     "call_api parse search_kb respond",
+    ...     "search_kb call_api respond",
     ... ):
     ...     entropy.add(row)
     ...     print(entropy.value().value)
@@ -56,11 +59,15 @@ class PathEntropy(PathMetric[PathCounts]):
         title="Path entropy",
         family="stability",
         direction="lower",
-        description="How much the order of tool calls varies from run to run: 0 always the same, 1 never twice the same.",
+        description=(
+            "How much the order of tool calls varies from run to run: 0 always the same, 1 "
+            "never twice the same."
+        ),
         formula="H(paths) / log2 n",
         required_data="2 runs of a task with observable tools",
         source="AgentCop, Reliability Layer",
-        improve="Find where paths first diverge, and make that decision explicit: in the prompt, in the tool descriptions, "
+        improve="Find where paths first diverge, and make that decision explicit: in the prompt, "
+        "in the tool descriptions, "
         "or in code.",
         interval="comparison",
     )
@@ -70,7 +77,10 @@ class PathEntropy(PathMetric[PathCounts]):
             title="Path entropy in bits",
             unit="{bit}",
             high=None,
-            description="The entropy of the paths before it is divided by its maximum: it does not fall as the window grows.",
+            description=(
+                "The entropy of the paths before it is divided by its maximum: it does not "
+                "fall as the window grows."
+            ),
             formula="H(paths) = −Σ p log2 p",
             source="Shannon (1948)",
             improve="As for path entropy.",

@@ -1,4 +1,6 @@
-"""path_similarity: how much of the route do any two runs share? And how unlike the others is one run?"""
+"""path_similarity: how much of the route do any two runs share? And how unlike the others is one
+run?
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from otel_reliability.model.row import Row
 class PathSimilarity(PathMetric[LatestPairs[str]]):
     """The mean over all pairs of runs of 1 − Levenshtein distance / longer length of their paths.
 
-    Two empty paths are alike. Where path entropy sees two different paths, this sees how different. At most `limits.paths`
-    (1 000) distinct paths a group are compared, the latest; the reading says how many runs that left out. State: an integer for
-    each distinct path.
+    Two empty paths are alike. Where path entropy sees two different paths, this sees how different.
+    At most `limits.paths` (1 000) distinct paths a group are compared, the latest; the reading says
+    how many runs that left out. State: an integer for each distinct path.
 
     >>> from otel_reliability.testing import rows_of
     >>> similarity = PathSimilarity()
@@ -30,7 +32,10 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
         title="Path similarity",
         family="stability",
         direction="higher",
-        description="How much of their order of tool calls two runs of a task share on average: 1 all of it, 0 nothing.",
+        description=(
+            "How much of their order of tool calls two runs of a task share on average: 1 "
+            "all of it, 0 nothing."
+        ),
         formula="mean over pairs of 1 − Levenshtein / longer length",
         required_data="2 runs of a task with observable tools",
         source="Levenshtein (1966)",
@@ -44,14 +49,18 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
     def value(self) -> Reading:
         reading = super().value()
         left_out = self.left_out
-        note = f"{left_out} earlier runs are left out: only the latest distinct paths of a task are compared"
+        note = (
+            f"{left_out} earlier runs are left out: only the latest distinct paths of a task "
+            "are compared"
+        )
         return reading._replace(note=note) if left_out else reading
 
     def distance(self, row: Row, *, inside: bool = True) -> Reading:
-        """Return path_distance of one run: its mean distance to the *other* runs that are now in its group.
+        """Return path_distance of one run: its mean distance to the *other* runs that are now in
+        its group.
 
-        A run unlike the others is worth a look; which of them is wrong, it does not say. No value without another run.
-        `inside`: the run itself is in the window.
+        A run unlike the others is worth a look; which of them is wrong, it does not say. No value
+        without another run. `inside`: the run itself is in the window.
         """
         group = self.group_of(row)
         return NO_DATA if group is None else group.distance(row, inside=inside)

@@ -1,4 +1,6 @@
-"""retry_explosion and loops: does the agent keep retrying what fails, or repeat calls that already succeeded?"""
+"""retry_explosion and loops: does the agent keep retrying what fails, or repeat calls that already
+succeeded?
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from otel_reliability.model.row import Row
 
 
 class RepeatedCalls(Metric):
-    """Calls that brought nothing, and what they cost per run. State: integers, and an exact sum of money.
+    """Calls that brought nothing, and what they cost per run. State: integers, and an exact sum of
+    money.
 
     The money that they cost a run is its cost by their share of its tokens.
     """
@@ -25,7 +28,9 @@ class RepeatedCalls(Metric):
         self._cost = ExactSum()
 
     def count_calls(self, row: Row, calls: int, tokens: int, duration_ns: int, sign: int) -> None:
-        """Count a run with so many such calls, that took so many tokens and nanoseconds, in (1) or out (-1)."""
+        """Count a run with so many such calls, that took so many tokens and nanoseconds, in (1) or
+        out (-1).
+        """
         self._runs += sign
         self._calls += sign * calls
         self._tokens += sign * tokens
@@ -50,15 +55,22 @@ class RepeatedCalls(Metric):
         return self.noted(count / (self._runs * per)) if self._runs else NO_DATA
 
     def noted(self, value: float) -> Reading:
-        """Return the reading of a value, with a note where arguments are unknown; no value without a run."""
+        """Return the reading of a value, with a note where arguments are unknown; no value without
+        a run.
+        """
         if not self._runs:
             return NO_DATA
-        note = f"arguments unknown in {self._unknown} of {self._runs} runs: their calls are matched by tool alone"
+        note = (
+            f"arguments unknown in {self._unknown} of {self._runs} runs: their calls are "
+            "matched by tool alone"
+        )
         return Reading(value, self._runs, note=note if self._unknown else "")
 
 
 def _costs(per_run: MetricSpec, prefix: str, spent_on: str, calls: str) -> tuple[MetricSpec, ...]:
-    """Return the specs of `RepeatedCalls.cost_per_run`, from what all companions of a metric have in common."""
+    """Return the specs of `RepeatedCalls.cost_per_run`, from what all companions of a metric have
+    in common.
+    """
     cost = per_run._replace(high=None)
     return (
         cost._replace(
@@ -79,7 +91,10 @@ def _costs(per_run: MetricSpec, prefix: str, spent_on: str, calls: str) -> tuple
             name=f"{prefix}_cost_per_run",
             title=f"Money spent on {spent_on}",
             unit="{usd}",
-            description=f"Cost per run of the model calls that asked for {calls}, by their share of the run's tokens.",
+            description=(
+                f"Cost per run of the model calls that asked for {calls}, by their share of "
+                "the run's tokens."
+            ),
             formula=f"Σ cost · tokens of {calls} / tokens of the run / n",
             required_data="1 run with observable tools, cost and tokens",
             interval="none",
@@ -88,12 +103,15 @@ def _costs(per_run: MetricSpec, prefix: str, spent_on: str, calls: str) -> tuple
 
 
 class RetryExplosion(RepeatedCalls):
-    """1 if any run of the window has a chain of at least `metrics.retry_threshold` (3) retries of one call, else 0.
+    """1 if any run of the window has a chain of at least `metrics.retry_threshold` (3) retries of
+    one call, else 0.
 
-    A retry is a call of the same tool with the same arguments whose latest earlier attempt failed; a success ends the chain.
-    So the fourth attempt at a failing call exceeds the threshold of 3. A streak of calls without a failure is none.
+    A retry is a call of the same tool with the same arguments whose latest earlier attempt failed;
+    a success ends the chain. So the fourth attempt at a failing call exceeds the threshold of 3. A
+    streak of calls without a failure is none.
 
-    The source's example is a call that failed and was retried 5 times; the third retry made it an explosion:
+    The source's example is a call that failed and was retried 5 times; the third retry made it an
+    explosion:
 
     >>> from otel_reliability.testing import row
     >>> retries = RetryExplosion()
@@ -108,7 +126,10 @@ class RetryExplosion(RepeatedCalls):
     0.0
     1.0
     1.0
-    >>> {spec.name: reading.value for spec, reading in zip(retries.companions[:3], retries.companion_values())}
+    >>> {
+    ...     spec.name: reading.value
+    ...     for spec, reading in zip(retries.companions[:3], retries.companion_values())
+    ... }
     {'retry_explosion_share': 0.25, 'longest_retry_chain': 3.0, 'retries_per_run': 1.25}
     """
 
@@ -125,7 +146,9 @@ class RetryExplosion(RepeatedCalls):
         source="AgentCop, Reliability Layer",
         improve="Bound retries in code, and make errors say whether a further attempt can succeed.",
     )
-    _per_run = spec._replace(source="this project", improve="As for retry explosion.", interval="runs")
+    _per_run = spec._replace(
+        source="this project", improve="As for retry explosion.", interval="runs"
+    )
     companions = (
         _per_run._replace(
             name="retry_explosion_share",
@@ -177,10 +200,11 @@ class RetryExplosion(RepeatedCalls):
 
 
 class Loops(RepeatedCalls):
-    """Repeats per run: calls of the same tool with the same arguments after a success (and, where known, the same result).
+    """Repeats per run: calls of the same tool with the same arguments after a success (and, where
+    known, the same result).
 
-    A retry repeats a *failed* call and is counted apart. Repetition without progress is what loop detectors of agent frameworks
-    look for.
+    A retry repeats a *failed* call and is counted apart. Repetition without progress is what loop
+    detectors of agent frameworks look for.
 
     >>> from otel_reliability.testing import row
     >>> loops = Loops()
@@ -199,11 +223,16 @@ class Loops(RepeatedCalls):
         unit="{call}",
         high=None,
         direction="lower",
-        description="How many calls per run repeat one that already succeeded, with the same arguments.",
+        description=(
+            "How many calls per run repeat one that already succeeded, with the same arguments."
+        ),
         formula="Σ repeats / n",
         required_data="1 run with observable tools",
         source="this project",
-        improve="Give the agent its earlier results back (they may have left its context), and limit its turns.",
+        improve=(
+            "Give the agent its earlier results back (they may have left its context), and "
+            "limit its turns."
+        ),
         interval="runs",
     )
     _per_run = spec._replace(improve="As for repeated calls per run.")

@@ -31,19 +31,35 @@ class PartCost(NamedTuple):
 class Score(Derived):
     """100 less the points that the parts of `PENALTIES` lose: score = 100 − lost · 100 / assessed.
 
-    A part without data is left out: *assessed* is the sum of the weights of the parts with data (`score_coverage`), and *lost*
-    what these parts cost of it. `metrics.missing: as_zero` counts absent parts as 0, as the source does. There is no score below
-    `metrics.min_runs`, nor where fewer than `metrics.min_coverage` (60) points are assessed: the note says what is missing. (The
+    A part without data is left out: *assessed* is the sum of the weights of the parts with data
+    (`score_coverage`), and *lost* what these parts cost of it. `metrics.missing: as_zero` counts
+    absent parts as 0, as the source does. There is no score below `metrics.min_runs`, nor where
+    fewer than `metrics.min_coverage` (60) points are assessed: the note says what is missing. (The
     source's code calls an empty window 100, STABLE.) `parts` are the parts with data.
 
     The source's example:
 
-    >>> parts = {"path_entropy": 0.2, "tool_variance": 0.1, "retry_explosion": 0.0, "branch_instability": 0.15}
-    >>> readings = {name: Reading(value, 20) for name, value in {**parts, "token_budget_pressure": 0.65}.items()}
+    >>> parts = {
+    ...     "path_entropy": 0.2,
+    ...     "tool_variance": 0.1,
+    ...     "retry_explosion": 0.0,
+    ...     "branch_instability": 0.15,
+    ... }
+    >>> readings = {
+    ...     name: Reading(value, 20)
+    ...     for name, value in {**parts, "token_budget_pressure": 0.65}.items()
+    ... }
     >>> Score().derive({**readings, "window.runs": Reading(20.0, 20)}).value
     79.0
-    >>> unknown = {**readings, "token_budget_pressure": Reading(None, 0), "window.runs": Reading(20.0, 20)}
-    >>> Score().derive(unknown).value, Score(Settings.load(metrics={"missing": "as_zero"})).derive(unknown).value
+    >>> unknown = {
+    ...     **readings,
+    ...     "token_budget_pressure": Reading(None, 0),
+    ...     "window.runs": Reading(20.0, 20),
+    ... }
+    >>> (
+    ...     Score().derive(unknown).value,
+    ...     Score(Settings.load(metrics={"missing": "as_zero"})).derive(unknown).value,
+    ... )
     (90.0, 92.0)
     >>> Score().derive({**readings, "window.runs": Reading(4.0, 4)})
     Reading(value=None, runs=4, parts=(...), note='4 of the 5 runs that a score needs')
@@ -56,8 +72,12 @@ class Score(Derived):
         unit="{score}",
         high=100.0,
         direction="higher",
-        description="100 less what variance, retries and a full context window cost, of the points that could be assessed.",
-        formula="100 − (15·path_entropy + 20·tool_variance + 25·retry_explosion + 20·branch_instability"
+        description=(
+            "100 less what variance, retries and a full context window cost, of the points "
+            "that could be assessed."
+        ),
+        formula="100 − (15·path_entropy + 20·tool_variance + 25·retry_explosion + "
+        "20·branch_instability"
         " + 20·token_budget_pressure) · 100 / score_coverage",
         required_data="min_runs runs, and parts worth 60 of the 100 points",
         source="AgentCop, Reliability Layer",
@@ -78,19 +98,26 @@ class Score(Derived):
         missing = self._missing(runs, parts)
         if missing:
             return Reading(None, runs, parts, missing)
-        lost = math.fsum([points * clamp(readings[name].value or 0.0) for name, points in PENALTIES.items()])
+        lost = math.fsum(
+            [points * clamp(readings[name].value or 0.0) for name, points in PENALTIES.items()]
+        )
         return Reading(clamp(100.0 - lost * self._scale(parts), high=100.0), runs, parts)
 
     def penalties(self, readings: Mapping[str, Reading]) -> dict[str, PartCost]:
         """Return the penalty of each part with data; the points sum to 100 − score.
 
-        >>> Score().penalties({name: Reading(0.5 if name == "path_entropy" else None, 9) for name in PENALTIES})
+        >>> Score().penalties(
+        ...     {name: Reading(0.5 if name == "path_entropy" else None, 9) for name in PENALTIES}
+        ... )
         {'path_entropy': PartCost(points=50.0, most=100.0)}
         """
         parts = assessed(readings)
         scale = self._scale(parts)
         most = {name: PENALTIES[name] * scale for name in parts}
-        return {name: PartCost(points * clamp(readings[name].value or 0.0), points) for name, points in most.items()}
+        return {
+            name: PartCost(points * clamp(readings[name].value or 0.0), points)
+            for name, points in most.items()
+        }
 
     def _scale(self, parts: tuple[str, ...]) -> float:
         return 1.0 if self._as_zero or not parts else 100.0 / coverage_of(parts)
@@ -130,7 +157,10 @@ class ScoreCoverage(Derived):
         formula="Σ points of the parts with data",
         required_data="1 run",
         source="this project",
-        improve="See which part has no data, and emit what it needs: tool spans, task ids, tokens and context limits.",
+        improve=(
+            "See which part has no data, and emit what it needs: tool spans, task ids, "
+            "tokens and context limits."
+        ),
     )
     needs = (*PENALTIES, "window.runs")
 

@@ -22,10 +22,12 @@ BOUNDARY: Final = 0
 
 
 class StepPredictability(WindowMetric):
-    """(raw − base) / (1 − base), where raw = 1 − H(next step | current step) / H(next step), with a start and an end of each run.
+    """(raw − base) / (1 − base), where raw = 1 − H(next step | current step) / H(next step), with a
+    start and an end of each run.
 
-    *base* is the mean raw of 20 seeded redraws: runs of the same lengths, with tools drawn independently from those of the
-    window. Unlike an entropy over log2 n it does not depend on the size of the window. At most 0.1 sets the flag `random_steps`.
+    *base* is the mean raw of 20 seeded redraws: runs of the same lengths, with tools drawn
+    independently from those of the window. Unlike an entropy over log2 n it does not depend on the
+    size of the window. At most 0.1 sets the flag `random_steps`.
 
     >>> from otel_reliability.testing import rows_of
     >>> steady = StepPredictability()
@@ -34,8 +36,8 @@ class StepPredictability(WindowMetric):
     >>> steady.value().value
     1.0
 
-    References: H. Theil, *On the Estimation of Relationships Involving Qualitative Variables* (1970), on raw as the uncertainty
-    coefficient.
+    References: H. Theil, *On the Estimation of Relationships Involving Qualitative Variables*
+    (1970), on raw as the uncertainty coefficient.
     """
 
     __slots__ = ()
@@ -48,11 +50,20 @@ class StepPredictability(WindowMetric):
         family="stability",
         direction="higher",
         low=-1.0,
-        description="How much of the next step the current one determines, beyond chance: 0 nothing, 1 all of it.",
-        formula="(raw − base) / (1 − base); raw = 1 − H(next | current) / H(next), base = mean raw of 20 random redraws",
+        description=(
+            "How much of the next step the current one determines, beyond chance: 0 nothing, "
+            "1 all of it."
+        ),
+        formula=(
+            "(raw − base) / (1 − base); raw = 1 − H(next | current) / H(next), base = mean "
+            "raw of 20 random redraws"
+        ),
         required_data="60 transitions, 1.5 steps a run, 2 different tools",
         source="Theil (1970)",
-        improve="Say in the prompt which tool comes when, make tool descriptions distinct, or fix the order in code.",
+        improve=(
+            "Say in the prompt which tool comes when, make tool descriptions distinct, or "
+            "fix the order in code."
+        ),
         emitted=False,
     )
 
@@ -60,16 +71,23 @@ class StepPredictability(WindowMetric):
         paths = [row.path.names for row in rows if row.path is not None]
         steps = Counter(chain.from_iterable(paths))
         taken = steps.total()
-        if len(steps) < 2 or taken + len(paths) < MIN_TRANSITIONS or taken < MIN_MEAN_LENGTH * len(paths):
+        if (
+            len(steps) < 2
+            or taken + len(paths) < MIN_TRANSITIONS
+            or taken < MIN_MEAN_LENGTH * len(paths)
+        ):
             return NO_DATA
         symbols = {name: at for at, name in enumerate(sorted(steps), 1)}
         raw = uncertainty_coefficient([[symbols[name] for name in path] for path in paths])
-        base = _by_chance(sorted(map(len, paths)), sorted(symbols[name] for name in steps.elements()))
+        base = _by_chance(
+            sorted(map(len, paths)), sorted(symbols[name] for name in steps.elements())
+        )
         return Reading(max((raw - base) / (1.0 - base), -1.0), len(paths))
 
 
 def uncertainty_coefficient(runs: Iterable[Sequence[int]]) -> float:
-    """Return 1 − H(next | current) / H(next) over the steps of runs, whose start and end are `BOUNDARY`.
+    """Return 1 − H(next | current) / H(next) over the steps of runs, whose start and end are
+    `BOUNDARY`.
 
     >>> uncertainty_coefficient([[1, 2], [1, 2]]), round(uncertainty_coefficient([[1], [1, 1]]), 2)
     (1.0, 0.43)
@@ -79,8 +97,11 @@ def uncertainty_coefficient(runs: Iterable[Sequence[int]]) -> float:
         sequence += run
         sequence.append(BOUNDARY)
     pairs = Counter(pairwise(sequence))
-    currents, nexts = Counter(sequence[:-1]), Counter(sequence[1:])
-    joint, current, following = (_scaled_entropy(counts.values()) for counts in (pairs, currents, nexts))
+    currents = Counter(sequence[:-1])
+    nexts = Counter(sequence[1:])
+    joint, current, following = (
+        _scaled_entropy(counts.values()) for counts in (pairs, currents, nexts)
+    )
     return 1.0 - (joint - current) / following
 
 
@@ -97,5 +118,7 @@ def _by_chance(lengths: Sequence[int], steps: Sequence[int]) -> float:
     found: list[float] = []
     for _ in range(REDRAWS):
         drawn = iter(source.choices(steps, k=len(steps)))
-        found.append(uncertainty_coefficient([[next(drawn) for _ in range(length)] for length in lengths]))
+        found.append(
+            uncertainty_coefficient([[next(drawn) for _ in range(length)] for length in lengths])
+        )
     return math.fsum(found) / REDRAWS

@@ -11,7 +11,9 @@ from otel_reliability.metrics.base import Derived, Series
 from otel_reliability.model.reading import MetricSpec, Reading
 
 PLACES: Final = 9
-"""Decimal places of a score that count when it is rounded: below them is only the noise of adding floats."""
+"""Decimal places of a score that count when it is rounded: below them is only the noise of adding
+floats.
+"""
 
 
 class Tier(enum.Enum):
@@ -51,7 +53,8 @@ CRITICAL_BELOW: Final = 50
 
 
 def badge_text(score: float, trust: float | None = None) -> str:
-    """Return the line of the badge. Trust is the user's score of 0 to 100; without it the reliability half stands alone.
+    """Return the line of the badge. Trust is the user's score of 0 to 100; without it the
+    reliability half stands alone.
 
     >>> badge_text(87, trust=94)
     '✅ SECURED 94/100 | 🟢 STABLE 87/100'
@@ -80,13 +83,17 @@ GRADES: Final = {tier.name: float(rank) for rank, tier in enumerate(reversed(Tie
 class TierGrade(Derived):
     """The tier of the score, rounded half up.
 
-    As a reading: 3 for STABLE to 0 for CRITICAL, the word in `note`. As emitted: one series a tier. No value without a score.
+    As a reading: 3 for STABLE to 0 for CRITICAL, the word in `note`. As emitted: one series a tier.
+    No value without a score.
 
     >>> from otel_reliability.model.reading import Reading
     >>> tier = TierGrade()
     >>> tier.derive({"score": Reading(79.0, 20)})
     Reading(value=2.0, runs=20, parts=(), note='VARIABLE')
-    >>> [(attributes[0][1], reading.value) for attributes, reading in tier.series({"score": Reading(79.0, 20)})]
+    >>> [
+    ...     (attributes[0][1], reading.value)
+    ...     for attributes, reading in tier.series({"score": Reading(79.0, 20)})
+    ... ]
     [('STABLE', 0.0), ('VARIABLE', 1.0), ('UNSTABLE', 0.0), ('CRITICAL', 0.0)]
     """
 
@@ -115,4 +122,7 @@ class TierGrade(Derived):
         reading = self.derive(readings)
         if reading.value is None:
             return ()
-        return tuple(((("tier", tier.name),), Reading(float(tier.name == reading.note), reading.runs)) for tier in Tier)
+        return tuple(
+            ((("tier", tier.name),), Reading(float(tier.name == reading.note), reading.runs))
+            for tier in Tier
+        )

@@ -10,9 +10,11 @@ from otel_reliability.model.row import Row
 
 
 class TokenBudgetPressure(Metric):
-    """The mean over runs of the tokens of a run's fullest model call over its model's context limit, each cut at 1.
+    """The mean over runs of the tokens of a run's fullest model call over its model's context
+    limit, each cut at 1.
 
-    Above 0.8 the *flag* `token_pressure_high` is set, which changes neither score nor tier. State: an exact sum.
+    Above 0.8 the *flag* `token_pressure_high` is set, which changes neither score nor tier. State:
+    an exact sum.
 
     The source's example, a window of 128,000 tokens:
 
@@ -33,11 +35,17 @@ class TokenBudgetPressure(Metric):
         title="Token budget pressure",
         family="stability",
         direction="lower",
-        description="How full the context window gets, averaged over runs: 1 is at the limit, where answers get truncated.",
+        description=(
+            "How full the context window gets, averaged over runs: 1 is at the limit, where "
+            "answers get truncated."
+        ),
         formula="mean of min(tokens of the fullest model call / context limit, 1)",
         required_data="1 run with tokens and a known context limit",
         source="AgentCop, Reliability Layer",
-        improve="Shorten tool results before they go to the model, summarise long conversations, or take a larger window.",
+        improve=(
+            "Shorten tool results before they go to the model, summarise long conversations, "
+            "or take a larger window."
+        ),
         interval="runs",
     )
 

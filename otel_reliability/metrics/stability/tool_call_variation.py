@@ -19,7 +19,8 @@ class CallCounts(RunGroup):
         self._sums: dict[str, tuple[int, int]] = {}
 
     def count(self, row: Row, sign: int) -> None:
-        sums, code = self._sums, path_code(row)
+        sums = self._sums
+        code = path_code(row)
         for tool in set(code):
             calls = code.count(tool)
             total, squares = sums.pop(tool, (0, 0))
@@ -30,17 +31,22 @@ class CallCounts(RunGroup):
     def share(self) -> Share | None:
         if self.runs < 2:
             return None
-        spreads = [math.sqrt(self.runs * squares - total * total) / total for total, squares in self._sums.values()]
+        spreads = [
+            math.sqrt(self.runs * squares - total * total) / total
+            for total, squares in self._sums.values()
+        ]
         halves = [spread / 2.0 if spread < 2.0 else 1.0 for spread in spreads]
         value = math.fsum(halves) / len(halves) if halves else 0.0
         return Share((value,), self.runs, self.runs)
 
 
 class ToolCallVariation(PathMetric[CallCounts]):
-    """The mean over tools of min(s / mean, 2) / 2 of the calls per run; s over n, a run that never called the tool counts 0.
+    """The mean over tools of min(s / mean, 2) / 2 of the calls per run; s over n, a run that never
+    called the tool counts 0.
 
-    With Σ and Σ² of a tool's calls, s / mean = √(n·Σ² − (Σ)²) / Σ. A tool used once in 5 or more runs reaches 1. Unlike tool
-    variance it sees how often tools are called. Runs without any tool agree: 0. State: integers, two a tool.
+    With Σ and Σ² of a tool's calls, s / mean = √(n·Σ² − (Σ)²) / Σ. A tool used once in 5 or more
+    runs reaches 1. Unlike tool variance it sees how often tools are called. Runs without any tool
+    agree: 0. State: integers, two a tool.
 
     >>> from otel_reliability.testing import rows_of
     >>> variation = ToolCallVariation()
@@ -57,11 +63,16 @@ class ToolCallVariation(PathMetric[CallCounts]):
         title="Tool call variation",
         family="stability",
         direction="lower",
-        description="How much the number of calls of each tool varies from run to run, averaged over tools.",
+        description=(
+            "How much the number of calls of each tool varies from run to run, averaged over tools."
+        ),
         formula="mean over tools of min(s / mean, 2) / 2",
         required_data="2 runs of a task with observable tools",
         source="agentcop 0.4.12",
-        improve="Inspect the tools whose call counts vary most: give them limits, or let one call do the work of many.",
+        improve=(
+            "Inspect the tools whose call counts vary most: give them limits, or let one "
+            "call do the work of many."
+        ),
         interval="comparison",
     )
 

@@ -24,12 +24,15 @@ Config = Mapping[str, Any] | Path
 class Collector(Process):
     """One Collector with its OTLP receiver and its own metrics on free ports of loopback.
 
-    Whatever addresses the configuration gives to the receiver `otlp`, to the extension `health_check` and to the
-    Collector's own metrics, these ports replace them, so that a shipped configuration runs as it is. `overlay` is merged
-    in last, for the rest of what a test must redirect: maps merge key by key, lists replace.
+    Whatever addresses the configuration gives to the receiver `otlp`, to the extension
+    `health_check` and to the Collector's own metrics, these ports replace them, so that a shipped
+    configuration runs as it is. `overlay` is merged in last, for the rest of what a test must
+    redirect: maps merge key by key, lists replace.
     """
 
-    def __init__(self, program: Path, folder: Path, config: Config, overlay: Config, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, program: Path, folder: Path, config: Config, overlay: Config, env: Mapping[str, str]
+    ) -> None:
         self.grpc = f"{HOST}:{free_port()}"
         self.http = f"http://{HOST}:{free_port()}"
         metrics_port = free_port()
@@ -39,12 +42,17 @@ class Collector(Process):
             "collector",
             command_line(program, folder, *layers),
             log=folder / "collector.log",
-            ready=lambda process: "Everything is ready. Begin running and processing data." in process.said(),
+            ready=lambda process: (
+                "Everything is ready. Begin running and processing data." in process.said()
+            ),
             env=env,
         )
 
     def _own_ports(self, metrics_port: int) -> Config:
-        protocols = {"grpc": {"endpoint": self.grpc}, "http": {"endpoint": urlsplit(self.http).netloc}}
+        protocols = {
+            "grpc": {"endpoint": self.grpc},
+            "http": {"endpoint": urlsplit(self.http).netloc},
+        }
         reader = {"pull": {"exporter": {"prometheus": {"host": HOST, "port": metrics_port}}}}
         return {
             "receivers": {"otlp": {"protocols": protocols}},
@@ -53,7 +61,8 @@ class Collector(Process):
         }
 
     def count(self, name: str, **labels: str) -> float:
-        """The sum of one of the Collector's own counters over the series that have these labels; 0 before its first.
+        """The sum of one of the Collector's own counters over the series that have these labels; 0
+        before its first.
 
         The name as its documentation gives it: `otelcol_exporter_sent_spans`.
         """
@@ -76,18 +85,29 @@ class Collectors(Programs):
     def __call__(
         self, config: Config, *, overlay: Config | None = None, env: Mapping[str, str] | None = None
     ) -> Collector:
-        return self.started(Collector(self._program, self.new_folder("collector"), config, overlay or {}, env or {}))
+        return self.started(
+            Collector(self._program, self.new_folder("collector"), config, overlay or {}, env or {})
+        )
 
     def complaint(self, config: Config, *, env: Mapping[str, str] | None = None) -> str:
-        """What the Collector's `validate` has against a configuration; empty where it has nothing."""
+        """What the Collector's `validate` has against a configuration; empty where
+        it has nothing.
+        """
         command = command_line(self._program, self.new_folder("collector"), config, verb="validate")
         done = subprocess.run(
-            command, env={**os.environ, **(env or {})}, capture_output=True, text=True, check=False, timeout=60
+            command,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
         )
         return "" if done.returncode == 0 else done.stderr
 
 
-def command_line(program: Path, folder: Path, *layers: Config, verb: str | None = None) -> list[str]:
+def command_line(
+    program: Path, folder: Path, *layers: Config, verb: str | None = None
+) -> list[str]:
     """The command of a Collector over layers of configuration, of which a later one wins."""
     paths = [_written(layer, folder / f"config-{place}.yaml") for place, layer in enumerate(layers)]
     return [str(program), *([verb] if verb else []), *(f"--config=file:{path}" for path in paths)]

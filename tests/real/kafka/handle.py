@@ -12,7 +12,8 @@ from tests.real.process import Process, Programs
 HERE = Path(__file__).resolve().parent
 CLUSTER = "b3RlbC1yZWxpYWJpbGl0eQ"  # any 16 bytes in base64
 
-# One node is broker and controller. What Kafka copies three times in earnest exists once, and nobody waits for others.
+# One node is broker and controller. What Kafka copies three times in earnest exists once, and
+# nobody waits for others.
 PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -35,15 +36,26 @@ log.segment.bytes=16777216
 
 
 class Kafka(Process):
-    """One broker on a free port of loopback, `address` for clients; its store outlives `stop` and `kill`."""
+    """One broker on a free port of loopback, `address` for clients; its store outlives `stop` and
+    `kill`.
+    """
 
     def __init__(self, java: Path, jars: Path, folder: Path) -> None:
         self.address = f"{HOST}:{free_port()}"
-        program = [str(java), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
+        program = [
+            str(java),
+            "-Xmx512m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            f"{jars}/*",
+        ]
         logging = f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}"
         properties = folder / "server.properties"
         properties.write_text(
-            PROPERTIES.format(broker=self.address, controller=f"{HOST}:{free_port()}", store=folder / "store")
+            PROPERTIES.format(
+                broker=self.address, controller=f"{HOST}:{free_port()}", store=folder / "store"
+            )
         )
         super().__init__(
             "kafka",
@@ -51,8 +63,17 @@ class Kafka(Process):
             log=folder / "kafka.log",
             ready=lambda process: "Kafka Server started" in process.said(),
         )
-        tool = ("kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER, "--config", str(properties))
-        done = subprocess.run([*program, *tool], capture_output=True, text=True, check=False, timeout=120)
+        tool = (
+            "kafka.tools.StorageTool",
+            "format",
+            "--cluster-id",
+            CLUSTER,
+            "--config",
+            str(properties),
+        )
+        done = subprocess.run(
+            [*program, *tool], capture_output=True, text=True, check=False, timeout=120
+        )
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
 
 
@@ -61,7 +82,8 @@ class Kafkas(Programs):
 
     def __init__(self, java: Path, jars: Path, folder: Path, running: ExitStack) -> None:
         super().__init__(folder, running)
-        self._java, self._jars = java, jars
+        self._java = java
+        self._jars = jars
 
     def __call__(self) -> Kafka:
         return self.started(Kafka(self._java, self._jars, self.new_folder("kafka")))

@@ -17,9 +17,13 @@ from tests.real.web import answers
 
 
 class Prometheus(Process):
-    """One server on a free port of loopback, with an empty store and the questions one can put to it in `ask`."""
+    """One server on a free port of loopback, with an empty store and the questions one can put to
+    it in `ask`.
+    """
 
-    def __init__(self, program: Path, folder: Path, config: Mapping[str, Any], flags: Sequence[str]) -> None:
+    def __init__(
+        self, program: Path, folder: Path, config: Mapping[str, Any], flags: Sequence[str]
+    ) -> None:
         self.address = f"{HOST}:{free_port()}"
         self.url = f"http://{self.address}"
         self.write_url = f"{self.url}/api/v1/write"
@@ -60,10 +64,15 @@ class Prometheuses(Programs):
     ) -> Prometheus:
         """Start a server that scrapes these jobs and keeps these rules, both at one interval.
 
-        A job is an address (`127.0.0.1:9464`, path /metrics) or a whole `scrape_configs` entry without `job_name`.
+        A job is an address (`127.0.0.1:9464`, path /metrics) or a whole `scrape_configs` entry
+        without `job_name`.
         """
         config = {
-            "global": {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every},
+            "global": {
+                "scrape_interval": every,
+                "scrape_timeout": every,
+                "evaluation_interval": every,
+            },
             "rule_files": [str(path) for path in rules],
             "scrape_configs": [_job(name, job) for name, job in (scrape or {}).items()],
         }
@@ -84,4 +93,6 @@ class Promtool:
     def __call__(self, *arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run it once; `returncode` is 0 where it found nothing wrong."""
         command = [str(self.program), *map(str, arguments)]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            command, input=stdin, capture_output=True, text=True, check=False, timeout=60
+        )

@@ -18,7 +18,9 @@ class QueryFailed(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One series at one moment: its labels with the name under `__name__`, its value, when (seconds)."""
+    """One series at one moment: its labels with the name under `__name__`, its value, when
+    (seconds).
+    """
 
     labels: Mapping[str, str]
     value: float
@@ -40,23 +42,34 @@ class PromQL:
         if data["resultType"] == "scalar":
             return [_sample({}, data["result"])]
         if data["resultType"] != "vector":
-            raise QueryFailed(f"query {expression}: gives a {data['resultType']}, wanted a vector or a scalar")
+            raise QueryFailed(
+                f"query {expression}: gives a {data['resultType']}, wanted a vector or a scalar"
+            )
         return [_sample(series["metric"], series["value"]) for series in data["result"]]
 
     def value(self, expression: str) -> float:
         """The value of the one series that an expression gives."""
         samples = self.query(expression)
         if len(samples) != 1:
-            raise QueryFailed(f"query {expression}: gives {len(samples)} series, wanted one; narrow it: {samples}")
+            raise QueryFailed(
+                f"query {expression}: gives {len(samples)} series, wanted one; narrow it: {samples}"
+            )
         return samples[0].value
 
     def span(self, expression: str, start: float, end: float, step: float) -> Sequence[Samples]:
         """Every series of an expression over a span of time, one sample a step."""
         data = self.api("query_range", query=expression, start=start, end=end, step=step)
-        return [[_sample(series["metric"], point) for point in series["values"]] for series in data["result"]]
+        return [
+            [_sample(series["metric"], point) for point in series["values"]]
+            for series in data["result"]
+        ]
 
-    def wait(self, expression: str, met: Callable[[Samples], bool] = bool, *, patience: float = PATIENCE) -> Samples:
-        """The first answer to an expression that meets a condition: by default, that there is any."""
+    def wait(
+        self, expression: str, met: Callable[[Samples], bool] = bool, *, patience: float = PATIENCE
+    ) -> Samples:
+        """The first answer to an expression that meets a condition: by default, that
+        there is any.
+        """
 
         def answer() -> list[Samples]:
             samples = self.query(expression)
@@ -65,12 +78,16 @@ class PromQL:
         return until(answer, f"Prometheus to meet {expression}", patience=patience)[0]
 
     def exemplars(self, expression: str, start: float, end: float) -> Sequence[Mapping[str, Any]]:
-        """The exemplars of an expression's series between two moments, each as `labels`, `value`, `timestamp`."""
+        """The exemplars of an expression's series between two moments, each as `labels`, `value`,
+        `timestamp`.
+        """
         data = self.api("query_exemplars", query=expression, start=start, end=end)
         return [exemplar for series in data for exemplar in series["exemplars"]]
 
     def api(self, what: str, **parameters: str | float | None) -> Any:
-        """The `data` of one answer of /api/v1: `targets`, `rules`, `alerts`, `series`, `metadata`, …"""
+        """The `data` of one answer of /api/v1: `targets`, `rules`, `alerts`, `series`, `metadata`,
+        …
+        """
         told = {name: value for name, value in parameters.items() if value is not None}
         answer = ask(f"{self.url}/api/v1/{what}?{urlencode(told)}")
         said: dict[str, Any] = json.loads(answer.body)
