@@ -55,6 +55,15 @@ _AGENT_LINE: Final = _object(
     service=_or_null("string"),
     environment=_or_null("string"),
     agent={"type": "string"},
+    verdict={
+        "type": "string",
+        "description": "failing, critical, unstable, variable, stable or undecided.",
+    },
+    grade=_or_null(
+        "string", description="The worse of success and stability, on the scale of tiers."
+    ),
+    success_rate=_or_null("number", description="0 to 1; null where no outcome is known."),
+    error_rate=_or_null("number", description="Share of runs that ended in an error, 0 to 1."),
     runs={"type": "integer", "description": "Runs in the window."},
     score=_or_null("number", description="0 to 100; null without enough data."),
     score_note={

@@ -38,6 +38,7 @@ from otel_reliability.report.changes import detected, since
 from otel_reliability.report.json import key_object, plain
 from otel_reliability.report.target import parse
 from otel_reliability.report.view import AgentView, ReportView
+from otel_reliability.report.words import badness
 from otel_reliability.ui.agent_list import UNNAMED
 from otel_reliability.ui.live import versions_compared
 from otel_reliability.ui.runs import MAX_COMPARED
@@ -52,15 +53,27 @@ PAGE: Final = 1_000
 """Agents that a service lists in one answer."""
 TIMEOUT_S: Final = 30.0
 MAX_LINES: Final = 200
-"""Agents in a list; those with the lowest scores."""
+"""Agents in a list; those with the worst verdicts."""
 NAME: Final = ("service_namespace", "service", "environment", "agent", "attributes")
-SCORE: Final = ("runs", "score", "score_coverage", "score_note", "tier", "flags")
+SCORE: Final = (
+    "verdict",
+    "grade",
+    "success_rate",
+    "error_rate",
+    "runs",
+    "score",
+    "score_coverage",
+    "score_note",
+    "tier",
+    "flags",
+)
 INSTRUCTIONS: Final = (
     "How reliable AI agents are, measured from their OpenTelemetry spans: whether they "
-    "work the same way again. Begin with "
-    "list_agents. A value of null means not enough data, neither 0 nor 1. Quote a number "
-    "with its runs and its interval "
-    "(low, high: 95 %), and a score with its coverage: the points of 100 that could be assessed."
+    "succeed (verdict, success_rate, error_rate), and whether they work the same way again "
+    "(score, tier). An agent that fails every time in the same way has a high score, so name "
+    "the verdict first. Begin with list_agents. A value of null means not enough data, neither "
+    "0 nor 1. Quote a number with its runs and its interval (low, high: 95 %), and a score with "
+    "its coverage: the points of 100 that could be assessed."
 )
 
 
@@ -280,13 +293,11 @@ def _tools(source: Source) -> Iterator[Callable[..., Object]]:
         return {"agents": [{**_key(line), **answer(line)} for line in lines]}
 
     def list_agents(name: str = "*") -> Object:
-        """List the agents, the lowest score first: runs, score, its coverage (the points of 100
-        that could be assessed), tier and flags. `name`: an agent, service/agent, or a shell pattern
-        like support*.
+        """List the agents, the worst verdict first: verdict, success rate, error rate, runs, score,
+        its coverage (the points of 100 that could be assessed), tier and flags. `name`: an agent,
+        service/agent, or a shell pattern like support*.
         """
-        found = sorted(
-            (line for line in source.lines() if _is_named(line, name)), key=_lowest_first
-        )
+        found = sorted((line for line in source.lines() if _is_named(line, name)), key=_badness)
         return {"total": len(found), "agents": found[:MAX_LINES]}
 
     def explain_score(agent: str) -> Object:
@@ -376,8 +387,8 @@ def _line(found: Object) -> Object:
     return {**_key(found), **_picked(found, *SCORE)}
 
 
-def _lowest_first(line: Object) -> tuple[bool, float]:
-    return line["score"] is None, line["score"] or 0.0
+def _badness(line: Object) -> tuple[bool, bool, float, bool, float]:
+    return badness(line["verdict"], line["grade"], line["score"])
 
 
 def _score(found: Object) -> Object:

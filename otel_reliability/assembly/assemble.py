@@ -330,13 +330,10 @@ class Assemble:
             path, tool_calls, arguments_known = self._path(tree, steps, models, actors)
         if (session is None and root is not None and root.above is not None) or tree.others:
             session = _session_above(tree, root, members, rank, session)
-        result = (
-            outcome.reported(notes, evaluations, self._outcome)
-            if annotated or evaluations
-            else None
-        )
-        if result is None:
-            result = outcome.observed(tree, root, members, self._outcome)
+        seen = outcome.observed(tree, root, members, self._outcome)
+        result = seen
+        if annotated or evaluations:
+            result = outcome.reported(notes, evaluations, self._outcome) or seen
         made_of.update(
             [("model", call[0]) for call in model_calls if call[0] is not None and not call[3]]
         )
@@ -380,6 +377,7 @@ class Assemble:
                 CloseReason.ROOT,
                 self._fingerprints_of((frozenset(senders), frozenset(made_of))),
                 _compressions(tree, compressed, actors) if compressed else (),
+                seen.ended_in_error,
             ),
         )
 

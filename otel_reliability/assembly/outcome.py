@@ -36,6 +36,16 @@ class RunOutcome(NamedTuple):
     outcome: Outcome
     source: str
 
+    @property
+    def ended_in_error(self) -> bool | None:
+        """Whether the run ended in an error, of an outcome that `observed` returned; None where its
+        end was not observed.
+        """
+        return None if self.outcome is Outcome.UNKNOWN else self.source in _ERRORS
+
+
+_ERRORS: Final = frozenset({"root_error", "agent_error", "last_step_error", "orphan_error"})
+"""The sources of outcomes that are errors: a limit that was reached is a failure, but none."""
 
 _COMPLETED: Final = RunOutcome(Outcome.COMPLETED, "end")
 _BY_STATUS: Final = RunOutcome(Outcome.SUCCESS, "status")

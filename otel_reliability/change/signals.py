@@ -51,5 +51,6 @@ SIGNALS: Final[Mapping[str, Signal]] = {
         "largest input of a model call", "{token}", attrgetter("largest_input")
     ),
     "outcome": Signal("failed runs", "{run}", attrgetter("failures")),
+    "errors": Signal("runs that ended in an error", "{run}", attrgetter("errors")),
 }
 """Every signal by name. To add one: a field of `Observation` and a line here."""

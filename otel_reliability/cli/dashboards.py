@@ -48,10 +48,10 @@ def command(
     """Write the Grafana dashboards and the alerts to a folder.
 
     \b
-      grafana/dashboards/         Fleet and Agent, for Grafana 10 to 13; they can be imported by
-      hand, too grafana/provisioning/       the alerts as Grafana alerts, and the dashboards from
-      /etc/grafana/dashboards prometheus/rules/           the same alerts as Prometheus rules: use
-      one of the two alerts.md                   what each alert means, and what to do
+      grafana/dashboards/         Fleet and Agent, for Grafana 10 to 13; they can be imported by hand, too
+      grafana/provisioning/       the alerts as Grafana alerts, and the dashboards from /etc/grafana/dashboards
+      prometheus/rules/           the same alerts as Prometheus rules: use one of the two
+      alerts.md                   what each alert means, and what to do
 
     \b
       otel-reliability dashboards observability --datasource P1809F7CD0C75ACF3

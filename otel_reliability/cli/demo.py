@@ -44,10 +44,9 @@ def command(output: Path, once: bool, pace: float, endpoint: str | None) -> None
     unreliable one.
 
     \b
-      otel-reliability demo                                    until Ctrl-C; only the file of spans
-      is left otel-reliability demo --once                             end after the result
-      otel-reliability demo --endpoint http://127.0.0.1:4318   only the fleet, for your own service
-      or Collector
+      otel-reliability demo                                    until Ctrl-C; only the file of spans is left
+      otel-reliability demo --once                             end after the result
+      otel-reliability demo --endpoint http://127.0.0.1:4318   only the fleet, for your own service or Collector
 
     The service listens on free ports of this machine. No model is called.
     """

@@ -17,8 +17,8 @@ def command() -> None:
     (docs/guides/scale.md).
 
     \b
-      otel-reliability kafka assemble --brokers kafka:9092     spans, keyed by trace → runs, keyed
-      by agent otel-reliability kafka aggregate --brokers kafka:9092    runs → reliability metrics
+      otel-reliability kafka assemble --brokers kafka:9092     spans, keyed by trace → runs, keyed by agent
+      otel-reliability kafka aggregate --brokers kafka:9092    runs → reliability metrics
 
     All workers must have one hash_key, as a secret: OTEL_RELIABILITY_HASH_KEY.
     """

@@ -42,8 +42,8 @@ def command(
     reads.
 
     \b
-      otel-reliability mcp spans.jsonl                                 over recordings, read again
-      when they change otel-reliability mcp --baseline last-week.jsonl this-week.jsonl
+      otel-reliability mcp spans.jsonl                                 over recordings, read again when they change
+      otel-reliability mcp --baseline last-week.jsonl this-week.jsonl
       otel-reliability mcp --url http://127.0.0.1:8080                 over a running service
       otel-reliability mcp --http 127.0.0.1:8765 spans.jsonl
     """

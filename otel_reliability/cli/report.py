@@ -64,12 +64,13 @@ def command(
     behind it, the reasons, and the data that is missing.
 
     \b
-      otel-reliability report spans.jsonl otel-reliability report --agent support --since 24h
-      spans.jsonl.gz otel-reliability report --baseline last-week.jsonl this-week.jsonl
-      otel-reliability report --by model spans.jsonl otel-reliability report --format html
-      spans.jsonl > report.html otel-reliability report --format json spans.jsonl | jq '.agents[] |
-      {agent, score, tier}' otel-reliability report --format badge --trust 94 spans.jsonl      ✅
-      SECURED 94/100 | 🟢 STABLE 87/100
+      otel-reliability report spans.jsonl
+      otel-reliability report --agent support --since 24h spans.jsonl.gz
+      otel-reliability report --baseline last-week.jsonl this-week.jsonl
+      otel-reliability report --by model spans.jsonl
+      otel-reliability report --format html spans.jsonl > report.html
+      otel-reliability report --format json spans.jsonl | jq '.agents[] | {agent, verdict, success_rate, score}'
+      otel-reliability report --format badge --trust 94 spans.jsonl      ✅ SECURED 94/100 | 🟢 STABLE 87/100
 
     The window is the whole recording, or the newest 100,000 runs of an agent, unless --window says
     otherwise. badge-svg is a picture of one agent's badge, badge-json the JSON of a shields.io
@@ -132,18 +133,22 @@ def _badges(report: ReportView, form: str, trust: float | None) -> str:
             "--agent", None, "one agent, which a badge is of", f"choose one of {names}"
         )
     [agent] = agents
-    if agent.score is None:
+    if agent.badge is None:
         sys.exit(_no_badge(agent.score_note))
     if form == "badge":
         return f"{_text(agent, trust)}\n"
-    what = agent.score, trust, agent_name(agent.key), coverage(agent)
+    what = agent.score, trust, agent_name(agent.key), coverage(agent), _failing(agent)
     return badge.svg(*what) if form == "badge-svg" else f"{badge.endpoint(*what)}\n"
 
 
 def _text(agent: AgentView, trust: float | None) -> str:
-    if agent.score is None:
+    if agent.badge is None:
         return f"no score ({agent.score_note})"
-    return badge.text(agent.score, trust, coverage(agent))
+    return badge.text(agent.score, trust, coverage(agent), _failing(agent))
+
+
+def _failing(agent: AgentView) -> str:
+    return badge.failing_text(agent.verdict, agent.success_rate, agent.error_rate)
 
 
 def _no_badge(why: str) -> int:

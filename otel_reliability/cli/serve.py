@@ -59,12 +59,12 @@ def command(config: Config, check: bool, log_level: str) -> None:
     OTLP receiver.
 
     \b
-      otel-reliability serve                                    on this machine only: OTLP on 4317
-      and 4318, /metrics on 9464 otel-reliability serve --config service.yaml otel-reliability serve
-      --config service.yaml --check      exits 2 where a setting is wrong otel-reliability serve
-      --push http://collector:4317       export metrics by OTLP too otel-reliability serve --http
-      0.0.0.0:4318 --token-file /run/secrets/token otel-reliability serve --state
-      /var/lib/otel-reliability  nothing acknowledged is lost when the process dies
+      otel-reliability serve                                    on this machine only: OTLP on 4317 and 4318, /metrics on 9464
+      otel-reliability serve --config service.yaml
+      otel-reliability serve --config service.yaml --check      exits 2 where a setting is wrong
+      otel-reliability serve --push http://collector:4317       export metrics by OTLP too
+      otel-reliability serve --http 0.0.0.0:4318 --token-file /run/secrets/token
+      otel-reliability serve --state /var/lib/otel-reliability  nothing acknowledged is lost when the process dies
 
     Settings come from the file, then the environment (OTEL_RELIABILITY_…), then these flags; the
     last one wins. On SIGTERM the service drains its queue and exports metrics once more. Without a

@@ -23,9 +23,10 @@ from otel_reliability.demo.hosting import hosting
 from otel_reliability.demo.replay import LATE_AFTER_S, SERVICE, TIMEOUT_S, Endpoint, Replay, opener
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.tier import Tier, rounded
-from otel_reliability.report.sections import dim, tier_text
+from otel_reliability.report.sections import dim, in_grade
 from otel_reliability.report.terminal import INDENT, columns, heading
-from otel_reliability.report.text import MINUS, count
+from otel_reliability.report.text import MINUS, count, share
+from otel_reliability.report.words import badness
 
 PROGRAM: Final = "otel-reliability"
 MAX_REASONS: Final = 3
@@ -124,10 +125,11 @@ def _open(replay: Replay, api: str, show: Show, pause: float) -> None:
 
 
 def read(api: str) -> list[Agent]:
-    """Return the agents of a service, the lowest score first; those without one last."""
+    """Return the agents of a service, the worst verdict first."""
     agents = [line for line in _get(f"{api}/api/v1/agents")["agents"] if line["service"] == SERVICE]
     return sorted(
-        agents, key=lambda line: (line["score"] is None, line["score"] or 0.0, line["agent"])
+        agents,
+        key=lambda line: (badness(line["verdict"], line["grade"], line["score"]), line["agent"]),
     )
 
 
@@ -145,10 +147,10 @@ def _runs(agents: Sequence[Agent]) -> int:
 
 def so_far(agents: Sequence[Agent], replay: Replay) -> RenderableType:
     """Return the fleet while its first rounds run."""
-    scored = agents and agents[0]["tier"] is not None
+    known = agents and agents[0]["grade"] is not None
     text = (
         f"{agents[0]['agent']} is the least reliable so far."
-        if scored
+        if known
         else "Too few runs yet for a score."
     )
     sent = f"Round {replay.rounds} of {replay.opening}: the spans go to the service by OTLP.\n"
@@ -170,8 +172,8 @@ def result(agents: Sequence[Agent], worst: Agent) -> RenderableType:
         )
     others = Table.grid(padding=(0, 2, 0, 0))
     for agent in agents[1:]:
-        if agent["changed"] or agent["flags"] or agent["score"] is None or agent["score"] < 70:
-            others.add_row(Text(agent["agent"], "bold"), _tier(agent), _about(agent))
+        if agent["changed"] or agent["flags"] or agent["grade"] not in {"STABLE", "VARIABLE"}:
+            others.add_row(Text(agent["agent"], "bold"), _verdict(agent), _about(agent))
     inspect = (
         (Text("Also worth inspecting", "bold"), Padding(others, INDENT)) if others.row_count else ()
     )
@@ -179,14 +181,14 @@ def result(agents: Sequence[Agent], worst: Agent) -> RenderableType:
 
 
 def _headline(agent: Agent) -> RenderableType:
-    if agent["tier"] is None:
-        return Text("No agent has enough runs for a score.", "bold")
+    if agent["grade"] is None:
+        return Text("No agent has enough runs for a verdict.", "bold")
     words = (
-        "is unreliable" if agent["tier"] in {"UNSTABLE", "CRITICAL"} else "is the least reliable"
+        "is unreliable" if agent["grade"] in {"UNSTABLE", "CRITICAL"} else "is the least reliable"
     )
     why = f"\n  {agent['largest_penalty']['sentence']}" if agent["largest_penalty"] else ""
     return Text.assemble(
-        (f"{agent['agent']} {words}", "bold"), "  ", _tier(agent), f" {_score(agent)}/100", why
+        (f"{agent['agent']} {words}", "bold"), "  ", _verdict(agent), f" {_score(agent)}/100", why
     )
 
 
@@ -200,7 +202,9 @@ def _about(agent: Agent) -> str:
 
 def table(agents: Sequence[Agent]) -> RenderableType:
     """Return a line for each agent."""
-    lines = columns(("Agents", "", "largest penalty", "score", "runs"), "lllrr")
+    lines = columns(
+        ("Agents", "verdict", "succeed", "errors", "largest penalty", "score", "runs"), "llrrlrr"
+    )
     for agent in agents:
         penalty = agent["largest_penalty"]
         words = (
@@ -211,7 +215,9 @@ def table(agents: Sequence[Agent]) -> RenderableType:
         missing = dim("not enough data")
         lines.add_row(
             Text(agent["agent"], "bold"),
-            _tier(agent),
+            _verdict(agent),
+            share(agent["success_rate"]),
+            share(agent["error_rate"]),
             missing
             if agent["score"] is None
             else Text.assemble("changed · " if agent["changed"] else "", words),
@@ -221,10 +227,9 @@ def table(agents: Sequence[Agent]) -> RenderableType:
     return lines
 
 
-def _tier(agent: Agent) -> Text:
-    return tier_text(
-        None if agent["tier"] is None else Tier[agent["tier"]], flagged=bool(agent["flags"])
-    )
+def _verdict(agent: Agent) -> Text:
+    grade = None if agent["grade"] is None else Tier[agent["grade"]]
+    return in_grade(agent["verdict"], grade, flagged=bool(agent["flags"]))
 
 
 def _score(agent: Agent) -> str:

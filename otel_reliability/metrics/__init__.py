@@ -18,6 +18,7 @@ from otel_reliability.metrics import (
     safety,
     sessions,
     stability,
+    success,
 )
 from otel_reliability.metrics.base import Derived, Metric
 from otel_reliability.metrics.reliability import Reliability
@@ -26,6 +27,7 @@ from otel_reliability.model.reading import MetricSpec
 
 TABLE: Final[tuple[type[Metric | Derived], ...]] = (
     WindowRuns,
+    *success.ROWS,
     *stability.ROWS,
     *consistency.ROWS,
     *predictability.ROWS,

@@ -60,6 +60,8 @@ PRESSURE: Final = 128
 """It is known how full the context window was."""
 EVALUATED: Final = 256
 """It was evaluated for violations."""
+END: Final = 512
+"""It is known whether it ended in an error."""
 
 _SUCCESS = Outcome.SUCCESS
 _FAILURE = Outcome.FAILURE
@@ -83,15 +85,21 @@ def data_of(row: Row) -> int:
         found += TASK + LIKENESS
     elif row.input_class is not None or row.branches:
         found += LIKENESS
-    outcome = row.outcome
-    if outcome is _SUCCESS or outcome is _FAILURE:
-        found += OUTCOME
     if row.confidence is not None:
         found += CONFIDENCE
     if row.pressure is not None:
         found += PRESSURE
     if row.violations is not None:
         found += EVALUATED
+    return found + _ends(row)
+
+
+def _ends(row: Row) -> int:
+    """Return the flags of what is known of a run's end."""
+    found = 0 if row.ended_in_error is None else END
+    outcome = row.outcome
+    if outcome is _SUCCESS or outcome is _FAILURE:
+        found += OUTCOME
     return found
 
 

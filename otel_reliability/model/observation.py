@@ -25,10 +25,11 @@ _FAILURES: Final = {Outcome.SUCCESS: 0, Outcome.FAILURE: 1}
 class Observation(NamedTuple):
     """The numbers of one observation. None: the telemetry has no data, which is not 0.
 
-    `failures` is the number of failed runs among those whose outcome is known. `largest_input` is
-    the greatest input of one model call, in tokens: it shows a growing context where the sum over
-    calls would not. `replies` is the number of model calls with known output tokens, `reply_tokens`
-    the sum of these. `fingerprints` are those of `Run`.
+    `failures` is the number of failed runs among those whose outcome is known, `errors` that of
+    runs that ended in an error among those whose end was observed. `largest_input` is the greatest
+    input of one model call, in tokens: it shows a growing context where the sum over calls would
+    not. `replies` is the number of model calls with known output tokens, `reply_tokens` the sum of
+    these. `fingerprints` are those of `Run`.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Observation(NamedTuple):
     replies: int = 0
     task: str | None = None
     fingerprints: tuple[tuple[str, str], ...] = ()
+    errors: int | None = None
 
 
 def counts_for_change(run: Run) -> bool:
@@ -71,6 +73,7 @@ def observation_of(run: Run) -> Observation:
         len(replies),
         run.task_id,
         run.fingerprints,
+        None if run.ended_in_error is None else int(run.ended_in_error),
     )
 
 
@@ -79,11 +82,12 @@ def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
     order of their ends.
 
     A number that one of the runs lacks is absent: a sum of some of the turns would look like a
-    change. Outcomes are summed over the runs that have one.
+    change. Outcomes and errors are summed over the runs of which they are known.
     """
     ordered = in_order(runs)
     tasks = {run.task for run in ordered}
     failures = [run.failures for run in ordered if run.failures is not None]
+    errors = [run.errors for run in ordered if run.errors is not None]
     return Observation(
         id=session_id,
         start_ns=min(run.start_ns for run in ordered),
@@ -96,6 +100,7 @@ def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
             (run.largest_input for run in ordered if run.largest_input is not None), default=None
         ),
         failures=sum(failures) if failures else None,
+        errors=sum(errors) if errors else None,
         reply_tokens=sum(run.reply_tokens for run in ordered),
         replies=sum(run.replies for run in ordered),
         task=tasks.pop() if len(tasks) == 1 else None,

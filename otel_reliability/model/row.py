@@ -117,6 +117,7 @@ class Row(NamedTuple):
     - `step_growth`: the rise of the share of the context window from one model call of its agent to
       the next.
     - `compressions`: those of the context; None where there is none.
+    - `ended_in_error`: whether the run ended in an error, whatever its outcome.
     - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).
     """
 
@@ -148,6 +149,7 @@ class Row(NamedTuple):
     models: tuple[str, ...] = ()
     step_growth: float | None = None
     compressions: Compressions | None = None
+    ended_in_error: bool | None = None
 
     @property
     def success(self) -> bool | None:

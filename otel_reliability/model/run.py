@@ -164,6 +164,7 @@ class Run(NamedTuple):
     closed_by: CloseReason = CloseReason.ROOT
     fingerprints: tuple[tuple[str, str], ...] = ()
     compressions: tuple[Compression, ...] = ()
+    ended_in_error: bool | None = None
 
     @property
     def success(self) -> bool | None:

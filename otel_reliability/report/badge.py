@@ -17,7 +17,8 @@ from otel_reliability.metrics.stability.tier import (
     tier_of,
     trust_text,
 )
-from otel_reliability.report.junit import allowed
+from otel_reliability.metrics.success.verdict import Verdict
+from otel_reliability.report.text import allowed, percent
 
 COLOURS: Final = {
     Tier.STABLE: "#2e7d32",
@@ -31,26 +32,53 @@ HEIGHT: Final = 20
 PADDING: Final = 6
 
 
-def text(score: float, trust: float | None = None, coverage: str = "") -> str:
-    """Return the badge in one line; `coverage` is the sentence on the points assessed, where these
-    are not all.
+def failing_text(verdict: Verdict, success_rate: float | None, error_rate: float | None) -> str:
+    """Return the half of a badge that says that an agent fails; empty where it does not.
+
+    >>> failing_text(Verdict.FAILING, success_rate=None, error_rate=1.0)
+    '❌ FAILING 100 % end in errors'
+    """
+    if verdict is not Verdict.FAILING:
+        return ""
+    if success_rate is not None:
+        return f"❌ FAILING {percent(success_rate)} succeed"
+    return f"❌ FAILING {percent(error_rate or 0.0)} end in errors"
+
+
+def text(
+    score: float | None, trust: float | None = None, coverage: str = "", failing: str = ""
+) -> str:
+    """Return the badge in one line, empty where there is nothing to show.
+
+    `failing` is what `failing_text` returned: it comes first, as no score makes up for it.
+    `coverage` is the sentence on the points assessed, where these are not all.
 
     >>> text(87, coverage="from 60 of 100 points assessed")
     '🟢 STABLE 87/100, from 60 of 100 points assessed'
+    >>> text(100, trust=94, failing="❌ FAILING 0 % succeed")
+    '❌ FAILING 0 % succeed | ✅ SECURED 94/100 | 🟢 STABLE 100/100'
     """
-    return ", ".join(filter(None, (badge_text(score, trust), coverage)))
+    scored = "" if score is None else badge_text(score, trust)
+    halves = " | ".join(filter(None, (failing, scored)))
+    return ", ".join(filter(None, (halves, coverage)))
 
 
 def svg(
-    score: float, trust: float | None = None, label: str = "reliability", coverage: str = ""
+    score: float | None,
+    trust: float | None = None,
+    label: str = "reliability",
+    coverage: str = "",
+    failing: str = "",
 ) -> str:
     """Return the badge as a self-contained SVG: no font, script or image is fetched. `label` names
-    the agent.
+    the agent; the other arguments are those of `text`.
 
     >>> svg(87, trust=94).partition("><title>")[0]
     '<svg xmlns="http://www.w3.org/2000/svg" ... aria-label="reliability: ✅ SECURED ...'
     """
     parts = [(allowed(label), LABEL)]
+    if failing:
+        parts.append((failing, COLOURS[Tier.CRITICAL]))
     if trust is not None:
         grade = (
             Tier.STABLE
@@ -60,16 +88,21 @@ def svg(
             else Tier.CRITICAL
         )
         parts.append((trust_text(trust), COLOURS[grade]))
-    parts.append((badge_text(score), COLOURS[tier_of(score)]))
+    if score is not None:
+        parts.append((badge_text(score), COLOURS[tier_of(score)]))
     if coverage:
         parts.append((coverage, LABEL))
-    return _drawn(parts, f"{allowed(label)}: {text(score, trust, coverage)}")
+    return _drawn(parts, f"{allowed(label)}: {text(score, trust, coverage, failing)}")
 
 
 def endpoint(
-    score: float, trust: float | None = None, label: str = "reliability", coverage: str = ""
+    score: float | None,
+    trust: float | None = None,
+    label: str = "reliability",
+    coverage: str = "",
+    failing: str = "",
 ) -> str:
-    """Return the JSON of a shields.io endpoint badge.
+    """Return the JSON of a shields.io endpoint badge, with the arguments of `svg`.
 
     >>> print(endpoint(71))
     {"schemaVersion": 1, "label": "reliability", "message": "🟡 VARIABLE 71/100", ...}
@@ -77,8 +110,8 @@ def endpoint(
     answer = {
         "schemaVersion": 1,
         "label": label,
-        "message": text(score, trust, coverage),
-        "color": COLOURS[tier_of(score)],
+        "message": text(score, trust, coverage, failing),
+        "color": COLOURS[Tier.CRITICAL if failing or score is None else tier_of(score)],
     }
     return json.dumps(answer, ensure_ascii=False)
 

@@ -17,12 +17,15 @@ from otel_reliability.metrics.passes.attempts import attempts_of
 from otel_reliability.metrics.passes.series import PassAtK, PassHatK
 from otel_reliability.metrics.passes.summary import summaries
 from otel_reliability.metrics.stability.tables import task_table
-from otel_reliability.metrics.stability.tier import badge_text, tier_of
+from otel_reliability.metrics.stability.tier import tier_of
+from otel_reliability.metrics.success.verdict import assess
 from otel_reliability.metrics.uncertainty import intervals
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.recording import Recording
+from otel_reliability.report.badge import failing_text
+from otel_reliability.report.badge import text as badge_text
 from otel_reliability.report.compression import compression_of
 from otel_reliability.report.findings import findings_of, path_distances
 from otel_reliability.report.history import recorded_history
@@ -216,6 +219,10 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
             pressure, note=f"no context limit is known for {models}"
         )
     score = metrics["score"].value
+    success_rate = metrics["success_rate"].value
+    error_rate = metrics["error_rate"].value
+    assessment = assess(readings.__getitem__)
+    failing = failing_text(assessment.verdict, success_rate, error_rate)
     outcomes = Counter(row.outcome for row in baseline)
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
     tasks = task_table(sample, settings)
@@ -223,6 +230,10 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     distances = path_distances(sample, source.window.path_distance)
     view = AgentView(
         key=source.key,
+        verdict=assessment.verdict,
+        grade=assessment.grade,
+        success_rate=success_rate,
+        error_rate=error_rate,
         runs=len(baseline),
         perturbed_runs=dict(Counter(row.condition for row in source.rows if not row.baseline)),
         start=Instant(min(row.start_ns for row in source.rows)),
@@ -232,7 +243,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         score_coverage=metrics["score_coverage"].value,
         score_note=metrics["score"].note,
         tier=None if score is None else tier_of(score),
-        badge=None if score is None else badge_text(score),
+        badge=badge_text(score, failing=failing) or None,
         flags=metrics["flag"].parts,
         outcomes={outcome.value: outcomes[outcome] for outcome in Outcome}
         | {"by_status": sum(row.by_status for row in baseline)},

@@ -17,11 +17,10 @@ from otel_reliability.loading import nearest
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
 from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
-from otel_reliability.metrics.stability.tier import GRADES
 from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import Finding, finding_object
-from otel_reliability.report.target import SERIES, GateTarget
+from otel_reliability.report.target import SERIES, WORDS, GateTarget
 from otel_reliability.report.text import agent_name, clean, count, grouped, measured, percent
 from otel_reliability.report.view import AgentView, ReadingView, ReportView
 from otel_reliability.report.words import coverage, is_bounded, missing, warnings
@@ -70,14 +69,11 @@ class TargetResult(NamedTuple):
         """The agent, the metric, its value, the bound and the runs; or what is missing."""
         target = self.target
         value = self.reading.value
-        of_tier = target.name == "tier"
-        bound = (
-            f"{target.sign} "
-            f"{TIERS.get(target.wanted, target.wanted) if of_tier else f'{target.wanted:.12g}'}"
-        )
+        words = {level: word for word, level in WORDS.get(target.name, {}).items()}
+        bound = f"{target.sign} {words.get(target.wanted, f'{target.wanted:.12g}')}"
         if self.why or value is None:
             return f"{self.subject}: {target.name} {bound} is not checked: {self.why}"
-        shown = self.reading.note if of_tier else grouped(value)
+        shown = words.get(value) or grouped(value)
         if shown == f"{target.wanted:.4g}" and value != target.wanted:
             shown = f"{value:.12g}"  # rounded to its bound, it would look as if it met it
         parts = [count(self.reading.runs, "run")]
@@ -95,7 +91,6 @@ OF_CHANGE: Final = {
     Result.NO_RESULT: TargetState.MISSING,
 }
 """The state of the requirement that an agent has not changed."""
-TIERS: Final = {grade: name for name, grade in GRADES.items()}
 PRECEDENCE: Final = (TargetState.FAILED, TargetState.MISSING, TargetState.HELD)
 SYMBOLS: Final = {
     TargetState.HELD: ("✓", "green"),

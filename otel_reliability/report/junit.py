@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.tier import Tier
+from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.report.changes import Finding
 from otel_reliability.report.gate import OF_CHANGE, TargetResult, TargetState, summary
-from otel_reliability.report.text import agent_name, count, measured, place
+from otel_reliability.report.text import agent_name, allowed, count, measured, place
 from otel_reliability.report.view import AgentView, ReportView
-from otel_reliability.report.words import coverage, missing
+from otel_reliability.report.words import coverage, meaning, missing
 
 UNFIT: Final = frozenset({Tier.UNSTABLE, Tier.CRITICAL})
 """The tiers that mean: not in production."""
-_FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def allowed(text: str) -> str:
-    r"""Return the text with the characters replaced that XML cannot hold, escaped or not.
-
-    >>> allowed("refund\x1b tool")
-    'refund\ufffd tool'
-    """
-    return _FORBIDDEN.sub("\ufffd", text)
 
 
 def render(report: ReportView) -> str:
     """Return a suite for each agent, a test for each number; one without data is skipped, and says
     what it needs.
 
-    A report demands nothing: a test fails only where the tier is UNSTABLE or CRITICAL, or a flag is
-    set. A gate demands more.
+    A report demands nothing: a test fails only where the verdict is failing, the tier is UNSTABLE
+    or CRITICAL, or a flag is set. A gate demands more.
     """
     suites = Element("testsuites", name="otel-reliability report")
     for agent in report.agents:
@@ -83,9 +73,11 @@ def _number(suite: Element, agent: AgentView, name: str) -> None:
 
 
 def _fault(agent: AgentView, name: str) -> str:
+    if name == "verdict" and agent.verdict is Verdict.FAILING:
+        return f"{agent.badge}: {meaning(agent)}"
     if name == "tier" and agent.tier is not None and agent.tier in UNFIT:
         badge = ", ".join(filter(None, (agent.badge, coverage(agent))))
-        return f"{badge}: {agent.tier.meaning}"
+        return f"{badge}: {meaning(agent)}"
     return f"set: {', '.join(agent.flags)}" if name == "flag" and agent.flags else ""
 
 

@@ -28,6 +28,7 @@ from otel_reliability.report.text import (
     number,
     percent,
     place,
+    share,
 )
 from otel_reliability.report.view import AgentComparison, AgentView, Compared, Cost, ReadingView
 
@@ -113,9 +114,14 @@ def points_lost(points: float) -> str:
     return f"{MINUS}{points:.1f}" if round(points, 1) else "0.0"
 
 
-def tier_text(tier: Tier | None, *, flagged: bool) -> Text:
-    """Return the grade of a score in its colour, with a warning sign where a flag is set."""
-    found = Text("no score") if tier is None else Text(f"{tier.sign} {tier.name}", COLOURS[tier])
+def in_grade(verdict: str, grade: Tier | None, *, flagged: bool) -> Text:
+    """Return a verdict with the sign and the colour of a grade, and a warning sign where a flag is
+    set.
+    """
+    if grade is None:
+        found = Text(verdict, "dim")
+    else:
+        found = Text(f"{grade.sign} {verdict}", COLOURS[grade])
     return found.append(" ⚠", "yellow") if flagged else found
 
 
@@ -124,16 +130,18 @@ def overview(agents: Sequence[AgentView], most: int | None = None) -> Section:
     rows = [
         (
             Text.assemble((agent_name(agent.key), "bold"), "  ", (place(agent.key), "dim")),
-            tier_text(agent.tier, flagged=bool(agent.flags)),
+            in_grade(agent.verdict.value, agent.grade, flagged=bool(agent.flags)),
+            share(agent.success_rate),
+            share(agent.error_rate),
             number(agent.score, POINTS),
             "" if agent.score_coverage is None else f"{agent.score_coverage:.0f} of 100",
             f"{agent.runs:,}",
-            ABSENT if agent.one_sided else percent(agent.passed / agent.known),
         )
         for agent in agents[:most]
     ]
     notes = _more(len(agents), len(rows), "agent")
-    return Section(("Agents", "", "score", "assessed", "runs", "passed"), "llrrrr", rows, notes)
+    titles = ("Agents", "verdict", "succeed", "errors", "score", "assessed", "runs")
+    return Section(titles, "llrrrrr", rows, notes)
 
 
 def costs(agent: AgentView) -> Iterator[Section]:

@@ -13,7 +13,8 @@ from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.series import LARGEST_K
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.tables import TaskRow
-from otel_reliability.metrics.stability.tier import GRADES
+from otel_reliability.metrics.stability.tier import GRADES as TIERS
+from otel_reliability.metrics.success.verdict import GRADES as VERDICTS
 
 NOISE: Final = 1e-9
 """How far a number may miss its bound by what adding floats costs."""
@@ -29,8 +30,16 @@ HOLDS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 SERIES: Final = ("pass_at_k", "pass_hat_k")
 OF_SERIES: Final = tuple(f"{name}.{k}" for name in SERIES for k in range(1, LARGEST_K + 1))
 OF_TASKS: Final = (*(field for field in TaskRow._fields if field != "task_id"), *TARGETS)
+ALIASES: Final[Mapping[str, str]] = {"pass_rate": "success_rate"}
+"""Other names of numbers that are understood."""
+WORDS: Final[Mapping[str, Mapping[str, float]]] = {
+    "tier": TIERS,
+    "verdict": {verdict.value: value for verdict, value in VERDICTS.items()},
+}
+"""The numbers that may be bounded by a word, and the value of each word, the worst last."""
 EXAMPLE: Final = (
-    "'score>=80', 'reliability.passhat_k>=90' or 'agents[\"support\"].path_entropy<=0.3'"
+    "'success_rate>=0.9', 'score>=80', 'reliability.passhat_k>=90' or "
+    "'agents[\"support\"].path_entropy<=0.3'"
 )
 
 _NAME: Final = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
@@ -64,6 +73,8 @@ def parse(text: str) -> GateTarget:
     ('support', None, 'score', '>=', 80.0)
     >>> parse("pass_hat_k.4>=0.5").name, parse("tier>=STABLE").wanted
     ('pass_hat_k.4', 3.0)
+    >>> parse("pass_rate>=0.9").name, parse("verdict>=variable").wanted
+    ('success_rate', 3.0)
     >>> parse("scor>=80")
     Traceback (most recent call last):
     otel_reliability.errors.UnknownMetric: 'scor' names no metric. Did you mean score?
@@ -72,6 +83,7 @@ def parse(text: str) -> GateTarget:
     if found is None:
         raise ConfigurationError("--require", text, "a target", f"write it like {EXAMPLE}")
     agent, task, name, sign, wanted = found.groups()
+    name = ALIASES.get(name, name)
     known = OF_TASKS if task else (*ALL_SPECS, *OF_SERIES, *TARGETS)
     if name not in known:
         raise UnknownMetric(name, known)
@@ -87,12 +99,15 @@ def _unquoted(name: str | None) -> str | None:
 
 
 def _bound(text: str, name: str, wanted: str) -> float:
-    if name == "tier" and wanted.upper() in GRADES:
-        return GRADES[wanted.upper()]
+    known = WORDS.get(name, {})
+    for word, value in known.items():
+        if word.casefold() == wanted.casefold():
+            return value
     try:
         return float(wanted)
     except ValueError:
-        words = f" or one of {', '.join(reversed(GRADES))}" if name == "tier" else ""
+        best_first = sorted(known, key=known.__getitem__, reverse=True)
+        words = f" or one of {', '.join(best_first)}" if best_first else ""
         raise ConfigurationError(
             "--require", text, f"a bound: {wanted!r} is no number{words}", f"write {EXAMPLE}"
         ) from None

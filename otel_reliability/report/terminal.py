@@ -133,18 +133,15 @@ def _page(report: ReportView) -> Iterator[RenderableType]:
 
 
 def _score_lines(agent: AgentView) -> RenderableType:
-    if agent.tier is None or agent.badge is None:
-        badge = Text.assemble(("No score", "bold"), f": {words.meaning(agent)}")
-    else:
-        badge = Text.assemble(
-            (agent.badge, f"bold {COLOURS[agent.tier]}"), f"  {words.meaning(agent)}"
-        )
-    trust = words.about_score(agent)
+    colour = "" if agent.grade is None else COLOURS[agent.grade]
+    headline = (
+        Text.assemble(("No score", "bold"), f": {words.meaning(agent)}")
+        if agent.badge is None
+        else Text.assemble((agent.badge, f"bold {colour}"), f"  {words.meaning(agent)}")
+    )
     return Group(
-        badge,
-        *([dim(trust)] if trust else []),
-        Text(words.about_runs(agent)),
-        Text(words.about_outcomes(agent)),
+        headline,
+        *map(Text, words.about(agent)),
         *_history(agent),
         *_change(agent),
         *(Text(f"⚠ {caveat}", "yellow") for caveat in agent.caveats),
@@ -208,6 +205,6 @@ def _compared(each: AgentComparison) -> RenderableType:
 
 
 def _badge(agent: AgentView) -> tuple[tuple[str, str]]:
-    if agent.tier is None or agent.badge is None:
+    if agent.grade is None or agent.badge is None:
         return (("no score", "dim"),)
-    return ((agent.badge, COLOURS[agent.tier]),)
+    return ((agent.badge, COLOURS[agent.grade]),)

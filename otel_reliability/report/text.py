@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ LONGEST_NAME: Final = 60
 POINTS: Final = "{points}"
 """The unit of a score of 0 to 100, as people see it."""
 SECOND: Final = 1_000_000_000
+_FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML cannot hold, escaped or not."""
 
 
 def clean(name: str, longest: int = LONGEST_NAME) -> str:
@@ -30,6 +33,15 @@ def clean(name: str, longest: int = LONGEST_NAME) -> str:
     """
     shown = "".join("·" if unicodedata.category(sign)[0] == "C" else sign for sign in name)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def allowed(text: str) -> str:
+    r"""Return the text with the characters replaced that XML cannot hold, escaped or not.
+
+    >>> allowed("refund\x1b tool")
+    'refund\ufffd tool'
+    """
+    return _FORBIDDEN.sub("\ufffd", text)
 
 
 def agent_name(key: AgentKey) -> str:
@@ -139,6 +151,15 @@ def percent(share: float) -> str:
     return f"{whole} %"
 
 
+def share(value: float | None) -> str:
+    """Return a share in percent, or the sign of an absent value.
+
+    >>> share(0.5), share(None)
+    ('50 %', '–')
+    """
+    return ABSENT if value is None else percent(value)
+
+
 def count(amount: int, noun: str) -> str:
     """Return an amount with its noun.
 
@@ -211,6 +232,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
         place,
         route,
         seconds,
+        share,
         trace_of,
     )
 }

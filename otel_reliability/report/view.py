@@ -22,6 +22,7 @@ from otel_reliability.metrics.stability.tables import (
     ToolUse,
 )
 from otel_reliability.metrics.stability.tier import Tier
+from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.sessions import SessionScores
 
@@ -255,19 +256,24 @@ class ScorePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
-    """One agent: its score, every reading with the runs behind it, the findings, the missing data
+    """One agent: its verdict, every reading with the runs behind it, the findings, the missing data
     and the caveats.
 
-    `runs` leaves perturbed runs out; `start` and `end` are those of its first and last run.
-    `runs_left_out` counts the runs that did not fit into the window. Of the hidden fields,
-    `history` is the score over time (oldest first), `recent` the last whole runs (oldest first),
-    `exceeding` a line for each open run beyond a bound, `task_outcomes` (passed, known) by task,
-    `paths` the number of baseline runs by (task, path); `distances` are path distances by run id,
-    `pressures` the shares of the context window that runs filled, `retry_threshold` the setting
-    that counted retry explosions.
+    `success_rate` and `error_rate` are the values of these metrics. `grade` is the tier by whose
+    colour and rank the agent is shown: the worse of success and stability. `runs` leaves perturbed
+    runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs
+    that did not fit into the window. Of the hidden fields, `history` is the score over time (oldest
+    first), `recent` the last whole runs (oldest first), `exceeding` a line for each open run beyond
+    a bound, `task_outcomes` (passed, known) by task, `paths` the number of baseline runs by (task,
+    path); `distances` are path distances by run id, `pressures` the shares of the context window
+    that runs filled, `retry_threshold` the setting that counted retry explosions.
     """
 
     key: AgentKey = field(metadata=MERGED)
+    verdict: Verdict
+    grade: Tier | None
+    success_rate: float | None
+    error_rate: float | None
     runs: int
     perturbed_runs: Mapping[str, int]
     start: Instant

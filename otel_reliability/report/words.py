@@ -16,7 +16,8 @@ from otel_reliability.metrics.stability.flag import (
     TOKEN_PRESSURE_HIGH,
 )
 from otel_reliability.metrics.stability.tier import Tier
-from otel_reliability.model.reading import MetricSpec
+from otel_reliability.metrics.success.verdict import Verdict
+from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.report.text import MINUS, clean, count, measured, percent, span_of_time
 from otel_reliability.report.view import (
@@ -39,8 +40,29 @@ LIMITING: Final = ("unknown", "left out")
 
 
 def worst_first(agents: Sequence[AgentView]) -> list[AgentView]:
-    """Return the agents by score, the lowest first; those without one last."""
-    return sorted(agents, key=lambda agent: (agent.score is None, agent.score or 0.0, agent.key))
+    """Return the agents by verdict, the worst first; those of which nothing is known last."""
+    return sorted(
+        agents,
+        key=lambda agent: (
+            badness(agent.verdict.value, agent.grade and agent.grade.name, agent.score),
+            agent.key,
+        ),
+    )
+
+
+def badness(
+    verdict: str, grade: str | None, score: float | None
+) -> tuple[bool, bool, float, bool, float]:
+    """Return what agents are sorted by, from the fields of a line of the API: those that fail come
+    first, then the lower grade and score; those of which nothing is known come last.
+
+    >>> lines = [("stable", "STABLE", 90.0), ("failing", "CRITICAL", 100.0), ("undecided", None, 0)]
+    >>> [verdict for verdict, *_ in sorted(lines, key=lambda line: badness(*line))]
+    ['failing', 'stable', 'undecided']
+    """
+    least = 0.0 if grade is None else float(Tier[grade].least)
+    is_failing = verdict == Verdict.FAILING.value
+    return (grade is None, not is_failing, least, score is None, score or 0.0)
 
 
 def about_recording(report: ReportView) -> list[str]:
@@ -74,17 +96,43 @@ def about_recording(report: ReportView) -> list[str]:
 
 
 def meaning(agent: AgentView) -> str:
-    """Return what the score means, or why there is none."""
+    """Return the verdict as a sentence: whether the agent succeeds, and how alike its runs are, or
+    why that is not known.
+    """
+    success = success_words(agent.metrics["success_rate"], agent.metrics["error_rate"])
+    alike = _alike(agent)
+    if agent.verdict is Verdict.FAILING:
+        return f"Fails more often than it succeeds: {success}; {alike or 'no score'}."
+    first = alike or clean(agent.score_note, 300)
+    return f"{first[:1].upper()}{first[1:]}; {success}."
+
+
+def success_words(success: Reading | ReadingView, errors: Reading | ReadingView) -> str:
+    """Return how often an agent succeeds, or that it is unknown, with the share of errors.
+
+    >>> success_words(ReadingView(0.54, 100), ReadingView(None, 0))
+    'succeeds in 54 % of 100 runs'
+    >>> success_words(ReadingView(None, 0), ReadingView(1.0, 12))
+    'success unknown, 100 % of 12 runs ended in an error'
+    """
+    if success.value is not None:
+        return f"succeeds in {percent(success.value)} of {count(success.runs, 'run')}"
+    if errors.value is None:
+        return "success unknown"
+    ended = percent(errors.value) if errors.value else "none"
+    return f"success unknown, {ended} of {count(errors.runs, 'run')} ended in an error"
+
+
+def _alike(agent: AgentView) -> str:
+    """Return how alike the runs are, with what has to be known next to it; empty without a
+    score.
+    """
     if agent.tier is None:
-        return f"{agent.score_note}."
-    if (
-        agent.tier is Tier.STABLE
-        and agent.change is not None
-        and agent.change.verdict is Result.CHANGED
-    ):
-        return "Runs are alike, but the behaviour changed."
-    if agent.tier is Tier.STABLE and agent.flags:
-        return "Runs are alike, with a warning below."
+        return ""
+    if agent.change is not None and agent.change.verdict is Result.CHANGED:
+        return f"{agent.tier.meaning}, but the behaviour changed"
+    if agent.flags:
+        return f"{agent.tier.meaning}, with a warning below"
     return agent.tier.meaning
 
 
@@ -109,7 +157,11 @@ def about(agent: AgentView) -> list[str]:
     """Return how far the score can be trusted, how many runs of what there are, and
     how they ended.
     """
-    return [*filter(None, [about_score(agent)]), about_runs(agent), about_outcomes(agent)]
+    return [
+        about_outcomes(agent),
+        *filter(None, [about_errors(agent), about_score(agent)]),
+        about_runs(agent),
+    ]
 
 
 def about_score(agent: AgentView) -> str:
@@ -168,6 +220,19 @@ def about_outcomes(agent: AgentView) -> str:
         "confidence)"
     )
     return f"{agent.passed:,} of {count(agent.known, 'run')} succeeded, {share}{rest}"
+
+
+def about_errors(agent: AgentView) -> str:
+    """Return how many runs ended in an error; empty where no end was observed."""
+    reading = agent.metrics["error_rate"]
+    if reading.value is None:
+        return ""
+    errors = round(reading.value * reading.runs)
+    low, high = wilson(errors, reading.runs)
+    return (
+        f"{errors:,} of {count(reading.runs, 'run')} ended in an error, {percent(reading.value)} "
+        f"({percent(low)} to {percent(high)} at 95 % confidence)"
+    )
 
 
 def missing(spec: MetricSpec, reading: ReadingView) -> str:

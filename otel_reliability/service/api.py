@@ -139,6 +139,10 @@ class Agents:
         line = line_of(state, points)
         return {
             **key_object(line.key),
+            "verdict": line.verdict.value,
+            "grade": None if line.grade is None else line.grade.name,
+            "success_rate": line.success.value,
+            "error_rate": line.errors.value,
             "runs": line.runs,
             "score": line.score,
             "score_coverage": line.coverage,

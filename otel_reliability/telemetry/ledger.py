@@ -34,7 +34,7 @@ def fitting(settings: Settings) -> Settings:
     >>> from otel_reliability.config import WindowSettings
     >>> two = (WindowSettings("recent", last=100), WindowSettings("day", period=86400.0))
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
-    (236, 236)
+    (210, 210)
     """
     signals = len(SIGNALS) if settings.change.enabled else 0
     widest = max(WIDEST * len(settings.windows), signals)

@@ -10,11 +10,14 @@ from urllib.parse import quote, urlencode
 
 from otel_reliability.change.result import Result
 from otel_reliability.metrics.stability.tier import Tier, tier_of
+from otel_reliability.metrics.success.verdict import Verdict, assess
+from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.findings import MIN_POINTS as SHOWN_POINTS
 from otel_reliability.report.findings import Ask, short_reason
 from otel_reliability.report.text import agent_name, clean, listed, place
-from otel_reliability.report.view import AgentView, ScorePoint
+from otel_reliability.report.view import AgentView, ReadingView, ScorePoint
+from otel_reliability.report.words import badness
 from otel_reliability.windows.agents import AgentState
 
 PER_PAGE: Final = 50
@@ -41,7 +44,7 @@ class Penalty(NamedTuple):
 
 class AgentLine(NamedTuple):
     """One agent in the table. `note` says why there is no score; `last_ns` is when its last run
-    ended.
+    ended; `success` and `errors` are the readings of its success rate and its error rate.
     """
 
     key: AgentKey
@@ -49,6 +52,10 @@ class AgentLine(NamedTuple):
     last_ns: int
     history: Sequence[ScorePoint]
     changed: bool
+    verdict: Verdict
+    grade: Tier | None
+    success: Reading | ReadingView
+    errors: Reading | ReadingView
     score: float | None
     coverage: float | None
     note: str
@@ -103,7 +110,12 @@ def line_of_view(agent: AgentView) -> AgentLine:
 
 
 def _scored(ask: Ask, costs: Mapping[str, float]) -> dict[str, Any]:
+    assessment = assess(ask)
     return {
+        "verdict": assessment.verdict,
+        "grade": assessment.grade,
+        "success": ask("success_rate"),
+        "errors": ask("error_rate"),
         "score": ask("score").value,
         "coverage": ask("score_coverage").value,
         "note": ask("score").note,
@@ -164,7 +176,7 @@ class TableChoice(NamedTuple):
     text: str = ""
     service: str = ""
     tier: str = ""
-    sort: str = "score"
+    sort: str = "verdict"
     page: int = 1
 
     @classmethod
@@ -172,7 +184,7 @@ class TableChoice(NamedTuple):
         """Read an address. Invalid values are ignored.
 
         >>> TableChoice.of({"q": "desk", "tier": "STABLE", "sort": "colour", "page": "x"})
-        TableChoice(text='desk', service='', tier='STABLE', sort='score', page=1)
+        TableChoice(text='desk', service='', tier='STABLE', sort='verdict', page=1)
         """
         page = query.get("page", "")
         tier = query.get("tier", "")
@@ -181,7 +193,7 @@ class TableChoice(NamedTuple):
             text=query.get("q", "").strip()[:200],
             service=query.get("service", "")[:300],
             tier=tier if tier in TIERS else "",
-            sort=sort if sort in SORTS else "score",
+            sort=sort if sort in SORTS else "verdict",
             page=int(page) if page.isascii() and page.isdigit() and 0 < len(page) < 7 else 1,
         )
 
@@ -203,7 +215,7 @@ class TableChoice(NamedTuple):
         new = self._replace(**{"page": 1, **changes})
         parts = {"q": new.text, "service": new.service, "tier": new.tier}
         parts |= {
-            "sort": "" if new.sort == "score" else new.sort,
+            "sort": "" if new.sort == "verdict" else new.sort,
             "page": "" if new.page <= 1 else str(new.page),
         }
         query = urlencode({name: value for name, value in parts.items() if value}, errors="replace")
@@ -213,6 +225,15 @@ class TableChoice(NamedTuple):
 TIERS: Final = (*(tier.name for tier in Tier), UNSCORED)
 
 SORTS: Final[Mapping[str, tuple[str, Callable[[AgentLine], Any]]]] = {
+    "verdict": (
+        "worst verdict",
+        lambda line: badness(line.verdict.value, line.grade and line.grade.name, line.score),
+    ),
+    "success": (
+        "lowest success",
+        lambda line: (line.success.value is None, line.success.value or 0.0),
+    ),
+    "errors": ("most errors", lambda line: -(line.errors.value or 0.0)),
     "score": ("lowest score", lambda line: (line.score is None, line.score or 0.0)),
     "best": ("highest score", lambda line: (line.score is None, -(line.score or 0.0))),
     "trend": ("largest fall", lambda line: line.trend),

@@ -72,6 +72,7 @@ def row_of(run: Run, paths: PathTable) -> Row:
         models=tuple(sorted({call.model for call in models if call.model is not None})),
         step_growth=None if run.token_pressure is None else step_growth_of(run),
         compressions=compressions_of(run) if run.compressions else None,
+        ended_in_error=run.ended_in_error,
     )
 
 

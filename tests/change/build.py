@@ -56,4 +56,5 @@ def _random_unit(n: int, dice: random.Random, longer: int) -> Observation:
         failures=dice.choice((None, 0, 1)),
         replies=dice.randrange(4),
         task=dice.choice((None, "a", "b", "c")),
+        errors=random.Random(f"{n} {longer}").choice((None, 0, 0, 1)),
     )

@@ -317,6 +317,40 @@ def jaccard(one: Row, other: Row) -> float:
     return 1 - len(left & right) / len(left | right) if left | right else 0.0
 
 
+def error_rate(rows: Sequence[Row], settings: Settings) -> float | None:
+    return share(row.ended_in_error for row in baseline(rows))
+
+
+def share(answers: Iterable[bool | None]) -> float | None:
+    """The share of yes among yes and no."""
+    known = [answer for answer in answers if answer is not None]
+    return sum(known) / len(known) if known else None
+
+
+def most_of(yes: int, of: int) -> float:
+    """The share whose test against what was counted just keeps it at 5 %: the greater root p of
+    (counted − p)² = z² p (1 − p) / n.
+    """
+    squared = 1.959963984540054**2 / of
+    half = yes / of + squared / 2
+    return (half + math.sqrt(half * half - (1 + squared) * (yes / of) ** 2)) / (1 + squared)
+
+
+def verdict(rows: Sequence[Row], settings: Settings) -> float | None:
+    """0 for failing, else 1 + the rank of the tier."""
+    outcomes = [row.success for row in baseline(rows)]
+    ends = [row.ended_in_error for row in baseline(rows) if row.ended_in_error is not None]
+    known = [outcome for outcome in outcomes if outcome is not None]
+    if True in known or (known and len(known) == len(outcomes)):
+        most = most_of(known.count(True), len(known))
+    else:
+        most = most_of(ends.count(False), len(ends)) if ends else 1.0
+    grade = tier(rows, settings)
+    if most < 0.5:
+        return 0.0
+    return None if grade is None else grade + 1
+
+
 def wasted(row: Row, tokens: int) -> float | None:
     """What so many of a run's tokens cost."""
     return row.cost * min(tokens / row.tokens, 1.0) if row.cost is not None and row.tokens else None
@@ -325,6 +359,8 @@ def wasted(row: Row, tokens: int) -> float | None:
 NAIVE: Mapping[str, Formula] = {
     "window.runs": lambda rows, settings: float(len(baseline(rows))),
     "window.effective_runs": effective_runs,
+    "error_rate": error_rate,
+    "verdict": verdict,
     "path_entropy": over_groups(lambda rows: entropy(map(path, rows)) / math.log2(len(rows))),
     "path_entropy_bits": over_groups(lambda rows: entropy(map(path, rows))),
     "modal_path_share": over_groups(

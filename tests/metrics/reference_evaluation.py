@@ -19,7 +19,7 @@ import numpy as np
 from otel_reliability.config import Settings
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
-from tests.metrics.reference import Formula, baseline, edits
+from tests.metrics.reference import Formula, baseline, edits, share
 
 KNOWN = {Outcome.SUCCESS: 1, Outcome.FAILURE: 0}
 WEIGHTS = {"low": 0.25, "medium": 0.5, "high": 1.0}
@@ -307,6 +307,7 @@ NAIVE: Mapping[str, Formula] = {
     "calibration": calibration,
     "discrimination": discrimination,
     "risk_coverage": risk_coverage,
+    "success_rate": lambda rows, settings: share(row.success for row in baseline(rows)),
     "fault_robustness": kept("fault"),
     "structure_robustness": kept("structure"),
     "prompt_robustness": kept("prompt"),

@@ -57,6 +57,7 @@ def fields() -> st.SearchStrategy[dict[str, Any]]:
             "tokens": st.none() | st.integers(0, 10**6),
             "latency_ns": st.none() | st.integers(0, 10**12),
             "outcome": st.sampled_from(list(Outcome)),
+            "ended_in_error": st.sampled_from([None, False, False, True]),
             "confidence": st.none() | SHARES,
             "cost": st.none() | st.floats(0, 1e12),
             "violations": st.sampled_from(

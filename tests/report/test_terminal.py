@@ -29,8 +29,11 @@ def test_the_score_stands_first_with_what_it_means(tmp_path: Path) -> None:
 
     assert lines[0].startswith("support ─")
     assert lines[0].endswith(" shop · test")
-    assert lines[2].strip() == "🟢 STABLE 100/100  Behaviour is consistent and predictable."
-    assert lines[3].strip() == "from 60 of 100 points assessed"
+    assert lines[2].strip() == (
+        "🟢 STABLE 100/100  Takes nearly the same path every time; success unknown,"
+    )
+    assert lines[3].strip() == "none of 3 runs ended in an error."
+    assert "from 60 of 100 points assessed" in [line.strip() for line in lines]
 
 
 def test_the_line_of_an_agent_without_a_service_fills_the_terminal(tmp_path: Path) -> None:
@@ -41,7 +44,9 @@ def test_the_line_of_an_agent_without_a_service_fills_the_terminal(tmp_path: Pat
 
 
 def test_without_a_score_it_says_what_is_missing(tmp_path: Path) -> None:
-    assert "No score: 1 of the 2 runs that a score needs." in page(tmp_path, runs("a"))
+    assert "No score: 1 of the 2 runs that a score needs; success unknown" in page(
+        tmp_path, runs("a")
+    )
 
 
 def test_what_costs_most_is_told_first_and_why(tmp_path: Path) -> None:

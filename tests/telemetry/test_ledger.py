@@ -145,7 +145,7 @@ def test_no_instrument_passes_its_budget(settings: Settings) -> None:
         for key, value in found
         if key == "gen_ai.agent.name"
     }
-    assert len(named) == 236
+    assert len(named) == 210
     assert "__other__" not in named
     look = meters.look()
     assert sum(look.values("limit.hits", "limit")[name] > 0 for name in ("agents", "tools")) == 2

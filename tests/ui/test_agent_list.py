@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.engine import Engine
-from otel_reliability.model.reading import Reading
+from otel_reliability.metrics.stability.tier import tier_of
+from otel_reliability.metrics.success.verdict import Verdict
+from otel_reliability.model.reading import NO_DATA, Reading
 from otel_reliability.model.run import AgentKey, RunChange, RunEvent
 from otel_reliability.report.view import ScorePoint
 from otel_reliability.testing import KEY, run
@@ -33,6 +35,10 @@ def line(number: int, score: float | None, **facts: object) -> AgentLine:
     key = AgentKey("", f"service-{number % 2}", "prod", f"Agent {number}")
     usual = AgentLine(
         key=key,
+        verdict=Verdict.UNDECIDED if score is None else Verdict[tier_of(score).name],
+        grade=None if score is None else tier_of(score),
+        success=NO_DATA,
+        errors=NO_DATA,
         score=score,
         coverage=None if score is None else 100.0,
         note="" if score else "2 of the 5 runs that a score needs",
@@ -55,6 +61,7 @@ def shown(lines: list[AgentLine], **choice: object) -> list[str]:
 @pytest.mark.parametrize(
     ("sort", "expected"),
     [
+        ("verdict", "432501"),
         ("score", "432501"),
         ("best", "025341"),
         ("name", "012345"),

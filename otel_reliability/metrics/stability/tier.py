@@ -17,12 +17,15 @@ floats.
 
 
 class Tier(enum.Enum):
-    """A grade: its least whole number, its sign, and its meaning."""
+    """A grade: its least whole number, its sign, and what it means.
 
-    STABLE = (80, "🟢", "Behaviour is consistent and predictable.")
-    VARIABLE = (60, "🟡", "Some variance: inspect what costs most before going to production.")
-    UNSTABLE = (40, "🟠", "High variance: tune the agent before relying on it in production.")
-    CRITICAL = (0, "🔴", "Severe instability: do not run in production.")
+    It measures how alike runs are. Whether they succeed is another question (`success.verdict`).
+    """
+
+    STABLE = (80, "🟢", "takes nearly the same path every time")
+    VARIABLE = (60, "🟡", "varies from run to run")
+    UNSTABLE = (40, "🟠", "varies much from run to run")
+    CRITICAL = (0, "🔴", "has hardly two runs that are alike")
 
     def __init__(self, least: int, sign: str, meaning: str) -> None:
         self.least = least

@@ -1,0 +1,141 @@
+"""verdict: what a person reads first, from two questions: does it succeed, and is it stable?
+
+An agent that fails every time in the same way is perfectly stable, so the score alone misleads; an
+agent that succeeds by a new path every time is not what its success rate alone says. The verdict
+is `failing` where the agent fails more often than it succeeds, by more than chance; otherwise it is
+the tier of the score, which keeps its formula and its words. The *grade* decides colour and order:
+the worse of the two answers, each on the scale of the tiers.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from otel_reliability.metrics.base import Derived
+from otel_reliability.metrics.stability.tier import Tier, tier_of
+from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.statistics.intervals import wilson
+
+MIN_SUCCESS: Final = 0.5
+"""The success rate below which an agent is failing: it fails more often than it succeeds."""
+
+
+class Verdict(enum.Enum):
+    """What is to be thought of an agent, the worst first; UNDECIDED: not enough data."""
+
+    FAILING = "failing"
+    CRITICAL = "critical"
+    UNSTABLE = "unstable"
+    VARIABLE = "variable"
+    STABLE = "stable"
+    UNDECIDED = "undecided"
+
+
+_OF_TIER: Final = {tier: Verdict(tier.name.lower()) for tier in Tier}
+_WORST_FIRST: Final = tuple(reversed(Tier))
+
+GRADES: Final = {
+    verdict: float(rank)
+    for rank, verdict in enumerate(one for one in Verdict if one is not Verdict.UNDECIDED)
+}
+"""The value of each verdict: 0 for FAILING to 4 for STABLE."""
+
+
+class Rate(Protocol):
+    """A share and the runs behind it: a reading, or what a report shows of one."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def runs(self) -> int: ...
+
+
+class Assessment(NamedTuple):
+    """The verdict on an agent, and the tier by whose colour and rank it is shown; None: nothing is
+    known.
+    """
+
+    verdict: Verdict
+    grade: Tier | None
+
+
+def assess(ask: Callable[[str], Rate]) -> Assessment:
+    """Return the verdict from the readings of `success_rate`, `error_rate` and `score`.
+
+    >>> def readings(**values: float) -> Callable[[str], Rate]:
+    ...     return lambda name: Reading(values.get(name), 20)
+    >>> assess(readings(error_rate=1.0, score=100.0)).verdict
+    <Verdict.FAILING: 'failing'>
+    >>> assess(readings(success_rate=0.7, score=90.0))
+    Assessment(verdict=<Verdict.STABLE: 'stable'>, grade=<Tier.VARIABLE: (60, ...)>)
+    """
+    success = ask("success_rate")
+    errors = ask("error_rate")
+    score = ask("score").value
+    tier = None if score is None else tier_of(score)
+    most = success_bound(success, errors)
+    if most is not None and most < MIN_SUCCESS:
+        return Assessment(Verdict.FAILING, Tier.CRITICAL)
+    known = [one for one in (tier, _grade_of_success(success, errors)) if one is not None]
+    grade = min(known, key=_WORST_FIRST.index, default=None)
+    return Assessment(Verdict.UNDECIDED if tier is None else _OF_TIER[tier], grade)
+
+
+def success_bound(success: Rate, errors: Rate) -> float | None:
+    """Return the most that the success rate may be: the upper end of its interval where outcomes
+    are known, else what errors leave of it; None where neither is known.
+
+    Intervals are Wilson's at 95 %.
+    """
+    if success.value is not None:
+        return wilson(round(success.value * success.runs), success.runs)[1]
+    if errors.value is not None:
+        return 1.0 - wilson(round(errors.value * errors.runs), errors.runs)[0]
+    return None
+
+
+def _grade_of_success(success: Rate, errors: Rate) -> Tier | None:
+    """Return the tier of a success rate in percent: an end in an error is no success."""
+    if success.value is not None:
+        return tier_of(100.0 * success.value)
+    return None if not errors.value else tier_of(100.0 * (1.0 - errors.value))
+
+
+class VerdictGrade(Derived):
+    """The verdict as a reading: 4 for `stable` to 0 for `failing`, the word in `note`.
+
+    No value where it is undecided.
+
+    >>> VerdictGrade().derive(
+    ...     {
+    ...         "success_rate": Reading(0.0, 12),
+    ...         "error_rate": Reading(1.0, 12),
+    ...         "score": Reading(100.0, 12),
+    ...     }
+    ... )
+    Reading(value=0.0, runs=12, parts=(), note='failing')
+    """
+
+    spec = MetricSpec(
+        name="verdict",
+        title="Verdict",
+        family="success",
+        unit="{verdict}",
+        high=4.0,
+        direction="higher",
+        description="0 failing, 1 critical, 2 unstable, 3 variable, 4 stable: failing where the "
+        "agent fails more often than it succeeds, else the tier of the score.",
+        formula="0 where the upper bound of the success rate (or of 1 − error_rate, where outcomes "
+        "are unknown) is below 0.5; else 1 + the rank of the tier",
+        required_data="a score, outcomes, or ends in an error",
+        source="this project",
+        improve="First make it succeed (success_rate, error_rate), then make it stable (score).",
+    )
+    needs = ("success_rate", "error_rate", "score")
+
+    def derive(self, readings: Mapping[str, Reading]) -> Reading:
+        verdict = assess(readings.__getitem__).verdict
+        runs = max(readings[name].runs for name in self.needs)
+        return Reading(GRADES.get(verdict), runs, note=verdict.value)

@@ -1,0 +1,72 @@
+"""The verdict: a failing agent is never called good, and no tier is made worse than it is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.metrics.stability.tier import Tier
+from otel_reliability.metrics.success.verdict import Verdict, assess
+from otel_reliability.model.reading import NO_DATA, Reading
+
+TWENTY = 20
+
+
+def readings(
+    success: float | None = None, errors: float | None = None, score: float | None = None
+) -> dict[str, Reading]:
+    given_values = {"success_rate": success, "error_rate": errors, "score": score}
+    return {
+        name: NO_DATA if value is None else Reading(value, TWENTY)
+        for name, value in given_values.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict", "grade"),
+    [
+        ({"errors": 1.0, "score": 100.0}, Verdict.FAILING, Tier.CRITICAL),
+        ({"success": 0.0, "errors": 0.0, "score": 100.0}, Verdict.FAILING, Tier.CRITICAL),
+        ({"errors": 1.0}, Verdict.FAILING, Tier.CRITICAL),
+        ({"success": 0.25, "score": 90.0}, Verdict.FAILING, Tier.CRITICAL),
+        # Half of the runs fail: less than "more often than not", but nothing to show in green.
+        ({"success": 0.5, "score": 90.0}, Verdict.STABLE, Tier.UNSTABLE),
+        ({"errors": 0.5, "score": 90.0}, Verdict.STABLE, Tier.UNSTABLE),
+        ({"success": 1.0, "errors": 0.0, "score": 65.0}, Verdict.VARIABLE, Tier.VARIABLE),
+        ({"errors": 0.0, "score": 90.0}, Verdict.STABLE, Tier.STABLE),
+        ({"score": 30.0}, Verdict.CRITICAL, Tier.CRITICAL),
+        ({"success": 0.9}, Verdict.UNDECIDED, Tier.STABLE),
+        ({"errors": 0.0}, Verdict.UNDECIDED, None),
+        ({}, Verdict.UNDECIDED, None),
+    ],
+    ids=str,
+)
+def test_the_verdict_is_the_worse_of_success_and_stability(
+    facts: dict[str, float], verdict: Verdict, grade: Tier | None
+) -> None:
+    found = assess(readings(**facts).__getitem__)
+
+    assert (found.verdict, found.grade) == (verdict, grade)
+
+
+@pytest.mark.parametrize(("runs", "failing"), [(1, False), (3, False), (4, True), (20, True)])
+def test_a_few_failed_runs_are_no_verdict(runs: int, failing: bool) -> None:
+    """Three failures of three leave a success rate of up to 56 %."""
+    found = assess({**readings(score=100.0), "error_rate": Reading(1.0, runs)}.__getitem__)
+
+    assert (found.verdict is Verdict.FAILING) is failing
+
+
+SHARES = st.none() | st.integers(0, TWENTY).map(lambda part: part / TWENTY)
+ORDER = list(reversed(Tier))
+
+
+@given(SHARES, SHARES, st.none() | st.floats(0, 100))
+def test_success_never_raises_a_grade(
+    success: float | None, errors: float | None, score: float | None
+) -> None:
+    without = assess(readings(score=score).__getitem__).grade
+    grade = assess(readings(success, errors, score).__getitem__).grade
+
+    assert without is None or (grade is not None and ORDER.index(grade) <= ORDER.index(without))

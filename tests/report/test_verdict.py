@@ -1,0 +1,103 @@
+"""An agent that fails every time, in the same way: every surface says so first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from otel_reliability.metrics.success.verdict import Verdict
+from otel_reliability.model.span import STATUS_ERROR, RawSpan
+from otel_reliability.report import badge, gate, junit, markdown
+from otel_reliability.report import json as json_report
+from otel_reliability.report.target import parse
+from otel_reliability.report.view import ReportView
+from otel_reliability.report.words import worst_first
+from otel_reliability.ui import report_file
+from tests.report.build import printed, report, run_spans, with_min_runs
+
+
+def crashing(runs: int, *, agent: str = "crasher", of: int = 0) -> list[RawSpan]:
+    """So many runs that end in an error, of so many in all; every run takes the same path."""
+    found: list[RawSpan] = []
+    for number in range(1, max(runs, of) + 1):
+        root, *steps = run_spans(number, "lookup", agent=agent)
+        found += [root._replace(status=STATUS_ERROR) if number <= runs else root, *steps]
+    return found
+
+
+def report_on(tmp_path: Path, spans: Sequence[RawSpan]) -> ReportView:
+    return report(tmp_path, spans, with_min_runs(2))
+
+
+def text_of_json(view: ReportView) -> str:
+    [agent] = json.loads(json_report.render(view))["agents"]
+    assert (agent["verdict"], agent["error_rate"], agent["success_rate"]) == ("failing", 1.0, 0.0)
+    return str(agent["badge"])
+
+
+def text_of_junit(view: ReportView) -> str:
+    cases = fromstring(junit.render(view)).iter("testcase")
+    [failure] = [case.find("failure") for case in cases if case.get("name") == "verdict"]
+    assert failure is not None
+    return failure.get("message", "")
+
+
+SURFACES: dict[str, Callable[[ReportView], str]] = {
+    "terminal": printed,
+    "markdown": markdown.render,
+    "html": lambda view: report_file.render(view, None),
+    "json": text_of_json,
+    "junit": text_of_junit,
+    "badge": lambda view: str(view.agents[0].badge),
+    "badge-svg": lambda view: badge.svg(view.agents[0].score, failing="❌ FAILING 0 % succeed"),
+}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_failing_agent_is_called_failing_everywhere(surface: str, tmp_path: Path) -> None:
+    view = report_on(tmp_path, crashing(12))
+
+    assert view.agents[0].score == 100.0
+    assert "failing" in SURFACES[surface](view).lower()
+    assert "consistent and predictable" not in SURFACES[surface](view)
+
+
+def test_the_words_of_the_verdict_name_success_and_stability(tmp_path: Path) -> None:
+    shown = " ".join(printed(report_on(tmp_path, crashing(12))).split())
+
+    assert (
+        "Fails more often than it succeeds: succeeds in 0 % of 12 runs; takes nearly the same "
+        "path every time." in shown
+    )
+    assert "12 of 12 runs ended in an error, 100 % (76 % to 100 % at 95 % confidence)" in shown
+
+
+def test_half_of_the_runs_crashing_is_seen_without_any_label(tmp_path: Path) -> None:
+    [agent] = report_on(tmp_path, crashing(10, of=20)).agents
+
+    assert (agent.success_rate, agent.error_rate) == (None, 0.5)
+    assert agent.grade is not None
+    assert agent.grade.name == "UNSTABLE"
+
+
+def test_the_failing_agent_comes_first(tmp_path: Path) -> None:
+    unlike = [run_spans(100 + number, path) for number, path in enumerate(("a b", "c", "d e f"))]
+    spans = [*crashing(12), *(one for run in unlike for one in run)]
+
+    agents = worst_first(report_on(tmp_path, spans).agents)
+
+    assert [agent.agent for agent in agents] == ["crasher", "support"]
+    assert agents[0].verdict is Verdict.FAILING
+
+
+@pytest.mark.parametrize("target", ["success_rate>=0.9", "pass_rate>=0.9", "error_rate<=0.1"])
+def test_a_gate_stops_it(target: str, tmp_path: Path) -> None:
+    results = gate.check(report_on(tmp_path, crashing(12)), [parse(target)], 5)
+
+    assert gate.exit_code(results) == 1
+    assert gate.exit_code(gate.check(replace(report_on(tmp_path, crashing(12))), [], 5)) == 0
