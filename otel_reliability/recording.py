@@ -22,9 +22,9 @@ from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import RawSpan, TraceId
 from otel_reliability.sources.batch import Batch, Malformed
-from otel_reliability.sources.chunks import Progress
+from otel_reliability.sources.chunks import STDIN, Progress
+from otel_reliability.sources.kinds import is_otlp_lines, read_lines
 from otel_reliability.sources.mentions import Mentions, mentions_in
-from otel_reliability.sources.otlp_json import read_file, read_lines
 from otel_reliability.windows.sessions import Sessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
@@ -107,13 +107,13 @@ class Recording:
         self.engine.observers.append(self._observe)
 
     def read(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
-        """Read one file of OTLP-JSON lines, `-` for standard input. Raises `SourceError` if it
-        cannot be opened.
+        """Read one file of a kind that `sources.kinds` knows, `-` for standard input. Raises
+        `SourceError` if it cannot be opened.
 
         Others may follow, so its runs stay open until the end: `read_all` reads those of which all
         are known.
         """
-        for batch in read_file(path, progress=progress):
+        for _, batch in read_lines(path, progress=progress):
             self._receive(batch)
 
     def read_all(
@@ -127,7 +127,8 @@ class Recording:
         `progress` returns, for each file, what receives the number of bytes read; for None, that of
         the scan.
         """
-        mentions = mentions_in(paths, progress(None))
+        is_known = all(os.fspath(path) != STDIN and is_otlp_lines(path) for path in paths)
+        mentions = mentions_in(paths, progress(None)) if is_known else None
         if mentions is None:
             for path in paths:
                 self.read(path, progress(path))

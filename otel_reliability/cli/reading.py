@@ -16,11 +16,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from otel_reliability.cli.options import Choice
 from otel_reliability.recording import BatchSeen, FinalSeen, Recording
 from otel_reliability.report.text import clean, count
-from otel_reliability.sources.batch import Malformed
+from otel_reliability.sources.batch import Malformed, Reason
 
 NAMED: Final = 20
 """Problems that are printed one by one; all are counted."""
-NOTHING_READ: Final = 1
+NOTHING_READ: Final = 2
 """The exit code where there was input and none of it could be read."""
 
 
@@ -32,7 +32,7 @@ def read(
     batches: BatchSeen | None = None,
     split_by: str | None = None,
 ) -> Recording:
-    """Read the recordings that were chosen, or other files, as one. Exits 1 if there was input and
+    """Read the recordings that were chosen, or other files, as one. Exits 2 if there was input and
     none of it could be read.
     """
 
@@ -57,9 +57,12 @@ def read(
         recording.read_all(choice.files if files is None else files, begun)
         progress.add_task("rebuilding the runs", total=None)
         recording.close()
-    _sum_up(recording)
+    is_named = {*recording.problems} == {Reason.KIND.value}  # one line a file says it all
+    if not is_named:
+        _sum_up(recording)
     if recording.problems and recording.spans["received"] == recording.spans["malformed"]:
-        print("otel-reliability: nothing could be read.", file=sys.stderr)
+        if not is_named:
+            print("otel-reliability: nothing could be read.", file=sys.stderr)
         sys.exit(NOTHING_READ)
     return recording
 

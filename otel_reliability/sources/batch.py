@@ -40,7 +40,8 @@ class Reason(enum.StrEnum):
     """Why something that arrived could not be used. The words are counted by, and never change.
 
     The first five are of one span; SHAPE of anything that is not what its place in a request asks
-    for; EVALUATION of one log event; the others of a line, or of the rest of a file.
+    for; EVALUATION of one log event; KIND of a whole file; the others of a line, or of the rest of
+    a file.
     """
 
     TRACE_ID = "trace_id"
@@ -55,6 +56,7 @@ class Reason(enum.StrEnum):
     LINE_TOO_LONG = "line_too_long"
     TRUNCATED = "truncated"
     COMPRESSION = "compression"
+    KIND = "kind"
 
 
 class Malformed(NamedTuple):

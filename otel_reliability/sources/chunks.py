@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 
 from otel_reliability.errors import SourceError
 from otel_reliability.sources.batch import Malformed, Reason
+from otel_reliability.sources.lines import LONGEST
 
 # --- Compressed data ------------------------------------------------------------------------------
 
@@ -30,6 +31,8 @@ gzip, 32 000 in zstd.
 
 _CHECKSUM_BYTES: Final = 8
 _SIZE_BYTES: Final = 4
+_PROTOBUF: Final = b"\n"
+"""The first byte of a request: its field 1, of variable length."""
 
 
 def unpack(pieces: Iterable[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
@@ -50,7 +53,8 @@ def unpack(pieces: Iterable[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
 
 
 def unpack_messages(pieces: Iterable[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
-    """Messages packed one by one, each after its size in four bytes, as lines.
+    """Messages packed one by one, each after its size in four bytes: JSON as lines, protobuf after
+    its unpacked size, as it is written without compression.
 
     So the Collector's file exporter writes with `compression: zstd` (unless its gate
     `exporter.file.nativeCompression` is on): such a file is not one that zstd itself would unpack.
@@ -59,8 +63,24 @@ def unpack_messages(pieces: Iterable[bytes], new: Callable[[], Any]) -> Iterator
     while size := source.take(_SIZE_BYTES):
         if len(size) < _SIZE_BYTES:
             raise EOFError
-        yield from _message(source, int.from_bytes(size), new())
-        yield b"\n"
+        parts = _message(source, int.from_bytes(size), new())
+        first = head_of(1, parts)
+        if first.startswith(_PROTOBUF):
+            message = _within(LONGEST, first, parts)
+            yield len(message).to_bytes(_SIZE_BYTES) + message
+        else:
+            yield first
+            yield from parts
+            yield b"\n"
+
+
+def _within(bound: int, first: bytes, parts: Iterator[bytes]) -> bytes:
+    """The parts, joined; of more than the bound only so much as shows it: the reader refuses it."""
+    held = bytearray(first)
+    for part in parts:
+        if len(held) <= bound:
+            held += part
+    return bytes(held)
 
 
 def _message(source: _Source, size: int, frame: Any) -> Iterator[bytes]:
@@ -160,7 +180,7 @@ class Chunks:
                 yield piece
 
     def _unpacked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        head = _at_least(_HEAD_BYTES, pieces)
+        head = head_of(_HEAD_BYTES, pieces)
         pieces = chain((head,), pieces)
         if head.startswith(_GZIP_MAGIC):
             return self._packed(
@@ -199,7 +219,7 @@ class Chunks:
         self.damage = Malformed(reason, detail)
 
 
-def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:
+def head_of(size: int, pieces: Iterator[bytes]) -> bytes:
     """The first pieces, joined, until there are that many bytes: a pipe may give them
     one by one.
     """

@@ -17,7 +17,7 @@ import binascii
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from otel_reliability.errors import UndecodableBody
@@ -104,17 +104,34 @@ def read_lines(
     """
     chunks = Chunks(path, progress, size)
     name = "standard input" if chunks.name == STDIN else chunks.name
+    yield from with_damage(chunks, name, decode_lines(name, chunks, longest))
+
+
+def with_damage(
+    chunks: Chunks, name: str, batches: Iterator[tuple[int, Batch]]
+) -> Iterator[tuple[int, Batch]]:
+    """Add to what was read of a file how it is damaged; the last line, cut off, is not reported
+    twice.
+    """
     last = 1
-    for line in documents(chunks, longest):
-        last = line.number
-        if line.text is None or line.text.strip():
-            yield last, _decode_line(name, line, longest, damaged=chunks.damage is not None)
+    for last, batch in batches:
+        if chunks.damage:
+            kept = [each for each in batch.malformed if each.reason is not Reason.TRUNCATED]
+            batch.malformed = kept
+        yield last, batch
     if chunks.damage:
         yield last, Batch(malformed=[chunks.damage._replace(place=f"{name}:{last}")])
 
 
-def _decode_line(name: str, line: Line, longest: int, *, damaged: bool) -> Batch:
-    """One line's batch. Of a damaged file the last line, cut off, is not reported twice."""
+def decode_lines(name: str, pieces: Iterable[bytes], longest: int) -> Iterator[tuple[int, Batch]]:
+    """Decode the unpacked bytes of a file, each line with its number; `name` is said in places."""
+    for line in documents(pieces, longest):
+        if line.text is None or line.text.strip():
+            yield line.number, _decode_line(name, line, longest)
+
+
+def _decode_line(name: str, line: Line, longest: int) -> Batch:
+    """One line's batch."""
     if line.text is None:
         return _malformed(name, line, Reason.LINE_TOO_LONG, f"a line longer than {longest} bytes")
     try:
@@ -122,7 +139,7 @@ def _decode_line(name: str, line: Line, longest: int, *, damaged: bool) -> Batch
     except NotJson as error:
         if not line.ended and line.text.lstrip().startswith(_OPENING):
             cut = "the file ends in the middle of a line"
-            return Batch() if damaged else _malformed(name, line, Reason.TRUNCATED, cut)
+            return _malformed(name, line, Reason.TRUNCATED, cut)
         at = line._replace(number=line.number + error.line - 1)
         remedy = (
             "; write one request per line, for example with jq -c" if b"\n" in line.text else ""

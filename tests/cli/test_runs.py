@@ -118,7 +118,7 @@ def test_where_nothing_can_be_read_it_fails(
     path.write_bytes(content)
     done = call(capsys, "runs", path)
 
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert "nothing could be read" in done.err
     assert f"{path}:1: " in done.err
 

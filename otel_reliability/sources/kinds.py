@@ -1,0 +1,413 @@
+"""The kinds of files that people have: told once per file, from its first bytes or its keys.
+
+`KINDS` is the table, the first row that fits counts. A row has what reads such a file, or the
+sentence that says what to do instead. What fits none is read as OTLP-JSON lines, whose reader names
+each line that is none.
+
+A key counts where it stands in quotes before a colon: inside a text of content its quotes would be
+escaped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from io import RawIOBase
+from itertools import chain
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+import msgspec
+
+from otel_reliability.errors import UndecodableBody
+from otel_reliability.model.span import RawSpan
+from otel_reliability.sources import from_plain
+from otel_reliability.sources.batch import Batch, Malformed, Reason
+from otel_reliability.sources.chunks import CHUNK, STDIN, Chunks, Progress, head_of
+from otel_reliability.sources.lines import LONGEST, documents
+from otel_reliability.sources.otlp_json import decode_lines, decode_request, with_damage
+
+HEAD: Final = 64 * 1024
+"""Bytes that tell the kind of a file."""
+
+Numbered: TypeAlias = Iterator[tuple[int, Batch]]
+"""Batches, each with the number of the line that it begins on."""
+Read: TypeAlias = Callable[[str, Iterable[bytes], int], Numbered]
+"""Reads a file's bytes; it gets the name for places, and the bound of a line or message."""
+
+
+class FileKind(NamedTuple):
+    """One kind of file. It fits where the file begins with one of `begins`, or where all `keys` and
+    none of `without` stand in its head. Without `read`, `remedy` says what works instead.
+    """
+
+    name: str
+    keys: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    begins: tuple[bytes, ...] = ()
+    at: int = 0
+    read: Read | None = None
+    remedy: str = ""
+
+    def fits(self, head: bytes, keys: frozenset[str]) -> bool:
+        """Return whether a file with this head is of the kind."""
+        if self.begins:
+            return head[self.at :].startswith(self.begins)
+        return keys.issuperset(self.keys) and keys.isdisjoint(self.without)
+
+
+# --- Readers --------------------------------------------------------------------------------------
+
+
+def _each_document(translate: Callable[[Any], Batch]) -> Read:
+    """Return what reads each JSON document by itself; what is none, such as a program's other
+    output, is passed over.
+    """
+
+    def read(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
+        for line in documents(pieces, longest):
+            if line.text is None:
+                detail = f"a document longer than {longest} bytes"
+                problem = Malformed(Reason.LINE_TOO_LONG, detail, f"{name}:{line.number}")
+                yield line.number, Batch(malformed=[problem])
+                continue
+            for document in _documents_in(line.text):
+                batch = translate(document)
+                place = f"{name}:{line.number}"
+                batch.malformed = [each._replace(place=place) for each in batch.malformed]
+                yield line.number, batch
+
+    return read
+
+
+_OPENING: Final = re.compile(rb"^\s*[{\[]")
+_END: Final = re.compile(rb"^[}\]]\s*$", re.MULTILINE)
+
+
+def _documents_in(text: bytes) -> Iterator[Any]:
+    """The JSON document that a text is, or that it begins with before other output."""
+    if not _OPENING.match(text):
+        return
+    ends = [len(text), *(found.end() for found in _END.finditer(text))]
+    for end in ends[:3]:
+        try:
+            yield msgspec.json.decode(text[:end])
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        else:
+            return
+
+
+def _protobuf_json(document: object) -> Batch:
+    return decode_request(from_plain.otlp_of(document))
+
+
+_SIZE: Final = struct.Struct(">I")
+
+
+def _length_prefixed(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
+    """Read messages of protobuf, each after its size in four bytes."""
+    held = b""
+    number = 0
+    for piece in pieces:
+        held += piece
+        at = 0
+        while len(held) >= at + _SIZE.size:
+            size = _SIZE.unpack_from(held, at)[0]
+            if size > longest:
+                detail = f"a message of {size} bytes, longer than {longest}"
+                yield number, _problem(name, number, Reason.LINE_TOO_LONG, detail)
+                return
+            if len(held) < at + _SIZE.size + size:
+                break
+            number += 1
+            at += _SIZE.size
+            yield number, _message(name, number, held[at : at + size])
+            at += size
+        held = held[at:]
+    if held:
+        detail = "the file ends in the middle of a message"
+        yield number, _problem(name, number + 1, Reason.TRUNCATED, detail)
+
+
+def _whole_message(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
+    """Read one message of protobuf; several, one after the other, are one to protobuf itself."""
+    body = bytearray()
+    for piece in pieces:
+        body += piece
+        if len(body) > longest:
+            detail = f"a message longer than {longest} bytes"
+            yield 1, _problem(name, 1, Reason.LINE_TOO_LONG, detail)
+            return
+    yield 1, _message(name, 1, bytes(body))
+
+
+def _message(name: str, number: int, body: bytes) -> Batch:
+    from otel_reliability.sources.otlp_protobuf import read_traces  # noqa: PLC0415  few files need it
+
+    try:
+        spans, malformed = read_traces(body, _same)
+    except UndecodableBody as error:
+        return _problem(name, number, Reason.SHAPE, str(error))
+    place = f"{name}:{number}"
+    return Batch(spans=spans, malformed=[each._replace(place=place) for each in malformed])
+
+
+def _same(span: RawSpan) -> RawSpan:
+    return span
+
+
+def _problem(name: str, number: int, reason: Reason, detail: str) -> Batch:
+    return Batch(malformed=[Malformed(reason, detail, f"{name}:{number}")])
+
+
+class _Stream(RawIOBase):
+    """Pieces of bytes as a file that can be read once, as `tarfile` wants one."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._held = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        while size < 0 or len(self._held) < size:
+            piece = next(self._pieces, b"")
+            if not piece:
+                break
+            self._held += piece
+        end = len(self._held) if size < 0 else size
+        found = self._held[:end]
+        self._held = self._held[end:]
+        return found
+
+
+def _tar(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
+    try:
+        with tarfile.open(fileobj=cast("Any", _Stream(pieces)), mode="r|") as archive:
+            for member in archive:
+                file = archive.extractfile(member) if member.isfile() else None
+                if file is not None:
+                    yield from read_pieces(f"{name}!{member.name}", _pieces_of(file), longest)
+    except tarfile.TarError:
+        yield 1, _problem(name, 1, Reason.COMPRESSION, "the tar archive is damaged")
+
+
+def _zip(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
+    for _ in pieces:  # its table stands at the end: it is opened by its name
+        break
+    if name == "standard input":
+        yield 1, _problem(name, 1, Reason.KIND, "a zip archive cannot be read from a pipe")
+        return
+    try:
+        with zipfile.ZipFile(name.partition("!")[0]) as archive:
+            for member in archive.infolist():
+                if not member.is_dir():
+                    with archive.open(member) as file:
+                        place = f"{name}!{member.filename}"
+                        yield from read_pieces(place, _pieces_of(file), longest)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
+        yield 1, _problem(name, 1, Reason.COMPRESSION, "the zip archive is damaged or encrypted")
+
+
+def _pieces_of(file: Any) -> Iterator[bytes]:
+    return iter(lambda: file.read(CHUNK), b"")
+
+
+# --- The table ------------------------------------------------------------------------------------
+
+
+_BY_OTLP: Final = (
+    "let the agent write OTLP-JSON: otel_reliability.record(path) in Python, "
+    "or a Collector with the file exporter"
+)
+_FROM_STORE: Final = "its traces also go by OTLP to a Collector with the file exporter, from now on"
+_NO_TIMES: Final = "it holds messages without spans or times; " + _BY_OTLP
+
+KINDS: Final[tuple[FileKind, ...]] = (
+    FileKind("a zip archive", begins=(b"PK\x03\x04",), read=_zip),
+    FileKind("a tar archive", begins=(b"ustar",), at=257, read=_tar),
+    FileKind("a Parquet file", begins=(b"PAR1",), remedy="write the rows as spans; " + _BY_OTLP),
+    FileKind(
+        "an SQLite database", begins=(b"SQLite format 3\0",), remedy="a store's own; " + _FROM_STORE
+    ),
+    FileKind("a web page", begins=(b"<!DOCTYPE", b"<!doctype", b"<html"), remedy=_FROM_STORE),
+    FileKind(
+        "requests of OTLP before version 0.15 (instrumentationLibrarySpans)",
+        keys=("resourceSpans", "instrumentationLibrarySpans"),
+        remedy="written by an OTLP before 0.15; update the Collector or SDK that wrote it",
+    ),
+    FileKind(
+        "OTLP-JSON in snake case (protobuf's JSON)",
+        keys=("resource_spans",),
+        read=_each_document(_protobuf_json),
+    ),
+    FileKind(
+        "an MLflow trace",
+        keys=("trace_id", "start_time_unix_nano", "request_time"),
+        remedy="its spans go by OTLP too: set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT to a Collector",
+    ),
+    FileKind("an answer of Tempo's API", keys=("batches",), read=_each_document(_protobuf_json)),
+    FileKind(
+        "an answer of Tempo's API",
+        keys=("trace", "resourceSpans"),
+        read=_each_document(_protobuf_json),
+    ),
+    FileKind(
+        "an answer of Jaeger's API",
+        keys=("result", "resourceSpans"),
+        read=_each_document(_protobuf_json),
+    ),
+    FileKind(
+        "traces of Jaeger",
+        keys=("traceID", "spanID", "operationName"),
+        read=_each_document(from_plain.jaeger),
+    ),
+    FileKind(
+        "spans of Zipkin",
+        keys=("traceId", "id", "localEndpoint"),
+        read=_each_document(from_plain.zipkin),
+    ),
+    FileKind(
+        "spans that the SDK for Python printed (ConsoleSpanExporter)",
+        keys=("context", "trace_id", "span_id", "parent_id", "start_time", "resource"),
+        without=("span_kind",),
+        read=_each_document(from_plain.python_span),
+    ),
+    FileKind(
+        "records of the SDK for JavaScript",
+        keys=("instrumentationScope", "startTime", "traceId"),
+        without=("resourceSpans",),
+        read=_each_document(from_plain.js_record),
+    ),
+    FileKind(
+        "records of the SDK for JavaScript",
+        keys=("hrTime", "resource"),
+        without=("resourceSpans",),
+        read=_each_document(from_plain.js_record),
+    ),
+    FileKind("spans of Phoenix", keys=("context.trace_id", "context.span_id"), remedy=_FROM_STORE),
+    FileKind(
+        "spans of Phoenix",
+        keys=("context", "trace_id", "span_kind", "status_code"),
+        remedy=_FROM_STORE,
+    ),
+    FileKind("spans of Phoenix", begins=(b"context.span_id,",), remedy=_FROM_STORE),
+    FileKind("Langfuse observations", keys=("traceId", "parentObservationId"), remedy=_FROM_STORE),
+    FileKind("LangSmith runs", keys=("run_type", "dotted_order"), remedy=_FROM_STORE),
+    FileKind("rows of Logfire", keys=("start_timestamp", "span_name"), remedy=_FROM_STORE),
+    FileKind("calls of Weave", keys=("op_name", "project_id", "started_at"), remedy=_FROM_STORE),
+    FileKind("spans of Opik", keys=("parent_span_id", "type", "usage"), remedy=_FROM_STORE),
+    FileKind("results of tau-bench", keys=("traj", "reward", "task_id"), remedy=_NO_TIMES),
+    FileKind("an SWE-agent trajectory", keys=("trajectory", "environment"), remedy=_NO_TIMES),
+    FileKind("a mini-SWE-agent trajectory", keys=("trajectory_format",), remedy=_NO_TIMES),
+    FileKind("an ATIF trajectory", keys=("schema_version", "steps", "agent"), remedy=_BY_OTLP),
+    FileKind(
+        "an Inspect log",
+        keys=("eval", "eval_id", "task_id"),
+        remedy="its samples hold no spans; " + _BY_OTLP,
+    ),
+    FileKind(
+        "the stream of claude -p --output-format stream-json",
+        keys=("type", "subtype", "session_id"),
+        remedy="read the session file of the same run, in ~/.claude/projects",
+    ),
+    FileKind(
+        "traces of the OpenAI Agents SDK",
+        keys=("object", "span_data"),
+        remedy="add openinference-instrumentation-openai-agents; " + _BY_OTLP,
+    ),
+    FileKind("a LangGraph state", keys=("values", "messages", "config"), remedy=_NO_TIMES),
+    FileKind("chat messages", keys=("messages", "role"), remedy=_NO_TIMES),
+)
+
+_DEBUG: Final = re.compile(rb"^.{0,60}\binfo\b\s+(?:ResourceSpans #|Traces\b)", re.MULTILINE)
+_NODE: Final = re.compile(rb"^\{\s*\n\s+resource: \{", re.MULTILINE)
+COLLECTOR_DEBUG: Final = FileKind(
+    "the Collector's debug output",
+    remedy="use the file exporter instead of debug: it writes OTLP-JSON lines",
+)
+NODE_CONSOLE: Final = FileKind(
+    "spans that the SDK for JavaScript printed (ConsoleSpanExporter)",
+    remedy="they are no JSON; use the OTLP exporter and a Collector with the file exporter",
+)
+OTLP_LINES: Final = FileKind("OTLP-JSON lines", read=decode_lines)
+PROTOBUF_JSON: Final = FileKind(
+    "OTLP-JSON with ids in base64 (protobuf's JSON)", read=_each_document(_protobuf_json)
+)
+PROTOBUF: Final = FileKind("an OTLP request in protobuf", read=_whole_message)
+PREFIXED: Final = FileKind("OTLP requests in protobuf, each after its size", read=_length_prefixed)
+
+_KEY: Final = re.compile(rb'"([\w.@-]{1,64})"\s{0,8}:')
+_BASE64_ID: Final = re.compile(rb'"traceId"\s{0,8}:\s{0,8}"[A-Za-z0-9+/_-]{22}(?:==)?"')
+_FIELD: Final = 0x0A
+"""The first byte of a request in protobuf: its field 1, of variable length."""
+
+
+def kind_of(head: bytes) -> FileKind:
+    r"""Return the kind of a file by its first bytes.
+
+    >>> kind_of(b'{"resourceSpans": []}').name, kind_of(b"PAR1").name
+    ('OTLP-JSON lines', 'a Parquet file')
+    >>> kind_of(b'[{"traceId": "1", "id": "2", "localEndpoint": {}}]').name
+    'spans of Zipkin'
+    """
+    if head[:1] == bytes([_FIELD]) and head.lstrip()[:1] not in (b"{", b"["):
+        return PROTOBUF if _is_protobuf(head) else OTLP_LINES
+    if len(head) > _SIZE.size and head[0] == 0 and head[_SIZE.size] == _FIELD:
+        return PREFIXED
+    keys = frozenset(found.decode() for found in _KEY.findall(head))
+    for kind in KINDS:
+        if (kind.begins or kind.keys) and kind.fits(head, keys):
+            return kind
+    if "resourceSpans" in keys and _BASE64_ID.search(head):
+        return PROTOBUF_JSON
+    if not keys and _DEBUG.search(head):
+        return COLLECTOR_DEBUG
+    return NODE_CONSOLE if not keys and _NODE.search(head) else OTLP_LINES
+
+
+def _is_protobuf(head: bytes) -> bool:
+    """Return whether a line feed begins a message rather than a text."""
+    return any(byte < 9 for byte in head[:HEAD]) and len(head) > 3
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+
+def read_lines(
+    path: str | os.PathLike[str],
+    *,
+    longest: int = LONGEST,
+    progress: Progress | None = None,
+    size: int | None = None,
+) -> Numbered:
+    """Read a file of any kind, each batch with the number of the line that it begins on.
+
+    A kind that cannot be read is one `Malformed` of the whole file. For the rest see
+    `otlp_json.read_file`, which reads OTLP-JSON lines only.
+    """
+    chunks = Chunks(path, progress, size)
+    name = "standard input" if chunks.name == STDIN else chunks.name
+    yield from with_damage(chunks, name, read_pieces(name, chunks, longest))
+
+
+def read_pieces(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
+    """Read the unpacked bytes of a file of any kind."""
+    stream = iter(pieces)
+    head = head_of(HEAD, stream)
+    kind = kind_of(head)
+    if kind.read is None:
+        detail = f"this is {kind.name}, which is not read: {kind.remedy}"
+        yield 1, Batch(malformed=[Malformed(Reason.KIND, detail, name)])
+        return
+    yield from kind.read(name, chain((head,), stream), longest)
+
+
+def is_otlp_lines(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is OTLP-JSON lines, which name their traces as OTLP does."""
+    return kind_of(head_of(HEAD, iter(Chunks(path)))) is OTLP_LINES

@@ -1,0 +1,140 @@
+"""Files of every kind: read as the runs they hold, or named in one sentence."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from otel_reliability.model.run import Run
+from otel_reliability.recording import Recording
+from otel_reliability.sources.batch import Malformed
+from otel_reliability.sources.kinds import kind_of
+from tests.shared import shared
+
+READ = [
+    "a00_otlp_lines.jsonl",
+    "a01c_otlp_array.json",
+    "a02_otlp_base64ids.json",
+    "a02b_otlp_snake.json",
+    "a02c_otlp_snake_hex.json",
+    "a03_console.txt",
+    "a03b_console_mixed.log",
+    "a03c_to_json_lines.jsonl",
+    "a04_tempo_api.json",
+    "a04b_tempo_api_v2.json",
+    "a05_jaeger_ui.json",
+    "a05b_jaeger_one_line.json",
+    "a06_zipkin.json",
+    "a23_otlp.pb",
+    "a23b_otlp_length_prefixed.pb",
+    "a24_otlp.zip",
+    "a24b_otlp.tar.gz",
+]
+NAMED = {
+    "a07_phoenix_spans.jsonl": "Phoenix",
+    "a07b_phoenix_spans.csv": "Phoenix",
+    "a07c_phoenix_spans.parquet": "Parquet",
+    "a08_langfuse_trace.json": "Langfuse",
+    "a09b_langsmith_runs.json": "LangSmith",
+    "a10_tau_bench.json": "tau-bench",
+    "a11_swe_agent.traj": "SWE-agent",
+    "a14b_openai_agents.json": "OpenAI Agents",
+    "a15_langgraph_state.json": "LangGraph",
+    "a16_atif.json": "ATIF",
+    "a18_logfire_rows.json": "Logfire",
+    "a20_collector_debug.txt": "file exporter",
+    "a21_node_console.txt": "JavaScript",
+    "a22c_saved_page.html": "web page",
+    "a25_phoenix.db": "SQLite",
+    "a26_mlflow_trace.json": "MLflow",
+    "a27b_inspect.json": "Inspect",
+    "b_instrumentation_library_spans.jsonl": "before 0.15",
+}
+
+
+def runs_of(path: Path) -> tuple[list[Run], list[Malformed]]:
+    runs: list[Run] = []
+    problems: list[Malformed] = []
+    recording = Recording(problem=problems.append, final=runs.extend)
+    recording.read_all([path])
+    recording.close()
+    return sorted(runs, key=lambda run: run.start_ns), problems
+
+
+def shape(run: Run) -> object:
+    """What every form keeps of a run: not the nanoseconds."""
+    return run.path, run.tokens, run.session_id
+
+
+@pytest.mark.parametrize("name", READ)
+def test_every_form_gives_the_same_runs(name: str) -> None:
+    wanted = runs_of(shared("corpora/files/a00_otlp_lines.jsonl"))[0]
+    found, problems = runs_of(shared(f"corpora/files/{name}"))
+
+    assert (len(found), problems) == (6, [])
+    assert [shape(run) for run in found] == [shape(run) for run in wanted]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_other_kinds_are_named_once(name: str) -> None:
+    found, problems = runs_of(shared(f"corpora/files/{name}"))
+
+    assert (found, len(problems)) == ([], 1)
+    assert NAMED[name] in problems[0].detail
+
+
+@pytest.mark.parametrize(
+    "name", ["b_collector_file_format_proto.bin", "b_collector_file_format_proto_zstd.bin"]
+)
+def test_the_collectors_protobuf_files_are_read(name: str) -> None:
+    found, problems = runs_of(shared(f"corpora/files/{name}"))
+
+    assert (len(found), problems) == (3, [])
+
+
+@pytest.mark.parametrize("name", ["a17_gemini_outfile.log", "a28_copilot_file_exporter.jsonl"])
+def test_file_exporters_of_coding_agents_are_read(name: str) -> None:
+    found, problems = runs_of(shared(f"corpora/files/{name}"))
+
+    assert found
+    assert problems == []
+
+
+def test_archives_of_several_kinds_are_read(tmp_path: Path) -> None:
+    files = [shared(f"corpora/files/{name}") for name in ("a05_jaeger_ui.json", "a16_atif.json")]
+    zipped = tmp_path / "all.zip"
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            archive.write(file, file.name)
+    tarred = tmp_path / "all.tar"
+    with tarfile.open(tarred, "w") as archive:
+        for file in files:
+            data = file.read_bytes()
+            member = tarfile.TarInfo(file.name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+    for path in (zipped, tarred):
+        found, problems = runs_of(path)
+        assert len(found) == 6
+        assert [problem.place for problem in problems] == [f"{path}!a16_atif.json"]
+
+
+def test_a_cut_protobuf_file_keeps_what_came_before(tmp_path: Path) -> None:
+    whole = shared("corpora/files/b_collector_file_format_proto.bin").read_bytes()
+    cut = tmp_path / "cut.bin"
+    cut.write_bytes(whole + whole[:-7])
+    found, problems = runs_of(cut)
+
+    assert len(found) == 3
+    assert [problem.reason.value for problem in problems] == ["truncated"]
+
+
+def test_keys_inside_of_content_name_no_kind() -> None:
+    head = b'{"resourceSpans": [{"scopeSpans": [{"note": "{\\"traceID\\": 1, \\"spanID\\": 2}"}]}]}'
+
+    assert kind_of(head).name == "OTLP-JSON lines"
