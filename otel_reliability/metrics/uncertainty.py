@@ -2,6 +2,9 @@
 
 The values that are resampled or left out are the metrics' own, computed again for one run, one
 task, or all runs but one: so a metric needs no second formula for its interval.
+
+An interval contains its value by construction: it is made around the value that a window of the
+same rows reads, and each part of the rows is read under what holds of all of them (`one_sided`).
 """
 
 from __future__ import annotations
@@ -56,24 +59,31 @@ def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, I
     >>> print(f"{entropy.low:.2f} to {entropy.high:.2f}, {entropy.method}")
     0.00 to 0.69, jackknife
     """
-    whole = Sample(settings, one_sided=None)
+    whole = Sample(settings)
     whole.add(rows)
     readings = whole.readings()
+    one_sided = whole.one_sided
     valued = {name for name, reading in readings.items() if reading.value is not None}
     found = _shares(readings)
-    found |= _means((MEANS_OF_RUNS | MEANS_OF_TASKS) & valued, _by_task(rows), "tasks", settings)
-    found |= _means(
-        (MEANS_OF_RUNS & valued) - found.keys(), [[row] for row in rows], "runs", settings
-    )
+    of_tasks = (MEANS_OF_RUNS | MEANS_OF_TASKS) & valued
+    found |= _means(of_tasks, _by_task(rows), "tasks", settings, one_sided=one_sided)
+    of_runs = (MEANS_OF_RUNS & valued) - found.keys()
+    runs = [[row] for row in rows]
+    found |= _means(of_runs, runs, "runs", settings, one_sided=one_sided)
     known = {name: readings[name] for name in (COMPARISONS | MEANS_OF_TASKS) - found.keys()}
-    return found | _jackknifed(known, rows, settings, one_sided=whole.one_sided)
+    found |= _jackknifed(known, rows, settings, one_sided=one_sided)
+    return {
+        name: interval.including(value)
+        for name, interval in found.items()
+        if (value := readings[name].value) is not None
+    }
 
 
 class Sample(Numbers):
     """All numbers about some rows, or those of some names.
 
     `one_sided`: whether only failures are known in the window of which the rows are a part; None:
-    they are all of it.
+    they are all of it, and each number is the one that a window of these rows reads.
     """
 
     __slots__ = ("_fixed", "_names", "_wanted")
@@ -83,7 +93,7 @@ class Sample(Numbers):
         settings: Settings,
         names: AbstractSet[str] = OWNERS.keys(),
         *,
-        one_sided: bool | None = False,
+        one_sided: bool | None = None,
     ) -> None:
         super().__init__(settings)
         self._fixed = one_sided
@@ -153,12 +163,17 @@ def _by_task(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def _means(
-    names: AbstractSet[str], units: Sequence[Sequence[Row]], of: str, settings: Settings
+    names: AbstractSet[str],
+    units: Sequence[Sequence[Row]],
+    of: str,
+    settings: Settings,
+    *,
+    one_sided: bool,
 ) -> dict[str, Interval]:
     """Return intervals of means from the metrics' own values of each unit. Means over runs weigh a
     unit by its runs.
     """
-    numbers = Sample(settings, names)
+    numbers = Sample(settings, names, one_sided=one_sided)
     of_units: dict[str, list[Reading]] = {name: [] for name in names}
     for unit in units:
         numbers.add(unit)

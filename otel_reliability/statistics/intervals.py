@@ -31,6 +31,14 @@ class Interval(NamedTuple):
         """Standard error of a normal variable with an interval of this width."""
         return (self.high - self.low) / (2 * Z)
 
+    def including(self, value: float) -> Interval:
+        """Return the interval, extended to a value that rounding has left outside.
+
+        >>> Interval(0.0, 0.3, "jackknife").including(0.1 + 0.2).high
+        0.3
+        """
+        return Interval(min(self.low, value), max(self.high, value), self.method)
+
 
 class Bounds(NamedTuple):
     """Least and greatest value that a number can have; None: unbounded."""

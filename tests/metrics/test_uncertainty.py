@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
+from otel_reliability.config import WindowSettings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.uncertainty import (
     BLOCKS,
@@ -19,33 +21,78 @@ from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
 from otel_reliability.statistics.intervals import MIN_RUNS
 from otel_reliability.testing import row, rows_of
+from otel_reliability.windows.window import AgentWindow
 from tests.metrics.strategies import rows as some_rows
+
+FAILED: Final = Outcome.FAILURE
+ENDS: Final = (
+    *[row(None, outcome=FAILED)] * 5,
+    row(None, outcome=Outcome.COMPLETED),
+    *[row(None, condition="fault", outcome=Outcome.SUCCESS)] * 3,
+    row(None, task="x", outcome=FAILED),
+    row(None, task="x", outcome=FAILED, cost=1.0),
+    row(None, task="x", outcome=FAILED, cost=6.0),
+    row(None, task="y", outcome=FAILED, latency_ns=1),
+    row(None, task="y", outcome=FAILED, latency_ns=4),
+)
+ONLY_FAILURES_ARE_KNOWN: Final = [
+    end._replace(
+        run_id=f"{at:04}",
+        start_ns=0,
+        end_ns=0,
+        latency_ns=end.latency_ns if end.task == "y" else None,
+        tool_calls=None,
+        failed_calls=None,
+        tokens=None,
+        arguments_known=False,
+    )
+    for at, end in enumerate(ENDS)
+]
+"""One end is unknown and no run passed, so a window withholds every number of outcomes."""
+
+
+def window_of(rows: list[Row]) -> AgentWindow:
+    window = AgentWindow(WindowSettings("all", last=max(1, len(rows))), DEFAULTS)
+    for one in rows:
+        window.insert(one)
+    return window
 
 
 def read(rows: list[Row]) -> dict[str, tuple[float | None, int]]:
-    numbers = Sample(DEFAULTS)
+    """Read every number, those of outcomes too where only failures are known."""
+    numbers = Sample(DEFAULTS, one_sided=False)
     numbers.add(rows)
     return {name: (reading.value, reading.runs) for name, reading in numbers.readings().items()}
 
 
+@example(ONLY_FAILURES_ARE_KNOWN)
 @given(some_rows(least=MIN_RUNS, most=14))
 def test_every_interval_holds_its_own_value(rows: list[Row]) -> None:
-    readings = read(rows)
+    """Its own value is the one that is shown beside it: that of the window."""
+    readings = window_of(rows).readings()
     for name, interval in intervals(rows).items():
-        value, runs = readings[name]
+        value = readings[name].value
+        runs = readings[name].runs
         low, high = bounds_of(name, runs)
         assert value is not None
         assert runs >= MIN_RUNS
-        assert interval.low <= value + 1e-9
-        assert value - 1e-9 <= interval.high
+        assert interval.low <= value <= interval.high
         assert (low or 0) - 1e-9 <= interval.low
         assert interval.high <= (math.inf if high is None else high) + 1e-9
+
+
+@example(ONLY_FAILURES_ARE_KNOWN)
+@given(some_rows())
+def test_a_sample_of_all_rows_reads_as_their_window_does(rows: list[Row]) -> None:
+    numbers = Sample(DEFAULTS)
+    numbers.add(rows)
+    assert numbers.readings() == window_of(rows).readings()
 
 
 @given(some_rows(least=1, most=12))
 def test_means_over_runs_are_means_of_single_runs(rows: list[Row]) -> None:
     readings = read(rows)
-    numbers = Sample(DEFAULTS, MEANS_OF_RUNS)
+    numbers = Sample(DEFAULTS, MEANS_OF_RUNS, one_sided=False)
     for name in MEANS_OF_RUNS:
         values: list[tuple[float, int]] = []
         for one in rows:
@@ -63,7 +110,7 @@ def test_means_over_runs_are_means_of_single_runs(rows: list[Row]) -> None:
 def test_means_over_tasks_are_means_of_single_tasks(rows: list[Row]) -> None:
     rows = [one for one in rows if one.task is not None]
     readings = read(rows)
-    numbers = Sample(DEFAULTS, MEANS_OF_TASKS)
+    numbers = Sample(DEFAULTS, MEANS_OF_TASKS, one_sided=False)
     for name in MEANS_OF_TASKS - {"pass_at_k", "pass_hat_k"}:
         values: list[float] = []
         for task in {one.task for one in rows}:
