@@ -28,7 +28,7 @@ IMAGE := --constraint requirements.lock $(filter-out --all-extras,$(LOCKED)) --n
 # What an example needs of us beside its framework.
 EXAMPLE := $(filter-out --all-extras,$(LOCKED)) --upgrade --extra cli --extra prices
 
-.PHONY: help demo test test-real coverage lint types components matrix docs site validate bench soak lock dist clean
+.PHONY: help demo test test-real coverage lint types components matrix explore docs site validate bench soak lock dist clean
 
 #: Print this list.
 help:
@@ -78,6 +78,10 @@ matrix-%:
 docs: .venv/ready
 	$(BIN)/python docs/generate.py
 	$(BIN)/python dashboards/generate.py
+
+#: Run the tests of `make test` on other examples than everyone's, three times as many (nightly).
+explore: .venv/ready
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not real" --hypothesis-profile=explore
 
 #: Build the documentation site into site/; fails on a broken link.
 site: .venv/ready

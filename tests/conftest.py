@@ -37,14 +37,21 @@ SDK = re.compile(
     re.MULTILINE,
 )
 
-# Deadlines measure the machine, which is shared. A law that needs many steps to reach a state is
-# slow on purpose.
+# Everyone's run draws the same examples, so that no change fails by what another one has left; the
+# soak tests and the nightly workflow explore. Deadlines measure the machine, which is shared. A law
+# that needs many steps to reach a state is slow on purpose.
 settings.register_profile(
-    "moderate", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "same",
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("ci", settings.get_profile("moderate"), derandomize=True, print_blob=True)
-settings.register_profile("soak", settings.get_profile("moderate"), max_examples=3_000)
-settings.load_profile("ci" if CI else "moderate")
+settings.register_profile(
+    "explore", settings.get_profile("same"), derandomize=False, print_blob=True, max_examples=100
+)
+settings.register_profile("soak", settings.get_profile("explore"), max_examples=3_000)
+settings.load_profile("same")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
