@@ -22,9 +22,10 @@ from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import RawSpan, TraceId
 from otel_reliability.sources.batch import Batch, Malformed
-from otel_reliability.sources.chunks import STDIN, Progress
-from otel_reliability.sources.kinds import is_otlp_lines, read_lines
+from otel_reliability.sources.chunks import Progress
+from otel_reliability.sources.kinds import OTLP_LINES, UNKNOWN, Input, inputs_of, read_lines
 from otel_reliability.sources.mentions import Mentions, mentions_in
+from otel_reliability.sources.sessions.formats import read_sessions
 from otel_reliability.windows.sessions import Sessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
@@ -121,14 +122,33 @@ class Recording:
         paths: Sequence[str | os.PathLike[str]],
         progress: Callable[[str | os.PathLike[str] | None], Progress | None] = lambda _: None,
     ) -> None:
-        """Read these files, after which none will follow. Where each can be read twice, it is
-        scanned first.
+        """Read these files, or those below folders, after which none will follow. Where each can be
+        read twice, it is scanned first; sessions of coding agents say themselves what is complete.
 
         `progress` returns, for each file, what receives the number of bytes read; for None, that of
         the scan.
         """
-        is_known = all(os.fspath(path) != STDIN and is_otlp_lines(path) for path in paths)
-        mentions = mentions_in(paths, progress(None)) if is_known else None
+        inputs = inputs_of(paths)
+        others = [each for each in inputs if each.session is None]
+        self._read_others(others, progress, alone=len(others) == len(inputs))
+        sessions = [each.session for each in inputs if each.session is not None]
+        for batch in read_sessions(sessions, joins=bool(others), progress=progress):
+            self._receive(batch)
+            if not others:
+                self.engine.complete(batch.complete)
+                self._pass_on()
+
+    def _read_others(
+        self,
+        inputs: Sequence[Input],
+        progress: Callable[[str | os.PathLike[str] | None], Progress | None],
+        *,
+        alone: bool,
+    ) -> None:
+        """Read files other than sessions; `alone`: there are none of these."""
+        paths = [each.path for each in inputs]
+        is_known = alone and all(each.kind in (OTLP_LINES, UNKNOWN) for each in inputs)
+        mentions = mentions_in(paths, progress(None)) if is_known and paths else None
         if mentions is None:
             for path in paths:
                 self.read(path, progress(path))

@@ -31,6 +31,7 @@ from otel_reliability.conventions.adapters.openlit import OpenLit
 from otel_reliability.conventions.adapters.openllmetry import OpenLLMetry
 from otel_reliability.conventions.adapters.pydantic_ai import PydanticAI
 from otel_reliability.conventions.adapters.qwen_code import QwenCode
+from otel_reliability.conventions.adapters.session_files import SessionFiles
 from otel_reliability.conventions.adapters.strands import Strands
 from otel_reliability.conventions.adapters.vercel import Vercel
 from otel_reliability.conventions.base import Convention
@@ -42,6 +43,7 @@ TABLE: Final[tuple[Convention, ...]] = (
     Copilot(),
     GeminiCli(),
     QwenCode(),
+    SessionFiles(),
     Langfuse(),
     LangSmith(),
     MLflow(),

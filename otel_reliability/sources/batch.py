@@ -72,7 +72,7 @@ class Malformed(NamedTuple):
 @dataclass(slots=True)
 class Batch:
     """The content of one request or one line. `logs` are the log events that are no evaluation;
-    `other_logs` counts log records that are no event.
+    `other_logs` counts log records that are no event. Of the traces in `complete` nothing follows.
     """
 
     spans: list[RawSpan] = field(default_factory=list[RawSpan])
@@ -80,6 +80,7 @@ class Batch:
     evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
     logs: list[RawLog] = field(default_factory=list[RawLog])
     other_logs: int = 0
+    complete: list[TraceId] = field(default_factory=list[TraceId])
 
 
 def fault(

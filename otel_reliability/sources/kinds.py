@@ -15,20 +15,27 @@ import re
 import struct
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import RawIOBase
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from otel_reliability.errors import UndecodableBody
+from otel_reliability.errors import SourceError, UndecodableBody
 from otel_reliability.model.span import RawSpan
 from otel_reliability.sources import from_plain
 from otel_reliability.sources.batch import Batch, Malformed, Reason
 from otel_reliability.sources.chunks import CHUNK, STDIN, Chunks, Progress, head_of
 from otel_reliability.sources.lines import LONGEST, documents
 from otel_reliability.sources.otlp_json import decode_lines, decode_request, with_damage
+from otel_reliability.sources.sessions.formats import (
+    SessionFile,
+    SessionFormat,
+    files_below,
+    format_of,
+)
 
 HEAD: Final = 64 * 1024
 """Bytes that tell the kind of a file."""
@@ -51,6 +58,7 @@ class FileKind(NamedTuple):
     at: int = 0
     read: Read | None = None
     remedy: str = ""
+    session: SessionFormat | None = None
 
     def fits(self, head: bytes, keys: frozenset[str]) -> bool:
         """Return whether a file with this head is of the kind."""
@@ -228,6 +236,8 @@ _BY_OTLP: Final = (
 _FROM_STORE: Final = "its traces also go by OTLP to a Collector with the file exporter, from now on"
 _NO_TIMES: Final = "it holds messages without spans or times; " + _BY_OTLP
 
+_AS_FILE: Final = "name the file, or its folder: a session may be told by several files"
+
 KINDS: Final[tuple[FileKind, ...]] = (
     FileKind("a zip archive", begins=(b"PK\x03\x04",), read=_zip),
     FileKind("a tar archive", begins=(b"ustar",), at=257, read=_tar),
@@ -336,6 +346,8 @@ NODE_CONSOLE: Final = FileKind(
     remedy="they are no JSON; use the OTLP exporter and a Collector with the file exporter",
 )
 OTLP_LINES: Final = FileKind("OTLP-JSON lines", read=decode_lines)
+UNKNOWN: Final = FileKind("no known kind: read as OTLP-JSON lines", read=decode_lines)
+PIPE: Final = FileKind("standard input")
 PROTOBUF_JSON: Final = FileKind(
     "OTLP-JSON with ids in base64 (protobuf's JSON)", read=_each_document(_protobuf_json)
 )
@@ -344,6 +356,9 @@ PREFIXED: Final = FileKind("OTLP requests in protobuf, each after its size", rea
 
 _KEY: Final = re.compile(rb'"([\w.@-]{1,64})"\s{0,8}:')
 _BASE64_ID: Final = re.compile(rb'"traceId"\s{0,8}:\s{0,8}"[A-Za-z0-9+/_-]{22}(?:==)?"')
+_SIGNALS: Final = frozenset(
+    {"resourceSpans", "resourceLogs", "resourceMetrics", "resourceProfiles"}
+)
 _FIELD: Final = 0x0A
 """The first byte of a request in protobuf: its field 1, of variable length."""
 
@@ -357,10 +372,13 @@ def kind_of(head: bytes) -> FileKind:
     'spans of Zipkin'
     """
     if head[:1] == bytes([_FIELD]) and head.lstrip()[:1] not in (b"{", b"["):
-        return PROTOBUF if _is_protobuf(head) else OTLP_LINES
+        return PROTOBUF if _is_protobuf(head) else UNKNOWN
     if len(head) > _SIZE.size and head[0] == 0 and head[_SIZE.size] == _FIELD:
         return PREFIXED
     keys = frozenset(found.decode() for found in _KEY.findall(head))
+    session = format_of(keys)
+    if session is not None:
+        return FileKind(f"a session of {session.agent}", session=session, remedy=_AS_FILE)
     for kind in KINDS:
         if (kind.begins or kind.keys) and kind.fits(head, keys):
             return kind
@@ -368,7 +386,9 @@ def kind_of(head: bytes) -> FileKind:
         return PROTOBUF_JSON
     if not keys and _DEBUG.search(head):
         return COLLECTOR_DEBUG
-    return NODE_CONSOLE if not keys and _NODE.search(head) else OTLP_LINES
+    if not keys and _NODE.search(head):
+        return NODE_CONSOLE
+    return UNKNOWN if keys.isdisjoint(_SIGNALS) else OTLP_LINES
 
 
 def _is_protobuf(head: bytes) -> bool:
@@ -408,6 +428,45 @@ def read_pieces(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
     yield from kind.read(name, chain((head,), stream), longest)
 
 
-def is_otlp_lines(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is OTLP-JSON lines, which name their traces as OTLP does."""
-    return kind_of(head_of(HEAD, iter(Chunks(path)))) is OTLP_LINES
+class Input(NamedTuple):
+    """A file, its kind, and where it is a session that."""
+
+    path: str | os.PathLike[str]
+    kind: FileKind
+    session: SessionFile | None
+
+
+def input_of(path: str | os.PathLike[str]) -> Input:
+    """Return a file with its kind, told by its head. Standard input is not looked into."""
+    if os.fspath(path) == STDIN:
+        return Input(path, PIPE, None)
+    head = head_of(HEAD, iter(Chunks(path)))
+    kind = kind_of(head)
+    session = None if kind.session is None else SessionFile(Path(path), kind.session, head)
+    return Input(path, kind, session)
+
+
+def inputs_of(paths: Sequence[str | os.PathLike[str]]) -> list[Input]:
+    """Return these files, and of folders among them the files below that are of a kind that is
+    read.
+
+    Raises `SourceError` for a folder without any.
+    """
+    found: list[Input] = []
+    for path in paths:
+        if os.fspath(path) == STDIN or not Path(path).is_dir():
+            found.append(input_of(path))
+            continue
+        below = [input_of(file) for file in files_below([Path(path)])]
+        known = [each for each in below if each.session is not None or _is_known(each.kind)]
+        if not known:
+            raise SourceError(
+                f"{os.fspath(path)}: no file in this folder, of {len(below)}, is a session of a "
+                "coding agent or a recording; name the file."
+            )
+        found += known
+    return found
+
+
+def _is_known(kind: FileKind) -> bool:
+    return kind.read is not None and kind is not UNKNOWN

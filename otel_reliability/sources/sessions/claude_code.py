@@ -1,0 +1,249 @@
+"""Session files of Claude Code: `~/.claude/projects/<folder>/<session>.jsonl`.
+
+One JSON object a line. An answer of the model is written as one line per block, each with the same
+`message.id` and usage; some releases write the true output tokens only on the last of them, or on
+none. Sub-agents are files below the session, or beside it, or lines inside it, by release.
+
+Source: recordings of releases 1.0.68 to 2.1.332.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from otel_reliability.sources.chunks import Progress
+from otel_reliability.sources.from_plain import time_ns
+from otel_reliability.sources.otlp_json import items, record, text, whole
+from otel_reliability.sources.sessions.reading import objects_of
+from otel_reliability.sources.sessions.run import (
+    CallStatus,
+    Compaction,
+    Seen,
+    SessionRun,
+    Tokens,
+    resource_of,
+)
+
+AGENT: Final = "claude-code"
+_NOT_TYPED: Final = (
+    "<command-name>",
+    "<command-message>",
+    "<local-command-stdout>",
+    "<local-command-caveat>",
+    "<bash-input>",
+    "<bash-stdout>",
+    "<task-notification>",
+    "<system-reminder>",
+    "[Request interrupted by user",
+    "Caveat:",
+)
+"""Beginnings of user records that no person typed as a prompt."""
+_INTERRUPTED: Final = "[Request interrupted by user"
+_REFUSED: Final = (
+    "The user doesn't want to proceed",
+    "The user doesn't want to take this action",
+    "Permission to use ",
+    "Claude requested permissions",
+    "This command requires approval",
+)
+"""Beginnings of results of calls that were not permitted, before the release that marks them."""
+_STARTS_AGENT: Final = frozenset({"Task", "Agent"})
+_LOOK: Final = 2_000
+"""Characters of a result that tell how the call ended."""
+
+
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+    """Read the runs of a session file, each when its prompt is done."""
+    reader = _Reader(path, seen)
+    for line in objects_of(path, progress):
+        done = reader.take(line)
+        if done is not None:
+            yield from reader.finished(done)
+    if reader.run is not None:
+        yield from reader.finished(reader.run)
+
+
+def is_part(path: Path) -> bool:
+    """Return whether a file belongs to a sub-agent: the reader of its session reads it."""
+    return path.name.startswith("agent-")
+
+
+class _Reader:
+    def __init__(self, path: Path, seen: Seen) -> None:
+        self.run: SessionRun | None = None
+        self._seen = seen
+        self._path = path
+        self._agents: dict[str, str] = {}
+        """The sub-agent that each call started, by the id of the call."""
+        self._files = _files_of_agents(path)
+        self._cut_short: set[str] = set()
+        """Calls whose result says what a cancelled call's and a refused one's say."""
+
+    def take(self, line: Mapping[str, Any]) -> SessionRun | None:
+        """Take a line; return the run that ends with it."""
+        at = time_ns(line.get("timestamp"))
+        kind = line.get("type")
+        if kind == "user":
+            content = record(line.get("message")).get("content")
+            if _is_prompt(line, content):
+                return self._begin(line, at)
+            self._results(line, content, at)
+        elif kind == "assistant":
+            self._answer(line, at)
+        elif kind == "system" and self.run is not None:
+            self._system(line, at)
+        return None
+
+    def _begin(self, line: Mapping[str, Any], at: int) -> SessionRun | None:
+        done = self.run
+        session = text(line.get("sessionId")) or self._path.stem
+        key = text(line.get("uuid")) or str(at)
+        sender = resource_of(AGENT, text(line.get("version")), text(line.get("cwd")))
+        self.run = SessionRun(AGENT, session, key, at, sender, at)
+        self.run.repeats = not self._seen.add("prompt", key)
+        return done
+
+    def _results(self, line: Mapping[str, Any], content: object, at: int) -> None:
+        run = self.run
+        if run is None:
+            return
+        blocks = [record(block) for block in items(content)]
+        said = text(content) or "".join(text(block.get("text")) for block in blocks)
+        if said.startswith(_INTERRUPTED):
+            self._interrupted()
+        for block in blocks:
+            if block.get("type") != "tool_result":
+                continue
+            call_id = text(block.get("tool_use_id"))
+            result = _text_of(block.get("content"))
+            status = _status(line, block, result)
+            is_sure = "permissionDecision" in line or line.get("toolDenialBeforeRun") is True
+            if status is CallStatus.REJECTED and not is_sure:
+                self._cut_short.add(call_id)
+            if _INTERRUPTED in result[-_LOOK:] or result.startswith("Exit code 137"):
+                status = CallStatus.CANCELLED
+            run.answered(call_id, at, status, result)
+            agent = text(record(line.get("toolUseResult")).get("agentId"))
+            if agent:
+                self._agents[call_id] = agent
+
+    def _interrupted(self) -> None:
+        calls = {} if self.run is None else self.run.calls
+        for call_id in self._cut_short & calls.keys():
+            calls[call_id].status = CallStatus.CANCELLED
+        self._cut_short.clear()
+
+    def _answer(self, line: Mapping[str, Any], at: int) -> None:
+        if self.run is not None:
+            add_answer(self.run, line, at, self._seen)
+
+    def _system(self, line: Mapping[str, Any], at: int) -> None:
+        run = self.run
+        if run is not None and line.get("subtype") == "compact_boundary":
+            facts = record(line.get("compactMetadata"))
+            before, after = whole(facts.get("preTokens")), whole(facts.get("postTokens"))
+            run.compactions.append(Compaction(at, before, after, text(facts.get("trigger"))))
+
+    def finished(self, run: SessionRun) -> Iterator[SessionRun]:
+        """Yield a run with the work of its sub-agents, unless all of it was copied."""
+        pending = [*run.calls]
+        while pending:
+            call_id = pending.pop()
+            call = run.calls.get(call_id)
+            path = self._files.get(call_id) or self._files.get(self._agents.get(call_id, ""))
+            if call is not None and path is not None and call.name in _STARTS_AGENT:
+                known = {*run.calls}
+                _add_agent(run, path, self._seen, self._agents)
+                pending.extend(run.calls.keys() - known)
+        if not (run.repeats and run.is_empty):
+            yield run
+
+
+def add_answer(run: SessionRun, line: Mapping[str, Any], at: int, seen: Seen) -> None:
+    """Add a line of an answer of the model: its usage, and the calls that it asks for."""
+    message = record(line.get("message"))
+    model = text(message.get("model"))
+    if model == "<synthetic>":
+        run.failed = run.failed or line.get("isApiErrorMessage") is True
+        return
+    key = text(message.get("id"))
+    if key in run.models or seen.add("answer", key):
+        run.model_call(key, at, model, _tokens(message))
+    else:
+        run.repeats = True
+    for block in map(record, items(message.get("content"))):
+        call_id = text(block.get("id"))
+        if block.get("type") == "tool_use" and seen.add("call", call_id):
+            run.asked(call_id, text(block.get("name")), block.get("input"), at)
+
+
+def _tokens(message: Mapping[str, Any]) -> Tokens:
+    """Input and output tokens; where a line has no stop reason its output is not yet known."""
+    usage = record(message.get("usage"))
+    parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    counts = [whole(usage.get(part)) for part in parts]
+    given = None if counts == [None] * len(parts) else sum(count or 0 for count in counts)
+    output = whole(usage.get("output_tokens")) if message.get("stop_reason") is not None else None
+    return given, output
+
+
+def _is_prompt(line: Mapping[str, Any], content: object) -> bool:
+    if any(line.get(mark) is True for mark in ("isMeta", "isCompactSummary", "isSidechain")):
+        return False
+    if record(line.get("origin")).get("kind") == "task-notification":
+        return True  # nobody typed it, but it begins a turn as a prompt does
+    blocks = [record(block) for block in items(content)]
+    if any(block.get("type") == "tool_result" for block in blocks):
+        return False
+    said = text(content) or "".join(text(block.get("text")) for block in blocks)
+    return bool(said.strip() or blocks) and not said.lstrip().startswith(_NOT_TYPED)
+
+
+def _status(line: Mapping[str, Any], block: Mapping[str, Any], result: str) -> CallStatus:
+    if block.get("is_error") is not True:
+        return CallStatus.OK
+    decision = record(line.get("permissionDecision")).get("decision")
+    if decision == "reject" or "toolDenialKind" in line or result.startswith(_REFUSED):
+        return CallStatus.REJECTED
+    return CallStatus.FAILED
+
+
+def _text_of(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(text(record(block).get("text")) for block in items(content))
+
+
+# --- Sub-agents -----------------------------------------------------------------------------------
+
+
+def _files_of_agents(path: Path) -> dict[str, Path]:
+    """The files of sub-agents, by the id of the call that started each, and by the agent's id."""
+    found: dict[str, Path] = {}
+    below = path.with_suffix("") if path.suffix == ".jsonl" else path.parent / path.name[:36]
+    for file in (*below.glob("subagents/agent-*.jsonl*"), *path.parent.glob("agent-*.jsonl*")):
+        agent = file.name.removeprefix("agent-").partition(".")[0]
+        found[agent] = file
+        meta = file.with_name(f"agent-{agent}.meta.json")
+        for facts in objects_of(meta) if meta.is_file() else ():
+            found[text(facts.get("toolUseId"))] = file
+    found.pop("", None)
+    return found
+
+
+def _add_agent(run: SessionRun, path: Path, seen: Seen, agents: dict[str, str]) -> None:
+    for line in objects_of(path):
+        at = time_ns(line.get("timestamp"))
+        if line.get("type") == "assistant":
+            add_answer(run, line, at, seen)
+        elif line.get("type") == "user":
+            for block in map(record, items(record(line.get("message")).get("content"))):
+                if block.get("type") == "tool_result":
+                    call_id = text(block.get("tool_use_id"))
+                    result = _text_of(block.get("content"))
+                    run.answered(call_id, at, _status(line, block, result), result)
+                    agents.setdefault(
+                        call_id, text(record(line.get("toolUseResult")).get("agentId"))
+                    )

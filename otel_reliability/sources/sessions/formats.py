@@ -1,0 +1,100 @@
+"""The table of session files: how each agent's are recognized, where they lie, and who reads them.
+
+Files are read in the order in which their sessions began, so that what was copied from one into
+another counts where it was first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from otel_reliability.sources.batch import Batch
+from otel_reliability.sources.chunks import Progress
+from otel_reliability.sources.sessions import claude_code
+from otel_reliability.sources.sessions.run import Seen, SessionRun
+
+
+class SessionFormat(NamedTuple):
+    """The session files of one agent: all `keys` and none of `without` stand in the head of a file.
+
+    `home`: the folder of its sessions below the user's; `variable`: the environment variable that
+    names another folder instead of the first part of `home`. `is_part`: whether a file belongs to
+    another one, whose reader reads it.
+    """
+
+    agent: str
+    home: str
+    variable: str
+    keys: tuple[str, ...]
+    without: tuple[str, ...]
+    read: Callable[[Path, Seen, Progress | None], Iterator[SessionRun]]
+    is_part: Callable[[Path], bool]
+
+    def folder(self) -> Path:
+        """Return where the sessions of this agent lie on this machine."""
+        first, _, rest = self.home.partition("/")
+        given = os.environ.get(self.variable)
+        return (Path(given) if given else Path.home() / first) / rest
+
+
+FORMATS: Final = (
+    SessionFormat(
+        "claude-code",
+        ".claude/projects",
+        "CLAUDE_CONFIG_DIR",
+        ("sessionId", "uuid", "type", "timestamp"),
+        ("parts", "projectHash"),
+        claude_code.read,
+        claude_code.is_part,
+    ),
+)
+
+_TIME: Final = re.compile(
+    rb'"(?:timestamp|startTime)"\s*:\s*"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*)'
+)
+
+
+def format_of(keys: frozenset[str]) -> SessionFormat | None:
+    """Return the format of a file with these keys in its head; None where it is no session."""
+    fits = (
+        each for each in FORMATS if keys.issuperset(each.keys) and keys.isdisjoint(each.without)
+    )
+    return next(fits, None)
+
+
+class SessionFile(NamedTuple):
+    """A session file, and the first bytes of it."""
+
+    path: Path
+    format: SessionFormat
+    head: bytes
+
+    def began(self) -> tuple[bytes, str]:
+        """Return when the session began, as text that sorts."""
+        found = _TIME.search(self.head)
+        return (found[1] if found else b"", self.path.name)
+
+
+def read_sessions(
+    files: Sequence[SessionFile],
+    *,
+    joins: bool = False,
+    progress: Callable[[Path], Progress | None] = lambda _: None,
+) -> Iterator[Batch]:
+    """Read session files, a batch for each run; `joins`: telemetry of them may be read too."""
+    seen = Seen()
+    for file in sorted(files, key=SessionFile.began):
+        if not file.format.is_part(file.path):
+            for run in file.format.read(file.path, seen, progress(file.path)):
+                yield run.batch(joins=joins)
+
+
+def files_below(folders: Iterable[Path]) -> list[Path]:
+    """Return the files in these folders and below, by name."""
+    return sorted(
+        Path(at) / name for folder in folders for at, _, names in os.walk(folder) for name in names
+    )

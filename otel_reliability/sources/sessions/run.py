@@ -1,0 +1,278 @@
+"""One prompt of a session file → the spans of a run."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from otel_reliability.model.blake2 import blake2b
+from otel_reliability.model.span import (
+    KIND_INTERNAL,
+    STATUS_ERROR,
+    STATUS_UNSET,
+    RawSpan,
+    Resource,
+    SpanId,
+    TraceId,
+    span_of,
+)
+from otel_reliability.sources.batch import Batch
+
+SCOPE: Final = "otel_reliability.sessions"
+CONVERSATION: Final = "session_file.conversation"
+"""Set where telemetry of the same sessions may be read too: both are put together then."""
+REJECTED: Final = "session_file.rejected"
+COMPACTION: Final = "compact"
+TOKENS_BEFORE: Final = "session_file.tokens_before"
+TOKENS_AFTER: Final = "session_file.tokens_after"
+TRIGGER: Final = "session_file.trigger"
+
+
+class CallStatus(enum.Enum):
+    """How a tool call ended. One without an answer is unfinished: whether it was executed is not
+    known, and it is no step.
+    """
+
+    UNFINISHED = "unfinished"
+    OK = "ok"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    CANCELLED = "cancelled"
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """A tool call that a session file reports."""
+
+    name: str
+    arguments: object
+    start_ns: int
+    end_ns: int = 0
+    status: CallStatus = CallStatus.UNFINISHED
+    result: str | None = None
+
+
+@dataclass(slots=True)
+class ModelCall:
+    """A model call; its tokens are None where the file does not say them."""
+
+    model: str
+    start_ns: int
+    end_ns: int
+    input: int | None = None
+    output: int | None = None
+    failed: bool = False
+    response_id: str | None = None
+
+
+@dataclass(slots=True)
+class Compaction:
+    """A compaction of the context."""
+
+    time_ns: int
+    before: int | None = None
+    after: int | None = None
+    trigger: str | None = None
+
+
+@dataclass(slots=True)
+class SessionRun:
+    """A prompt, and what a session file says of its work so far.
+
+    `key` identifies the prompt in its session; `last_ns` is the time of the newest record.
+    """
+
+    agent: str
+    session_id: str
+    key: str
+    start_ns: int
+    resource: Resource
+    last_ns: int = 0
+    models: dict[str, ModelCall] = field(default_factory=dict[str, ModelCall])
+    calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
+    compactions: list[Compaction] = field(default_factory=list[Compaction])
+    failed: bool = False
+    repeats: bool = False
+    """Holds records that were read before, from the session that they were copied from."""
+
+    def model_call(self, key: str, time_ns: int, model: str, tokens: Tokens) -> None:
+        """Add a model call, or a later record of it: of what is repeated the greatest counts."""
+        known = self.models.get(key)
+        if known is None:
+            start = min(max(self.last_ns, self.start_ns), time_ns)
+            known = self.models[key] = ModelCall(model, start, time_ns, response_id=key)
+        known.end_ns = max(known.end_ns, time_ns)
+        known.input = _greater(known.input, tokens[0])
+        known.output = _greater(known.output, tokens[1])
+        self.see(time_ns)
+
+    def asked(self, call_id: str, name: str, arguments: object, time_ns: int) -> None:
+        """Add a tool call that the model asked for."""
+        if call_id not in self.calls:
+            self.calls[call_id] = ToolCall(name, arguments, time_ns, time_ns)
+        self.see(time_ns)
+
+    def answered(
+        self, call_id: str, time_ns: int, status: CallStatus, result: str | None = None
+    ) -> None:
+        """Note how a call ended."""
+        call = self.calls.get(call_id)
+        if call is not None:
+            call.status = status
+            call.end_ns = max(call.start_ns, time_ns)
+            call.result = result
+        self.see(time_ns)
+
+    def see(self, time_ns: int) -> None:
+        """Note the time of a record."""
+        self.last_ns = max(self.last_ns, time_ns)
+
+    @property
+    def is_empty(self) -> bool:
+        """True where nothing happened for the prompt."""
+        return not self.models and not self.calls
+
+    def batch(self, *, joins: bool = False) -> Batch:
+        """Return the spans. `joins`: telemetry of the same session may be read too."""
+        trace_id = trace_of_prompt(self.agent, self.session_id, self.key)
+        root = span_of("prompt", self.key)
+        common: dict[str, Any] = {"gen_ai.conversation.id": self.session_id}
+        if joins:
+            common[CONVERSATION] = self.session_id
+        end_ns = max(
+            self.last_ns,
+            self.start_ns,
+            *(call.end_ns for call in self.calls.values()),
+            *(call.end_ns for call in self.models.values()),
+        )
+        spans = [
+            self._span(
+                trace_id,
+                root,
+                None,
+                self.start_ns,
+                end_ns,
+                {
+                    **common,
+                    "gen_ai.operation.name": "invoke_agent",
+                    "gen_ai.agent.name": self.agent,
+                },
+                failed=self.failed,
+            )
+        ]
+        for key, model in self.models.items():
+            given = {
+                **common,
+                "gen_ai.operation.name": "chat",
+                "gen_ai.response.model": model.model,
+                "gen_ai.usage.input_tokens": model.input,
+                "gen_ai.usage.output_tokens": model.output,
+                "gen_ai.response.id": model.response_id,
+            }
+            own = span_of("model", key)
+            start, end = model.start_ns, model.end_ns
+            spans.append(self._span(trace_id, own, root, start, end, given, failed=model.failed))
+        for key, call in self.calls.items():
+            if call.status is not CallStatus.UNFINISHED:
+                given = {
+                    **common,
+                    "gen_ai.operation.name": "execute_tool",
+                    "gen_ai.tool.name": call.name,
+                    "gen_ai.tool.call.id": key,
+                    "gen_ai.tool.call.arguments": call.arguments,
+                    "gen_ai.tool.call.result": call.result,
+                    REJECTED: True if call.status is CallStatus.REJECTED else None,
+                }
+                failed = call.status is CallStatus.FAILED
+                own = span_of("tool", key)
+                start, end = call.start_ns, call.end_ns
+                spans.append(self._span(trace_id, own, root, start, end, given, failed=failed))
+        for number, compaction in enumerate(self.compactions):
+            given = {
+                **common,
+                "gen_ai.operation.name": COMPACTION,
+                TOKENS_BEFORE: compaction.before,
+                TOKENS_AFTER: compaction.after,
+                TRIGGER: compaction.trigger,
+            }
+            own = span_of("compaction", number)
+            at = max(compaction.time_ns, self.start_ns)
+            spans.append(self._span(trace_id, own, root, at, at, given))
+        return Batch(spans=spans, complete=[trace_id])
+
+    def _span(
+        self,
+        trace_id: TraceId,
+        span_id: SpanId,
+        parent_id: SpanId | None,
+        start_ns: int,
+        end_ns: int,
+        attributes: Mapping[str, Any],
+        *,
+        failed: bool = False,
+    ) -> RawSpan:
+        return RawSpan(
+            trace_id=trace_id,
+            span_id=span_id,
+            parent_id=parent_id,
+            name=str(attributes["gen_ai.operation.name"]),
+            span_kind=KIND_INTERNAL,
+            start_ns=max(start_ns, 1),
+            end_ns=max(start_ns, end_ns, 1),
+            status=STATUS_ERROR if failed else STATUS_UNSET,
+            parent_remote=False,
+            attributes={key: value for key, value in attributes.items() if value is not None},
+            events=(),
+            links=(),
+            scope=SCOPE,
+            scope_version="",
+            resource=self.resource,
+        )
+
+
+Tokens = tuple[int | None, int | None]
+"""Input (the cached part included) and output tokens of a model call."""
+
+
+def _greater(one: int | None, two: int | None) -> int | None:
+    return two if one is None else one if two is None else max(one, two)
+
+
+def trace_of_prompt(agent: str, session_id: str, key: str) -> TraceId:
+    """Return the trace id that stands for a prompt."""
+    identity = f"{agent}\0{session_id}\0{key}".encode("utf-8", "replace")
+    return b"prompt.." + blake2b(identity, digest_size=8).digest()
+
+
+class Seen:
+    """The ids of records that were read, over all files: what is copied counts where it was first.
+
+    They are kept as numbers of 64 bits: two of a million are the same once in ten million times.
+    """
+
+    def __init__(self) -> None:
+        self._ids: set[int] = set()
+
+    def add(self, kind: str, identifier: str) -> bool:
+        """Note an id; return whether it is new."""
+        found = hash((kind, identifier))
+        if found in self._ids:
+            return False
+        self._ids.add(found)
+        return True
+
+
+def resource_of(agent: str, version: str, cwd: str) -> Resource:
+    """Return the sender: the agent's name and version, and the last part of its working folder.
+
+    >>> resource_of("codex", "0.1", "/home/me/shop")[:4]
+    ('shop', 'codex', '', '0.1')
+    """
+    given = {
+        "service.name": agent,
+        "service.version": version,
+        "service.namespace": cwd.replace("\\", "/").rstrip("/").rpartition("/")[2],
+    }
+    return Resource.of(given)

@@ -1,0 +1,88 @@
+"""Session files of coding agents against the truth of their recordings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_reliability.errors import SourceError
+from otel_reliability.model.run import Run
+from otel_reliability.recording import Recording
+from otel_reliability.sources.from_plain import time_ns
+from tests.shared import shared
+
+AGENTS = ["claude_code", "claude_code_1.0.68", "claude_code_2.1.140", "claude_code_2.1.47"]
+UNKNOWN_OUTPUT = {"claude_code_2.1.47"}
+"""Releases whose files do not hold the output tokens."""
+SHARE = 0.97
+
+
+def runs_in(*folders: Path) -> list[Run]:
+    runs: list[Run] = []
+    recording = Recording(final=runs.extend)
+    recording.read_all(folders)
+    recording.close()
+    return [run for run in runs if not run.nested]
+
+
+def short(name: str) -> str:
+    return name.rpartition("::")[2].rpartition("__")[2]
+
+
+def agrees(run: Run, truth: dict[str, Any], *, output: bool) -> bool:
+    asked = [
+        call
+        for call in truth["tool_calls"]
+        if call["status"] in ("ok", "failed", "cancelled")
+        and call.get("in_file", True)
+        and not call.get("wrapper")
+    ]
+    names = sorted(short(call["name"]) for call in asked)
+    failed = sum(call["status"] == "failed" for call in asked)
+    given = run.tool_calls or ()
+    main = truth["input_tokens"], truth["output_tokens"]
+    both = main[0] + truth["side_input_tokens"], main[1] + truth["side_output_tokens"]
+    tokens = run.input_tokens or 0, run.output_tokens or 0
+    wanted = [main, both] if output else [(main[0], 0), (both[0], 0)]
+    return (
+        sorted(short(call.name) for call in given) == names
+        and sum(not call.ok for call in given) == failed
+        and tokens in wanted
+    )
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_prompts_are_the_runs_that_really_were(agent: str) -> None:
+    wanted = found = extra = 0
+    for file in sorted(shared(f"corpora/sessions/{agent}").glob("*/truth.json")):
+        left = runs_in(file.parent / "home")
+        for truth in json.loads(file.read_text())["runs"]:
+            if truth.get("kind") == "compaction":
+                continue  # it belongs to the run that it lies in
+            start = time_ns(truth["started"])
+            near = sorted(left, key=lambda run: abs(run.start_ns - start))[:1]
+            left = [run for run in left if run not in near]
+            wanted += 1
+            found += bool(near) and agrees(near[0], truth, output=agent not in UNKNOWN_OUTPUT)
+        extra += len(left)
+
+    assert found / wanted >= SHARE, (found, wanted)
+    assert extra == 0
+
+
+def test_a_copied_session_counts_once() -> None:
+    home = shared("corpora/sessions/claude_code/fork/home")
+    once = runs_in(home)
+    twice = runs_in(home, home)
+
+    assert len(once) == len(twice)
+    assert sum(run.tokens or 0 for run in once) == sum(run.tokens or 0 for run in twice)
+
+
+def test_a_folder_without_sessions_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing")
+    with pytest.raises(SourceError, match="no file in this folder"):
+        runs_in(tmp_path)
