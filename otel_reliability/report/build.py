@@ -202,12 +202,15 @@ def _by_reason(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int
 
 def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: int) -> AgentView:
     """Return the view of an agent. Intervals are computed for windows of at most
-    `max_runs_for_intervals` runs.
+    `max_runs_for_intervals` runs, all of which are examined: an interval about the newest runs
+    alone need not contain a value about all of them.
     """
     sample = source.window.rows()
+    all_examined = len(sample) == len(source.rows)
     baseline = [row for row in source.rows if row.baseline]
     readings = {**source.readings, **_session_readings(source.sessions)}
-    bounds = intervals(sample, settings) if len(sample) <= max_runs_for_intervals else {}
+    has_intervals = all_examined and len(sample) <= max_runs_for_intervals
+    bounds = intervals(sample, settings) if has_intervals else {}
     metrics = {
         name: ReadingView(*readings[name], *bounds.get(name, (None, None, "")))
         for name in ALL_SPECS

@@ -75,6 +75,7 @@ def test_of_a_long_window_the_numbers_cover_all_runs(monkeypatch: pytest.MonkeyP
     assert found.findings.costs == expected.findings.costs
     assert sum(task.runs for task in found.tasks) == 10
     assert "rare" not in {use.tool for use in found.findings.tools}
+    assert {reading.method for reading in found.metrics.values()} == {""}
 
 
 def test_change_detection_collects_a_baseline_then_watches_then_alarms() -> None:
