@@ -7,7 +7,7 @@ from collections.abc import Callable
 import click
 
 from otel_reliability.cli.options import METRICS, of_service
-from otel_reliability.service.service import log_to_stderr
+from otel_reliability.service.logs import log_to_stderr
 from otel_reliability.service.settings import Config
 
 

@@ -14,7 +14,8 @@ from otel_reliability.reference import pinned_by
 from otel_reliability.report.text import count
 from otel_reliability.service.addresses import parse_address
 from otel_reliability.service.checks import check_workers
-from otel_reliability.service.service import log_to_stderr, serve
+from otel_reliability.service.logs import log_to_stderr
+from otel_reliability.service.service import serve
 from otel_reliability.service.settings import ENDPOINTS, Config
 
 FLAGS: Final[Mapping[str, str]] = {

@@ -63,9 +63,8 @@ class OtlpHttp:
             encoding, gzip = _form_of(request)
             ack = Ack(0, "")
             outcome = "discarded"
-            if signal is OtlpSignal.METRICS:  # accepted without reading it
-                async for _ in request.content.iter_any():
-                    pass
+            if signal is OtlpSignal.METRICS:
+                await self._discard(request)
             else:
                 ack = await self._accept(signal, encoding, request, gzip=gzip)
                 outcome = "partial" if ack.rejected else "accepted"
@@ -87,15 +86,34 @@ class OtlpHttp:
             submit = partial(self._intake.submit, signal, encoding, body, reservation, gzip=gzip)
             return await self._committed(submit, at_once=not gzip and len(body) <= SMALL)
 
+    async def _discard(self, request: web.Request) -> None:
+        """Receive metrics and throw them away: an agent that exports all signals to one endpoint
+        must not log errors. Size and time are limited as for any body.
+        """
+        await self._receive(request, lambda part: None)
+
     async def _body(self, request: web.Request, reservation: Reservation) -> bytes:
         parts: list[bytes] = []
+
+        def keep(part: bytes) -> None:
+            reservation.grow(len(part))
+            parts.append(part)
+
+        await self._receive(request, keep)
+        return b"".join(parts)
+
+    async def _receive(self, request: web.Request, take: Callable[[bytes], None]) -> None:
+        """Call `take` with each part of a body as it arrives; raise `Refused` for one that is too
+        large, late or cut off.
+        """
+        size = 0
         try:
             async with asyncio.timeout(BODY_TIMEOUT):
                 async for part in request.content.iter_any():
-                    if reservation.size + len(part) > self._intake.limit:
+                    size += len(part)
+                    if size > self._intake.limit:
                         raise self._intake.too_large()
-                    reservation.grow(len(part))
-                    parts.append(part)
+                    take(part)
         except TimeoutError:
             raise Refused(
                 Problem.TIMEOUT, "slow", f"the body did not arrive within {BODY_TIMEOUT:g} s"
@@ -104,7 +122,6 @@ class OtlpHttp:
             raise Refused(
                 Problem.UNDECODABLE, "cut_off", "the body did not arrive as its headers say"
             ) from None
-        return b"".join(parts)
 
     async def _committed(self, submit: Callable[[], Future[Ack]], *, at_once: bool) -> Ack:
         """Decode a body, at once or on a thread, and wait for the writer: so long from when it has

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +31,7 @@ from otel_reliability.service.health import RECOVERING, Memory, Readiness, colle
 from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake, RequestBudget
+from otel_reliability.service.logs import log_loop_error
 from otel_reliability.service.persistence import Persistent, Volatile
 from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.settings import Config
@@ -283,16 +283,6 @@ def _resource(instance: str | None) -> dict[str, str]:
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def log_to_stderr(level: str) -> None:
-    """Log to stderr: events of the process, never content of spans."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("otel_reliability")
-    logger.addHandler(handler)
-    logger.setLevel(level.upper())
-    logger.propagate = False
-
-
 def serve(config: Config, env: Mapping[str, str]) -> None:
     """Serve until SIGTERM or SIGINT. Raises `ConfigurationError` where it cannot begin."""
     collect_seldom()
@@ -302,6 +292,7 @@ def serve(config: Config, env: Mapping[str, str]) -> None:
 async def _serve(service: Service) -> None:
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(log_loop_error)
     for number in SIGNALS:
         loop.add_signal_handler(number, asked.set)
     await service.start()

@@ -22,6 +22,7 @@ from otel_reliability.service.api import Agents, UnknownAgent
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.http import guarding
+from otel_reliability.service.logs import ServerLogger
 from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
 
 KEEP_ALIVE: Final = 75.0
@@ -44,7 +45,9 @@ class Web:
     def __init__(
         self, tokens: AccessTokens, tls: ssl.SSLContext | None, count: Callable[[str], None]
     ) -> None:
-        self._tls, self._guard = tls, guarding(tokens, PROBES, count)
+        self._tls = tls
+        self._guard = guarding(tokens, PROBES, count)
+        self._logger = ServerLogger(count)
         self._runners: list[web.AppRunner] = []
 
     async def open(self, endpoints: Iterable[Endpoint]) -> dict[str, HostPort]:
@@ -70,6 +73,7 @@ class Web:
             app,
             handle_signals=False,
             access_log=None,
+            logger=self._logger,
             auto_decompress=False,
             keepalive_timeout=KEEP_ALIVE,
             lingering_time=LINGER,

@@ -37,11 +37,15 @@ def test_json_counts_what_it_refused_as_a_text() -> None:
     assert json.loads(answer.body)["partialSuccess"]["rejectedSpans"] == "1"
 
 
-def test_a_body_of_unknown_length_is_too_large_as_soon_as_it_is(running: Running) -> None:
+@pytest.mark.parametrize("signal", ["traces", "metrics"])
+def test_a_body_of_unknown_length_is_too_large_as_soon_as_it_is(
+    running: Running, signal: str
+) -> None:
     place = running.service.addresses["http"]
     with socket.create_connection((place.host, place.port)) as client:
         client.sendall(
-            b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+            f"POST /v1/{signal}".encode()
+            + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
             b"Content-Type: application/x-protobuf\r\n\r\n"
         )
         client.sendall(

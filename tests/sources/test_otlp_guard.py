@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.errors import UndecodableBody
+from otel_reliability.sources import otlp_protobuf
 from otel_reliability.sources.otlp_protobuf import LARGE, LEAST_SPAN, check, decode_logs
 from otel_reliability.testing import span
 from tests.otlp import decode_traces, traces_protobuf
@@ -76,6 +77,27 @@ def test_garbage_passes(start: bytes) -> None:
     for decode in (decode_traces, decode_logs):
         with pytest.raises(UndecodableBody):
             decode(body)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_guard_stops_at_the_first_part_too_many(
+    nested: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 kB of gzip decompress to 20 MB of zeros, each of which is a part."""
+    body = bytes(20 * MB) if not nested else wire(1, wire(2, bytes(2) * (10 * MB)))
+    read = 0
+    field = otlp_protobuf._field
+
+    def counted(body: bytes, at: int, end: int) -> tuple[int, int, int]:
+        nonlocal read
+        read += 1
+        return field(body, at, end)
+
+    monkeypatch.setattr(otlp_protobuf, "_field", counted)
+    with pytest.raises(UndecodableBody):
+        check(body)
+
+    assert read <= len(body) // LEAST_SPAN + 10
 
 
 def test_memory_of_the_worst_request_that_passes() -> None:
