@@ -10,7 +10,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from otel_reliability.conventions.hashing import DIGEST_SIZE, REDACTED, Hasher, canonical, unwrapped
+from otel_reliability.conventions.base import Own, itself
+from otel_reliability.conventions.hashing import (
+    DIGEST_SIZE,
+    MAX_REMEMBERED,
+    REDACTED,
+    Hasher,
+    canonical,
+    unwrapped,
+)
 from otel_reliability.model.span import Call, ToolFacts
 from otel_reliability.model.tools import READS_ONLY
 from otel_reliability.sources.otlp_protobuf import read_traces
@@ -176,6 +184,41 @@ def test_of_equal_texts_only_a_hash_is_remembered() -> None:
     )
     assert len(own.hasher.known) == 4  # of arguments, of a result, of a prompt, of messages
     assert secret not in repr(own.hasher.known)
+
+
+def test_so_many_values_are_remembered_and_each_is_read_once() -> None:
+    reads: list[str] = []
+
+    def upper(text: str) -> str:
+        reads.append(text)
+        return text.upper()
+
+    one = Own(upper, ("a key",), once=True)
+    hasher = Hasher(b"key")
+    texts = [f"text {number}" for number in range(2 * MAX_REMEMBERED + 1)]
+    for text in texts:
+        again = [hasher.once(one, (text,), itself) for _ in range(2)]
+        assert again == [text.upper()] * 2
+        assert len(hasher.known) <= MAX_REMEMBERED
+
+    assert reads == texts
+
+
+def test_equal_values_are_remembered_for_each_reader_and_each_decoding() -> None:
+    hasher = Hasher(b"key")
+    upper = Own(str.upper, ("a key",), once=True)
+    lower = Own(str.lower, ("a key",), once=True)
+
+    assert hasher.once(upper, ("Text",), itself) == "TEXT"
+    assert hasher.once(lower, ("Text",), itself) == "text"
+    assert hasher.once(upper, ("Text",), lambda text: text[::-1]) == "TXET"
+
+
+def test_equal_numbers_of_different_types_are_read_apart() -> None:
+    hasher = Hasher(b"key")
+    shown = Own(repr, ("a key",), once=True)
+
+    assert [hasher.once(shown, (one,), itself) for one in (1, 1.0, True)] == ["1", "1.0", "True"]
 
 
 def test_free_text_is_left_out_of_effects() -> None:
