@@ -99,8 +99,8 @@ class SeriesRecording:
             (name, tuple((key, value) for key, value in labels), body)
             for (name, labels), body in data
         )
-        known = self._engine.agents.keys()
-        agents: dict[Labels, AgentKey] = {tuple(of_agent(key).items()): key for key in known}
+        self._known = frozenset(self._engine.agents.keys())
+        agents: dict[Labels, AgentKey] = {tuple(of_agent(key).items()): key for key in self._known}
         spec = names.TOOL_CALLS
         found = (
             (agents.get(owner_of(spec, labels)), dict(labels)[names.TOOL])

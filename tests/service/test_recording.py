@@ -69,6 +69,23 @@ def test_the_series_of_an_agent_end_with_it(has_state: bool, tmp_path: Path) -> 
     assert [line.rpartition(" ")[2] for line in back] == ["1"]
 
 
+def test_the_series_of_an_agent_that_expired_do_not_come_back_with_the_state(
+    tmp_path: Path,
+) -> None:
+    idle = {"limits": {"agent_idle": 3600}}
+    with serving(idle, state=str(tmp_path)) as running:
+        running.send(runs_of(3))
+        assert lines(running, RUNS)
+    with serving(idle, state=str(tmp_path), clock=running.clock) as running:
+        assert lines(running, RUNS)
+        running.clock.advance(4_000)
+        running.writer_came_round()
+        assert not lines(running, RUNS)
+    with serving(idle, state=str(tmp_path), clock=running.clock) as running:
+        running.writer_came_round()
+        assert not lines(running, "agent_reliability_")
+
+
 def test_the_series_of_all_others_never_end() -> None:
     with serving({"limits": {"agents": 1, "agent_idle": 3600}}) as running:
         running.send([*runs_of(1), *runs_of(1, agent="refunds", first=5)])
