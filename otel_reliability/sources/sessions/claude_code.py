@@ -92,8 +92,8 @@ class _Reader:
             self._results(line, content, at)
         elif kind == "assistant":
             self._answer(line, at)
-        elif kind == "system" and self.run is not None:
-            self._system(line, at)
+        elif kind == "system" and line.get("subtype") == "compact_boundary":
+            return self._compacted(line, at)
         return None
 
     def _begin(self, line: Mapping[str, Any], at: int) -> SessionRun | None:
@@ -139,12 +139,15 @@ class _Reader:
         if self.run is not None:
             add_answer(self.run, line, at, self._seen)
 
-    def _system(self, line: Mapping[str, Any], at: int) -> None:
-        run = self.run
-        if run is not None and line.get("subtype") == "compact_boundary":
-            facts = record(line.get("compactMetadata"))
+    def _compacted(self, line: Mapping[str, Any], at: int) -> SessionRun | None:
+        """A compaction belongs to its run; one that was asked for is a run of its own."""
+        facts = record(line.get("compactMetadata"))
+        trigger = text(facts.get("trigger"))
+        done = self._begin(line, at) if trigger == "manual" else None
+        if self.run is not None:
             before, after = whole(facts.get("preTokens")), whole(facts.get("postTokens"))
-            run.compactions.append(Compaction(at, before, after, text(facts.get("trigger"))))
+            self.run.compactions.append(Compaction(at, before, after, trigger or None))
+        return done
 
     def finished(self, run: SessionRun) -> Iterator[SessionRun]:
         """Yield a run with the work of its sub-agents, unless all of it was copied."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from otel_reliability.sources.batch import Batch
 from otel_reliability.sources.chunks import Progress
-from otel_reliability.sources.sessions import claude_code
+from otel_reliability.sources.sessions import claude_code, codex
 from otel_reliability.sources.sessions.run import Seen, SessionRun
 
 
@@ -42,6 +42,24 @@ class SessionFormat(NamedTuple):
 
 
 FORMATS: Final = (
+    SessionFormat(
+        "codex",
+        ".codex/sessions",
+        "CODEX_HOME",
+        ("type", "payload", "timestamp"),
+        (),
+        codex.read,
+        codex.is_part,
+    ),
+    SessionFormat(
+        "codex",
+        ".codex/sessions",
+        "CODEX_HOME",
+        ("record_type", "timestamp", "id"),
+        (),
+        codex.read,
+        codex.is_part,
+    ),
     SessionFormat(
         "claude-code",
         ".claude/projects",

@@ -1,0 +1,309 @@
+"""Session files of Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`.
+
+Lines are `{timestamp, type, payload}`. What a call did stands in its item where the release writes
+items, else in the text of its output. A sub-agent is a rollout of its own; older releases copy the
+whole history into a forked one, with the same turn and call ids.
+
+Source: recordings of releases 0.27 to 0.171.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from otel_reliability.sources.chunks import Progress
+from otel_reliability.sources.from_plain import time_ns
+from otel_reliability.sources.otlp_json import items, record, text, whole
+from otel_reliability.sources.sessions.reading import objects_of
+from otel_reliability.sources.sessions.run import (
+    CallStatus,
+    Compaction,
+    Seen,
+    SessionRun,
+    Tokens,
+    resource_of,
+)
+
+AGENT: Final = "codex"
+_CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+_WRAPPER: Final = "exec"
+"""In code mode the model calls `exec` with a program that calls the tools: these count, not it."""
+_INNER: Final = "exec-"
+"""Begins the ids of items of calls that a program in code mode made."""
+_NAMES: Final = {"CommandExecution": "exec_command", "FileChange": "apply_patch"}
+_EXIT_CODE: Final = re.compile(
+    r'(?:Process exited with code|Exit code:)\s+(-?\d+)|"exit_code":\s*(-?\d+)'
+)
+_REJECTED: Final = re.compile(r"Rejected\(|^`.{1,4000}` rejected: |\brejected by user\b", re.DOTALL)
+_ERROR: Final = re.compile(
+    r"^(?:error|failed|apply_patch verification failed|.{0,80}\bfailed:|unsupported call)",
+    re.IGNORECASE,
+)
+_CANCELLED: Final = "aborted by user"
+_INNER_NAME: Final = re.compile(r"tools\.(\w+)")
+_LOOK: Final = 1_000
+_CONTEXT: Final = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>")
+_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+    """Read the runs of a session file."""
+    reader = _Reader(path, seen)
+    for line in objects_of(path, progress):
+        yield from reader.take(line)
+    yield from reader.end()
+
+
+def is_part(path: Path) -> bool:
+    """Return whether a file is a sub-agent's: the session that started it has its work."""
+    for line in objects_of(path):
+        meta = record(line.get("payload"))
+        source = record(meta.get("source"))
+        return line.get("type") == "session_meta" and bool(
+            meta.get("parent_thread_id") or "subagent" in source
+        )
+    return False
+
+
+class _Reader:
+    """Reads one rollout; `into` is the run that a sub-agent's rollout belongs to."""
+
+    def __init__(self, path: Path, seen: Seen, into: SessionRun | None = None) -> None:
+        self._path = path
+        self._seen = seen
+        self._into = into
+        self._session = ""
+        self._meta: Mapping[str, Any] = {}
+        self._model = ""
+        self._turn = ""
+        self._runs: dict[str, SessionRun] = {}
+        """The runs that are not done, by their turn, in order."""
+        self._typed: set[str] = set()
+        """The turns that began with a prompt; others count where a compaction was asked for."""
+        self._agents: dict[str, set[str]] = {}
+        """The sub-agents that each turn started."""
+        self._has_usage = False
+        """Whether the file has usage records, beside which token counts only repeat."""
+        self._total: object = None
+        self._told: set[str] = set()
+        """Calls whose item said how they ended, better than the text of their output."""
+        self._programs: dict[str, str] = {}
+        """Programs of code mode that have made no call so far, by the id of their call."""
+        self._clock = 0
+        self._count = 0
+
+    def take(self, line: Mapping[str, Any]) -> Iterator[SessionRun]:
+        """Take a line; yield the runs that are done."""
+        kind = text(line.get("type"))
+        payload = record(line.get("payload"))
+        at = time_ns(line.get("timestamp"))
+        self._clock = max(at, self._clock + (0 if at else 1_000_000))  # some lines have no time
+        if kind in _CALLS or kind in _OUTPUTS or kind == "message":  # bare items: 0.27
+            yield from self._response(line, self._clock, bare=True)
+        elif kind == "session_meta" or (not kind and "id" in line and at):
+            self._begin(payload or line)
+        elif kind == "turn_context":
+            self._model = text(payload.get("model")) or self._model
+        elif kind == "token_usage_record":
+            self._has_usage = True
+            response, turn = text(payload.get("response_id")), text(payload.get("turn_id"))
+            self._add_usage(turn, response, self._clock, payload.get("usage"))
+        elif kind == "compacted":
+            run = self._run_of("")
+            if run is not None:
+                run.compactions.append(Compaction(self._clock))
+        elif kind == "response_item":
+            yield from self._response(payload, self._clock, bare=False)
+        elif kind == "event_msg":
+            yield from self._event(payload, self._clock)
+
+    def end(self, keep: int = 0) -> Iterator[SessionRun]:
+        """Yield the runs that are done: all but the newest ones, of which more may follow."""
+        for turn in [*self._runs][: max(len(self._runs) - keep, 0)]:
+            run = self._runs.pop(turn)
+            for agent in sorted(self._agents.pop(turn, ())):
+                _add_agent(run, self._path, agent, self._seen)
+            if (turn in self._typed or run.compactions) and not run.repeats:
+                yield run
+
+    def started(self) -> list[str]:
+        """Return the sub-agents that were started."""
+        return sorted({agent for agents in self._agents.values() for agent in agents})
+
+    def _begin(self, meta: Mapping[str, Any]) -> None:
+        if not self._session:  # a fork holds that of the session that it was copied from, too
+            self._session = text(meta.get("id")) or self._path.stem
+            self._meta = meta
+
+    def _start(self, turn: str, at: int) -> Iterator[SessionRun]:
+        """A turn begins: those before the last one are done."""
+        self._turn = turn
+        if self._into is None and turn not in self._runs:
+            yield from self.end(keep=1)
+            version, cwd = text(self._meta.get("cli_version")), text(self._meta.get("cwd"))
+            sender = resource_of(AGENT, version, cwd)
+            run = self._runs[turn] = SessionRun(AGENT, self._session, turn, at, sender, at)
+            run.repeats = not self._seen.add("turn", turn)
+
+    def _prompt(self, at: int) -> Iterator[SessionRun]:
+        """A prompt begins a turn where the release writes no beginning of turns."""
+        if self._into is None and (self._turn in self._typed or not self._turn):
+            self._count += 1
+            yield from self._start(f"{self._session}:{self._count}", at)
+        self._typed.add(self._turn)
+
+    def _run_of(self, turn: str) -> SessionRun | None:
+        return self._into or self._runs.get(turn) or self._runs.get(self._turn)
+
+    def _event(self, payload: Mapping[str, Any], at: int) -> Iterator[SessionRun]:
+        kind = payload.get("type")
+        turn = text(payload.get("turn_id"))
+        if kind == "task_started" and turn:
+            yield from self._start(turn, at)
+        elif kind == "user_message":
+            if self._turn.startswith(f"{self._session}:") or self._turn not in self._typed:
+                yield from self._prompt(at)
+        elif kind == "token_count" and not self._has_usage:
+            info = record(payload.get("info"))
+            total = info.get("total_token_usage")
+            if total is not None and total != self._total:
+                self._total = total
+                self._count += 1
+                key = f"{self._session}:usage:{self._count}"
+                self._add_usage("", key, at, info.get("last_token_usage"))
+        elif kind == "task_complete" and payload.get("error") is not None:
+            run = self._run_of(turn)
+            if run is not None:
+                run.failed = True
+        elif kind == "item_completed":
+            item = record(payload.get("item"))
+            if item.get("type") == "UserMessage":
+                self._typed.add(turn)
+            else:
+                self._item(self._run_of(turn), item, turn or self._turn, at)
+
+    def _item(self, run: SessionRun | None, item: Mapping[str, Any], turn: str, at: int) -> None:
+        call_id = text(item.get("id"))
+        kind = text(item.get("type"))
+        receivers = {text(each) for each in items(item.get("receiver_thread_ids"))}
+        if item.get("kind") == "started":
+            receivers.add(text(item.get("agent_thread_id")))
+        self._agents.setdefault(turn, set()).update(receivers - {""})
+        if run is None or (kind not in _NAMES and kind != "McpToolCall"):
+            return
+        if call_id.startswith(_INNER) and call_id not in run.calls:
+            if not self._seen.add("call", call_id):
+                return
+            self._programs.clear()
+            server, tool = text(item.get("server")), text(item.get("tool"))
+            name = _NAMES.get(kind) or f"mcp__{server}__{tool}"
+            arguments = item.get("command") or item.get("arguments") or item.get("changes")
+            run.asked(call_id, name, arguments, at)
+        call = run.calls.get(call_id)
+        if call is None or call.status is CallStatus.CANCELLED:
+            return
+        result = record(item.get("result"))
+        code = whole(item.get("exit_code"))
+        if item.get("status") == "declined":
+            status = CallStatus.REJECTED
+        elif item.get("status") == "failed" or code or result.get("isError") is True:
+            status = CallStatus.FAILED
+        else:
+            status = CallStatus.OK
+        self._told.add(call_id)
+        run.answered(call_id, at, status, text(item.get("aggregated_output")) or None)
+
+    def _response(self, item: Mapping[str, Any], at: int, *, bare: bool) -> Iterator[SessionRun]:
+        kind = text(item.get("type"))
+        if kind == "message" and bare and item.get("role") == "user":
+            said = "".join(text(record(part).get("text")) for part in items(item.get("content")))
+            if said and not said.lstrip().startswith(_CONTEXT):
+                yield from self._prompt(at)
+        run = self._run_of("")
+        call_id = text(item.get("call_id"))
+        if run is None or not call_id:
+            return
+        if kind in _CALLS:
+            name = text(item.get("name")) or "shell"
+            if kind == "custom_tool_call" and name == _WRAPPER:
+                self._programs[call_id] = text(item.get("input"))
+                return
+            space = text(item.get("namespace"))
+            name = f"{space}__{name}" if space.startswith("mcp__") else name
+            if self._seen.add("call", call_id):
+                given = item.get("arguments") or item.get("input") or item.get("action")
+                run.asked(call_id, name, given, at)
+        elif kind in _OUTPUTS:
+            self._output(run, call_id, _text_of(item.get("output")), at)
+
+    def _output(self, run: SessionRun, call_id: str, output: str, at: int) -> None:
+        program = self._programs.pop(call_id, None)
+        status = _status(output[:_LOOK])
+        if program is not None and status in (CallStatus.REJECTED, CallStatus.CANCELLED):
+            found = _INNER_NAME.search(program)
+            run.asked(call_id, found[1] if found else _WRAPPER, program, at)
+        call = run.calls.get(call_id)
+        if call is None:
+            return
+        if call.name == "spawn_agent":
+            agent = text(_object(output).get("agent_id"))
+            self._agents.setdefault(self._turn, set()).update({agent} - {""})
+        if call_id not in self._told or status is CallStatus.CANCELLED:
+            run.answered(call_id, at, status, output)
+
+    def _add_usage(self, turn: str, key: str, at: int, usage: object) -> None:
+        run = self._run_of(turn)
+        if run is not None and (run.repeats or self._seen.add("answer", key)):
+            given = record(usage)
+            tokens: Tokens = whole(given.get("input_tokens")), whole(given.get("output_tokens"))
+            run.model_call(key, at, self._model, tokens)
+
+
+def _status(head: str) -> CallStatus:
+    if _REJECTED.search(head):
+        return CallStatus.REJECTED
+    if _CANCELLED in head:
+        return CallStatus.CANCELLED
+    code = _EXIT_CODE.search(head)
+    if code is not None:
+        return CallStatus.FAILED if int(code[1] or code[2]) else CallStatus.OK
+    return CallStatus.FAILED if _ERROR.match(head) else CallStatus.OK
+
+
+def _text_of(output: object) -> str:
+    if isinstance(output, str):
+        return output
+    parts = items(output) or items(record(output).get("content"))
+    return "".join(text(record(part).get("text")) for part in parts)
+
+
+def _object(output: str) -> dict[str, Any]:
+    try:
+        return record(msgspec.json.decode(output))
+    except msgspec.DecodeError:
+        return {}
+
+
+def _add_agent(run: SessionRun, path: Path, agent: str, seen: Seen) -> None:
+    """Add the work of a sub-agent: its rollout lies in the same folder, or in a later day's."""
+    if not _ID.fullmatch(agent):
+        return
+    for folder, pattern in (
+        (path.parent, ""),
+        (path.parents[min(2, len(path.parents) - 1)], "*/*/"),
+    ):
+        file = next(iter(sorted(folder.glob(f"{pattern}*{agent}.jsonl*"))), None)
+        if file is not None:
+            reader = _Reader(file, seen, into=run)
+            for line in objects_of(file):
+                for _ in reader.take(line):
+                    pass
+            for inner in reader.started():
+                _add_agent(run, file, inner, seen)
+            return
