@@ -1,4 +1,4 @@
-# Every verb builds its own environment from a lock file and needs only make and a Python from 3.11 to 3.14.
+# Every verb builds its own environment from a lock file and needs only make and a Python from 3.11 to 3.13.
 # An environment is rebuilt only when its lock changes.
 
 .DELETE_ON_ERROR:
@@ -8,14 +8,14 @@ SHELL := /bin/bash
 
 # The first Python on the path that is new enough and can create environments; `make test PYTHON=python3.13` uses another.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
-	$$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
+	$$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 # Number of concurrent test processes.
 WORKERS ?= 2
 # Coverage slows the tests down, so `make test` measures it in CI only.
 COVERAGE ?= $(if $(CI),--cov --cov-report=term)
 # What `make dist` builds wheels of the native extension for, and where it puts everything.
-VERSIONS ?= 3.11 3.12 3.13 3.14
+VERSIONS ?= 3.11 3.12 3.13
 DIST ?= dist
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -23,6 +23,8 @@ export UV_PYTHON_DOWNLOADS := never
 
 BIN := .venv/bin
 LOCKED := --all-extras --generate-hashes --no-emit-index-url --no-header --quiet --universal --python-version 3.11
+# What tests need: what users can install, and what only developers have.
+TESTED := $(LOCKED) --group dev
 # The image's locks: parts of requirements.lock.
 IMAGE := --constraint requirements.lock $(filter-out --all-extras,$(LOCKED)) --no-annotate
 # What an example needs of us beside its framework.
@@ -106,8 +108,8 @@ soak: .venv/ready components
 
 #: Write the lock files: newest versions, oldest versions that pyproject.toml allows, and those of the image and the examples.
 lock: .venv/ready
-	$(BIN)/uv pip compile $(LOCKED) --upgrade pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile $(LOCKED) --upgrade --resolution lowest-direct pyproject.toml -o requirements-lowest.lock
+	$(BIN)/uv pip compile $(TESTED) --upgrade pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile $(TESTED) --upgrade --resolution lowest-direct pyproject.toml -o requirements-lowest.lock
 	$(BIN)/uv pip compile $(IMAGE) --extra service pyproject.toml -o docker/requirements.lock
 	$(BIN)/uv pip compile $(IMAGE) --extra kafka pyproject.toml -o docker/requirements.kafka.lock
 	printf '%s\n' hatchling uv | $(BIN)/uv pip compile $(IMAGE) - -o docker/build.lock
@@ -138,7 +140,7 @@ clean:
 	rm -rf .venv .venv-* .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* htmlcov dist site build native/build native/*.c native/*.egg-info
 
 # A recipe that needs Python fails here with the remedy where there is none.
-python = $(if $(PYTHON),,$(error No Python from 3.11 to 3.14 with venv is on the path; on Debian: apt-get install python3-venv))
+python = $(if $(PYTHON),,$(error No Python from 3.11 to 3.13 with venv is on the path; on Debian: apt-get install python3-venv))
 
 # An environment begins as a venv with the locked version of uv.
 define venv

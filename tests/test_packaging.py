@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from inspect import getdoc
@@ -54,6 +55,19 @@ def test_both_ends_of_the_sdk_are_tested() -> None:
     assert newest.startswith("1.")
     assert newest != oldest
     assert version("opentelemetry-sdk") in {oldest, newest}
+
+
+@pytest.mark.parametrize(
+    "file", ["Makefile", ".github/workflows/pull-request.yml", ".github/workflows/release.yml"]
+)
+def test_the_same_pythons_are_supported_and_tested(file: str) -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    supported = {
+        name.rpartition(" ")[2] for name in project["classifiers"] if "Python :: 3." in name
+    }
+    named = set(re.findall(r"\b3\.\d\d\b", (PROJECT / file).read_text(encoding="utf-8")))
+
+    assert named == supported
 
 
 @pytest.mark.parametrize(

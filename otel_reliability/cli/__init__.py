@@ -14,6 +14,8 @@ EXTRAS: Final[Mapping[str, str]] = {
     "quixstreams": "kafka",
 }
 """Packages that the in-process installation lacks, each with the extra that brings it."""
+UNIX_ONLY: Final = "fcntl"
+"""The module by which the service locks its state. Windows has none."""
 BAD_USAGE: Final = 2
 GARBAGE: Final = (200_000, 10, 20)
 """How many new objects it takes to look for circles among them. Lines and runs make none, and each
@@ -30,11 +32,11 @@ def main() -> None:
         app()
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        if package not in EXTRAS:
+        if package == UNIX_ONLY:
+            needs = "this needs Linux or macOS; on Windows run the service's container image"
+        elif package in EXTRAS:
+            needs = f"this needs {package}; pip install 'otel-reliability[{EXTRAS[package]}]'"
+        else:
             raise
-        extra = EXTRAS[package]
-        print(
-            f"otel-reliability: this needs {package}; pip install 'otel-reliability[{extra}]'.",
-            file=sys.stderr,
-        )
+        print(f"otel-reliability: {needs}.", file=sys.stderr)
         sys.exit(BAD_USAGE)

@@ -255,6 +255,9 @@ def test_no_comment_is_no_failure(tmp_path: Path, github: GitHub, reason: str) -
     ("schema", "file"),
     [
         ("vendor.github-actions", "action.yml"),
+        ("vendor.dependabot", ".github/dependabot.yml"),
+        ("vendor.github-workflows", ".github/workflows/nightly.yml"),
+        ("vendor.github-workflows", ".github/workflows/pull-request.yml"),
         ("vendor.github-workflows", ".github/workflows/release.yml"),
     ],
 )

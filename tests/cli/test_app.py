@@ -66,6 +66,19 @@ def test_without_its_packages_the_command_line_says_what_to_install(
     assert "Traceback" not in done.stderr
 
 
+def test_on_windows_serve_says_where_it_runs() -> None:
+    code = "import sys; sys.modules['fcntl'] = None; from otel_reliability.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "serve"], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "otel-reliability: this needs Linux or macOS; "
+        "on Windows run the service's container image.\n"
+    )
+
+
 def test_help_loads_no_engine() -> None:
     code = (
         "from otel_reliability.cli.app import app; app(['-h'], standalone_mode=False); "
