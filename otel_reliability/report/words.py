@@ -103,8 +103,11 @@ def meaning(agent: AgentView) -> str:
     alike = _alike(agent)
     if agent.verdict is Verdict.FAILING:
         return f"Fails more often than it succeeds: {success}; {alike or 'no score'}."
-    first = alike or clean(agent.score_note, 300)
-    return f"{first[:1].upper()}{first[1:]}; {success}."
+    parts = [alike or clean(agent.score_note, 300), success]
+    if agent.tier is not None and agent.grade is not agent.tier:
+        parts.reverse()  # the worse of the two comes first
+    sentence = "; ".join(parts)
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def success_words(success: Reading | ReadingView, errors: Reading | ReadingView) -> str:

@@ -23,8 +23,6 @@ from otel_reliability.windows.agents import AgentState
 PER_PAGE: Final = 50
 MAX_SERVICES: Final = 200
 """Services in the filter; the text filter finds the others."""
-UNSCORED: Final = "none"
-"""The tier of agents without a score."""
 UNNAMED: Final = "_"
 """Replacement in an address for a name that no address can hold."""
 UNADDRESSABLE: Final = frozenset({"", ".", ".."})
@@ -175,7 +173,7 @@ class TableChoice(NamedTuple):
 
     text: str = ""
     service: str = ""
-    tier: str = ""
+    verdict: str = ""
     sort: str = "verdict"
     page: int = 1
 
@@ -183,37 +181,37 @@ class TableChoice(NamedTuple):
     def of(cls, query: Mapping[str, str]) -> TableChoice:
         """Read an address. Invalid values are ignored.
 
-        >>> TableChoice.of({"q": "desk", "tier": "STABLE", "sort": "colour", "page": "x"})
-        TableChoice(text='desk', service='', tier='STABLE', sort='verdict', page=1)
+        >>> TableChoice.of({"q": "desk", "verdict": "stable", "sort": "colour", "page": "x"})
+        TableChoice(text='desk', service='', verdict='stable', sort='verdict', page=1)
         """
         page = query.get("page", "")
-        tier = query.get("tier", "")
+        verdict = query.get("verdict", "")
         sort = query.get("sort", "")
         return cls(
             text=query.get("q", "").strip()[:200],
             service=query.get("service", "")[:300],
-            tier=tier if tier in TIERS else "",
+            verdict=verdict if verdict in VERDICTS else "",
             sort=sort if sort in SORTS else "verdict",
             page=int(page) if page.isascii() and page.isdigit() and 0 < len(page) < 7 else 1,
         )
 
     @property
     def filtered(self) -> bool:
-        return bool(self.text or self.service or self.tier)
+        return bool(self.text or self.service or self.verdict)
 
     def address(self, **changes: Any) -> str:
         """Return the address of the table with something else chosen; the page is kept only where
         nothing else changes.
 
         >>> (
-        ...     TableChoice(tier="STABLE", page=3).address(page=4),
-        ...     TableChoice(page=3).address(tier="STABLE"),
+        ...     TableChoice(verdict="stable", page=3).address(page=4),
+        ...     TableChoice(page=3).address(verdict="stable"),
         ...     TableChoice().address(),
         ... )
-        ('/?tier=STABLE&page=4', '/?tier=STABLE', '/')
+        ('/?verdict=stable&page=4', '/?verdict=stable', '/')
         """
         new = self._replace(**{"page": 1, **changes})
-        parts = {"q": new.text, "service": new.service, "tier": new.tier}
+        parts = {"q": new.text, "service": new.service, "verdict": new.verdict}
         parts |= {
             "sort": "" if new.sort == "verdict" else new.sort,
             "page": "" if new.page <= 1 else str(new.page),
@@ -222,7 +220,7 @@ class TableChoice(NamedTuple):
         return f"/?{query}" if query else "/"
 
 
-TIERS: Final = (*(tier.name for tier in Tier), UNSCORED)
+VERDICTS: Final = tuple(verdict.value for verdict in Verdict)
 
 SORTS: Final[Mapping[str, tuple[str, Callable[[AgentLine], Any]]]] = {
     "verdict": (
@@ -244,10 +242,10 @@ SORTS: Final[Mapping[str, tuple[str, Callable[[AgentLine], Any]]]] = {
 """The orders of the table: name in words, sort key. Equal agents are sorted by key."""
 
 
-class TierCount(NamedTuple):
-    """The agents of a tier, and their part of a bar: start and width in percent."""
+class VerdictCount(NamedTuple):
+    """The agents of a verdict, and their part of a bar: start and width in percent."""
 
-    tier: str
+    verdict: str
     agents: int
     start: float
     width: float
@@ -261,7 +259,7 @@ class AgentList(NamedTuple):
     found: int
     pages: int
     choice: TableChoice
-    tiers: Sequence[TierCount]
+    verdicts: Sequence[VerdictCount]
     services: Sequence[str]
 
 
@@ -277,31 +275,30 @@ def list_of(lines: Sequence[AgentLine], choice: TableChoice) -> AgentList:
         found=len(found),
         pages=pages,
         choice=choice._replace(page=page),
-        tiers=tier_counts(lines),
+        verdicts=verdict_counts(lines),
         services=sorted({line.key.service_name for line in lines if line.key.service_name})[
             :MAX_SERVICES
         ],
     )
 
 
-def tier_counts(lines: Iterable[AgentLine]) -> list[TierCount]:
-    """Return how many agents have each tier, the best first; those without a score last."""
-    counts = Counter(UNSCORED if line.tier is None else line.tier.name for line in lines)
+def verdict_counts(lines: Iterable[AgentLine]) -> list[VerdictCount]:
+    """Return how many agents have each verdict, the worst first, those without one last."""
+    counts = Counter(line.verdict.value for line in lines)
     total = counts.total() or 1
     start = 0.0
-    found = list[TierCount]()
-    for tier in TIERS:
-        width = 100 * counts[tier] / total
-        found.append(TierCount(tier, counts[tier], round(start, 2), round(width, 2)))
+    found = list[VerdictCount]()
+    for verdict in VERDICTS:
+        width = 100 * counts[verdict] / total
+        found.append(VerdictCount(verdict, counts[verdict], round(start, 2), round(width, 2)))
         start += width
     return found
 
 
 def _is_chosen(line: AgentLine, choice: TableChoice) -> bool:
-    tier = UNSCORED if line.tier is None else line.tier.name
     text = f"{line.key.agent}\n{place(line.key)}\n{clean(line.key.service_name)}".casefold()
     return (
         choice.service in {"", line.key.service_name}
-        and choice.tier in {"", tier}
+        and choice.verdict in {"", line.verdict.value}
         and choice.text.casefold() in text
     )

@@ -64,9 +64,11 @@ SYMBOLS: Final[Mapping[str, str]] = {
     "VARIABLE": "◆",
     "UNSTABLE": "▲",
     "CRITICAL": "■",
+    "FAILING": "✖",
+    "UNDECIDED": "○",
     "none": "○",
 }
-"""A shape for each tier: colour alone is not enough for readers who cannot see it."""
+"""A shape for each tier and verdict: colour alone is not enough for readers who cannot see it."""
 SIDES: Final = ("before.", "after.")
 """Prefixes of the two sides of a comparison in an address."""
 _TRACE: Final = re.compile(r"\b([0-9a-f]{32})\b")

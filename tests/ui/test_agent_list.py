@@ -17,15 +17,15 @@ from otel_reliability.testing import KEY, run
 from otel_reliability.ui.agent_list import (
     PER_PAGE,
     SORTS,
-    TIERS,
+    VERDICTS,
     AgentLine,
     Penalty,
     TableChoice,
     id_of,
     line_of,
     list_of,
-    tier_counts,
     top_penalty,
+    verdict_counts,
 )
 
 SCORES = [95.0, None, 72.0, 55.0, 12.0, 72.0]
@@ -86,9 +86,9 @@ def test_the_largest_fall_comes_first() -> None:
         ({"text": "agent 3"}, ["Agent 3"]),
         ({"text": "PROD"}, [f"Agent {number}" for number in range(6)]),
         ({"service": "service-1"}, ["Agent 1", "Agent 3", "Agent 5"]),
-        ({"tier": "VARIABLE"}, ["Agent 2", "Agent 5"]),
-        ({"tier": "none"}, ["Agent 1"]),
-        ({"tier": "VARIABLE", "service": "service-0", "text": "2"}, ["Agent 2"]),
+        ({"verdict": "variable"}, ["Agent 2", "Agent 5"]),
+        ({"verdict": "undecided"}, ["Agent 1"]),
+        ({"verdict": "variable", "service": "service-0", "text": "2"}, ["Agent 2"]),
         ({"text": "nobody"}, []),
     ],
 )
@@ -110,7 +110,7 @@ def test_pages_hold_all_agents_once() -> None:
         TableChoice,
         text=st.text(max_size=30).map(str.strip),
         service=st.text(max_size=30),
-        tier=st.sampled_from(["", *TIERS]),
+        verdict=st.sampled_from(["", *VERDICTS]),
         sort=st.sampled_from(sorted(SORTS)),
         page=st.integers(1, 99_999),
     )
@@ -122,20 +122,20 @@ def test_an_address_says_what_is_shown(choice: TableChoice) -> None:
         assert TableChoice.of(query) == choice
 
 
-@given(st.dictionaries(st.sampled_from(["q", "service", "tier", "sort", "page"]), st.text()))
+@given(st.dictionaries(st.sampled_from(["q", "service", "verdict", "sort", "page"]), st.text()))
 def test_any_address_shows_something(query: dict[str, str]) -> None:
     choice = TableChoice.of(query)
 
-    assert choice.tier in {"", *TIERS}
+    assert choice.verdict in {"", *VERDICTS}
     assert choice.sort in SORTS
     assert list_of(LINES, choice).found <= len(LINES)
 
 
 @given(st.lists(st.none() | st.floats(0, 100), max_size=50))
-def test_the_bar_of_tiers_is_full(scores: list[float | None]) -> None:
-    counts = tier_counts(line(number, score) for number, score in enumerate(scores))
+def test_the_bar_of_verdicts_is_full(scores: list[float | None]) -> None:
+    counts = verdict_counts(line(number, score) for number, score in enumerate(scores))
 
-    assert [one.tier for one in counts] == list(TIERS)
+    assert [one.verdict for one in counts] == list(VERDICTS)
     assert sum(one.agents for one in counts) == len(scores)
     assert sum(one.width for one in counts) == pytest.approx(100 if scores else 0, abs=0.1)
     assert all(

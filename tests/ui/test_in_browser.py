@@ -113,9 +113,9 @@ def test_the_table_is_filtered_as_somebody_types(many: Running, browser: Browser
         page.evaluate("window.same = true")
         page.get_by_role("searchbox").fill("AGENT-00")
         expect(page.locator(".head__about")).to_have_text("100 of 2,000 agents shown")
-        page.get_by_label("Tier", exact=True).select_option("critical")
+        page.get_by_label("Verdict", exact=True).select_option("critical")
         expect(page.get_by_text("No agent matches these filters.")).to_be_visible()
-        page.get_by_label("Tier", exact=True).select_option("all tiers")
+        page.get_by_label("Verdict", exact=True).select_option("all verdicts")
         page.get_by_label("Sort by").select_option("name")
         expect(page.locator(".agents__name a").first).to_have_text("agent-0000")
 
