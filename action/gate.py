@@ -145,7 +145,7 @@ def _target(result: Mapping[str, Any]) -> str:
 
 def _notes(results: Mapping[str, Any]) -> Iterator[str]:
     for result in results["verdicts"]:
-        yield from (text for text in (result["why"], result["doubt"]) if text)
+        yield from filter(None, (result["why"], result["doubt"], *result["reasons"]))
 
 
 def _differences(changes: Mapping[str, Any]) -> Iterator[str]:

@@ -39,13 +39,15 @@ def test_failed_target_names_metric_agent_value_bound_and_runs(reliability: Agen
     with pytest.raises(AssertionError) as failed:
         reliability.require("path_entropy<=0.5", "score>=100", "retry_explosion<=0")
 
-    first, entropy, score = str(failed.value).splitlines()
+    lines = str(failed.value).splitlines()
+    first, entropy, score = (line for line in lines if "failed" in line or "required" in line)
     assert first == "2 failed, 1 held"
     assert entropy == "  support: path_entropy is 1, required <= 0.5 (2 runs)"
     assert re.fullmatch(
         r"  support: score is [\d.]+, required >= 100 \(2 runs; from 60 of 100 points assessed\)",
         score,
     )
+    assert lines[2].startswith("  Path entropy −")
 
 
 SUPPORT_AGENT = """

@@ -55,8 +55,14 @@ class AgentRuns:
         wanted = [parse(target) for target in targets]
         results = gate.check(self.report, wanted, min_runs)
         missed = [result for result in results if result.state is not gate.TargetState.HELD]
+        __tracebackhide__ = True  # pytest shows the line of the test, not of this
         if missed:
-            lines = [line for result in missed for line in (result.sentence, result.doubt) if line]
+            lines = [
+                line
+                for result in missed
+                for line in (result.sentence, result.doubt, *result.reasons)
+                if line
+            ]
             raise AssertionError(
                 "\n  ".join([gate.summary(results), *lines, *gate.flagged(missed)])
             )

@@ -23,7 +23,7 @@ from otel_reliability.metrics.stability.tables import (
     tool_use,
 )
 from otel_reliability.model.reading import Reading
-from otel_reliability.model.row import Row
+from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.report.compression import compression_reasons
 from otel_reliability.report.text import (
     clean,
@@ -59,6 +59,10 @@ MIN_POINTS: Final = 0.05
 UNUSUAL: Final = "Runs unlike the others"
 EFFECTS: Final = "Changes to the world"
 WASTE: Final = "Cost of retries and loops"
+FAILED_RUNS: Final = "Runs that fail"
+MIXED_TASKS: Final = "Tasks that succeed only sometimes"
+FAILURES: Final = (FAILED_RUNS, MIXED_TASKS)
+"""Titles of the reasons that are about success."""
 
 Ask: TypeAlias = Callable[[str], Reading | ReadingView]
 """Return the reading of that name."""
@@ -90,7 +94,11 @@ def findings_of(
         runs_unlike_others=tuple(_runs_unlike_others(rows, distances)),
         tasks_by_effects=tuple(tasks_by_disagreement(rows, settings)),
     )
-    reasons = [*reasons_of(found, metrics, has_tasks=has_tasks), *compression_reasons(compression)]
+    reasons = [
+        *failures_of(rows),
+        *reasons_of(found, metrics, has_tasks=has_tasks),
+        *compression_reasons(compression),
+    ]
     return replace(found, reasons=tuple(reasons))
 
 
@@ -223,6 +231,52 @@ def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterato
         yield ScoreReason(
             EFFECTS, None, sentence, tuple(_some("task", map(_task_effects, effects)))
         )
+
+
+def failures_of(rows: Iterable[Row]) -> Iterator[ScoreReason]:
+    """Yield which runs fail, the latest first, and which tasks succeed only sometimes.
+
+    >>> from otel_reliability.model.run import Outcome
+    >>> from otel_reliability.testing import row
+    >>> ends = [Outcome.SUCCESS, Outcome.FAILURE, Outcome.SUCCESS]
+    >>> found = failures_of([row("pay", task="refund-7", outcome=end) for end in ends])
+    >>> [(reason.sentence, reason.details[0].split("  ")[-1]) for reason in found]
+    [('1 of 3 runs failed. The latest, by trace:', 'task refund-7, after pay'),
+     ('1 task has successes and failures:', 'refund-7: 2 of 3 succeed')]
+    """
+    baseline = [row for row in rows if row.baseline]
+    failed = [row for row in baseline if row.success is False or row.ended_in_error]
+    if failed:
+        errors = sum(row.ended_in_error is True for row in failed)
+        by_error = f", {errors:,} by an error" if errors else ""
+        sentence = (
+            f"{len(failed):,} of {count(len(baseline), 'run')} failed{by_error}. The latest, by "
+            "trace:"
+        )
+        latest = tuple(_some("run", map(_failed_run, reversed(failed))))
+        yield ScoreReason(FAILED_RUNS, None, sentence, latest)
+    outcomes: dict[str, list[bool]] = {}
+    for row in baseline:
+        if row.task is not None and row.task != OTHER_TASK and row.success is not None:
+            outcomes.setdefault(row.task, []).append(row.success)
+    mixed = sorted(
+        (sum(each) / len(each), f"{clean(task)}: {sum(each)} of {len(each)} succeed")
+        for task, each in outcomes.items()
+        if 0 < sum(each) < len(each)
+    )
+    if mixed:
+        verb = "has" if len(mixed) == 1 else "have"
+        sentence = f"{count(len(mixed), 'task')} {verb} successes and failures:"
+        lines = tuple(_some("task", (line for _, line in mixed)))
+        yield ScoreReason(MIXED_TASKS, None, sentence, lines)
+
+
+def _failed_run(row: Row) -> str:
+    task = [] if row.task is None else [f"task {clean(row.task)}"]
+    end = ["ended in an error"] if row.ended_in_error else []
+    names = () if row.path is None else row.path.names
+    step = [f"after {clean(names[-1], 40)}"] if names else []
+    return f"{trace_of(row.run_id)}  {', '.join([*task, *end, *step]) or 'failed'}"
 
 
 def short_reason(name: str, ask: Ask) -> str:

@@ -20,6 +20,8 @@ from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
 from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import Finding, finding_object
+from otel_reliability.report.findings import FAILURES
+from otel_reliability.report.sections import points_lost
 from otel_reliability.report.target import SERIES, WORDS, GateTarget
 from otel_reliability.report.text import agent_name, clean, count, grouped, measured, percent
 from otel_reliability.report.view import AgentView, ReadingView, ReportView
@@ -29,6 +31,10 @@ from otel_reliability.statistics.intervals import wilson
 MAX_RESULTS: Final = 5
 """Results of one target that are shown; the others are counted."""
 NO_DATA: Final = ReadingView(None, 0)
+MAX_REASONS: Final = 2
+"""Reasons of one failed target that are shown."""
+ABOUT_SUCCESS: Final = frozenset({"reliability", "pass_hat_k", "pass_at_k"})
+"""First words of targets that are about outcomes, beside the metrics of success."""
 MIN_DIFFERENCE: Final = 0.005
 """Rates nearer than half a point are the same to a reader: then the runs for ±5 points are named.
 """
@@ -45,7 +51,8 @@ class TargetState(Enum):
 class TargetResult(NamedTuple):
     """One number compared with a target. `agent` None: no agent has a run.
 
-    `why` says what is missing, `doubt` why the runs do not decide it.
+    `why` says what is missing, `doubt` why the runs do not decide it, `reasons` what is behind a
+    failed one: the largest penalties, or the runs and tasks that fail.
     """
 
     target: GateTarget
@@ -55,6 +62,7 @@ class TargetResult(NamedTuple):
     state: TargetState
     why: str = ""
     doubt: str = ""
+    reasons: tuple[str, ...] = ()
 
     @property
     def subject(self) -> str:
@@ -212,7 +220,29 @@ def _result(
     if reading.runs < min_runs:
         return found._replace(why=f"{count(reading.runs, 'run')}, fewer than --min-runs {min_runs}")
     state = TargetState.HELD if target.holds(reading.value) else TargetState.FAILED
-    return found._replace(state=state, doubt=doubt(target, agent, task))
+    reasons = tuple(reasons_for(target, agent)) if state is TargetState.FAILED else ()
+    return found._replace(state=state, doubt=doubt(target, agent, task), reasons=reasons)
+
+
+def reasons_for(target: GateTarget, agent: AgentView) -> Iterator[str]:
+    """Yield what is behind a number that missed its target: which runs and tasks fail, or what
+    lowers the score most, each with its tools, tasks and traces.
+    """
+    first_word = target.name.partition(".")[0]
+    spec = ALL_SPECS.get(target.name)
+    of_success = first_word in ABOUT_SUCCESS or (spec is not None and spec.family == "success")
+    if target.name == "verdict":
+        chosen = list(agent.findings.reasons)
+    elif of_success:
+        chosen = [one for one in agent.findings.reasons if one.title in FAILURES]
+    else:
+        chosen = [one for one in agent.findings.reasons if one.points is not None]
+        if spec is not None:
+            chosen.sort(key=lambda one: one.title != spec.title)
+    for reason in chosen[:MAX_REASONS]:
+        cost = "" if reason.points is None else f" {points_lost(reason.points)}"
+        yield f"{reason.title}{cost}: {reason.sentence}"
+        yield from (f"  {detail}" for detail in reason.details)
 
 
 def _missing(target: GateTarget, agent: AgentView | None, reading: ReadingView) -> str:
@@ -311,6 +341,8 @@ def render(results: Sequence[TargetResult], changes: Sequence[Finding], console:
         )
         for result in ranked[:MAX_RESULTS]:
             _print(result.sentence, result.state, result.doubt, console)
+            for line in result.reasons:
+                console.print(Padding(Text(line), (0, 0, 0, 2)))
         rest = ranked[MAX_RESULTS:]
         if rest:
             more = f"and {count(len(rest), 'more number')} of {target.text}: {summary(rest)}"
@@ -363,4 +395,5 @@ def _object(result: TargetResult) -> dict[str, Any]:
         "sentence": result.sentence,
         "why": result.why,
         "doubt": result.doubt,
+        "reasons": list(result.reasons),
     }

@@ -49,7 +49,7 @@ def render_gate(results: Sequence[TargetResult], changes: Sequence[Finding] = ()
             result.state,
             "target",
             result.sentence,
-            result.doubt,
+            "\n".join(filter(None, (result.doubt, *result.reasons))),
         )
     for one in changes:
         state = OF_CHANGE[one.change.verdict]

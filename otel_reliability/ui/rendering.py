@@ -27,7 +27,7 @@ from otel_reliability.metrics.stability.tier import rounded
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report import sections, words
 from otel_reliability.report.compression import COMPRESSION
-from otel_reliability.report.findings import UNUSUAL, WASTE
+from otel_reliability.report.findings import FAILURES, UNUSUAL, WASTE
 from otel_reliability.report.history import MIN_RUNS
 from otel_reliability.report.proposal import UnknownLines
 from otel_reliability.report.text import ABSENT, FILTERS, measured
@@ -248,6 +248,7 @@ def templates() -> Environment:
         curve=curve,
         degrees=DEGREES,
         dimensions=DIMENSIONS,
+        failures=FAILURES,
         groups=GROUPS,
         high=HIGH,
         made_of=sections.made_of,

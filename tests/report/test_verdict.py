@@ -95,6 +95,45 @@ def test_the_failing_agent_comes_first(tmp_path: Path) -> None:
     assert agents[0].verdict is Verdict.FAILING
 
 
+def test_why_names_the_runs_and_the_tasks_that_fail(tmp_path: Path) -> None:
+    runs = [
+        run_spans(number, "lookup pay", task="refund-7", success=number % 2 == 0)
+        for number in range(1, 7)
+    ]
+    shown = printed(report_on(tmp_path, [one for run in runs for one in run]))
+
+    assert "3 of 6 runs failed. The latest, by trace:" in shown
+    assert f"{5:032x}  task refund-7, after pay" in shown
+    assert "refund-7: 3 of 6 succeed" in shown
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("success_rate>=0.9", "Runs that fail: 12 of 12 runs failed, 12 by an error."),
+        ("error_rate<=0.1", f"  {12:032x}  ended in an error, after lookup"),
+        ("reliability.passhat_k>=90", "Runs that fail: 12 of 12 runs failed"),
+        ("score>=101", ""),
+    ],
+)
+def test_a_gate_that_fails_says_why(target: str, reason: str, tmp_path: Path) -> None:
+    [result] = gate.check(report_on(tmp_path, crashing(12)), [parse(target)], 5)
+
+    assert result.state is gate.TargetState.FAILED
+    assert any(line.startswith(reason) for line in result.reasons) or not reason
+    assert result.reasons or not reason
+
+
+def test_a_score_that_misses_its_target_names_the_largest_penalty(tmp_path: Path) -> None:
+    paths = ["a b", "c", "d e f", "b a", "f", "a c e"]
+    runs = [run_spans(number, path) for number, path in enumerate(paths, 1)]
+    view = report_on(tmp_path, [one for run in runs for one in run])
+
+    [result] = gate.check(view, [parse("tool_variance<=0.2")], 5)
+
+    assert result.reasons[0].startswith("Tool variance −")
+
+
 @pytest.mark.parametrize("target", ["success_rate>=0.9", "pass_rate>=0.9", "error_rate<=0.1"])
 def test_a_gate_stops_it(target: str, tmp_path: Path) -> None:
     results = gate.check(report_on(tmp_path, crashing(12)), [parse(target)], 5)
