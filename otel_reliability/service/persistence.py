@@ -18,7 +18,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -44,6 +44,7 @@ from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.store import (
     COUNTS,
     EVALUATIONS,
+    ORDER,
     SPANS,
     TICK,
     Arrival,
@@ -52,7 +53,7 @@ from otel_reliability.service.store import (
     Sync,
     Unavailable,
     Unreadable,
-    copy_of,
+    copy_table,
 )
 from otel_reliability.service.stored_parts import (
     ClosedTraceRecords,
@@ -485,35 +486,66 @@ class Persistent(Volatile):
             self._repeat(Arrival(*row), counting=True)
 
     def _opened(self) -> Store:
-        """Open the database, as soon as it can be opened; set one aside that cannot be read."""
+        """Open the database, as soon as it can be opened; set one aside that cannot be read. Raise
+        `OtherLayout` for one of another version.
+        """
+        self._directory.finish_replacing()
+        if self._directory.lacks_journal:
+            _logger.error(
+                "%s-wal is missing, although the service did not end in good order: what it stored "
+                "last is lost. Restore all files of the directory together.",
+                self._directory.database,
+            )
         while True:
             try:
                 store = Store(self._directory.database, self._sync)
-                return self._salvaged(store) if store.damage else store
+                if store.damage:
+                    store = self._salvaged(store)
+                self._directory.use()
             except Unreadable as error:
-                name = self._directory.set_aside()
                 why = str(error)
+                self._directory.discard_salvage()
+                Store(self._directory.salvage, self._sync).close()
+                name = self._directory.replace_database()
                 _logger.error(  # noqa: TRY400
                     "The state was set aside as %s: %s. The service begins without it.", name, why
                 )
             except Unavailable as error:
                 _logger.warning("%s; trying again in %g s.", error.detail, RETRY_INTERVAL_S)
                 time.sleep(RETRY_INTERVAL_S)
+            else:
+                return store
 
     def _salvaged(self, damaged: Store) -> Store:
         """Return a new database with everything that can be read of a damaged one, which is set
-        aside.
+        aside when the new one is complete. Close the damaged one.
         """
-        name = self._directory.set_aside()
-        why = damaged.damage
-        store = Store(self._directory.database, self._sync)
-        for table in ("arrival", "agent", "run", "part", "saved"):
-            store.transact([copy_of(damaged, table)])
+        self._directory.discard_salvage()
+        with closing(Store(self._directory.salvage, self._sync)) as store:
+            for table in ORDER:
+                copy_table(damaged, table, store)
+            self._name_agents(store)
+        name = self._directory.replace_database()
         damaged.close()
         _logger.error(
-            "The state was set aside as %s: %s. What could be read of it was kept.", name, why
+            "The state was set aside as %s: %s. What could be read of it was kept.",
+            name,
+            damaged.damage,
         )
-        return store
+        return Store(self._directory.database, self._sync)
+
+    def _name_agents(self, store: Store) -> None:
+        """Add the agents whose rows were lost: their runs name them."""
+        question = (
+            "SELECT agent, body FROM run WHERE agent NOT IN (SELECT id FROM agent) ORDER BY seq"
+        )
+        found: dict[int, AgentKey] = {}
+        for agent, body in store.rows(question):
+            with suppress(Damaged):
+                found[agent] = unpack_run(body).key
+        seen = next((now for (now,) in store.rows("SELECT now FROM saved")), self._clock())
+        rows = [(agent, pack(key), seen) for agent, key in found.items()]
+        store.transact([("INSERT OR IGNORE INTO agent VALUES (?, ?, ?)", rows)])
 
     def _load_agents(self, store: Store) -> None:
         """Let every agent be known by its key. Its runs are read when something asks for it."""

@@ -2,14 +2,20 @@
 alone.
 
 It holds the database (`state.db`), the files that SQLite puts next to it, the key of the hashes
-(`hash.key`), and what was set aside: what was damaged, and what another version wrote.
+(`hash.key`), and the damaged databases that were set aside, which nothing here ever deletes.
+
+A salvage writes to `state.db.new`. When that is complete, the damaged files get their second names,
+`state.db.new` becomes `state.db.salvaged`, and that becomes `state.db`. A process that dies in
+between leaves either the damaged database, which is salvaged again, or the complete new one.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import secrets
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -22,8 +28,12 @@ KEY: Final = "hash.key"
 SET_ASIDE: Final = ".damaged-"
 COMPANIONS: Final = ("", "-wal", "-shm")
 """Suffixes of the files that SQLite puts next to a database; the first is the database's own."""
-MAX_SET_ASIDE: Final = 3
-"""Databases that were set aside and stay; older ones are deleted."""
+SALVAGE: Final = "state.db.new"
+SALVAGED: Final = "state.db.salvaged"
+MIN_KEY_BYTES: Final = 16
+_IN_USE: Final = b"in use"
+
+_logger = logging.getLogger("otel_reliability.service")
 
 
 class StateDirectory:
@@ -52,8 +62,25 @@ class StateDirectory:
     def database(self) -> Path:
         return self.path / DATABASE
 
+    @property
+    def salvage(self) -> Path:
+        """File to which a salvage writes until it is complete."""
+        return self.path / SALVAGE
+
+    @property
+    def lacks_journal(self) -> bool:
+        """Return whether the last process did not end in good order and its journal is gone."""
+        was_in_use = os.pread(self._lock, len(_IN_USE), 0) == _IN_USE
+        journal = self.path / f"{DATABASE}-wal"
+        return was_in_use and self.database.exists() and not journal.exists()
+
+    def use(self) -> None:
+        """Note that the database is open, and has a journal next to it."""
+        os.pwrite(self._lock, _IN_USE, 0)
+
     def release(self) -> None:
-        """Let another process have it."""
+        """Let another process have it. The database was closed in good order."""
+        os.ftruncate(self._lock, 0)
         os.close(self._lock)
 
     def key(self) -> str:
@@ -61,10 +88,14 @@ class StateDirectory:
         restarts.
         """
         file = self.path / KEY
-        with suppress(FileNotFoundError):
-            found = file.read_text(encoding="ascii").strip()
-            if found:
-                return found
+        if file.exists():
+            return _key_of(file)
+        if self.database.exists():
+            _logger.warning(
+                "%s is missing, so a new key is made: arguments hashed from now on compare with "
+                "none of the stored runs. Restore the file from a backup to compare them.",
+                file,
+            )
         made = secrets.token_hex(32)
         try:
             fresh = file.with_suffix(".new")
@@ -81,7 +112,7 @@ class StateDirectory:
         return made
 
     def set_aside(self) -> str:
-        """Rename the database and its companions. Returns the name that it has now."""
+        """Give the database and its companions second names. Return that of the database."""
         base = f"{SET_ASIDE}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
         mark = base
         number = 1
@@ -90,16 +121,54 @@ class StateDirectory:
             mark = f"{base}-{number}"
         for suffix in COMPANIONS:
             with suppress(FileNotFoundError):
-                (self.path / f"{DATABASE}{suffix}").rename(self.path / f"{DATABASE}{mark}{suffix}")
-        found = sorted(
-            one
-            for one in self.path.glob(f"{DATABASE}{SET_ASIDE}*")
-            if not one.name.endswith(COMPANIONS[1:])
-        )
-        for old in found[:-MAX_SET_ASIDE]:
-            for suffix in COMPANIONS:
-                old.with_name(old.name + suffix).unlink(missing_ok=True)
+                _link(self.path / f"{DATABASE}{suffix}", self.path / f"{DATABASE}{mark}{suffix}")
         return f"{DATABASE}{mark}"
+
+    def discard_salvage(self) -> None:
+        """Delete what an interrupted salvage wrote."""
+        for suffix in COMPANIONS:
+            (self.path / f"{SALVAGE}{suffix}").unlink(missing_ok=True)
+
+    def replace_database(self) -> str:
+        """Put the complete salvage in place of the database. Return the name of the damaged one."""
+        name = self.set_aside()
+        self.salvage.replace(self.path / SALVAGED)
+        self.finish_replacing()
+        return name
+
+    def finish_replacing(self) -> None:
+        """Put a complete salvage in place, where a process died before it had done so."""
+        complete = self.path / SALVAGED
+        if complete.exists():
+            for suffix in COMPANIONS[1:]:
+                (self.path / f"{DATABASE}{suffix}").unlink(missing_ok=True)
+            complete.replace(self.database)
+
+
+def _link(file: Path, name: Path) -> None:
+    """Give a file a second name, or copy it where the file system has no links."""
+    try:
+        os.link(file, name)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(file, name)
+        name.chmod(0o600)
+
+
+def _key_of(file: Path) -> str:
+    """Return the key in a file. Raise `ConfigurationError` if it holds none."""
+    try:
+        key = file.read_text(encoding="ascii").strip()
+        if len(bytes.fromhex(key)) >= MIN_KEY_BYTES:
+            return key
+    except (OSError, ValueError):
+        pass
+    raise _wrong(
+        file,
+        f"a readable file with at least {2 * MIN_KEY_BYTES} hexadecimal digits",
+        "restore it from a backup, or delete it: then new hashes compare with no stored run",
+    )
 
 
 def _wrong(path: Path, allowed: str, remedy: str) -> ConfigurationError:

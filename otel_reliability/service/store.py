@@ -11,8 +11,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -48,6 +50,14 @@ CREATE TABLE saved (
     wall INTEGER NOT NULL
 );
 """
+ORDER: Final = {
+    "arrival": "seq {0}",
+    "agent": "id {0}",
+    "run": "seq {0}",
+    "part": "name {0}, key {0}",
+    "saved": "one {0}",
+}
+"""Primary keys of the tables: a damaged table is read from both its ends."""
 TICK: Final = 0
 SPANS: Final = 1
 EVALUATIONS: Final = 2
@@ -64,6 +74,27 @@ _UNREADABLE: Final = frozenset(
 )
 
 
+def _columns(db: sqlite3.Connection) -> dict[str, list[str]]:
+    """Return the columns of each table and index."""
+    found: dict[str, list[str]] = {}
+    for name, column in db.execute(
+        "SELECT m.name, t.name FROM sqlite_schema m JOIN pragma_table_info(m.name) t "
+        "UNION ALL SELECT m.name, i.name FROM sqlite_schema m JOIN pragma_index_info(m.name) i "
+        "WHERE m.name = 'run_of_agent'"
+    ):
+        found.setdefault(name, []).append(column)
+    return found
+
+
+def _columns_of_schema() -> dict[str, list[str]]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(SCHEMA)
+        return _columns(db)
+
+
+COLUMNS: Final = _columns_of_schema()
+
+
 class Unavailable(Exception):
     """Error: nothing can be stored now (the disk is full, say). Requests are refused, and their
     senders try again.
@@ -76,7 +107,11 @@ class Unavailable(Exception):
 
 
 class Unreadable(Exception):
-    """Error: the file is damaged, or of another kind or layout. The message says which."""
+    """Error: the file is damaged. The message says how."""
+
+
+class OtherLayout(Exception):
+    """Error: the file is intact, but not for this version. The message says what to do."""
 
 
 class Arrival(NamedTuple):
@@ -96,18 +131,20 @@ class Arrival(NamedTuple):
 
 
 class Store:
-    """An open state database. Raises `Unreadable` or `Unavailable`. `damage` says what of it is
+    """An open state database, which its user alone may read. Raises `Unreadable`, `OtherLayout` or
+    `Unavailable`. `damage` says what of it is
     damaged, if anything is.
     """
 
     def __init__(self, path: Path, sync: Sync = "normal") -> None:
         self.damage = ""
+        _keep_private(path)
         self.db = sqlite3.connect(
             path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False
         )
         try:
             self._open(sync)
-        except Unreadable:
+        except (Unreadable, OtherLayout):
             self.db.close()
             raise
         except _ERRORS as error:
@@ -126,10 +163,13 @@ class Store:
         else:
             found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
             self.damage = "" if found == "ok" else f"it is damaged ({found})"
+            altered = [name for name in COLUMNS if _columns(db).get(name) != COLUMNS[name]]
+            if altered and not self.damage:
+                self.damage = f"it is damaged (missing or altered: {', '.join(altered)})"
         self._page_size = int(db.execute("PRAGMA page_size").fetchone()[0])
 
     def _check_layout(self) -> bool:
-        """Return whether the file is new. Raise `Unreadable` for one that this version did not
+        """Return whether the file is new. Raise `OtherLayout` for one that this version did not
         write.
         """
         layout, application, tables = (
@@ -141,7 +181,11 @@ class Store:
             )
         )
         if (layout, application) != (LAYOUT, APPLICATION) and (layout or application or tables):
-            raise Unreadable(f"its layout is {layout}; this version reads layout {LAYOUT}")
+            raise OtherLayout(
+                f"it has layout {layout} of application {application:#x}, and this version reads "
+                f"layout {LAYOUT} of {APPLICATION:#x}; start the version that wrote it, or give "
+                "another directory. Nothing was changed"
+            )
         return not layout
 
     @property
@@ -184,14 +228,38 @@ def meaning(error: Exception) -> Unreadable | Unavailable:
     return Unavailable("state_unwritable", f"the state cannot be written ({error})")
 
 
-def copy_of(store: Store, table: str) -> Statement:
-    """Return the statement that inserts all rows of a table that can be read
-    into another database.
+def copy_table(source: Store, table: str, target: Store) -> None:
+    """Copy every row of a table that can be read: from the end as well, where the first pass stops
+    at damage.
     """
-    rows: list[tuple[object, ...]] = []
+    columns = COLUMNS[table]
+    question = f"SELECT {', '.join(columns)} FROM {table} ORDER BY {ORDER[table]}"  # noqa: S608
+    marks = ", ".join("?" * len(columns))
+    insert = f"INSERT OR IGNORE INTO {table} VALUES ({marks})"  # noqa: S608 (a table of ours)
+    damage: list[str] = []
+
+    def readable(direction: str) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from source.rows(question.format(direction))
+        except Unreadable as error:
+            damage.append(str(error))
+
+    target.transact([(insert, readable("ASC"))])
+    if damage:
+        target.transact([(insert, readable("DESC"))])
+        _logger.warning("Not all of the table %s can be read: %s.", table, damage[0])
+
+
+def _keep_private(path: Path) -> None:
+    """Let its user alone read a database, also in a directory that others can read. SQLite gives
+    the files next to it the same mode.
+    """
     try:
-        rows.extend(store.rows(f"SELECT * FROM {table}"))  # noqa: S608 (a table of ours)
-    except Unreadable as error:
-        _logger.warning("Of the table %s only %d rows can be read: %s.", table, len(rows), error)
-    marks = ", ".join("?" * len(rows[0])) if rows else "NULL"
-    return f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows  # noqa: S608 (as above)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise Unavailable(
+            "state_unwritable", f"the state cannot be opened ({error.strerror})"
+        ) from None
+    for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        with suppress(OSError):  # of another user, or not there
+            file.chmod(0o600)

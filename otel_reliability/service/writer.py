@@ -7,6 +7,7 @@ groups it meets the deadlines of runs.
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from collections.abc import Sequence
@@ -20,14 +21,17 @@ from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.state import State
-from otel_reliability.service.store import Unavailable
+from otel_reliability.service.store import OtherLayout, Unavailable, Unreadable
 from otel_reliability.telemetry.guard import Guard
+
+_logger = logging.getLogger("otel_reliability.service")
 
 TICK: Final = 0.25
 """Seconds between two checks of the deadlines."""
 GROUP: Final = 256
 """Requests committed together, at most."""
 
+_RESTORE: Final = Guard("bringing state back")
 _APPLY: Final = Guard("applying a request")
 _ADVANCE: Final = Guard("meeting deadlines")
 
@@ -98,7 +102,16 @@ class Writer:
     # --- On the thread ----------------------------------------------------------------------------
 
     def _run(self) -> None:
-        self._persistence.restore()
+        try:
+            self._persistence.restore()
+        except (OtherLayout, Unreadable, Unavailable, OSError) as error:
+            self._refuse_all(str(error))
+            return
+        except Exception as error:
+            if not _RESTORE.stops(error):
+                raise
+            self._refuse_all("the service failed while it loaded it")
+            return
         self.beat = self._state.engine.now()
         self._next = self.beat + self._persistence.pause
         self._readiness.release(RECOVERING)
@@ -110,6 +123,18 @@ class Writer:
             if last:
                 break
         self._end()
+
+    def _refuse_all(self, why: str) -> None:
+        """Refuse every request until the end: no state could be loaded. Nothing is stored."""
+        detail = f"the state cannot be loaded: {why}"
+        _logger.error("The service accepts nothing: %s.", detail)
+        self._readiness.hold("state", detail)
+        self._readiness.release(RECOVERING)
+        last = False
+        while not last:
+            group, last = self._take()
+            for one in group:
+                one.answer.set_exception(overload("state", detail, retry_after=RETRY_LATER))
 
     def _take(self) -> tuple[list[_Waiting], bool]:
         """Return the requests that wait, and whether they are the last; none after a while."""

@@ -4,12 +4,15 @@ disks.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,6 +27,7 @@ from otel_reliability.model.span import Evaluation, Kind, ModelFacts
 from otel_reliability.service import persistence, store
 from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded
+from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import FakeClock, agent, agent_span, at, run, tool, trace_id
 from otel_reliability.windows.sessions import Sessions
@@ -429,17 +433,137 @@ def test_what_is_read_of_damaged_files_is_true(
     assert kept.again().engine.open_runs >= 1
 
 
-def test_state_of_a_later_layout_is_set_aside_as_it_is(tmp_path: Path) -> None:
+def test_state_of_another_layout_is_refused_and_unchanged(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     kept.take(request(1))
-    kept.die()
+    kept.persistence.close()
     database = sqlite3.connect(tmp_path / "state.db")
     database.execute(f"PRAGMA user_version = {store.LAYOUT + 1}")
     database.close()
+    before = (tmp_path / "state.db").read_bytes()
+
+    with pytest.raises(store.OtherLayout, match="start the version that wrote it"):
+        Kept(tmp_path, kept.fake)
+    assert (tmp_path / "state.db").read_bytes() == before
+    assert not list(tmp_path.glob("state.db.damaged-*"))
+
+
+def stopped(path: Path) -> tuple[Kept, set[str]]:
+    """Return a service that ended in good order, and the final runs that it stored."""
+    kept = drive(path, frozenset())
+    meant = set(kept.run_ids())
+    kept.persistence.close()
+    return kept, meant
+
+
+def damage(path: Path, *statements: str) -> None:
+    """Run statements on the database as another program would."""
+    database = sqlite3.connect(path / "state.db", isolation_level=None)
+    for statement in statements:
+        database.execute(statement)
+    database.close()
+
+
+def number_set_aside(path: Path) -> int:
+    names = [file.name for file in path.glob("state.db.damaged-*")]
+    return sum(not name.endswith(("-wal", "-shm")) for name in names)
+
+
+@pytest.mark.parametrize("table", ["arrival", "agent", "part", "saved"])
+def test_a_missing_table_costs_no_run(table: str, tmp_path: Path) -> None:
+    kept, meant = stopped(tmp_path)
+    damage(tmp_path, f"DROP TABLE {table}")
 
     kept = Kept(tmp_path, kept.fake)
-    assert kept.engine.open_runs == 0
-    assert list(tmp_path.glob("state.db.damaged-*"))
+    assert set(kept.run_ids()) == meant
+    assert number_set_aside(tmp_path) == 1
+
+
+def test_a_table_that_cannot_be_read_costs_no_run(tmp_path: Path) -> None:
+    kept, meant = stopped(tmp_path)
+    database = sqlite3.connect(tmp_path / "state.db")
+    (root,) = database.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'part'").fetchone()
+    (size,) = database.execute("PRAGMA page_size").fetchone()
+    database.close()
+    with (tmp_path / "state.db").open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(bytes(size))
+
+    kept = Kept(tmp_path, kept.fake)
+    assert set(kept.run_ids()) == meant
+    assert number_set_aside(tmp_path) == 1
+
+
+@pytest.mark.parametrize("step", ["copy_table", "replace_database", "replace", "unlink"])
+def test_a_death_during_a_salvage_loses_nothing(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each step there is the damaged database, or the complete new one."""
+    kept, meant = stopped(tmp_path)
+    damage(tmp_path, "DROP TABLE part")
+    owner = {"copy_table": persistence, "replace_database": StateDirectory}.get(step, Path)
+    is_always = step != "unlink"  # which discards an earlier salvage first
+    original = getattr(owner, step)
+
+    def die(*given: Any, **named: Any) -> Any:
+        if is_always or given[0].name == "state.db-wal":
+            raise KeyboardInterrupt
+        return original(*given, **named)
+
+    def unlocked(*_: int) -> None:
+        """Grant the lock."""
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", unlocked)  # a process that died holds no lock
+        patched.setattr(owner, step, die)
+        with pytest.raises(KeyboardInterrupt):
+            Kept(tmp_path, kept.fake)
+
+    kept = Kept(tmp_path, kept.fake)
+    assert set(kept.run_ids()) == meant
+
+
+def test_databases_that_were_set_aside_are_never_deleted(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    for _ in range(5):
+        kept.persistence.close()
+        damage(tmp_path, "DROP TABLE part")
+        kept = Kept(tmp_path, kept.fake)
+    assert number_set_aside(tmp_path) == 5
+
+
+def test_a_missing_journal_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    kept, _ = stopped(tmp_path)
+    kept = Kept(tmp_path, kept.fake)
+    kept.take(request(900))
+    os.close(kept.directory._lock)  # a kill releases the lock and notes nothing
+    (tmp_path / "state.db-wal").unlink()
+
+    Kept(tmp_path, kept.fake)
+    assert "state.db-wal is missing" in caplog.text
+
+
+def test_the_database_is_private_in_a_directory_that_others_can_read(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    Kept(tmp_path).take(request(1))
+    modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.glob("state.db*")}
+    assert set(modes.values()) == {0o600}, modes
+
+
+@pytest.mark.parametrize("content", [b"", b"zz" * 32, b"ab", bytes([200] * 8)])
+def test_a_key_of_hashes_that_is_none_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "hash.key").write_bytes(content)
+    with pytest.raises(ConfigurationError, match="hexadecimal"):
+        StateDirectory(tmp_path).key()
+
+
+def test_a_missing_key_of_hashes_next_to_a_state_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = Kept(tmp_path)
+    kept.die()
+    StateDirectory(tmp_path).key()
+    assert "a new key is made" in caplog.text
 
 
 def test_the_limit_of_the_journal_refuses(tmp_path: Path) -> None:

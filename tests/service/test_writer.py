@@ -14,6 +14,7 @@ import pytest
 from otel_reliability.service import service as services
 from otel_reliability.service.answers import Problem, Refused
 from otel_reliability.service.decoded import Decoded
+from otel_reliability.service.store import OtherLayout
 from otel_reliability.service.writer import GROUP, STUCK_CHECKS, Ack, Progress
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import agent, tool
@@ -163,3 +164,14 @@ def test_the_probe_shows_a_writer_that_hangs(
         until(lambda: running.get("ui", "/healthz").status == 200, "the writer to go on")
 
     assert (first, refused) == (200, 503)
+
+
+def test_a_state_that_cannot_be_loaded_is_a_refusal_that_says_why() -> None:
+    class Other(Controlled):
+        def restore(self) -> None:
+            raise OtherLayout("it has layout 3")
+
+    with serving(persistence_of=Other()) as running:
+        refusal = refusal_of(running.service.writer.commit(RUN))
+        assert "it has layout 3" in str(refusal)
+        assert running.service.writer.alive
