@@ -141,6 +141,53 @@ RECIPES: Final = (
 
 ALERTS: Final = (
     Alert(
+        "AgentFailing",
+        "critical",
+        f"({one(metric('verdict'))} == bool 0) and on ({BY}) {HAS_RUNS} and on ({WHO}) {ran('1h')}",
+        0,
+        "5m",
+        f"{AGENT} fails more often than it succeeds",
+        "Its verdict is failing.",
+        (
+            "Even the upper end of the 95 % interval of its success rate, or of what its errors "
+            "leave of it where outcomes are unknown, is below one half. The score says nothing "
+            "about this: an agent that fails every time in the same way is perfectly stable."
+        ),
+        [
+            _LOOK,
+            "*Runs that fail* on the agent's page: the latest traces, and the step each ended at.",
+            "The model's and the tools' own health, and your deploys: what happened just before?",
+        ],
+        [
+            "Open three of the failed traces, and begin with what they have in common.",
+            "If a deploy did it, take it back.",
+        ],
+    ),
+    Alert(
+        "AgentErrors",
+        "warning",
+        f"{one(metric('error_rate'))} and on ({BY}) {HAS_RUNS} and on ({WHO}) {ran('1h')}",
+        0.1,
+        "10m",
+        f"Runs of {AGENT} end in errors",
+        "{{ .Value }} of the runs in its window ended in an error.",
+        (
+            "More than one in ten runs ended with an error of the agent itself. It needs no "
+            "label, because an error is seen; a failed tool call that the agent handled is none."
+        ),
+        [
+            _LOOK,
+            "*Runs that fail* on the agent's page: which error, after which step?",
+        ],
+        [
+            (
+                "Handle the error where it is raised: a retry with a bound, another tool, or an "
+                "answer that says what could not be done."
+            ),
+        ],
+        unit="humanizePercentage",
+    ),
+    Alert(
         "AgentTierFell",
         "warning",
         f"({_rank(' offset 1h')} - {_rank()}) and on ({BY}) {HAS_RUNS} and on ({WHO}) {ran('1h')}",

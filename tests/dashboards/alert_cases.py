@@ -118,6 +118,46 @@ SILENT: Final = {
 """A run each minute of a day, then none."""
 
 CASES: Final[Mapping[str, Sequence[Case]]] = {
+    "AgentFailing": [
+        Case(
+            "an agent of which every run fails",
+            True,
+            {**gauge("verdict", AT, "0x600"), **runs("0+1x600")},
+            120,
+        ),
+        Case(
+            "an agent whose paths vary, and that succeeds",
+            False,
+            {**gauge("verdict", AT, "3x600"), **runs("0+1x600")},
+            120,
+        ),
+        Case(
+            "four failures of four are too few",
+            False,
+            {**gauge("verdict", AT, "0x600"), **runs("0+1x600", window="4x600")},
+            120,
+        ),
+        Case(
+            "it failed long ago, and no longer runs",
+            False,
+            {**gauge("verdict", AT, "0x600"), **runs("40x600")},
+            120,
+        ),
+    ],
+    "AgentErrors": [
+        Case(
+            "one run in five ends in an error",
+            True,
+            {**gauge("error_rate", AT, "0.2x600"), **runs("0+1x600")},
+            120,
+        ),
+        Case(
+            "one in fifty does",
+            False,
+            {**gauge("error_rate", AT, "0.02x600"), **runs("0+1x600")},
+            120,
+        ),
+    ],
     "AgentTierFell": [
         Case(
             "a tier lower than an hour ago, for ten minutes",
