@@ -28,7 +28,6 @@ from otel_reliability.assembly.steps import (
     Step,
     calls_once,
     in_path_order,
-    known_sum,
     marks,
     models_once,
 )
@@ -62,6 +61,7 @@ from otel_reliability.model.span import (
     is_conversation,
     named_tuple,
 )
+from otel_reliability.model.sums import known_sum
 from otel_reliability.model.tools import ToolRules, has_effect
 
 UNKNOWN_AGENT: Final = "unknown"

@@ -7,13 +7,14 @@ from __future__ import annotations
 import fnmatch
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
 from otel_reliability.model.span import AgentSpan, Call, ModelFacts, SpanId, Tokens
+from otel_reliability.model.sums import known_sum
 from otel_reliability.model.tools import EDITING, HANDOFF_MARK, has_word
 
 ModelSpan: TypeAlias = tuple[int, ModelFacts]
@@ -416,12 +417,6 @@ def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
         calls=outer.calls or tuple([call for facts in inner for call in facts.calls]),
         cost=next((facts.cost for facts in (outer, *inner) if facts.cost is not None), None),
     )
-
-
-def known_sum(numbers: Iterable[int | None]) -> int | None:
-    """Return the sum of the numbers that are known; None without any."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
 
 
 def _without_siblings(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:

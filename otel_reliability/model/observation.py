@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import Outcome, Run
+from otel_reliability.model.sums import complete_sum
 
 Steps: TypeAlias = tuple[str, ...]
 
@@ -93,9 +94,9 @@ def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
         start_ns=min(run.start_ns for run in ordered),
         end_ns=ordered[-1].end_ns,
         path=_joined_path(ordered),
-        calls=_sum(run.calls for run in ordered),
-        failed_calls=_sum(run.failed_calls for run in ordered),
-        output_tokens=_sum(run.output_tokens for run in ordered),
+        calls=complete_sum(run.calls for run in ordered),
+        failed_calls=complete_sum(run.failed_calls for run in ordered),
+        output_tokens=complete_sum(run.output_tokens for run in ordered),
         largest_input=max(
             (run.largest_input for run in ordered if run.largest_input is not None), default=None
         ),
@@ -116,9 +117,3 @@ def in_order(observations: Iterable[Observation]) -> list[Observation]:
 def _joined_path(runs: Sequence[Observation]) -> Steps | None:
     paths = [run.path for run in runs if run.path is not None]
     return tuple(chain.from_iterable(paths))[:MAX_STEPS] if len(paths) == len(runs) else None
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    given = list(numbers)
-    known = [number for number in given if number is not None]
-    return sum(known) if len(known) == len(given) else None

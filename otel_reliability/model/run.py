@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.model.span import Evaluation, SpanId, TraceId, named_tuple
+from otel_reliability.model.sums import known_sum
 
 
 class Outcome(enum.Enum):
@@ -98,7 +99,7 @@ class ModelCall(NamedTuple):
     @property
     def tokens(self) -> int | None:
         """Input and output tokens; None where neither is known."""
-        return _sum(self.input_tokens, self.output_tokens)
+        return known_sum((self.input_tokens, self.output_tokens))
 
 
 class Compression(NamedTuple):
@@ -181,7 +182,7 @@ class Run(NamedTuple):
     @property
     def tokens(self) -> int | None:
         """Input and output tokens; None where neither is known."""
-        return _sum(self.input_tokens, self.output_tokens)
+        return known_sum((self.input_tokens, self.output_tokens))
 
     @property
     def retries(self) -> int | None:
@@ -196,10 +197,6 @@ class Run(NamedTuple):
             if self.tool_calls is None
             else max([call.chain for call in self.tool_calls], default=0)
         )
-
-
-def _sum(left: int | None, right: int | None) -> int | None:
-    return None if left is None and right is None else (left or 0) + (right or 0)
 
 
 class RunChange(enum.Enum):

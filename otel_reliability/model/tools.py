@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, TypeAlias
 
+from otel_reliability.config import ToolSettings
 from otel_reliability.model.run import ToolCall
 
 Patterns: TypeAlias = tuple[str, ...]
@@ -67,7 +68,7 @@ class ToolRules(NamedTuple):
     have one.
     """
 
-    helpers: Patterns = ("TodoWrite", "TodoRead", "ToolSearch", "Skill")
+    helpers: Patterns = ToolSettings().helpers
     effects: Patterns = ()
     reads: Patterns = ()
 

@@ -12,12 +12,12 @@ from typing import Any, Final, cast
 from uuid import uuid4
 
 from otel_reliability.metrics.stability.tier import Tier
-from otel_reliability.model.run import AgentKey, Compression, Run
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.report.run_fields import record_of
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import Instant, ReportView
 from otel_reliability.windows.sessions import SessionScores
 
-FACTS_OF_CALLS: Final = ("name", "ok", "retry", "repeat", "agent")
 _INDENT: Final = "\n" + 8 * " "
 
 
@@ -147,42 +147,5 @@ def record(run: Run) -> dict[str, Any]:
         "trace_id": run.trace_id.hex(),
         "root_span_id": None if run.root_span_id is None else run.root_span_id.hex(),
         **key_object(run.key),
-        "fingerprints": {
-            kind: [value for of, value in run.fingerprints if of == kind]
-            for kind, _ in run.fingerprints
-        },
-        "session_id": run.session_id,
-        "task_id": run.task_id,
-        "trial": run.trial,
-        "condition": run.condition,
-        "nested": run.nested,
-        "implicit": run.implicit,
-        "incomplete": run.incomplete,
-        "start": instant(run.start_ns),
-        "duration_s": run.duration_s,
-        "path": None if run.path is None else list(run.path),
-        "tools": run.tools.value,
-        "tool_calls": None
-        if run.tool_calls is None
-        else [{name: getattr(call, name) for name in FACTS_OF_CALLS} for call in run.tool_calls],
-        "compressions": [_compression(one) for one in run.compressions],
-        "model_calls": len(run.model_calls),
-        "tokens": {"input": run.input_tokens, "output": run.output_tokens},
-        "token_pressure": run.token_pressure,
-        "retries": run.retries,
-        "longest_retry_chain": run.longest_retry_chain,
-        "outcome": run.outcome.value,
-        "outcome_source": run.outcome_source,
-        "closed_by": run.closed_by.value,
-    }
-
-
-def _compression(one: Compression) -> dict[str, Any]:
-    return {
-        "time": instant(one.end_ns),
-        "ok": one.ok,
-        "tokens_before": one.tokens_before,
-        "tokens_after": one.tokens_after,
-        "trigger": one.trigger,
-        "agent": one.agent,
+        **record_of(run),
     }

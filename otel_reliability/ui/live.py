@@ -20,9 +20,10 @@ from otel_reliability.recording import window_of
 from otel_reliability.report.build import AgentSource, agent_view, compared
 from otel_reliability.report.changes import marks
 from otel_reliability.report.history import MIN_RUNS, History
+from otel_reliability.report.run_fields import made_of
 from otel_reliability.report.text import clean, seconds
 from otel_reliability.report.view import AgentComparison, AgentView, ChangeView, ScorePoint
-from otel_reliability.ui.runs import made_of, versions_of
+from otel_reliability.ui.runs import versions_of
 from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.rows import PathTable, row_of
 

@@ -30,6 +30,7 @@ from otel_reliability.report.compression import COMPRESSION
 from otel_reliability.report.findings import FAILURES, UNUSUAL, WASTE
 from otel_reliability.report.history import MIN_RUNS
 from otel_reliability.report.proposal import UnknownLines
+from otel_reliability.report.run_fields import facts_of
 from otel_reliability.report.text import ABSENT, FILTERS, measured
 from otel_reliability.report.view import AgentView, ScoreReason
 from otel_reliability.ui.agent_list import SORTS, AgentList, address, id_of, short
@@ -44,10 +45,8 @@ from otel_reliability.ui.runs import (
     RunStore,
     call_lines,
     default_sides,
-    made_of,
     run_lines,
     steps_of,
-    tokens,
     versions_of,
 )
 
@@ -155,7 +154,7 @@ def runs_page(
 def run_page(agent: AgentView, run: Run, *, trace_url: str | None = None) -> str:
     """Return the page of one run: its facts and its steps."""
     [line] = run_lines(agent, [run])
-    facts = {"run": run, "line": line, "steps": steps_of(run), "versions": made_of(run)}
+    facts = {"run": run, "line": line, "steps": steps_of(run), "facts": facts_of(run)}
     return _agent_page("run.html", agent, trace_url, here="Run", **facts)
 
 
@@ -255,7 +254,6 @@ def templates() -> Environment:
         measured=measured,
         min_runs=MIN_RUNS,
         specs=ALL_SPECS,
-        tokens=tokens,
         unusual=UNUSUAL,
         version=version("otel-reliability"),
         waste=WASTE,

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple, TypeAlias
 from otel_reliability.config import MetricSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import (
-    FINGERPRINTS,
     AgentKey,
     Compression,
     ModelCall,
@@ -20,6 +19,7 @@ from otel_reliability.model.run import (
     Run,
     ToolCall,
 )
+from otel_reliability.report.run_fields import BriefFact, brief_of, made_of, tokens
 from otel_reliability.report.text import clean, instant, seconds
 from otel_reliability.report.view import AgentView
 from otel_reliability.ui.flow import COMMON, Steps, common_path, same_at_first
@@ -39,7 +39,8 @@ DEGREES: Final = (
 
 class RunLine(NamedTuple):
     """A run, its path distance, how unusual that is, from 0 to 4 (None: the window has no other to
-    compare it with), the first step at which it leaves the common path, and its flags.
+    compare it with), the first step at which it leaves the common path, its flags, and its facts
+    in a list.
     """
 
     run: Run
@@ -47,6 +48,7 @@ class RunLine(NamedTuple):
     degree: int | None
     differs_at: int | None
     flags: Sequence[str]
+    brief: Sequence[BriefFact]
 
 
 def run_lines(agent: AgentView, runs: Sequence[Run] | None = None) -> list[RunLine]:
@@ -81,7 +83,14 @@ def _run_line(agent: AgentView, run: Run, common: Steps | None) -> RunLine:
         else sum(distance >= cut for cut in DEGREE_FROM)
     )
     flags = [flag for flag, holds in FLAGS.items() if holds(run, agent.retry_threshold)]
-    return RunLine(run, distance, degree, differs_at, flags)
+    return RunLine(
+        run=run,
+        distance=distance,
+        degree=degree,
+        differs_at=differs_at,
+        flags=flags,
+        brief=brief_of(run),
+    )
 
 
 def _first_difference(path: Steps, common: Steps) -> int | None:
@@ -263,16 +272,6 @@ def versions_of(runs: Iterable[Run]) -> list[str]:
     return list(dict.fromkeys(name for run in runs for name in made_of(run)))
 
 
-def made_of(run: Run) -> list[str]:
-    """Return what the telemetry shows of how the agent was made: its version, then `model …`,
-    `prompt …` and so on.
-    """
-    found = [value if kind == "version" else f"{kind} {value}" for kind, value in run.fingerprints]
-    return sorted(
-        found, key=lambda name: name.startswith(tuple(f"{kind} " for kind in FINGERPRINTS))
-    )
-
-
 def default_sides(runs: Sequence[Run]) -> list[RunChoice]:
     """Return what is compared by default: the two newest versions, else the older and the newer
     half of the runs.
@@ -359,17 +358,3 @@ def _result(call: ToolCall) -> str:
         else ""
     )
     return ("ok" if call.ok else "failed") + again
-
-
-def tokens(given: int | None, returned: int | None) -> str:
-    """Return the tokens of a call or a run; empty where none are known.
-
-    >>> tokens(1200, None), tokens(None, None)
-    ('1,200 in', '')
-    """
-    parts = [
-        f"{number:,} {word}"
-        for number, word in ((given, "in"), (returned, "out"))
-        if number is not None
-    ]
-    return ", ".join(parts)

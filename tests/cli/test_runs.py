@@ -49,6 +49,7 @@ def test_a_run_is_one_object_a_line(tmp_path: Path, capsys: pytest.CaptureFixtur
         "model_calls": 0,
         "tokens": {"input": None, "output": None},
         "token_pressure": None,
+        "cost": None,
         "retries": 0,
         "longest_retry_chain": 0,
         "outcome": "completed",
