@@ -355,6 +355,8 @@ PROTOBUF: Final = FileKind("an OTLP request in protobuf", read=_whole_message)
 PREFIXED: Final = FileKind("OTLP requests in protobuf, each after its size", read=_length_prefixed)
 
 _KEY: Final = re.compile(rb'"([\w.@-]{1,64})"\s{0,8}:')
+_SQLITE: Final = b"SQLite format 3\0"
+_TABLE: Final = re.compile(rb'CREATE TABLE [`"]?(\w{1,64})')
 _BASE64_ID: Final = re.compile(rb'"traceId"\s{0,8}:\s{0,8}"[A-Za-z0-9+/_-]{22}(?:==)?"')
 _SIGNALS: Final = frozenset(
     {"resourceSpans", "resourceLogs", "resourceMetrics", "resourceProfiles"}
@@ -375,7 +377,8 @@ def kind_of(head: bytes) -> FileKind:
         return PROTOBUF if _is_protobuf(head) else UNKNOWN
     if len(head) > _SIZE.size and head[0] == 0 and head[_SIZE.size] == _FIELD:
         return PREFIXED
-    keys = frozenset(found.decode() for found in _KEY.findall(head))
+    known = _TABLE if head.startswith(_SQLITE) else _KEY
+    keys = frozenset(found.decode() for found in known.findall(head))
     session = format_of(keys)
     if session is not None:
         return FileKind(f"a session of {session.agent}", session=session, remedy=_AS_FILE)

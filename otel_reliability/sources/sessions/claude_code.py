@@ -9,9 +9,12 @@ Source: recordings of releases 1.0.68 to 2.1.332.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.from_plain import time_ns
@@ -230,8 +233,10 @@ def _files_of_agents(path: Path) -> dict[str, Path]:
         agent = file.name.removeprefix("agent-").partition(".")[0]
         found[agent] = file
         meta = file.with_name(f"agent-{agent}.meta.json")
-        for facts in objects_of(meta) if meta.is_file() else ():
-            found[text(facts.get("toolUseId"))] = file
+        if meta.is_file():
+            with contextlib.suppress(msgspec.DecodeError):
+                facts = record(msgspec.json.decode(meta.read_bytes()))
+                found[text(facts.get("toolUseId"))] = file
     found.pop("", None)
     return found
 

@@ -14,12 +14,20 @@ from typing import Final, NamedTuple
 
 from otel_reliability.sources.batch import Batch
 from otel_reliability.sources.chunks import Progress
-from otel_reliability.sources.sessions import claude_code, codex
+from otel_reliability.sources.sessions import (
+    claude_code,
+    codex,
+    copilot_cli,
+    gemini_cli,
+    opencode,
+    qwen_code,
+)
 from otel_reliability.sources.sessions.run import Seen, SessionRun
 
 
 class SessionFormat(NamedTuple):
-    """The session files of one agent: all `keys` and none of `without` stand in the head of a file.
+    """The session files of one agent: all `keys` and none of `without` stand in the head of a file;
+    the keys of a database are its tables.
 
     `home`: the folder of its sessions below the user's; `variable`: the environment variable that
     names another folder instead of the first part of `home`. `is_part`: whether a file belongs to
@@ -42,6 +50,51 @@ class SessionFormat(NamedTuple):
 
 
 FORMATS: Final = (
+    SessionFormat(
+        "gemini-cli",
+        ".gemini/tmp",
+        "GEMINI_CLI_HOME",
+        ("sessionId", "projectHash"),
+        (),
+        gemini_cli.read,
+        gemini_cli.is_part,
+    ),
+    SessionFormat(
+        "qwen-code",
+        ".qwen/projects",
+        "QWEN_HOME",
+        ("sessionId", "uuid", "type", "parts"),
+        (),
+        qwen_code.read,
+        qwen_code.is_part,
+    ),
+    SessionFormat(
+        "copilot-cli",
+        ".copilot/session-state",
+        "COPILOT_HOME",
+        ("type", "data", "id", "parentId", "timestamp"),
+        ("uuid",),
+        copilot_cli.read,
+        copilot_cli.is_part,
+    ),
+    SessionFormat(
+        "opencode",
+        ".local/share/opencode",
+        "XDG_DATA_HOME",
+        ("session", "message", "part"),
+        ("resourceSpans",),
+        opencode.read,
+        opencode.is_part,
+    ),
+    SessionFormat(
+        "opencode",
+        ".local/share/opencode",
+        "XDG_DATA_HOME",
+        ("projectID", "directory", "version", "time"),
+        (),
+        opencode.read,
+        opencode.is_part,
+    ),
     SessionFormat(
         "codex",
         ".codex/sessions",

@@ -1,0 +1,116 @@
+"""Session files of GitHub Copilot CLI: `~/.copilot/session-state/<session>/events.jsonl`.
+
+Events `{type, id, timestamp, data}`; a sub-agent's have its `agentId`, in the same file.
+
+Source: recordings of release 1.0.102.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from otel_reliability.sources.chunks import Progress
+from otel_reliability.sources.from_plain import time_ns
+from otel_reliability.sources.otlp_json import items, record, text, whole
+from otel_reliability.sources.sessions.reading import objects_of
+from otel_reliability.sources.sessions.run import (
+    CallStatus,
+    Compaction,
+    Seen,
+    SessionRun,
+    resource_of,
+)
+
+AGENT: Final = "copilot-cli"
+_EXIT_CODE: Final = re.compile(r"<exited with exit code (?!0\b)-?\d+>")
+_REJECTED: Final = frozenset({"rejected", "denied"})
+_OWN_CALL: Final = "read_agent"
+"""Made by the program itself when a background agent ends: it names no model then."""
+
+
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+    """Read the runs of a session file."""
+    run: SessionRun | None = None
+    session, version, cwd = path.parent.name, "", ""
+    for line in objects_of(path, progress):
+        data = record(line.get("data"))
+        kind = line.get("type")
+        at = time_ns(line.get("timestamp"))
+        key = text(line.get("id"))
+        if kind == "session.start":
+            session = text(data.get("sessionId")) or session
+            version = text(data.get("copilotVersion"))
+            cwd = text(record(data.get("context")).get("cwd"))
+        elif kind == "user.message" and not (line.get("agentId") or data.get("source")):
+            if run is not None and not (run.repeats and run.is_empty):
+                yield run
+            sender = resource_of(AGENT, version, cwd)
+            run = SessionRun(AGENT, session, key, at, sender, at)
+            run.repeats = not seen.add("prompt", key)
+        elif run is not None:
+            _take(run, text(kind), data, key, at, seen)
+    if run is not None and not (run.repeats and run.is_empty):
+        yield run
+
+
+def is_part(_: Path) -> bool:
+    """Return False: sub-agents have no file of their own."""
+    return False
+
+
+def _take(
+    run: SessionRun, kind: str, data: Mapping[str, Any], key: str, at: int, seen: Seen
+) -> None:
+    call_id = text(data.get("toolCallId"))
+    if kind == "session.usage_record":
+        usage = record(data.get("usage"))
+        if seen.add("answer", key):
+            tokens = whole(usage.get("inputTokens")), whole(usage.get("outputTokens"))
+            run.model_call(key, at, text(usage.get("model")), tokens)
+    elif kind == "tool.execution_start":
+        _ask(run, call_id, data, data.get("toolName"), data.get("arguments"), at, seen)
+    elif kind == "assistant.message":
+        for call in map(record, items(data.get("toolRequests"))):
+            asked = text(call.get("toolCallId"))
+            _ask(run, asked, data, call.get("name"), call.get("arguments"), at, seen)
+    elif kind == "tool.execution_complete":
+        result = text(record(data.get("result")).get("content"))
+        run.answered(call_id, at, _status(data, result), result or None)
+    elif kind in ("abort", "session.error"):
+        _stopped(run, kind, at)
+    elif kind == "session.compaction_complete":
+        run.compactions.append(Compaction(at, whole(data.get("preCompactionTokens"))))
+
+
+def _ask(
+    run: SessionRun,
+    call_id: str,
+    data: Mapping[str, Any],
+    name: object,
+    arguments: object,
+    at: int,
+    seen: Seen,
+) -> None:
+    by_itself = name == _OWN_CALL and not data.get("model")
+    if not by_itself and seen.add("call", call_id):
+        run.asked(call_id, text(name), arguments, at)
+
+
+def _stopped(run: SessionRun, kind: str, at: int) -> None:
+    """A user stopped the turn, which cancels what runs; or it ended in an error."""
+    run.failed = run.failed or kind == "session.error"
+    for call in run.calls.values() if kind == "abort" else ():
+        if call.status is CallStatus.UNFINISHED:
+            call.status = CallStatus.CANCELLED
+            call.end_ns = max(call.start_ns, at)
+
+
+def _status(data: Mapping[str, Any], result: str) -> CallStatus:
+    if record(data.get("error")).get("code") in _REJECTED:
+        return CallStatus.REJECTED
+    code = whole(record(data.get("shellExecution")).get("exitCode"))
+    failed = data.get("success") is False or code or _EXIT_CODE.search(result[-200:])
+    return CallStatus.FAILED if failed else CallStatus.OK

@@ -1,0 +1,156 @@
+"""Session files of Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.jsonl`, or `.json` before.
+
+The lines are the log of a document that changes: a message is written again under its id when tool
+calls are added, and `$set` repeats whole histories. Older releases rewrite one document. Sub-agents
+are files below the session's id.
+
+Source: recordings of releases 0.6.1 to 0.61.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from otel_reliability.sources.chunks import Chunks, Progress
+from otel_reliability.sources.from_plain import time_ns
+from otel_reliability.sources.otlp_json import items, record, text, whole
+from otel_reliability.sources.sessions.reading import objects_of
+from otel_reliability.sources.sessions.run import CallStatus, Seen, SessionRun, resource_of
+
+AGENT: Final = "gemini-cli"
+_NOT_TYPED: Final = ("<session_context>", "<state_snapshot>")
+_EXIT_CODE: Final = re.compile(r"Exit Code: (?!0\b)-?\d")
+_DENIED: Final = re.compile(
+    r"denied by policy|is blocked by configuration|^Command rejected because"
+)
+_CANCELLED: Final = "Command was cancelled by user"
+
+
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+    """Read the runs of a session file."""
+    run: SessionRun | None = None
+    session = ""
+    for message in _messages(path, progress):
+        session = text(message.get("sessionId")) or session
+        if message.get("kind") == "subagent":
+            return
+        at = time_ns(message.get("timestamp"))
+        key = text(message.get("id"))
+        if message.get("type") == "user" and _is_prompt(message):
+            if run is not None:
+                yield from _done(run)
+            sender = resource_of(AGENT, "", _project(path))
+            run = SessionRun(AGENT, session or path.stem, key, at, sender, at)
+            run.repeats = not seen.add("prompt", key)
+        elif message.get("type") == "user" and run is not None:
+            _refused(run, message, at, seen)
+        elif message.get("type") == "gemini" and run is not None:
+            _add(run, message, at, seen, path)
+    if run is not None:
+        yield from _done(run)
+
+
+def is_part(path: Path) -> bool:
+    """Return whether a file is a sub-agent's: the reader of its session reads it."""
+    return next((line.get("kind") == "subagent" for line in objects_of(path)), False)
+
+
+def _done(run: SessionRun) -> Iterator[SessionRun]:
+    if not (run.repeats and run.is_empty):
+        yield run
+
+
+def _messages(path: Path, progress: Progress | None) -> Iterator[dict[str, Any]]:
+    """The messages of a session, after a header with its id; of either form of file."""
+    whole_document = False
+    for line in objects_of(path, progress):
+        whole_document = whole_document or "messages" in line
+        yield line
+        yield from map(record, items(line.get("messages")))
+    if not whole_document and ".json" in path.suffixes and path.suffix != ".jsonl":
+        try:
+            document = record(msgspec.json.decode(b"".join(Chunks(path))))
+        except msgspec.DecodeError:
+            return
+        yield document
+        yield from map(record, items(document.get("messages")))
+
+
+def _project(path: Path) -> str:
+    root = path.parent.parent / ".project_root"
+    return root.read_text().strip() if root.is_file() else path.parent.parent.name
+
+
+def _is_prompt(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    parts = [record(part) for part in items(content)]
+    if any("functionResponse" in part for part in parts):
+        return False
+    said = text(content) or "".join(text(part.get("text")) for part in parts)
+    return bool(said.strip()) and not said.lstrip().startswith(_NOT_TYPED)
+
+
+def _refused(run: SessionRun, message: Mapping[str, Any], at: int, seen: Seen) -> None:
+    """Add calls that a person refused: only their answers say so, no list of calls has them."""
+    for part in map(record, items(message.get("content"))):
+        answer = record(part.get("functionResponse"))
+        call_id = text(answer.get("id"))
+        if call_id and "error" in record(answer.get("response")) and seen.add("call", call_id):
+            run.asked(call_id, text(answer.get("name")), None, at)
+            run.answered(call_id, at, CallStatus.REJECTED)
+
+
+def _add(run: SessionRun, message: Mapping[str, Any], at: int, seen: Seen, path: Path) -> None:
+    key = text(message.get("id"))
+    tokens = record(message.get("tokens"))
+    if tokens and seen.add("answer", key):
+        output, thoughts = whole(tokens.get("output")), whole(tokens.get("thoughts"))
+        total = None if output is None else output + (thoughts or 0)
+        run.model_call(key, at, text(message.get("model")), (whole(tokens.get("input")), total))
+    elif key not in run.models:
+        run.repeats = True
+    for call in map(record, items(message.get("toolCalls"))):
+        call_id, name = text(call.get("id")), text(call.get("name"))
+        ended = time_ns(call.get("timestamp")) or at
+        if seen.add("call", call_id):
+            run.asked(call_id, name, call.get("args"), at)
+        if call_id in run.calls:
+            result = _result(call)
+            run.answered(call_id, ended, _status(call, result), result)
+        agent = text(call.get("agentId"))
+        if agent and seen.add("agent", agent):
+            _add_agent(run, path, agent, seen)
+
+
+def _result(call: Mapping[str, Any]) -> str:
+    found: list[str] = []
+    for part in map(record, items(call.get("result"))):
+        response = record(record(part.get("functionResponse")).get("response"))
+        found.append(text(response.get("output")) or text(response.get("error")))
+    return "".join(found)
+
+
+def _status(call: Mapping[str, Any], result: str) -> CallStatus:
+    status = call.get("status")
+    if status == "error" and _DENIED.search(result):
+        return CallStatus.REJECTED
+    if status == "cancelled" or _CANCELLED in result:
+        return CallStatus.CANCELLED
+    if status == "error" or (call.get("name") == "run_shell_command" and _EXIT_CODE.search(result)):
+        return CallStatus.FAILED
+    return CallStatus.OK
+
+
+def _add_agent(run: SessionRun, path: Path, agent: str, seen: Seen) -> None:
+    """Add the work of a sub-agent, whose file lies below the session's id."""
+    if not re.fullmatch(r"[\w-]{1,100}", agent):
+        return
+    for file in sorted(path.parent.glob(f"*/{agent}.jsonl*")):
+        for message in objects_of(file):
+            if message.get("type") == "gemini":
+                _add(run, message, time_ns(message.get("timestamp")), seen, file.parent)

@@ -1,0 +1,207 @@
+"""Sessions of opencode: its database `opencode.db`, or before 1.2 the same as files of JSON.
+
+A session has messages, a message has parts; a sub-agent is a session that names its parent. A fork
+is a session of copies with new ids, whose calls keep theirs.
+
+Source: recordings of releases 1.1.11 and 1.18.33.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from otel_reliability.errors import SourceError
+from otel_reliability.sources.chunks import Progress
+from otel_reliability.sources.otlp_json import record, text, whole
+from otel_reliability.sources.sessions.run import (
+    CallStatus,
+    Compaction,
+    Seen,
+    SessionRun,
+    resource_of,
+)
+
+AGENT: Final = "opencode"
+_MILLISECOND: Final = 1_000_000
+_REJECTED: Final = ("The user rejected permission", "The user has specified a rule")
+_RULE: Final = "specified a rule which prevents you"
+_ABORTED: Final = "User aborted the command"
+_CANCELLED: Final = "Tool execution aborted"
+
+
+class _Store(Protocol):
+    """Where sessions lie."""
+
+    def sessions(self) -> Iterator[dict[str, Any]]:
+        """Yield the sessions, by when they began."""
+        ...
+
+    def messages(self, session: str) -> list[dict[str, Any]]:
+        """Return the messages of a session in order."""
+        ...
+
+    def parts(self, message: str) -> list[dict[str, Any]]:
+        """Return the parts of a message in order."""
+        ...
+
+
+class _Database:
+    def __init__(self, path: Path) -> None:
+        try:
+            # read in place: a copy would lack the write-ahead log
+            self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        except sqlite3.Error as error:
+            raise SourceError(f"{path}: cannot be opened ({type(error).__name__}).") from error
+
+    def sessions(self) -> Iterator[dict[str, Any]]:
+        columns = "id, parent_id, directory, version, time_created"
+        rows = self._db.execute(f"SELECT {columns} FROM session ORDER BY time_created, id")  # noqa: S608  a constant
+        for row in rows.fetchall():
+            yield dict(zip(("id", "parentID", "directory", "version", "time"), row, strict=True))
+
+    def messages(self, session: str) -> list[dict[str, Any]]:
+        query = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+        return [_parsed(row) for row in self._db.execute(query, (session,))]
+
+    def parts(self, message: str) -> list[dict[str, Any]]:
+        query = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
+        return [_parsed(row) for row in self._db.execute(query, (message,))]
+
+
+class _Files:
+    """Sessions as files below `storage`; `path` is the file of one session."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._storage = path.parents[2]
+
+    def sessions(self) -> Iterator[dict[str, Any]]:
+        for file in sorted({self._path, *self._path.parent.glob("*.json")}):
+            yield _object(file)
+
+    def messages(self, session: str) -> list[dict[str, Any]]:
+        return [_object(file) for file in sorted((self._storage / "message" / session).glob("*"))]
+
+    def parts(self, message: str) -> list[dict[str, Any]]:
+        return [_object(file) for file in sorted((self._storage / "part" / message).glob("*"))]
+
+
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+    """Read the runs of a database, or of the file of a session."""
+    store: _Store = _Files(path) if path.suffix == ".json" else _Database(path)
+    try:
+        for session in store.sessions():
+            chosen = path.suffix != ".json" or session.get("id") == path.stem
+            if chosen and not session.get("parentID"):
+                yield from _runs(store, session, seen)
+    except sqlite3.Error as error:
+        raise SourceError(f"{path}: cannot be read ({type(error).__name__}).") from error
+    size = path.stat().st_size
+    if progress is not None:
+        progress(size, size)
+
+
+def is_part(_: Path) -> bool:
+    """Return False: sub-agents are passed over where sessions are listed."""
+    return False
+
+
+def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[SessionRun]:
+    run: SessionRun | None = None
+    name = text(session.get("id"))
+    sender = resource_of(AGENT, text(session.get("version")), text(session.get("directory")))
+    for message in store.messages(name):
+        at = _time(record(message.get("time")).get("created"))
+        if message.get("role") == "user":
+            parts = store.parts(text(message.get("id")))
+            compaction = next((part for part in parts if part.get("type") == "compaction"), None)
+            typed = any(
+                part.get("type") == "text" and part.get("synthetic") is not True for part in parts
+            )
+            if compaction is not None and run is not None and compaction.get("auto") is True:
+                run.compactions.append(Compaction(at, trigger="auto"))
+            elif typed or compaction is not None:
+                if run is not None and not run.repeats:
+                    yield run
+                run = SessionRun(AGENT, name, text(message.get("id")), at, sender, at)
+                run.repeats = not seen.add("prompt", f"opencode:{at}")
+                if compaction is not None:
+                    run.compactions.append(Compaction(at, trigger="manual"))
+        elif run is not None and message.get("role") == "assistant":
+            _add(store, run, message, at, seen)
+    if run is not None and not run.repeats:
+        yield run
+
+
+def _add(store: _Store, run: SessionRun, message: Mapping[str, Any], at: int, seen: Seen) -> None:
+    error = record(message.get("error")).get("name")
+    run.failed = run.failed or (error is not None and error != "MessageAbortedError")
+    ended = _time(record(message.get("time")).get("completed")) or at
+    for number, part in enumerate(store.parts(text(message.get("id")))):
+        kind = part.get("type")
+        if kind == "step-finish" and seen.add("answer", f"opencode:{at}:{number}"):
+            tokens = record(part.get("tokens"))
+            cache = record(tokens.get("cache"))
+            given = _sum(tokens.get("input"), cache.get("read"), cache.get("write"))
+            output = _sum(tokens.get("output"), tokens.get("reasoning"))
+            key = text(part.get("id"))
+            run.model_call(key, ended, text(message.get("modelID")), (given, output))
+        elif kind == "tool":
+            _add_call(store, run, part, at, seen)
+
+
+def _add_call(store: _Store, run: SessionRun, part: Mapping[str, Any], at: int, seen: Seen) -> None:
+    call_id = text(part.get("callID"))
+    state = record(part.get("state"))
+    if not seen.add("call", call_id):
+        return
+    times = record(state.get("time"))
+    run.asked(call_id, text(part.get("tool")), state.get("input"), _time(times.get("start")) or at)
+    result = text(state.get("output")) or text(state.get("error"))
+    run.answered(call_id, _time(times.get("end")) or at, _status(state, result), result)
+    inner = text(record(state.get("metadata")).get("sessionId"))
+    if inner:
+        for message in store.messages(inner):
+            if message.get("role") == "assistant":
+                _add(store, run, message, _time(record(message.get("time")).get("created")), seen)
+
+
+def _status(state: Mapping[str, Any], result: str) -> CallStatus:
+    status = state.get("status")
+    if status not in ("completed", "error"):
+        return CallStatus.UNFINISHED
+    if status == "error":
+        if result.startswith(_REJECTED) or _RULE in result:
+            return CallStatus.REJECTED
+        return CallStatus.CANCELLED if result.startswith(_CANCELLED) else CallStatus.FAILED
+    if _ABORTED in result[-2_000:]:
+        return CallStatus.CANCELLED
+    return CallStatus.FAILED if whole(record(state.get("metadata")).get("exit")) else CallStatus.OK
+
+
+def _sum(*counts: object) -> int | None:
+    known = [count for count in map(whole, counts) if count is not None]
+    return sum(known) if known else None
+
+
+def _time(value: object) -> int:
+    return (whole(value) or 0) * _MILLISECOND
+
+
+def _parsed(row: tuple[str, str]) -> dict[str, Any]:
+    try:
+        return {**record(msgspec.json.decode(row[1])), "id": row[0]}
+    except msgspec.DecodeError:
+        return {}
+
+
+def _object(file: Path) -> dict[str, Any]:
+    try:
+        return record(msgspec.json.decode(file.read_bytes()))
+    except (OSError, msgspec.DecodeError):
+        return {}

@@ -1,0 +1,146 @@
+"""Session files of Qwen Code: `~/.qwen/projects/<folder>/chats/<session>.jsonl`.
+
+One record a line, each with its own id, around messages in Gemini's form. Telemetry events among
+them repeat what the records say, and are passed over. Sub-agents are files beside the chats.
+
+Source: recordings of releases 0.5.2 to 0.24.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from otel_reliability.sources.chunks import Progress
+from otel_reliability.sources.from_plain import time_ns
+from otel_reliability.sources.otlp_json import items, record, text, whole
+from otel_reliability.sources.sessions.reading import objects_of
+from otel_reliability.sources.sessions.run import (
+    CallStatus,
+    Compaction,
+    Seen,
+    SessionRun,
+    resource_of,
+)
+
+AGENT: Final = "qwen-code"
+_EXIT_CODE: Final = re.compile(r"Exit Code: (?!0\b)-?\d")
+_REFUSED: Final = re.compile(
+    r"permission was declined|execution_denied|blocked by configuration|"
+    r"was canceled by the user|denied by|requires approval"
+)
+_ABORTED: Final = re.compile(r"Request was aborted|[Cc]ommand was cancelled|aborted by user")
+
+
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+    """Read the runs of a session file."""
+    run: SessionRun | None = None
+    for line in objects_of(path, progress):
+        at = time_ns(line.get("timestamp"))
+        if line.get("type") == "user" and _begins(line):
+            if run is not None:
+                yield from _done(run, path, seen)
+            key = text(line.get("uuid"))
+            sender = resource_of(AGENT, text(line.get("version")), text(line.get("cwd")))
+            run = SessionRun(AGENT, text(line.get("sessionId")) or path.stem, key, at, sender, at)
+            run.repeats = not seen.add("prompt", key)
+        elif run is not None:
+            _take(run, line, at, seen)
+    if run is not None:
+        yield from _done(run, path, seen)
+
+
+def is_part(path: Path) -> bool:
+    """Return whether a file is a sub-agent's: the reader of its session reads it."""
+    return "subagents" in path.parts
+
+
+def _begins(line: Mapping[str, Any]) -> bool:
+    parts = [record(part) for part in items(record(line.get("message")).get("parts"))]
+    return any(text(part.get("text")).strip() for part in parts)
+
+
+def _done(run: SessionRun, path: Path, seen: Seen) -> Iterator[SessionRun]:
+    if run.repeats and run.is_empty:
+        return
+    below = path.parent.parent / "subagents" / run.session_id
+    files = {_call_of(meta): meta for meta in below.glob("*.meta.json")}
+    pending = [*run.calls]
+    while pending:
+        meta = files.get(pending.pop())
+        if meta is not None:
+            known = {*run.calls}
+            for line in objects_of(meta.with_name(meta.name.replace(".meta.json", ".jsonl"))):
+                if not (line.get("type") == "user" and _begins(line)):
+                    _take(run, line, time_ns(line.get("timestamp")), seen)
+            pending.extend(run.calls.keys() - known)
+    yield run
+
+
+def _call_of(meta: Path) -> str:
+    """The id of the call that started a sub-agent, which its file of facts names."""
+    try:
+        return text(record(msgspec.json.decode(meta.read_bytes())).get("toolUseId"))
+    except (OSError, msgspec.DecodeError):
+        return ""
+
+
+def _take(run: SessionRun, line: Mapping[str, Any], at: int, seen: Seen) -> None:
+    kind = line.get("type")
+    key = text(line.get("uuid"))
+    if kind == "assistant":
+        usage = record(line.get("usageMetadata"))
+        if usage and seen.add("answer", key):
+            tokens = whole(usage.get("promptTokenCount")), whole(usage.get("candidatesTokenCount"))
+            run.model_call(key, at, text(line.get("model")), tokens)
+        for part in map(record, items(record(line.get("message")).get("parts"))):
+            call = record(part.get("functionCall"))
+            call_id = text(call.get("id"))
+            if call and seen.add("call", call_id):
+                run.asked(call_id, text(call.get("name")), call.get("args"), at)
+    elif kind == "tool_result":
+        facts = record(line.get("toolCallResult"))
+        result = _result(line)
+        status = _status(facts, result)
+        if status is CallStatus.OK and _has_error(line):
+            status = CallStatus.FAILED
+        run.answered(text(facts.get("callId")), at, status, result)
+    elif kind == "system" and line.get("subtype") == "chat_compression":
+        info = record(record(line.get("systemPayload")).get("info"))
+        before, after = whole(info.get("originalTokenCount")), whole(info.get("newTokenCount"))
+        run.compactions.append(Compaction(at, before, after))
+
+
+def _has_error(line: Mapping[str, Any]) -> bool:
+    parts = items(record(line.get("message")).get("parts"))
+    answers = [record(record(part).get("functionResponse")) for part in parts]
+    return any("error" in record(answer.get("response")) for answer in answers)
+
+
+def _result(line: Mapping[str, Any]) -> str:
+    found: list[str] = []
+    for part in map(record, items(record(line.get("message")).get("parts"))):
+        response = record(record(part.get("functionResponse")).get("response"))
+        found.append(text(response.get("output")) or text(response.get("error")))
+    return "".join(found)
+
+
+def _status(facts: Mapping[str, Any], result: str) -> CallStatus:
+    status = facts.get("status")
+    said = f"{facts.get('errorType')} {result[:1_000]} {facts.get('resultDisplay')}"[:3_000]
+    code = whole(record(facts.get("resultDisplay")).get("exitCode"))
+    if _ABORTED.search(said):
+        return CallStatus.CANCELLED
+    if facts.get("executionStatus") == "not_started" or (
+        status != "success" and _REFUSED.search(said)
+    ):
+        return CallStatus.REJECTED
+    if status == "cancelled":
+        return CallStatus.CANCELLED
+    if status == "error" or code or _EXIT_CODE.search(result):
+        return CallStatus.FAILED
+    return CallStatus.OK
