@@ -25,7 +25,7 @@ from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.kinds import OTLP_LINES, UNKNOWN, Input, inputs_of, read_lines
 from otel_reliability.sources.mentions import Mentions, mentions_in
-from otel_reliability.sources.sessions.formats import read_sessions
+from otel_reliability.sources.sessions.formats import Telemetry, read_sessions
 from otel_reliability.windows.sessions import Sessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
@@ -105,6 +105,7 @@ class Recording:
         self._finalized = final
         self._batch_seen = batches
         self._final: list[Run] = []
+        self._telemetry: Telemetry | None = None
         self.engine.observers.append(self._observe)
 
     def read(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
@@ -130,13 +131,16 @@ class Recording:
         """
         inputs = inputs_of(paths)
         others = [each for each in inputs if each.session is None]
+        telemetry = Telemetry()
+        if len(others) < len(inputs):
+            self._telemetry = telemetry
         self._read_others(others, progress, alone=len(others) == len(inputs))
+        self._telemetry = None
         sessions = [each.session for each in inputs if each.session is not None]
-        for batch in read_sessions(sessions, joins=bool(others), progress=progress):
+        for batch in read_sessions(sessions, telemetry, progress):
             self._receive(batch)
-            if not others:
-                self.engine.complete(batch.complete)
-                self._pass_on()
+            self.engine.complete(batch.complete)
+            self._pass_on()
 
     def _read_others(
         self,
@@ -206,6 +210,8 @@ class Recording:
         return ScoredSessions(sessions, key, sorted(ids, key=lambda each: (ended[each], each)))
 
     def _receive(self, batch: Batch) -> None:
+        if self._telemetry is not None:
+            self._telemetry.see(batch)
         if self._batch_seen is not None:
             self._batch_seen(batch)
         self.engine.receive(batch.spans)

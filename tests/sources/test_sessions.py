@@ -109,3 +109,14 @@ def test_a_folder_without_sessions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(SourceError, match="no file in this folder"):
         runs_in(tmp_path)
+
+
+@pytest.mark.parametrize("agent", ["claude_code", "codex", "qwen_code"])
+def test_sessions_whose_telemetry_is_read_too_count_once(agent: str) -> None:
+    folder = shared(f"corpora/sessions/with_otlp/{agent}")
+    telemetry = runs_in(folder / "otlp.jsonl.gz")
+    homes = sorted(folder.glob("*/home"))
+    both = runs_in(folder / "otlp.jsonl.gz", *homes)
+
+    assert homes
+    assert len(both) == len(telemetry)

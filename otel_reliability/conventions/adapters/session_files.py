@@ -1,7 +1,6 @@
 """Session files of coding agents, as `sources.sessions` reads them.
 
-Spans of the GenAI conventions, with what these lack: a call that was refused, and a compaction. The
-conversation is named only where telemetry of the same sessions is read too.
+Spans of the GenAI conventions, with what these lack: a call that was refused, and a compaction.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView
 from otel_reliability.model.span import CompressionFacts, Kind, RejectionFacts
 
-CONVERSATION: Final = "session_file.conversation"
 REJECTED: Final = "session_file.rejected"
 COMPACTION: Final = "compact"
 COMPACTION_KEYS: Final = (
@@ -28,7 +26,6 @@ class SessionFiles(Convention):
 
     name = "Session files"
     scopes = ("otel_reliability.sessions",)
-    conversation = (CONVERSATION,)
     keys = (*genai.GenAI.keys, *genai.GenAI.needs, REJECTED, *COMPACTION_KEYS)
     needs = (genai.OPERATION,)
 

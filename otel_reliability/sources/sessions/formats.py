@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.sources.batch import Batch
 from otel_reliability.sources.chunks import Progress
@@ -124,6 +124,15 @@ FORMATS: Final = (
     ),
 )
 
+_SECOND: Final = 1_000_000_000
+_MOST_SECONDS: Final = 86_400
+_SESSION_KEYS: Final = (
+    "session.id",
+    "conversation.id",
+    "thread.id",
+    "gen_ai.conversation.id",
+)
+"""Attributes by which coding agents' telemetry names the session."""
 _TIME: Final = re.compile(
     rb'"(?:timestamp|startTime)"\s*:\s*"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*)'
 )
@@ -150,18 +159,48 @@ class SessionFile(NamedTuple):
         return (found[1] if found else b"", self.path.name)
 
 
+class Telemetry:
+    """The seconds in which telemetry names each session: what it reports of a session counts, and
+    the file of the session does not repeat it.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: set[int] = set()
+
+    def see(self, batch: Batch) -> None:
+        """Note the sessions that spans and log events name."""
+        for span in batch.spans:
+            self._note(span.attributes, span.start_ns)
+        for log in batch.logs:
+            self._note(log.attributes, log.time_ns)
+
+    def has(self, run: SessionRun) -> bool:
+        """Return whether telemetry names the session of a run while it went on."""
+        first, last = run.start_ns // _SECOND, max(run.start_ns, run.last_ns) // _SECOND
+        seconds = range(first, min(last, first + _MOST_SECONDS) + 1)
+        return bool(self._seconds) and any(
+            hash((run.session_id, second)) in self._seconds for second in seconds
+        )
+
+    def _note(self, attributes: Mapping[str, Any], time_ns: int) -> None:
+        for key in _SESSION_KEYS:
+            found = attributes.get(key)
+            if isinstance(found, str):
+                self._seconds.add(hash((found, time_ns // _SECOND)))
+
+
 def read_sessions(
     files: Sequence[SessionFile],
-    *,
-    joins: bool = False,
+    telemetry: Telemetry,
     progress: Callable[[Path], Progress | None] = lambda _: None,
 ) -> Iterator[Batch]:
-    """Read session files, a batch for each run; `joins`: telemetry of them may be read too."""
+    """Read session files, a batch for each run that telemetry does not report too."""
     seen = Seen()
     for file in sorted(files, key=SessionFile.began):
         if not file.format.is_part(file.path):
             for run in file.format.read(file.path, seen, progress(file.path)):
-                yield run.batch(joins=joins)
+                if not telemetry.has(run):
+                    yield run.batch()
 
 
 def files_below(folders: Iterable[Path]) -> list[Path]:

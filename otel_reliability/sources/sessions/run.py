@@ -21,8 +21,6 @@ from otel_reliability.model.span import (
 from otel_reliability.sources.batch import Batch
 
 SCOPE: Final = "otel_reliability.sessions"
-CONVERSATION: Final = "session_file.conversation"
-"""Set where telemetry of the same sessions may be read too: both are put together then."""
 REJECTED: Final = "session_file.rejected"
 COMPACTION: Final = "compact"
 TOKENS_BEFORE: Final = "session_file.tokens_before"
@@ -134,13 +132,11 @@ class SessionRun:
         """True where nothing happened for the prompt."""
         return not self.models and not self.calls
 
-    def batch(self, *, joins: bool = False) -> Batch:
-        """Return the spans. `joins`: telemetry of the same session may be read too."""
+    def batch(self) -> Batch:
+        """Return the spans, all of their trace."""
         trace_id = trace_of_prompt(self.agent, self.session_id, self.key)
         root = span_of("prompt", self.key)
         common: dict[str, Any] = {"gen_ai.conversation.id": self.session_id}
-        if joins:
-            common[CONVERSATION] = self.session_id
         end_ns = max(
             self.last_ns,
             self.start_ns,
