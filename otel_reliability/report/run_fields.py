@@ -165,6 +165,12 @@ RUN_FIELDS: Final[tuple[RunField, ...]] = (
         style="outcome outcome--{}",
     ),
     RunField("outcome_source", lambda run: run.outcome_source),
+    RunField(
+        "ended_in_error",
+        lambda run: run.ended_in_error,
+        title="End",
+        text=lambda run: "ended in an error" if run.ended_in_error else "",
+    ),
     RunField("start", lambda run: instant(run.start_ns)),
     RunField(
         "duration_s",

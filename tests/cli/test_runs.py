@@ -54,6 +54,7 @@ def test_a_run_is_one_object_a_line(tmp_path: Path, capsys: pytest.CaptureFixtur
         "longest_retry_chain": 0,
         "outcome": "completed",
         "outcome_source": "end",
+        "ended_in_error": False,
         "closed_by": "end_of_input",
         "fingerprints": {"framework": ["test 1"]},
     }
