@@ -1,17 +1,18 @@
 """OTLP over gRPC: the services of traces, logs and metrics, and gRPC's own health service. Others
 are unimplemented.
 
-Messages stay raw bytes up to the decoder. A request that can be refused without its message (no
-token, no budget) is refused before that is received. The library is kept from unpacking messages,
-which it would do without a bound: they are unpacked here.
+No thread waits for a client: calls are coroutines of the service's loop, and a message that does
+not arrive in time ends its call. Messages stay raw bytes up to the decoder. A request that can be
+refused without its message (no token, no budget) is refused before that is received. The library is
+kept from unpacking messages, which it would do without a bound: they are unpacked here.
 
 Source: OTLP specification 1.11, "OTLP/gRPC"; gRPC health checking protocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import asyncio
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -31,13 +32,15 @@ from otel_reliability.service.answers import (
 )
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.health import Readiness
-from otel_reliability.service.intake import MAGIC, Intake
+from otel_reliability.service.intake import BODY_TIMEOUT, MAGIC, Intake
 from otel_reliability.service.settings import TLSSettings
 from otel_reliability.telemetry.guard import Guard
 
 TRANSPORT: Final = "grpc"
-THREADS: Final = 16
-"""Requests that are read or wait for the writer at a time."""
+MAX_CALLS: Final = 1_000
+"""Calls under way, over all connections; further ones are refused with RESOURCE_EXHAUSTED."""
+MAX_STREAMS: Final = 100
+"""Calls under way on one connection; clients hold further ones back."""
 GRACE: Final = 5.0
 """Seconds that requests under way have when a connection has reached its age."""
 
@@ -62,37 +65,42 @@ _EXPORT: Final = Guard("answering a request over gRPC")
 
 
 class OtlpGrpc(grpc.GenericRpcHandler):
-    """The OTLP/gRPC receiver and the gRPC health service."""
+    """The OTLP/gRPC receiver and the gRPC health service. `threads` is where messages are
+    decompressed and decoded.
+    """
 
     def __init__(
         self,
         intake: Intake,
         readiness: Readiness,
         tokens: AccessTokens,
+        threads: Executor,
         *,
         max_connection_age: float,
     ) -> None:
         self._intake = intake
         self._readiness = readiness
         self._tokens = tokens
-        self._pool = ThreadPoolExecutor(THREADS, "grpc")
-        self._server: Any = _untyped.server(
-            self._pool,
+        self._threads = threads
+        self._max_connection_age = max_connection_age
+        self._server: Any = None
+
+    async def open(self, place: HostPort, tls: TLSSettings) -> HostPort:
+        """Listen, and return the address. Raise `ConfigurationError` if it cannot be bound."""
+        credentials = _credentials(tls)
+        server = self._server = _untyped.aio.server(
             handlers=(self,),
+            maximum_concurrent_rpcs=MAX_CALLS,
             options=(
-                ("grpc.max_receive_message_length", intake.limit),
+                ("grpc.max_receive_message_length", self._intake.limit),
+                ("grpc.max_concurrent_streams", MAX_STREAMS),
                 ("grpc.per_message_decompression", 0),
                 ("grpc.compression_enabled_algorithms_bitset", _IDENTITY_AND_GZIP),
-                ("grpc.max_connection_age_ms", round(max_connection_age * 1e3)),
+                ("grpc.max_connection_age_ms", round(self._max_connection_age * 1e3)),
                 ("grpc.max_connection_age_grace_ms", round(GRACE * 1e3)),
                 ("grpc.so_reuseport", 0),
             ),
         )
-
-    def open(self, place: HostPort, tls: TLSSettings) -> HostPort:
-        """Listen, and return the address. Raise `ConfigurationError` if it cannot be bound."""
-        server = self._server
-        credentials = _credentials(tls)
         try:
             port: int = (
                 server.add_insecure_port(str(place))
@@ -104,13 +112,13 @@ class OtlpGrpc(grpc.GenericRpcHandler):
             raise ConfigurationError(
                 "service.grpc", str(place), "an address to be had here", remedy
             ) from None
-        server.start()
+        await server.start()
         return HostPort(place.host, port)
 
-    def close(self, patience: float) -> None:
+    async def close(self, patience: float) -> None:
         """Listen no more; requests under way have so many seconds."""
-        self._server.stop(patience).wait()
-        self._pool.shutdown(wait=True)
+        if self._server is not None:
+            await self._server.stop(patience)
 
     # --- Calls ------------------------------------------------------------------------------------
 
@@ -120,7 +128,7 @@ class OtlpGrpc(grpc.GenericRpcHandler):
         """
         method: str = handler_call_details.method
         if method == CHECK:
-            return _untyped.unary_unary_rpc_method_handler(self._check)
+            return _handler(self._check)
         signal = EXPORTS.get(method)
         if signal is None:
             self._intake.count(None, TRANSPORT, "unknown_signal")
@@ -129,50 +137,77 @@ class OtlpGrpc(grpc.GenericRpcHandler):
         try:
             self._tokens.check(metadata.get("authorization"))
             if signal is OtlpSignal.METRICS:
-                return _untyped.unary_unary_rpc_method_handler(self._discard)
+                return _handler(self._discard)
             self._intake.admit()
         except Refused as refusal:
             self._intake.count(signal, TRANSPORT, refusal.reason)
-            return _untyped.stream_unary_rpc_method_handler(partial(_refuse_unread, refusal))
-        return _untyped.unary_unary_rpc_method_handler(partial(self._export, signal))
+            return _handler(partial(_refuse_unread, refusal))
+        return _handler(partial(self._export, signal))
 
-    def _discard(self, body: bytes, context: Any) -> bytes:
-        """Accept a request without reading it."""
-        self._intake.count(OtlpSignal.METRICS, TRANSPORT, "discarded")
-        return b""
-
-    def _export(self, signal: OtlpSignal, body: bytes, context: Any) -> bytes:
+    async def _received(self, context: Any) -> bytes:
+        """Return the one message of a call. Raise `Refused` where none arrives in time."""
         try:
-            return self._take(signal, body)
+            async with asyncio.timeout(BODY_TIMEOUT):
+                message = await context.read()
+        except TimeoutError:
+            raise self._intake.slow() from None
+        if message is _untyped.aio.EOF:
+            raise Refused(Problem.UNDECODABLE, "cut_off", "the call has no message")
+        return message
+
+    async def _discard(self, _: Any, context: Any) -> bytes:
+        """Accept metrics and throw them away."""
+        signal = OtlpSignal.METRICS
+        try:
+            await self._received(context)
         except Refused as refusal:
             self._intake.count(signal, TRANSPORT, refusal.reason)
-            _refuse(refusal, context)
+            refused = refusal
+        else:
+            self._intake.count(signal, TRANSPORT, "discarded")
+            return b""
+        return await _refuse(refused, context)
+
+    async def _export(self, signal: OtlpSignal, _: Any, context: Any) -> bytes:
+        try:
+            return await self._accept(signal, await self._received(context))
+        except Refused as refusal:
+            self._intake.count(signal, TRANSPORT, refusal.reason)
+            refused = refusal
         except Exception as error:
             if not _EXPORT.stops(error):
                 raise
-            _refuse(Refused(Problem.FAULT, "fault", "the service failed on this request"), context)
+            refused = Refused(Problem.FAULT, "fault", "the service failed on this request")
+        return await _refuse(refused, context)
 
-    def _take(self, signal: OtlpSignal, body: bytes) -> bytes:
+    async def _accept(self, signal: OtlpSignal, body: bytes) -> bytes:
         with self._intake.budget.reserve(len(body)) as reservation:
             gzip = body.startswith(MAGIC)
-            committed = self._intake.submit(signal, Encoding.PROTOBUF, body, reservation, gzip=gzip)
-            try:
-                ack = committed.result(self._intake.patience)
-            except TimeoutError:
-                raise self._intake.late(committed) from None
-            finally:
-                del committed  # an error holds this frame, and it holds the error and the body
+            ack = await self._intake.commit(
+                self._threads, signal, Encoding.PROTOBUF, body, reservation, gzip=gzip
+            )
         self._intake.count(signal, TRANSPORT, "partial" if ack.rejected else "accepted")
         return accepted(signal, Encoding.PROTOBUF, ack.rejected, ack.message)
 
-    def _check(self, request: bytes, context: Any) -> bytes:
+    async def _check(self, _: Any, context: Any) -> bytes:
         """Answer whether requests are accepted now. The request names the server as a whole, or one
         service.
         """
-        name = _asked_service(request)
-        if name and not any(method.startswith(f"/{name}/") for method in EXPORTS):
-            context.abort(grpc.StatusCode.NOT_FOUND, "no such service")
-        return _NOT_SERVING if self._readiness.reasons else _SERVING
+        try:
+            name = _asked_service(await self._received(context))
+        except Refused as refusal:
+            self._intake.count(None, TRANSPORT, refusal.reason)
+            refused = refusal
+        else:
+            if name and not any(method.startswith(f"/{name}/") for method in EXPORTS):
+                await context.abort(grpc.StatusCode.NOT_FOUND, "no such service")
+            return _NOT_SERVING if self._readiness.reasons else _SERVING
+        return await _refuse(refused, context)
+
+
+def _handler(call: Any) -> Any:
+    """Return the handler of a call that reads its message itself, so that the wait has a limit."""
+    return _untyped.stream_unary_rpc_method_handler(call)
 
 
 def _credentials(tls: TLSSettings) -> Any:
@@ -194,15 +229,15 @@ def _asked_service(request: bytes) -> str:
     return request[2:].decode(errors="replace")
 
 
-def _refuse_unread(refusal: Refused, messages: Iterator[bytes], context: Any) -> NoReturn:
-    _refuse(refusal, context)
+async def _refuse_unread(refusal: Refused, _: Any, context: Any) -> NoReturn:
+    await _refuse(refusal, context)
 
 
-def _refuse(refusal: Refused, context: Any) -> NoReturn:
+async def _refuse(refusal: Refused, context: Any) -> NoReturn:
     """End a call with a status, its details, and when to come again."""
     metadata: list[tuple[str, bytes]] = [(DETAILS, status_of(refusal).SerializeToString())]
     if refusal.retry_after is not None:
         metadata.append((RETRY_INFO, retry_info(refusal.retry_after).SerializeToString()))
     context.set_trailing_metadata(tuple(metadata))
-    context.abort(_CODES[refusal.problem.value.rpc], refusal.detail)
+    await context.abort(_CODES[refusal.problem.value.rpc], refusal.detail)
     raise AssertionError(refusal)  # abort never returns

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from functools import partial
 from typing import Final
 
@@ -24,17 +24,11 @@ from otel_reliability.service.answers import (
     refused,
 )
 from otel_reliability.service.auth import AccessTokens
-from otel_reliability.service.intake import Intake, Reservation
+from otel_reliability.service.intake import BODY_TIMEOUT, Intake, Reservation
 from otel_reliability.service.writer import Ack
 from otel_reliability.telemetry.guard import Guard
 
 TRANSPORT: Final = "http"
-BODY_TIMEOUT: Final = 30.0
-"""Seconds that a body may take to arrive."""
-SMALL: Final = 16 * 1024
-"""Bytes of a plain body that is read at once; a larger or packed one would hold up other clients,
-and goes to a thread.
-"""
 ERROR: Final = 400
 """The first status that is no success."""
 
@@ -83,8 +77,9 @@ class OtlpHttp:
         self._intake.admit(request.content_length)
         with self._intake.budget.reserve() as reservation:
             body = await self._body(request, reservation)
-            submit = partial(self._intake.submit, signal, encoding, body, reservation, gzip=gzip)
-            return await self._committed(submit, at_once=not gzip and len(body) <= SMALL)
+            return await self._intake.commit(
+                self._threads, signal, encoding, body, reservation, gzip=gzip
+            )
 
     async def _discard(self, request: web.Request) -> None:
         """Receive metrics and throw them away: an agent that exports all signals to one endpoint
@@ -115,30 +110,11 @@ class OtlpHttp:
                         raise self._intake.too_large()
                     take(part)
         except TimeoutError:
-            raise Refused(
-                Problem.TIMEOUT, "slow", f"the body did not arrive within {BODY_TIMEOUT:g} s"
-            ) from None
+            raise self._intake.slow() from None
         except (web.RequestPayloadError, ConnectionError):
             raise Refused(
                 Problem.UNDECODABLE, "cut_off", "the body did not arrive as its headers say"
             ) from None
-
-    async def _committed(self, submit: Callable[[], Future[Ack]], *, at_once: bool) -> Ack:
-        """Decode a body, at once or on a thread, and wait for the writer: so long from when it has
-        the request.
-
-        An error holds this frame, so no variable may hold a future that holds the error: the body
-        would stay with both.
-        """
-        loop = asyncio.get_running_loop()
-        committed = submit() if at_once else await loop.run_in_executor(self._threads, submit)
-        try:
-            async with asyncio.timeout(self._intake.patience):
-                return await asyncio.wrap_future(committed)
-        except TimeoutError:
-            raise self._intake.late(committed) from None
-        finally:
-            del committed
 
 
 _ENCODINGS: Final = {one.value: one for one in Encoding}

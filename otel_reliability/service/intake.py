@@ -8,11 +8,13 @@ answered. A client that is refused still has its request, and sends it again.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
+from functools import partial
 from typing import Final, Self
 
 from otel_reliability.model.limit import Limit
@@ -153,6 +155,12 @@ def _parts(packed: bytes) -> Iterator[bytes]:
         raise zlib.error("it is cut off")
 
 
+BODY_TIMEOUT: Final = 30.0
+"""Seconds that a body, or a message of gRPC, may take to arrive."""
+SMALL: Final = 16 * 1024
+"""Bytes of a body without compression that is decoded at once; a larger or compressed one would
+hold up other clients, and goes to a thread.
+"""
 JSON_WEIGHT: Final = 3
 """Further bytes that a byte of JSON takes while it is parsed."""
 
@@ -192,6 +200,11 @@ class Intake:
             raise self.too_large()
         self.budget.check()
 
+    def slow(self) -> Refused:
+        return Refused(
+            Problem.TIMEOUT, "slow", f"the body did not arrive within {BODY_TIMEOUT:g} s"
+        )
+
     def too_large(self) -> Refused:
         return Refused(
             Problem.TOO_LARGE, "too_large", f"the body is larger than {self.limit} bytes"
@@ -199,6 +212,34 @@ class Intake:
 
     def limits(self) -> tuple[Limit, ...]:
         return (Limit("queue_bytes", self.budget.used, self.budget.capacity, self.budget.refused),)
+
+    async def commit(
+        self,
+        threads: Executor,
+        signal: OtlpSignal,
+        encoding: Encoding,
+        body: bytes,
+        reservation: Reservation,
+        *,
+        gzip: bool,
+    ) -> Ack:
+        """Decode a body, at once or on one of the threads, and wait for the writer: `patience`
+        seconds from when it has the request. Raise `Refused`.
+
+        An error holds this frame, so no variable may hold a future that holds the error: the body
+        would stay with both.
+        """
+        submit = partial(self.submit, signal, encoding, body, reservation, gzip=gzip)
+        loop = asyncio.get_running_loop()
+        at_once = not gzip and len(body) <= SMALL
+        committed = submit() if at_once else await loop.run_in_executor(threads, submit)
+        try:
+            async with asyncio.timeout(self.patience):
+                return await asyncio.wrap_future(committed)
+        except TimeoutError:
+            raise self.late(committed) from None
+        finally:
+            del committed
 
     def submit(
         self,

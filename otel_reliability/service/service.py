@@ -147,7 +147,11 @@ class Service:
         self._site = None if self._histories is None else self._site_of(self._histories)
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(
-            self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age
+            self.intake,
+            self.readiness,
+            tokens,
+            self._threads,
+            max_connection_age=settings.max_connection_age,
         )
 
     def healthy(self) -> bool:
@@ -164,7 +168,7 @@ class Service:
             self.addresses = await self._web.open(self._endpoints())
             place = parse_address(self.settings.grpc)
             if place is not None:
-                self.addresses["grpc"] = self._grpc.open(place, self.settings.tls)
+                self.addresses["grpc"] = await self._grpc.open(place, self.settings.tls)
         except BaseException:
             await self.stop()
             raise
@@ -178,7 +182,7 @@ class Service:
         if self._working is not None:
             self._working.cancel()
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._grpc.close, PATIENCE)
+        await self._grpc.close(PATIENCE)
         done = await loop.run_in_executor(None, self.writer.stop, self.settings.drain)
         if not done:
             _logger.error("The queue could not be drained within %g s.", self.settings.drain)
