@@ -1,4 +1,6 @@
-"""The recordings and oracles that lie beside the project, not in it: `../shared`."""
+"""Recordings and oracles: those that lie beside the project, `../shared`, and the few small ones
+that `tests.made.make` writes, which everyone has.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,18 @@ from typing import Any
 import pytest
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+MADE = Path(__file__).resolve().parent / "made"
 
 
 def each_file(*patterns: str, without: str | None = None) -> list[Any]:
-    """The files below ../shared as parameters, by name; one skipped case where there is none."""
+    """The files below ../shared and `made` as parameters, by name; one skipped case where there is
+    none.
+    """
     files = [
         file
+        for folder in (SHARED, MADE)
         for pattern in patterns
-        for file in sorted(SHARED.glob(pattern))
+        for file in sorted(folder.glob(pattern))
         if not without or without not in file.name
     ]
     absent = pytest.param(
@@ -25,10 +31,11 @@ def each_file(*patterns: str, without: str | None = None) -> list[Any]:
 
 
 def shared(path: str) -> Path:
-    """A file or folder below ../shared; the test that asks is skipped by name where
+    """A file or folder below `made` or ../shared; the test that asks is skipped by name where
     it is absent.
     """
-    found = SHARED / path
+    made = MADE / path
+    found = made if made.is_file() else SHARED / path
     if not found.exists():
         pytest.skip(f"../shared/{path} is not here")
     return found

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.corpora.compare import FIELDS, Pair
-from tests.corpora.recordings import CAPTURES, NONE_HERE, TrueRun, Truth
+from tests.corpora.recordings import ALL_CAPTURES, TrueRun, Truth
 
 RAW: Final = frozenset(
     {
@@ -24,7 +24,7 @@ RAW: Final = frozenset(
 rebuild.
 """
 every_agent_capture: Final = pytest.mark.parametrize(
-    "capture", [name for name in CAPTURES if name not in RAW] or [NONE_HERE]
+    "capture", [name for name in ALL_CAPTURES if name not in RAW]
 )
 
 _NO_TOKENS: Final = "no span has token counts"

@@ -16,7 +16,7 @@ from otel_reliability.engine import Accounts, Engine
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import Evaluation, RawSpan
 from otel_reliability.sources.otlp_json import read_file
-from tests.shared import SHARED, shared
+from tests.shared import MADE, SHARED, shared
 
 CAPTURED: Final = "corpora/captured"
 LOGS: Final = ".logs"
@@ -27,11 +27,13 @@ CAPTURES: Final = tuple(
         if not (name := file.name.removesuffix(".jsonl.gz")).endswith(LOGS)
     )
 )
-"""Every capture by name; none where ../shared is not."""
-NONE_HERE: Final = pytest.param(
-    "", marks=pytest.mark.skip(reason="../shared/corpora/captured is not here")
+"""Every capture of a real framework by name; none where ../shared is not."""
+MADE_CAPTURES: Final = tuple(
+    sorted(file.name.removesuffix(".jsonl.gz") for file in (MADE / CAPTURED).glob("*.jsonl.gz"))
 )
-every_capture: Final = pytest.mark.parametrize("capture", CAPTURES or [NONE_HERE])
+"""Those that `tests.made.make` writes."""
+ALL_CAPTURES: Final = (*CAPTURES, *MADE_CAPTURES)
+every_capture: Final = pytest.mark.parametrize("capture", ALL_CAPTURES)
 SETTINGS: Final = {"hash_key": "ab" * 32}
 """Settings under which two engines tell the same call by the same hash."""
 
