@@ -33,10 +33,11 @@ def test_a_run_gives_its_numbers() -> None:
         "output_tokens": 130,
         "outcome": Outcome.FAILURE,
         "task_id": "t",
+        "ended_in_error": True,
     }
     one = observation_of(run(("search", "book"), 1, tool_calls=calls, **facts))
     assert one[:5] == ("run-1", at(100), at(103), ("search", "book"), 2)
-    assert one[5:] == (1, 130, 3_000, 1, 120, 2, "t", ())
+    assert one[5:] == (1, 130, 3_000, 1, 120, 2, "t", (), 1)
 
 
 def test_no_evidence_is_none() -> None:
@@ -56,12 +57,12 @@ def test_only_whole_undisturbed_runs_count(facts: dict[str, Any]) -> None:
 
 
 def test_a_session_sums_its_runs() -> None:
-    later = observation(2, ("mail",), largest_input=9_000, failures=1, task="t")
+    later = observation(2, ("mail",), largest_input=9_000, failures=1, task="t", errors=1)
     earlier = observation(1, ("search", "read"), failures=None, task="t", failed_calls=2)
     whole = joined("session", [later, earlier])
     assert whole == (
         *("session", SECOND, 2 * SECOND, ("search", "read", "mail"), 3, 2, 600, 9_000, 1),
-        *(600, 6, "t", ()),
+        *(600, 6, "t", (), 1),
     )
 
 
