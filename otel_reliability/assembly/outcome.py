@@ -38,7 +38,7 @@ class RunOutcome(NamedTuple):
 
     @property
     def ended_in_error(self) -> bool | None:
-        """Whether the run ended in an error, of an outcome that `observed` returned; None where its
+        """True if the run ended in an error, of an outcome that `observed` returned; None where its
         end was not observed.
         """
         return None if self.outcome is Outcome.UNKNOWN else self.source in _ERRORS
