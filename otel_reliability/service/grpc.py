@@ -15,7 +15,7 @@ import asyncio
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import grpc
 
@@ -162,23 +162,21 @@ class OtlpGrpc(grpc.GenericRpcHandler):
             await self._received(context)
         except Refused as refusal:
             self._intake.count(signal, TRANSPORT, refusal.reason)
-            refused = refusal
-        else:
-            self._intake.count(signal, TRANSPORT, "discarded")
-            return b""
-        return await _refuse(refused, context)
+            return _refuse(refusal, context)
+        self._intake.count(signal, TRANSPORT, "discarded")
+        return b""
 
     async def _export(self, signal: OtlpSignal, _: Any, context: Any) -> bytes:
         try:
             return await self._accept(signal, await self._received(context))
         except Refused as refusal:
             self._intake.count(signal, TRANSPORT, refusal.reason)
-            refused = refusal
+            return _refuse(refusal, context)
         except Exception as error:
             if not _EXPORT.stops(error):
                 raise
-            refused = Refused(Problem.FAULT, "fault", "the service failed on this request")
-        return await _refuse(refused, context)
+            fault = Refused(Problem.FAULT, "fault", "the service failed on this request")
+            return _refuse(fault, context)
 
     async def _accept(self, signal: OtlpSignal, body: bytes) -> bytes:
         with self._intake.budget.reserve(len(body)) as reservation:
@@ -197,12 +195,12 @@ class OtlpGrpc(grpc.GenericRpcHandler):
             name = _asked_service(await self._received(context))
         except Refused as refusal:
             self._intake.count(None, TRANSPORT, refusal.reason)
-            refused = refusal
-        else:
-            if name and not any(method.startswith(f"/{name}/") for method in EXPORTS):
-                await context.abort(grpc.StatusCode.NOT_FOUND, "no such service")
-            return _NOT_SERVING if self._readiness.reasons else _SERVING
-        return await _refuse(refused, context)
+            return _refuse(refusal, context)
+        if name and not any(method.startswith(f"/{name}/") for method in EXPORTS):
+            context.set_code(grpc.StatusCode.NOT_FOUND)
+            context.set_details("no such service")
+            return b""
+        return _NOT_SERVING if self._readiness.reasons else _SERVING
 
 
 def _handler(call: Any) -> Any:
@@ -229,15 +227,20 @@ def _asked_service(request: bytes) -> str:
     return request[2:].decode(errors="replace")
 
 
-async def _refuse_unread(refusal: Refused, _: Any, context: Any) -> NoReturn:
-    await _refuse(refusal, context)
+async def _refuse_unread(refusal: Refused, _: Any, context: Any) -> bytes:
+    return _refuse(refusal, context)
 
 
-async def _refuse(refusal: Refused, context: Any) -> NoReturn:
-    """End a call with a status, its details, and when to come again."""
+def _refuse(refusal: Refused, context: Any) -> bytes:
+    """End a call with a status, its details, and when to come again; return the empty answer.
+
+    The library's `abort` would raise an error that the call's context keeps, and with it all frames
+    and the body, until the garbage collector runs.
+    """
     metadata: list[tuple[str, bytes]] = [(DETAILS, status_of(refusal).SerializeToString())]
     if refusal.retry_after is not None:
         metadata.append((RETRY_INFO, retry_info(refusal.retry_after).SerializeToString()))
     context.set_trailing_metadata(tuple(metadata))
-    await context.abort(_CODES[refusal.problem.value.rpc], refusal.detail)
-    raise AssertionError(refusal)  # abort never returns
+    context.set_code(_CODES[refusal.problem.value.rpc])
+    context.set_details(refusal.detail)
+    return b""

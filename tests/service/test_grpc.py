@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from typing import Any, cast
 
 import grpc
@@ -7,6 +8,7 @@ import pytest
 from google.rpc.status_pb2 import Status
 
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.service.answers import Refused
 from tests.real.waiting import until
 from tests.service.running import EXPORT_TRACES, HEALTH, Running, serving
 
@@ -109,3 +111,22 @@ def test_an_address_that_is_taken_is_told(running: Running) -> None:
         serving(http=str(running.service.addresses["http"])),
     ):
         pass
+
+
+def test_a_refused_call_leaves_nothing_to_the_garbage_collector(running: Running) -> None:
+    """An error that its own frame holds would keep the body, which the service collects seldom."""
+    body = b"\xff\xff" + bytes(20_000)
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive(Refused)
+        for _ in range(20):
+            with pytest.raises(grpc.RpcError):
+                running.call(body)
+        until(lambda: alive(Refused) <= before, "refusals are gone")
+    finally:
+        gc.enable()
+
+
+def alive(kind: type[object]) -> int:
+    return sum(type(one) is kind for one in gc.get_objects())
