@@ -13,6 +13,7 @@ from otel_reliability.service.addresses import HostPort
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import http_context
 from otel_reliability.service.health import Readiness
+from otel_reliability.service.logs import log_loop_error
 from otel_reliability.service.settings import ServiceSettings
 from otel_reliability.service.web import Web, metrics, probes
 from otel_reliability.telemetry.exposition import Exposition
@@ -51,6 +52,7 @@ class WorkerEndpoints:
             ("ui", settings.ui, probes(readiness, healthy)),
         )
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(log_loop_error)
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="endpoints", daemon=True
         )

@@ -114,4 +114,5 @@ def kind_of(error: str) -> tuple[str, str]:
 def log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log an error that no task has handled by its type: the text of one may quote a client."""
     error = context.get("exception")
-    _logger.error("An error was not handled (%s).", type(error).__name__)
+    kind = "no exception" if error is None else type(error).__name__
+    _logger.error("An error was not handled (%s).", kind)

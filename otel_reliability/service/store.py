@@ -131,9 +131,8 @@ class Arrival(NamedTuple):
 
 
 class Store:
-    """An open state database, which its user alone may read. Raises `Unreadable`, `OtherLayout` or
-    `Unavailable`. `damage` says what of it is
-    damaged, if anything is.
+    """An open state database, which its user alone may read. `damage` says what of it is damaged,
+    if anything is. Raises `Unreadable`, `OtherLayout` or `Unavailable`.
     """
 
     def __init__(self, path: Path, sync: Sync = "normal") -> None:
