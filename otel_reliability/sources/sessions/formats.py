@@ -1,4 +1,4 @@
-"""The table of session files: how each agent's are recognized, where they lie, and who reads them.
+"""The table of session files: how each agent's are recognized, and who reads them.
 
 Files are read in the order in which their sessions began, so that what was copied from one into
 another counts where it was first.
@@ -29,31 +29,19 @@ class SessionFormat(NamedTuple):
     """The session files of one agent: all `keys` and none of `without` stand in the head of a file;
     the keys of a database are its tables.
 
-    `home`: the folder of its sessions below the user's; `variable`: the environment variable that
-    names another folder instead of the first part of `home`. `is_part`: whether a file belongs to
-    another one, whose reader reads it.
+    `is_part`: whether a file belongs to another one, whose reader reads it.
     """
 
     agent: str
-    home: str
-    variable: str
     keys: tuple[str, ...]
     without: tuple[str, ...]
     read: Callable[[Path, Seen, Progress | None], Iterator[SessionRun]]
     is_part: Callable[[Path], bool]
 
-    def folder(self) -> Path:
-        """Return where the sessions of this agent lie on this machine."""
-        first, _, rest = self.home.partition("/")
-        given = os.environ.get(self.variable)
-        return (Path(given) if given else Path.home() / first) / rest
-
 
 FORMATS: Final = (
     SessionFormat(
         "gemini-cli",
-        ".gemini/tmp",
-        "GEMINI_CLI_HOME",
         ("sessionId", "projectHash"),
         (),
         gemini_cli.read,
@@ -61,8 +49,6 @@ FORMATS: Final = (
     ),
     SessionFormat(
         "qwen-code",
-        ".qwen/projects",
-        "QWEN_HOME",
         ("sessionId", "uuid", "type", "parts"),
         (),
         qwen_code.read,
@@ -70,8 +56,6 @@ FORMATS: Final = (
     ),
     SessionFormat(
         "copilot-cli",
-        ".copilot/session-state",
-        "COPILOT_HOME",
         ("type", "data", "id", "parentId", "timestamp"),
         ("uuid",),
         copilot_cli.read,
@@ -79,8 +63,6 @@ FORMATS: Final = (
     ),
     SessionFormat(
         "opencode",
-        ".local/share/opencode",
-        "XDG_DATA_HOME",
         ("session", "message", "part"),
         ("resourceSpans",),
         opencode.read,
@@ -88,8 +70,6 @@ FORMATS: Final = (
     ),
     SessionFormat(
         "opencode",
-        ".local/share/opencode",
-        "XDG_DATA_HOME",
         ("projectID", "directory", "version", "time"),
         (),
         opencode.read,
@@ -97,8 +77,6 @@ FORMATS: Final = (
     ),
     SessionFormat(
         "codex",
-        ".codex/sessions",
-        "CODEX_HOME",
         ("type", "payload", "timestamp"),
         (),
         codex.read,
@@ -106,8 +84,6 @@ FORMATS: Final = (
     ),
     SessionFormat(
         "codex",
-        ".codex/sessions",
-        "CODEX_HOME",
         ("record_type", "timestamp", "id"),
         (),
         codex.read,
@@ -115,8 +91,6 @@ FORMATS: Final = (
     ),
     SessionFormat(
         "claude-code",
-        ".claude/projects",
-        "CLAUDE_CONFIG_DIR",
         ("sessionId", "uuid", "type", "timestamp"),
         ("parts", "projectHash"),
         claude_code.read,

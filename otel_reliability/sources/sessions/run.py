@@ -41,7 +41,7 @@ class CallStatus(enum.Enum):
 
 
 @dataclass(slots=True)
-class ToolCall:
+class SessionToolCall:
     """A tool call that a session file reports."""
 
     name: str
@@ -53,7 +53,7 @@ class ToolCall:
 
 
 @dataclass(slots=True)
-class ModelCall:
+class SessionModelCall:
     """A model call; its tokens are None where the file does not say them."""
 
     model: str
@@ -88,8 +88,8 @@ class SessionRun:
     start_ns: int
     resource: Resource
     last_ns: int = 0
-    models: dict[str, ModelCall] = field(default_factory=dict[str, ModelCall])
-    calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
+    models: dict[str, SessionModelCall] = field(default_factory=dict[str, SessionModelCall])
+    calls: dict[str, SessionToolCall] = field(default_factory=dict[str, SessionToolCall])
     compactions: list[Compaction] = field(default_factory=list[Compaction])
     failed: bool = False
     repeats: bool = False
@@ -100,7 +100,7 @@ class SessionRun:
         known = self.models.get(key)
         if known is None:
             start = min(max(self.last_ns, self.start_ns), time_ns)
-            known = self.models[key] = ModelCall(model, start, time_ns, response_id=key)
+            known = self.models[key] = SessionModelCall(model, start, time_ns, response_id=key)
         known.end_ns = max(known.end_ns, time_ns)
         known.input = _greater(known.input, tokens[0])
         known.output = _greater(known.output, tokens[1])
@@ -109,7 +109,7 @@ class SessionRun:
     def asked(self, call_id: str, name: str, arguments: object, time_ns: int) -> None:
         """Add a tool call that the model asked for."""
         if call_id not in self.calls:
-            self.calls[call_id] = ToolCall(name, arguments, time_ns, time_ns)
+            self.calls[call_id] = SessionToolCall(name, arguments, time_ns, time_ns)
         self.see(time_ns)
 
     def answered(
