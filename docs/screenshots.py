@@ -55,12 +55,12 @@ class Shot(NamedTuple):
     last: str | None = None
 
 
-PATHS: Final = "section[aria-labelledby^=paths]"
+WHY: Final = "section[aria-labelledby^=why]"
 SHOTS: Final[Mapping[str, Shot]] = {
     "page-fleet.png": Shot("fleet"),
     "page-fleet-dark.png": Shot("fleet", "dark"),
-    "page-agent.png": Shot("agent", last=PATHS),
-    "page-agent-dark.png": Shot("agent", "dark", PATHS),
+    "page-agent.png": Shot("agent", last=WHY),
+    "page-agent-dark.png": Shot("agent", "dark", WHY),
     "page-report.png": Shot("report", last=".agents"),
 }
 TERMINAL: Final = "page-terminal.svg"
