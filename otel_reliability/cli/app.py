@@ -24,8 +24,9 @@ Measure how reliable AI agents are, from the OpenTelemetry spans they already em
   otel-reliability gate spans.jsonl --require 'score>=80'
   otel-reliability explain path_entropy     what a metric means
 
-Spans are read from OTLP-JSON lines, as the Collector's file exporter writes them: plain, gzip,
-zstd, or - for standard input. No prompt, argument or result text is ever shown or kept.
+FILE is OTLP-JSON lines, as the Collector's file exporter writes them (plain, gzip, zstd, or - for
+standard input), another export of spans, or session files of coding agents, also by folder; a kind
+that is not read is named, with what works instead. No prompt, argument or result text is ever shown or kept.
 """
 
 
