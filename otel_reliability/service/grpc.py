@@ -31,8 +31,9 @@ from otel_reliability.service.answers import (
     status_of,
 )
 from otel_reliability.service.auth import AccessTokens
+from otel_reliability.service.compression import GZIP
 from otel_reliability.service.health import Readiness
-from otel_reliability.service.intake import BODY_TIMEOUT, MAGIC, Intake
+from otel_reliability.service.intake import BODY_TIMEOUT, GZIP_MAGIC, Intake
 from otel_reliability.service.settings import TLSSettings
 from otel_reliability.telemetry.guard import Guard
 
@@ -180,9 +181,14 @@ class OtlpGrpc(grpc.GenericRpcHandler):
 
     async def _accept(self, signal: OtlpSignal, body: bytes) -> bytes:
         with self._intake.budget.reserve(len(body)) as reservation:
-            gzip = body.startswith(MAGIC)
+            compression = GZIP if body.startswith(GZIP_MAGIC) else None
             ack = await self._intake.commit(
-                self._threads, signal, Encoding.PROTOBUF, body, reservation, gzip=gzip
+                self._threads,
+                signal,
+                Encoding.PROTOBUF,
+                body,
+                reservation,
+                compression=compression,
             )
         self._intake.count(signal, TRANSPORT, "partial" if ack.rejected else "accepted")
         return accepted(signal, Encoding.PROTOBUF, ack.rejected, ack.message)

@@ -1,5 +1,5 @@
 """OTLP over HTTP: `POST /v1/traces`, `/v1/logs` and `/v1/metrics`, in protobuf and in JSON,
-compressed with gzip or not.
+compressed with gzip, deflate or zstd, or not.
 
 Source: OTLP specification 1.11, "OTLP/HTTP".
 """
@@ -24,6 +24,7 @@ from otel_reliability.service.answers import (
     refused,
 )
 from otel_reliability.service.auth import AccessTokens
+from otel_reliability.service.compression import CODINGS, Compression
 from otel_reliability.service.intake import BODY_TIMEOUT, Intake, Reservation
 from otel_reliability.service.writer import Ack
 from otel_reliability.telemetry.guard import Guard
@@ -54,13 +55,13 @@ class OtlpHttp:
 
     async def _export(self, signal: OtlpSignal, request: web.Request) -> web.Response:
         try:
-            encoding, gzip = _form_of(request)
+            encoding, compression = _form_of(request)
             ack = Ack(0, "")
             outcome = "discarded"
             if signal is OtlpSignal.METRICS:
                 await self._discard(request)
             else:
-                ack = await self._accept(signal, encoding, request, gzip=gzip)
+                ack = await self._accept(signal, encoding, request, compression)
                 outcome = "partial" if ack.rejected else "accepted"
         except Refused as refusal:
             self._intake.count(signal, TRANSPORT, refusal.reason)
@@ -71,14 +72,18 @@ class OtlpHttp:
         )
 
     async def _accept(
-        self, signal: OtlpSignal, encoding: Encoding, request: web.Request, *, gzip: bool
+        self,
+        signal: OtlpSignal,
+        encoding: Encoding,
+        request: web.Request,
+        compression: Compression | None,
     ) -> Ack:
         """Read a request, have it decoded, and wait for the writer."""
         self._intake.admit(request.content_length)
         with self._intake.budget.reserve() as reservation:
             body = await self._body(request, reservation)
             return await self._intake.commit(
-                self._threads, signal, encoding, body, reservation, gzip=gzip
+                self._threads, signal, encoding, body, reservation, compression=compression
             )
 
     async def _discard(self, request: web.Request) -> None:
@@ -120,19 +125,19 @@ class OtlpHttp:
 _ENCODINGS: Final = {one.value: one for one in Encoding}
 
 
-def _form_of(request: web.Request) -> tuple[Encoding, bool]:
-    """Return the encoding of a body, and whether it is compressed with gzip. Raise `Refused` for
-    anything else.
-    """
+def _form_of(request: web.Request) -> tuple[Encoding, Compression | None]:
+    """Return the encoding of a body, and its compression. Raise `Refused` for anything else."""
     encoding = _ENCODINGS.get(request.content_type)
     if encoding is None:
         raise Refused(Problem.TYPE, "content_type", f"send {' or '.join(_ENCODINGS)}")
-    packed = request.headers.get("Content-Encoding", "identity").strip().lower()
-    if packed not in {"gzip", "identity", ""}:
+    coding = request.headers.get("Content-Encoding", "").strip().lower()
+    if coding not in CODINGS:
         raise Refused(
-            Problem.TYPE, "content_encoding", "compress the body with gzip, or not at all"
+            Problem.TYPE,
+            "content_encoding",
+            "compress the body with gzip, deflate or zstd, or not at all",
         )
-    return encoding, packed == "gzip"
+    return encoding, CODINGS[coding]
 
 
 def answer(request: web.Request, refusal: Refused) -> web.Response:

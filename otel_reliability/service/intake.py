@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Final, Self
 
 from otel_reliability.model.limit import Limit
 from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, overload
+from otel_reliability.service.compression import Compression, inflate
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.writer import Ack, Writer
@@ -97,64 +96,10 @@ class Reservation:
         self.size = 0
 
 
-MAGIC: Final = b"\x1f\x8b"
+GZIP_MAGIC: Final = b"\x1f\x8b"
 """First bytes of gzip; no OTLP message in protobuf does (it would be a field of an unknown wire
 type).
 """
-MAX_MEMBERS: Final = 64
-"""Members that one body may have. Encoders write one; a million empty ones would only cost time."""
-_GZIP: Final = 16 + zlib.MAX_WBITS
-_IN: Final = 64 * 1024
-_OUT: Final = 1024 * 1024
-
-
-def inflate(packed: bytes, limit: int, grow: Callable[[int], None] = lambda size: None) -> bytes:
-    """Return the decompressed data of one or more gzip members. `grow` gets the size of each part.
-
-    Raises `Refused`: TOO_LARGE beyond `limit`, UNDECODABLE for what is damaged, cut off or no gzip.
-
-    >>> import gzip
-    >>> inflate(gzip.compress(b"one") + gzip.compress(b"two"), 100)
-    b'onetwo'
-    """
-    parts: list[bytes] = []
-    left = limit
-    try:
-        for part in _parts(packed):
-            left -= len(part)
-            if left < 0:
-                raise Refused(
-                    Problem.TOO_LARGE,
-                    "too_large",
-                    f"the body decompresses to more than {limit} bytes",
-                )
-            grow(len(part))
-            parts.append(part)
-    except zlib.error as error:
-        raise Refused(Problem.UNDECODABLE, "gzip", f"the body is not valid gzip: {error}") from None
-    return b"".join(parts)
-
-
-def _parts(packed: bytes) -> Iterator[bytes]:
-    """Yield the decompressed data in parts of a bounded size, each decompressed when it is asked
-    for. Raise `zlib.error`.
-    """
-    member = zlib.decompressobj(_GZIP)
-    members = 1
-    for start in range(0, len(packed), _IN):
-        rest = packed[start : start + _IN]
-        while rest:
-            if member.eof:
-                member = zlib.decompressobj(_GZIP)
-                members = members + 1
-            if members > MAX_MEMBERS:
-                raise zlib.error(f"it has more than {MAX_MEMBERS} members")
-            yield member.decompress(rest, _OUT)
-            rest = member.unused_data if member.eof else member.unconsumed_tail
-    if packed and not member.eof:
-        raise zlib.error("it is cut off")
-
-
 BODY_TIMEOUT: Final = 30.0
 """Seconds that a body, or a message of gRPC, may take to arrive."""
 SMALL: Final = 16 * 1024
@@ -221,7 +166,7 @@ class Intake:
         body: bytes,
         reservation: Reservation,
         *,
-        gzip: bool,
+        compression: Compression | None,
     ) -> Ack:
         """Decode a body, at once or on one of the threads, and wait for the writer: `patience`
         seconds from when it has the request. Raise `Refused`.
@@ -229,9 +174,9 @@ class Intake:
         An error holds this frame, so no variable may hold a future that holds the error: the body
         would stay with both.
         """
-        submit = partial(self.submit, signal, encoding, body, reservation, gzip=gzip)
+        submit = partial(self.submit, signal, encoding, body, reservation, compression=compression)
         loop = asyncio.get_running_loop()
-        at_once = not gzip and len(body) <= SMALL
+        at_once = compression is None and len(body) <= SMALL
         committed = submit() if at_once else await loop.run_in_executor(threads, submit)
         try:
             async with asyncio.timeout(self.patience):
@@ -248,13 +193,13 @@ class Intake:
         body: bytes,
         reservation: Reservation,
         *,
-        gzip: bool,
+        compression: Compression | None,
     ) -> Future[Ack]:
         """Decompress and decode a body whose bytes `reservation` has reserved, and hand it to the
         writer. Raise `Refused`.
         """
-        if gzip:
-            body = inflate(body, self.limit, reservation.grow)
+        if compression is not None:
+            body = inflate(body, compression, self.limit, reservation.grow)
         if encoding is Encoding.JSON:
             reservation.grow(min(JSON_WEIGHT * len(body), self.budget.capacity - reservation.size))
         return self._writer.commit(self._decode(signal, encoding, body))

@@ -53,14 +53,14 @@ class NotJson(UndecodableBody):
 
 
 def parse(body: bytes) -> object:
-    """A body as JSON has it. Raises `NotJson`.
+    """A body as JSON has it, without a byte order mark. Raises `NotJson`.
 
     >>> parse(b'{"resourceSpans": ')
     Traceback (most recent call last):
     otel_reliability.sources.otlp_json.NotJson: not JSON: Expecting value at line 1, column 19
     """
     try:
-        decoded = body.decode()
+        decoded = body.removeprefix(BYTE_ORDER_MARK).decode()
         request = json.loads(decoded)
         return _mended(request) if _ESCAPED_SURROGATE.search(decoded) else request
     except json.JSONDecodeError as error:
@@ -135,7 +135,7 @@ def _decode_line(name: str, line: Line, longest: int) -> Batch:
     if line.text is None:
         return _malformed(name, line, Reason.LINE_TOO_LONG, f"a line longer than {longest} bytes")
     try:
-        batch = decode_request(parse(line.text.removeprefix(BYTE_ORDER_MARK)))
+        batch = decode_request(parse(line.text))
     except NotJson as error:
         if not line.ended and line.text.lstrip().startswith(_OPENING):
             cut = "the file ends in the middle of a line"

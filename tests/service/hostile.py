@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from random import Random
 from typing import Any, Final, NamedTuple, cast
 
+import zstandard
+
 from otel_reliability.model.span import Evaluation
 from otel_reliability.service.answers import Encoding, OtlpSignal
+from otel_reliability.service.compression import DEFLATE, GZIP, ZSTD, Compression
 from otel_reliability.sources.otlp_write import logs_json, traces_json
 from otel_reliability.testing import at, span, trace_id
 from tests.otlp import logs_protobuf, traces_protobuf
@@ -26,7 +30,7 @@ class Case(NamedTuple):
     signal: OtlpSignal
     encoding: Encoding
     body: bytes
-    gzip: bool = False
+    compression: Compression | None = None
 
 
 EVALUATION: Final = Evaluation("correctness", 0.5, "pass", at(1), trace_id(5), None)
@@ -174,21 +178,29 @@ def _deep(random: Random) -> Case:
     return Case(OtlpSignal.TRACES, Encoding.PROTOBUF, wire(1, wire(1, resource)))
 
 
+COMPRESSIONS: Final[Sequence[tuple[Compression, Callable[[bytes], bytes]]]] = (
+    (GZIP, gzip.compress),
+    (DEFLATE, zlib.compress),
+    (ZSTD, zstandard.compress),
+)
+
+
 def _packed(random: Random) -> Case:
-    """Gzip: sound, damaged, cut off, a bomb, or something else under its name."""
+    """Compressed: sound, damaged, cut off, a bomb, or something else under its name."""
     case = random.choice([_mutated_protobuf, _wrong_json, _garbage])(random)
+    compression, compress = random.choice(COMPRESSIONS)
     match random.randrange(5):
         case 0:
-            body = gzip.compress(case.body)
+            body = compress(case.body)
         case 1:
-            body = mutated(random, gzip.compress(case.body))
+            body = mutated(random, compress(case.body))
         case 2:
-            body = gzip.compress(bytes(random.choice([100_000, 3_000_000])))
+            body = compress(bytes(random.choice([100_000, 3_000_000])))
         case 3:
-            body = gzip.compress(case.body) * random.randint(2, 80)
+            body = compress(case.body) * random.randint(2, 80)
         case _:
             body = case.body
-    return case._replace(body=body, gzip=True)
+    return case._replace(body=body, compression=compression)
 
 
 def _swarm(random: Random) -> Case:

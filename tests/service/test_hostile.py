@@ -35,7 +35,9 @@ def taken(running: Running, case: Case) -> Problem | None:
     try:
         intake.admit(len(case.body))
         with intake.budget.reserve(len(case.body)) as place:
-            intake.submit(case.signal, case.encoding, case.body, place, gzip=case.gzip).result(30)
+            intake.submit(
+                case.signal, case.encoding, case.body, place, compression=case.compression
+            ).result(30)
     except Refused as refusal:
         return refusal.problem
     return None
@@ -117,9 +119,11 @@ def test_bad_requests_over_the_wire_are_counted(seed: int) -> None:
     with serving(**LIMITS) as running:
         statuses: Counter[int] = Counter()
         for case in cases(seed, 300):
-            packed = {"content_encoding": "gzip"} if case.gzip else {}
+            coding = "identity" if case.compression is None else case.compression.name
             statuses[
-                running.post(case.signal.value, case.body, case.encoding.value, **packed).status
+                running.post(
+                    case.signal.value, case.body, case.encoding.value, content_encoding=coding
+                ).status
             ] += 1
         counted = running.service.intake.requests
         outcomes: Counter[str] = Counter()

@@ -4,9 +4,12 @@ import gc
 import gzip
 import json
 import socket
+import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+import zstandard
 from google.protobuf.json_format import Parse
 from google.rpc.status_pb2 import Status
 
@@ -15,7 +18,7 @@ from otel_reliability.sources.otlp_write import traces_json
 from otel_reliability.testing import span
 from tests.real.waiting import until
 from tests.real.web import Answer, ask
-from tests.service.running import JSON, PROTOBUF, Running, run_of, serving
+from tests.service.running import JSON, PROTOBUF, Running, body_of, run_of, serving
 
 KINDS = (PROTOBUF, JSON)
 
@@ -113,12 +116,49 @@ def test_a_media_type_may_have_parameters(running: Running) -> None:
     assert running.post("traces", b"{}", "application/json; charset=utf-8").status == 200
 
 
-def test_another_packing_is_not_supported(running: Running) -> None:
-    """Only gzip is a must; of others a client learns at once, and not by a failure to read."""
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("coding", "compress"),
+    [
+        ("gzip", gzip.compress),
+        ("X-GZIP", gzip.compress),
+        ("deflate", zlib.compress),
+        ("zstd", zstandard.compress),
+        ("identity", bytes),
+    ],
+)
+def test_body_in_each_content_coding_is_read(
+    coding: str, compress: Callable[[bytes], bytes], kind: str
+) -> None:
+    spans = run_of()
+    body = body_of(spans) if kind == PROTOBUF else json.dumps(traces_json(spans)).encode()
+    with serving() as running:
+        answer = running.post("traces", compress(body), kind, content_encoding=coding)
+        running.finalize()
+
+        assert answer.status == 200
+        assert running.sum("agent_reliability_runs_total") == 1
+
+
+def test_another_content_coding_is_refused_and_counted(running: Running) -> None:
+    """A client learns at once what is read, and not by a failure to read."""
+    before = running.service.intake.requests["traces", "http", "content_encoding"]
+
     answer = running.post("traces", b"{}", JSON, content_encoding="br")
 
     assert answer.status == 415
-    assert "gzip" in status_of(answer, JSON).message
+    assert "gzip, deflate or zstd" in status_of(answer, JSON).message
+    assert running.service.intake.requests["traces", "http", "content_encoding"] == before + 1
+
+
+def test_byte_order_mark_before_json_is_skipped() -> None:
+    body = b"\xef\xbb\xbf" + json.dumps(traces_json(run_of())).encode()
+    with serving() as running:
+        answer = running.post("traces", body, JSON)
+        running.finalize()
+
+        assert answer.status == 200
+        assert running.sum("agent_reliability_runs_total") == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,121 @@
+"""Compressed bodies: gzip, zlib's deflate and zstd → the bytes, in bounded memory.
+
+A body is fed to its decompressor in pieces so small that what one piece becomes is bounded, so a
+guard that counts the bytes stops in time. Sources: RFC 9110 §8.4.1 (content codings; `x-gzip` is
+gzip), RFC 1950, RFC 1952, RFC 8878.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import zstandard
+
+from otel_reliability.service.answers import Problem, Refused
+
+MAX_MEMBERS: Final = 64
+"""Members that one body may have. Encoders write one; a million empty ones would only cost time."""
+MAX_WINDOW_BYTES: Final = 32 * 1024 * 1024
+"""Memory that a zstd body may ask for. Encoders at their highest level use it."""
+
+_GZIP_BITS: Final = 16 + zlib.MAX_WBITS
+_ZLIB_METHOD: Final = 8
+_ZLIB_CHECK: Final = 31
+
+
+class Compression(NamedTuple):
+    """A content coding. `new` makes a decompressor for a body, and `piece` bytes of it become at
+    most some 8 MB.
+    """
+
+    name: str
+    new: Callable[[bytes], Any]
+    piece: int
+
+
+def _gzip(_: bytes) -> Any:
+    return zlib.decompressobj(_GZIP_BITS)
+
+
+def _deflate(body: bytes) -> Any:
+    """Return a decompressor for zlib's format, or for bare deflate, which some clients send."""
+    zlib_head = (
+        len(body) > 1
+        and body[0] & 0x0F == _ZLIB_METHOD
+        and int.from_bytes(body[:2]) % _ZLIB_CHECK == 0
+    )
+    return zlib.decompressobj(zlib.MAX_WBITS if zlib_head else -zlib.MAX_WBITS)
+
+
+def _zstd(_: bytes) -> Any:
+    return zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompressobj()
+
+
+GZIP: Final = Compression("gzip", _gzip, 2 * 1024)
+DEFLATE: Final = Compression("deflate", _deflate, 2 * 1024)
+ZSTD: Final = Compression("zstd", _zstd, 256)
+CODINGS: Final[Mapping[str, Compression | None]] = {
+    "": None,
+    "identity": None,
+    "gzip": GZIP,
+    "x-gzip": GZIP,
+    "deflate": DEFLATE,
+    "zstd": ZSTD,
+}
+"""Values of `Content-Encoding` → what they name."""
+
+
+def inflate(
+    body: bytes,
+    compression: Compression,
+    limit: int,
+    grow: Callable[[int], None] = lambda size: None,
+) -> bytes:
+    """Return the decompressed data of one or more members. `grow` gets the size of each part.
+
+    Raises `Refused`: TOO_LARGE beyond `limit`, UNDECODABLE for what is damaged, cut off or
+    compressed in another way.
+
+    >>> import gzip
+    >>> inflate(gzip.compress(b"one") + gzip.compress(b"two"), GZIP, 100)
+    b'onetwo'
+    """
+    parts: list[bytes] = []
+    left = limit
+    try:
+        for part in _parts(body, compression):
+            left -= len(part)
+            if left < 0:
+                raise Refused(
+                    Problem.TOO_LARGE,
+                    "too_large",
+                    f"the body decompresses to more than {limit} bytes",
+                )
+            grow(len(part))
+            parts.append(part)
+    except (zlib.error, zstandard.ZstdError) as error:
+        name = compression.name
+        raise Refused(Problem.UNDECODABLE, name, f"the body is not valid {name}: {error}") from None
+    return b"".join(parts)
+
+
+def _parts(body: bytes, compression: Compression) -> Iterator[bytes]:
+    """Yield the decompressed data in parts of a bounded size, each decompressed when it is asked
+    for. Raise the library's error.
+    """
+    member = compression.new(body)
+    members = 1
+    for start in range(0, len(body), compression.piece):
+        rest = body[start : start + compression.piece]
+        while rest:
+            if member.eof:
+                member = compression.new(rest)
+                members += 1
+            if members > MAX_MEMBERS:
+                raise zlib.error(f"it has more than {MAX_MEMBERS} members")
+            yield member.decompress(rest)
+            rest = member.unused_data if member.eof else b""
+    if body and not member.eof:
+        raise zlib.error("it is cut off")
