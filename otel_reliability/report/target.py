@@ -14,7 +14,7 @@ from otel_reliability.metrics.passes.series import LARGEST_K
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.tables import TaskRow
 from otel_reliability.metrics.stability.tier import GRADES as TIERS
-from otel_reliability.metrics.success.verdict import GRADES as VERDICTS
+from otel_reliability.metrics.success.verdict import RANKS as VERDICTS
 
 NOISE: Final = 1e-9
 """How far a number may miss its bound by what adding floats costs."""
@@ -32,9 +32,11 @@ OF_SERIES: Final = tuple(f"{name}.{k}" for name in SERIES for k in range(1, LARG
 OF_TASKS: Final = (*(field for field in TaskRow._fields if field != "task_id"), *TARGETS)
 ALIASES: Final[Mapping[str, str]] = {"pass_rate": "success_rate"}
 """Other names of numbers that are understood."""
+_OF_VERDICT: Final = {verdict.value: value for verdict, value in VERDICTS.items()}
 WORDS: Final[Mapping[str, Mapping[str, float]]] = {
     "tier": TIERS,
-    "verdict": {verdict.value: value for verdict, value in VERDICTS.items()},
+    "verdict": _OF_VERDICT,
+    "grade": _OF_VERDICT,
 }
 """The numbers that may be bounded by a word, and the value of each word, the worst last."""
 EXAMPLE: Final = (

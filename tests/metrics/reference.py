@@ -351,6 +351,23 @@ def verdict(rows: Sequence[Row], settings: Settings) -> float | None:
     return None if grade is None else grade + 1
 
 
+def worse_grade(rows: Sequence[Row], settings: Settings) -> float | None:
+    """0 for failing, else the lower of 1 + the tier of the score and of the success rate."""
+    successes = [row.success for row in baseline(rows)]
+    succeed = share(successes)
+    if succeed is None or (True not in successes and None in successes):
+        errors = error_rate(rows, settings)
+        succeed = 1 - errors if errors else None
+    ranks = [rank for rank in (tier(rows, settings),) if rank is not None]
+    if succeed is not None:
+        ranks.append(
+            sum(math.floor(round(100 * succeed, 9) + 0.5) >= least for least in (80, 60, 40))
+        )
+    if verdict(rows, settings) == 0.0:
+        return 0.0
+    return 1.0 + min(ranks) if ranks else None
+
+
 def wasted(row: Row, tokens: int) -> float | None:
     """What so many of a run's tokens cost."""
     return row.cost * min(tokens / row.tokens, 1.0) if row.cost is not None and row.tokens else None
@@ -361,6 +378,7 @@ NAIVE: Mapping[str, Formula] = {
     "window.effective_runs": effective_runs,
     "error_rate": error_rate,
     "verdict": verdict,
+    "grade": worse_grade,
     "path_entropy": over_groups(lambda rows: entropy(map(path, rows)) / math.log2(len(rows))),
     "path_entropy_bits": over_groups(lambda rows: entropy(map(path, rows))),
     "modal_path_share": over_groups(

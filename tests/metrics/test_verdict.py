@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.metrics.stability.tier import Tier
-from otel_reliability.metrics.success.verdict import Verdict, assess
+from otel_reliability.metrics.success.verdict import Grade, Verdict, assess
 from otel_reliability.model.reading import NO_DATA, Reading
 
 TWENTY = 20
@@ -48,6 +48,9 @@ def test_the_verdict_is_the_worse_of_success_and_stability(
     found = assess(readings(**facts).__getitem__)
 
     assert (found.verdict, found.grade) == (verdict, grade)
+    failing = verdict is Verdict.FAILING
+    rank = None if grade is None else 0.0 if failing else 1.0 + ORDER.index(grade)
+    assert Grade().derive(readings(**facts)).value == rank
 
 
 @pytest.mark.parametrize(("runs", "failing"), [(1, False), (3, False), (4, True), (20, True)])

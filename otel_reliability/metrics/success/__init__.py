@@ -6,6 +6,6 @@ from __future__ import annotations
 
 from otel_reliability.metrics.success.error_rate import ErrorRate
 from otel_reliability.metrics.success.success_rate import SuccessRate
-from otel_reliability.metrics.success.verdict import VerdictGrade
+from otel_reliability.metrics.success.verdict import Grade, VerdictRank
 
-ROWS = (SuccessRate, ErrorRate, VerdictGrade)
+ROWS = (SuccessRate, ErrorRate, VerdictRank, Grade)

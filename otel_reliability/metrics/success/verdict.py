@@ -36,7 +36,7 @@ class Verdict(enum.Enum):
 _OF_TIER: Final = {tier: Verdict(tier.name.lower()) for tier in Tier}
 _WORST_FIRST: Final = tuple(reversed(Tier))
 
-GRADES: Final = {
+RANKS: Final = {
     verdict: float(rank)
     for rank, verdict in enumerate(one for one in Verdict if one is not Verdict.UNDECIDED)
 }
@@ -103,12 +103,12 @@ def _grade_of_success(success: Rate, errors: Rate) -> Tier | None:
     return None if not errors.value else tier_of(100.0 * (1.0 - errors.value))
 
 
-class VerdictGrade(Derived):
+class VerdictRank(Derived):
     """The verdict as a reading: 4 for `stable` to 0 for `failing`, the word in `note`.
 
     No value where it is undecided.
 
-    >>> VerdictGrade().derive(
+    >>> VerdictRank().derive(
     ...     {
     ...         "success_rate": Reading(0.0, 12),
     ...         "error_rate": Reading(1.0, 12),
@@ -138,4 +138,42 @@ class VerdictGrade(Derived):
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         verdict = assess(readings.__getitem__).verdict
         runs = max(readings[name].runs for name in self.needs)
-        return Reading(GRADES.get(verdict), runs, note=verdict.value)
+        return Reading(RANKS.get(verdict), runs, note=verdict.value)
+
+
+class Grade(Derived):
+    """What agents are sorted and coloured by, as a reading.
+
+    No value where neither a score, outcomes nor errors are known.
+
+    >>> readings = {"success_rate": Reading(0.55, 90), "error_rate": Reading(0.0, 90)}
+    >>> Grade().derive({**readings, "score": Reading(90.0, 90)})
+    Reading(value=2.0, runs=90, parts=(), note='UNSTABLE')
+    """
+
+    spec = MetricSpec(
+        name="grade",
+        title="Grade",
+        family="success",
+        unit="{grade}",
+        high=4.0,
+        direction="higher",
+        description="0 failing, 1 critical, 2 unstable, 3 variable, 4 stable: the worse of what "
+        "the score and the success rate in percent are on the scale of the tiers. Agents are "
+        "sorted and coloured by it.",
+        formula="0 where the verdict is failing; else 1 + the lower rank of the tiers of score and "
+        "100 × success_rate (100 × (1 − error_rate) where outcomes are unknown and an error is "
+        "seen)",
+        required_data="a score, outcomes, or ends in an error",
+        source="this project",
+        improve="As for the verdict.",
+    )
+    needs = ("success_rate", "error_rate", "score")
+
+    def derive(self, readings: Mapping[str, Reading]) -> Reading:
+        verdict, grade = assess(readings.__getitem__)
+        runs = max(readings[name].runs for name in self.needs)
+        if grade is None:
+            return Reading(None, runs)
+        rank = 0.0 if verdict is Verdict.FAILING else 1.0 + _WORST_FIRST.index(grade)
+        return Reading(rank, runs, note=grade.name)
