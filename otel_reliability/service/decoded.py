@@ -79,15 +79,27 @@ def _decoded(spans: Iterable[AgentSpan], batch: Batch) -> Decoded:
 
 
 def _json(signal: OtlpSignal, body: bytes) -> Batch:
-    """A request of one signal in OTLP-JSON. Whatever else stands in the object is unknown, and
-    ignored.
+    """A request of one signal in OTLP-JSON. What else stands in the object is unknown, and ignored;
+    an object that has only that is refused.
     """
-    request = otlp_json.parse(body)
-    if not isinstance(request, dict):
+    parsed = otlp_json.parse(body)
+    if not isinstance(parsed, dict):
         raise UndecodableBody("a request in OTLP-JSON is an object")
+    request = cast("dict[str, Any]", parsed)
     key = _KEYS[signal]
-    found: object = cast("dict[str, Any]", request).get(key)
+    if request and key not in request:
+        raise UndecodableBody(_without(key, request))
+    found: object = request.get(key)
     return otlp_json.decode_request({} if found is None else {key: found})
+
+
+def _without(key: str, request: Mapping[str, Any]) -> str:
+    """Return what an object without the key of its signal is instead."""
+    other = next((other for other in otlp_json.SIGNALS if other in request), None)
+    if other is not None:
+        return f"{other} does not belong here; send it to /v1/{otlp_json.SIGNALS[other]}"
+    misspelled = otlp_json.other_spelling(request, key)
+    return misspelled or f"the object has no {key}, so it is no request of this signal"
 
 
 def _message(malformed: list[Malformed], counts: Mapping[str, int]) -> str:

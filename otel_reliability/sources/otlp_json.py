@@ -312,7 +312,25 @@ def _bytes(value: object) -> bytes | None:
 # --- Requests -------------------------------------------------------------------------------------
 
 
-_SIGNALS: Final = ("resourceSpans", "resourceLogs", "resourceMetrics", "resourceProfiles")
+SIGNALS: Final[Mapping[str, str]] = {
+    "resourceSpans": "traces",
+    "resourceLogs": "logs",
+    "resourceMetrics": "metrics",
+    "resourceProfiles": "profiles",
+}
+"""The key of a request → its signal."""
+_OTHER_SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "resourceSpans": ("resource_spans",),
+    "resourceLogs": ("resource_logs",),
+    "scopeSpans": (
+        "scope_spans",
+        "instrumentationLibrarySpans",
+        "instrumentation_library_spans",
+    ),
+    "scopeLogs": ("scope_logs", "instrumentationLibraryLogs", "instrumentation_library_logs"),
+    "logRecords": ("log_records", "logs"),
+}
+"""Keys under which other JSON of protobuf, or OTLP before 1.0, has a list."""
 _TYPES: Final[Mapping[type, str]] = {
     str: "a string",
     bool: "a boolean",
@@ -353,8 +371,13 @@ def _take_request(batch: Batch, request: object) -> None:
     signals = record(request)
     if not isinstance(request, dict):
         _refuse(batch, f"{_kind(request)} is no OTLP request")
-    elif signals and not any(signal in signals for signal in _SIGNALS):
-        _refuse(batch, "an object without resourceSpans or resourceLogs is no OTLP request")
+    elif signals and not any(signal in signals for signal in SIGNALS):
+        _refuse(
+            batch,
+            other_spelling(signals, "resourceSpans")
+            or other_spelling(signals, "resourceLogs")
+            or "an object without resourceSpans or resourceLogs is no OTLP request",
+        )
     else:
         for span, scope, resource in _parts(
             batch, signals, ("resourceSpans", "scopeSpans", "spans")
@@ -373,11 +396,11 @@ def _parts(
     lists of each level.
     """
     by_resource, by_scope, parts = names
-    for group in _records(batch, signals.get(by_resource), by_resource):
+    for group in _records(batch, signals, by_resource):
         resource = Resource.of(attributes(record(group.get("resource")).get("attributes")))
-        for scoped in _records(batch, group.get(by_scope), by_scope):
+        for scoped in _records(batch, group, by_scope):
             scope = record(scoped.get("scope"))
-            for part in _records(batch, scoped.get(parts), parts):
+            for part in _records(batch, scoped, parts):
                 yield part, scope, resource
 
 
@@ -457,10 +480,24 @@ def _time(value: object) -> int:
     return whole(value) or 0
 
 
-def _records(batch: Batch, value: object, name: str) -> list[dict[str, Any]]:
-    """The objects of a list; what else stands in their place is malformed, null apart, which is
-    absent.
+def other_spelling(entry: Mapping[str, Any], name: str) -> str:
+    """Return what is wrong where a list stands under a key that OTLP-JSON does not have; empty
+    where it does not.
+
+    >>> other_spelling({"resource_spans": []}, "resourceSpans")
+    'resource_spans is no key of OTLP-JSON; write resourceSpans'
     """
+    found = next((other for other in _OTHER_SPELLINGS.get(name, ()) if other in entry), "")
+    return f"{found} is no key of OTLP-JSON; write {name}" if found else ""
+
+
+def _records(batch: Batch, group: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The objects of the list of that name; what else stands in their place is malformed, null
+    apart, which is absent. So is a list of another name that is known to be meant.
+    """
+    value = group.get(name)
+    if name not in group and (misspelled := other_spelling(group, name)):
+        _refuse(batch, misspelled)
     entries = items(value)
     if value is not None and entries is not value:
         _refuse(batch, f"{name} is {_kind(value)}, not a list")

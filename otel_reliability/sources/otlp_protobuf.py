@@ -117,7 +117,7 @@ def decode_logs(body: bytes) -> Batch:
     """The evaluations and other log events of an ExportLogsServiceRequest; records that are no
     event are counted.
 
-    Raises `UndecodableBody` for a body that is no such request.
+    Raises `UndecodableBody` for a body that is no such request; one of spans or metrics is named.
 
     >>> decode_logs(b"").other_logs
     0
@@ -125,14 +125,15 @@ def decode_logs(body: bytes) -> Batch:
     try:
         request = ExportLogsServiceRequest.FromString(body)
     except DecodeError as error:
-        raise UndecodableBody(
-            f"not an OTLP logs request in protobuf ({len(body)} bytes)"
-        ) from error
+        detail = _SPANS if _holds_spans(body) else "not an OTLP logs request in protobuf"
+        raise UndecodableBody(f"{detail} ({len(body)} bytes)") from error
     batch = Batch()
     for resource_logs in request.resource_logs:
         resource = Resource.of(attributes(resource_logs.resource.attributes))
         for scope_logs in resource_logs.scope_logs:
             for record in scope_logs.log_records:
+                if not (record.time_unix_nano or record.observed_time_unix_nano):
+                    _check_log_record(record)
                 log = RawLog(
                     record.event_name,
                     record.time_unix_nano or record.observed_time_unix_nano,
@@ -144,6 +145,31 @@ def decode_logs(body: bytes) -> Batch:
                 )
                 take_log(batch, log, plain(record.body))
     return batch
+
+
+_SPANS: Final = "spans are no log records; send them to /v1/traces"
+_LOG_TIME_FIELD: Final = 1
+"""The field that holds the time of a log record, the trace id of a span, the name of a metric."""
+
+
+def _holds_spans(body: bytes) -> bool:
+    """Return whether a body that is no request of logs is one of traces."""
+    try:
+        return bool(read_traces(body, lambda span: span.span_id)[0])
+    except UndecodableBody:
+        return False
+
+
+def _check_log_record(record: Any) -> None:
+    """Raise `UndecodableBody` for a span or a metric that stands where a log record belongs: it
+    reads as a record without a time.
+    """
+    for field in UnknownFieldSet(record):
+        if field.field_number == _LOG_TIME_FIELD and field.wire_type == LENGTH_DELIMITED:
+            is_span = len(field.data) == TRACE_ID_BYTES
+            raise UndecodableBody(
+                _SPANS if is_span else "metrics are no log records; send them to /v1/metrics"
+            )
 
 
 def _take(

@@ -12,10 +12,15 @@ import pytest
 import zstandard
 from google.protobuf.json_format import Parse
 from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, ResourceMetrics, ScopeMetrics
 
+from otel_reliability.model.span import Evaluation
 from otel_reliability.service.answers import Refused
-from otel_reliability.sources.otlp_write import traces_json
-from otel_reliability.testing import span
+from otel_reliability.sources.otlp_write import logs_json, traces_json
+from otel_reliability.testing import at, span, trace_id
 from tests.real.waiting import until
 from tests.real.web import Answer, ask
 from tests.service.running import JSON, PROTOBUF, Running, body_of, run_of, serving
@@ -159,6 +164,96 @@ def test_byte_order_mark_before_json_is_skipped() -> None:
 
         assert answer.status == 200
         assert running.sum("agent_reliability_runs_total") == 1
+
+
+TRACES = traces_json(run_of())
+LOGS = logs_json([Evaluation("correctness", 0.5, "pass", at(1), trace_id(5), None)])
+METRICS: dict[str, Any] = {"resourceMetrics": []}
+RESOURCE_SPANS = TRACES["resourceSpans"]
+
+
+@pytest.mark.parametrize(
+    ("signal", "request_", "cause"),
+    [
+        ("traces", {"hello": 1}, "has no resourceSpans"),
+        ("traces", {"resource_spans": RESOURCE_SPANS}, "write resourceSpans"),
+        ("traces", LOGS, "send it to /v1/logs"),
+        ("traces", METRICS, "send it to /v1/metrics"),
+        ("logs", TRACES, "send it to /v1/traces"),
+        ("logs", {"resource_logs": []}, "write resourceLogs"),
+        ("logs", {"logs": []}, "has no resourceLogs"),
+    ],
+)
+def test_json_without_the_key_of_its_signal_is_refused_with_the_cause(
+    running: Running, signal: str, request_: dict[str, Any], cause: str
+) -> None:
+    before = running.service.intake.requests[signal, "http", "undecodable"]
+
+    answer = running.post(signal, json.dumps(request_).encode(), JSON)
+
+    assert answer.status == 400
+    assert cause in status_of(answer, JSON).message
+    assert running.service.intake.requests[signal, "http", "undecodable"] == before + 1
+
+
+@pytest.mark.parametrize("empty", [{}, {"resourceSpans": []}, {"resourceSpans": None}])
+def test_empty_json_is_accepted(running: Running, empty: dict[str, Any]) -> None:
+    answer = running.post("traces", json.dumps(empty).encode(), JSON)
+
+    assert (answer.status, answer.body) == (200, b"{}")
+
+
+@pytest.mark.parametrize(
+    ("signal", "request_", "rejected"),
+    [
+        (
+            "traces",
+            {"resourceSpans": [{other: RESOURCE_SPANS[0]["scopeSpans"]}]},
+            "rejectedSpans",
+        )
+        for other in ("scope_spans", "instrumentationLibrarySpans")
+    ]
+    + [
+        ("logs", {"resourceLogs": [{"scope_logs": []}]}, "rejectedLogRecords"),
+        ("logs", {"resourceLogs": [{"scopeLogs": [{"log_records": []}]}]}, "rejectedLogRecords"),
+    ],
+)
+def test_list_under_another_key_is_rejected_with_the_right_one(
+    running: Running, signal: str, request_: dict[str, Any], rejected: str
+) -> None:
+    answer = running.post(signal, json.dumps(request_).encode(), JSON)
+
+    partial = json.loads(answer.body)["partialSuccess"]
+    assert partial[rejected] == "1"
+    assert "is no key of OTLP-JSON; write " in partial["errorMessage"]
+
+
+def metrics_protobuf() -> bytes:
+    metric = Metric(name="latency", description="seconds")
+    scoped = ScopeMetrics(metrics=[metric])
+    request = ExportMetricsServiceRequest(
+        resource_metrics=[ResourceMetrics(scope_metrics=[scoped])]
+    )
+    return request.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        (body_of(run_of()), "send them to /v1/traces"),
+        (body_of([span(1, name="")]), "send them to /v1/traces"),
+        (body_of([span(1, name="\x08\x01")]), "send them to /v1/traces"),
+        (metrics_protobuf(), "send them to /v1/metrics"),
+    ],
+    ids=["spans", "a span without a name", "a span whose name is a value", "metrics"],
+)
+def test_protobuf_of_another_signal_is_no_accepted_nothing(
+    running: Running, body: bytes, cause: str
+) -> None:
+    answer = running.post("logs", body, PROTOBUF)
+
+    assert answer.status == 400
+    assert cause in status_of(answer, PROTOBUF).message
 
 
 @pytest.mark.parametrize("kind", KINDS)
