@@ -149,9 +149,12 @@ def _notes(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _differences(changes: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a table of the score of each agent and of the numbers that differ by
-    more than chance.
+    """Yield what differs in each agent's runs, then a table of the scores and of the numbers that
+    differ by more than chance.
     """
+    for agent in changes["agents"]:
+        yield f"- {_escaped(agent['agent'])}: {_escaped(agent['sentence'])}"
+    yield ""
     yield "| agent | number | before | 95 % | runs | after | 95 % | runs | |"
     yield "|---|---|---:|---:|---:|---:|---:|---:|---|"
     for agent in changes["agents"]:

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
+from otel_reliability.contrast.sample import LatestSamples, Sample
 from otel_reliability.engine import Engine
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
@@ -100,6 +101,7 @@ class Recording:
         """Lines and spans that could not be used, by reason."""
         self._ended: dict[AgentKey, dict[str, int]] = {}
         """When each closed session ended, by its id."""
+        self._samples: dict[AgentKey, LatestSamples] = {}
         self._noted = 0
         self._problem = problem
         self._finalized = final
@@ -198,6 +200,11 @@ class Recording:
         rows = [row for row in window.rows() if row.end_ns >= since_ns]
         return window_of(rows, self.settings) if rows else None
 
+    def samples(self, key: AgentKey, since_ns: int = 0) -> list[Sample]:
+        """Return what contrasts need of an agent's latest final runs that ended then or later."""
+        found = self._samples.get(key)
+        return [] if found is None else [one for one in found.latest() if one.end_ns >= since_ns]
+
     def sessions(self, key: AgentKey, since_ns: int = 0) -> Sequence[SessionScores]:
         """Return the closed sessions of an agent that the engine remembers, by when they ended."""
         ended = self._ended.get(key, {})
@@ -227,7 +234,10 @@ class Recording:
         self._pass_on()
 
     def _observe(self, event: RunEvent, now: float) -> None:
-        if event.change is RunChange.FINAL and self._finalized is not None:
+        if event.change is not RunChange.FINAL:
+            return
+        self._samples.setdefault(event.run.key, LatestSamples()).add(event.run)
+        if self._finalized is not None:
             self._final.append(event.run)
 
     def _pass_on(self) -> None:

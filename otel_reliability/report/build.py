@@ -9,6 +9,9 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
+from otel_reliability.contrast.compare import Difference, compare
+from otel_reliability.contrast.sample import Sample
+from otel_reliability.contrast.sentences import of_comparison, of_difference
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
 from otel_reliability.metrics import ALL_SPECS
@@ -31,7 +34,7 @@ from otel_reliability.report.findings import findings_of, path_distances
 from otel_reliability.report.history import recorded_history
 from otel_reliability.report.missing import missing_of, models_without_limit
 from otel_reliability.report.sections import EVALUATION_FAMILIES
-from otel_reliability.report.text import clean, count, listed
+from otel_reliability.report.text import clean, count, listed, trace_of
 from otel_reliability.report.view import (
     VERSION,
     AgentComparison,
@@ -40,16 +43,18 @@ from otel_reliability.report.view import (
     Chance,
     ChangeView,
     Compared,
+    DifferenceView,
     Instant,
     Passes,
     ReadingView,
     ReportView,
     ScorePoint,
+    SideView,
     TaskAttempts,
 )
 from otel_reliability.report.words import caveats_of
 from otel_reliability.statistics.intervals import Interval
-from otel_reliability.statistics.significance import SIGNIFICANCE_LEVEL, Estimate, p_values_of
+from otel_reliability.statistics.significance import OF_NUMBERS, Estimate, p_values_of
 from otel_reliability.windows.sessions import LAST, RecentSessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
@@ -58,6 +63,8 @@ MAX_RUNS_FOR_INTERVALS: Final = 1_000
 """Runs of a window up to which intervals are computed by default: about 3 ms a run."""
 SAME_BELOW: Final = 1e-9
 """A difference smaller than this is the noise of adding floats."""
+BEFORE_AND_NOW: Final = ("before", "now")
+MAX_SENTENCE: Final = 2_000
 CORRECTION: Final = "Holm"
 """Correction for the number of numbers that are compared: without it one of them would differ by
 chance alone.
@@ -78,6 +85,7 @@ class AgentSource(NamedTuple):
     readings: Mapping[str, Reading]
     left_out: int
     sessions: Sequence[SessionScores]
+    samples: Sequence[Sample] = ()
     recent: Sequence[Run] = ()
     history: Sequence[ScorePoint] = ()
     change: ChangeView | None = None
@@ -177,7 +185,13 @@ def _recorded(
         rows = window.rows()
         left_out = window.left_out
         source = AgentSource(
-            key, window, rows, window.readings(), left_out, recording.sessions(key, since_ns)
+            key,
+            window,
+            rows,
+            window.readings(),
+            left_out,
+            recording.sessions(key, since_ns),
+            recording.samples(key, since_ns),
         )
         if for_people:
             source = source._replace(
@@ -269,6 +283,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         distances=distances,
         pressures={row.run_id: row.pressure for row in baseline if row.pressure is not None},
         retry_threshold=settings.metrics.retry_threshold,
+        samples=source.samples,
         history=source.history,
         exceeding=source.exceeding,
         recent=source.recent,
@@ -351,11 +366,13 @@ def _groups_compared(views: Sequence[AgentView]) -> Baseline | None:
     return Baseline(found, [], []) if found else None
 
 
-def compared(old: AgentView, new: AgentView) -> AgentComparison:
-    """Compare two groups of runs of one agent."""
+def compared(
+    old: AgentView, new: AgentView, sides: tuple[str, str] | None = None
+) -> AgentComparison:
+    """Compare two groups of runs of one agent. `sides` names them, where their keys do not."""
+    found = compare(old.samples, new.samples)
     clear = {
-        name: p <= SIGNIFICANCE_LEVEL
-        for name, p in p_values_of(_estimates(old), _estimates(new)).items()
+        name: p <= OF_NUMBERS for name, p in p_values_of(_estimates(old), _estimates(new)).items()
     }
     metrics = {
         name: _change(spec, old.metrics[name], new.metrics[name], clear.get(name))
@@ -366,10 +383,38 @@ def compared(old: AgentView, new: AgentView) -> AgentComparison:
     tested_numbers = sum(change.more_than_chance is not None for change in metrics.values())
     return AgentComparison(
         key=new.key,
+        sides=sides or _sides(old.key, new.key),
+        sentence=clean(of_comparison(found), MAX_SENTENCE),
+        differs=found.differs,
+        differences=[_difference(one) for one in found.differences],
+        detectable=found.detectable,
+        shared_tasks=found.shared_tasks,
         metrics=metrics,
-        chance=Chance(SIGNIFICANCE_LEVEL, CORRECTION, tested_numbers),
+        chance=Chance(OF_NUMBERS, CORRECTION, tested_numbers),
         old=old,
         new=new,
+    )
+
+
+def _sides(old: AgentKey, new: AgentKey) -> tuple[str, str]:
+    """Return the values that the groups of an agent are split by; of two recordings, which is
+    which.
+    """
+    if old == new:
+        return BEFORE_AND_NOW
+    return clean(old.extra[-1][1]), clean(new.extra[-1][1])
+
+
+def _difference(one: Difference) -> DifferenceView:
+    return DifferenceView(
+        feature=one.feature.kind,
+        names=one.feature.names,
+        sentence=clean(of_difference(one), MAX_SENTENCE),
+        before=SideView(*one.before),
+        after=SideView(*one.after),
+        p=one.p,
+        run_ids=one.runs,
+        trace_ids=tuple(dict.fromkeys(map(trace_of, one.runs))),
     )
 
 

@@ -184,8 +184,7 @@ def comparison(each: AgentComparison, *, brief: bool) -> Section:
     came or went.
     """
     moved, same = words.moved(each)
-    sides = (each.old.key.extra, each.new.key.extra) if each.old.key != each.new.key else ()
-    before, now = (clean(extra[-1][1], 24) for extra in sides) if sides else ("before", "now")
+    before, now = (clean(side, 24) for side in each.sides)
     rows = [
         (
             name,

@@ -200,7 +200,8 @@ def _comparison(baseline: Baseline) -> Iterator[RenderableType]:
 
 def _compared(each: AgentComparison) -> RenderableType:
     badges = Text.assemble(*_badge(each.old), "  →  ", *_badge(each.new))
-    body = (badges, Text(), drawn(sections.comparison(each, brief=True)))
+    sentence = Text(each.sentence, "bold" if each.differs else "")
+    body = (sentence, Text(), badges, Text(), drawn(sections.comparison(each, brief=True)))
     return Group(title(each.new), *(Padding(part, INDENT) for part in body))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from otel_reliability.change.result import Result
+from otel_reliability.contrast.sample import Sample
 from otel_reliability.metrics.passes.summary import ReliabilitySummary
 from otel_reliability.metrics.stability.tables import (
     Decision,
@@ -24,6 +25,7 @@ from otel_reliability.metrics.stability.tables import (
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.statistics.contrast import Detectable
 from otel_reliability.windows.sessions import SessionScores
 
 VERSION: Final = 1
@@ -304,6 +306,7 @@ class AgentView:
     distances: Mapping[str, float] = field(metadata=HIDDEN)
     pressures: Mapping[str, float] = field(metadata=HIDDEN)
     retry_threshold: int = field(metadata=HIDDEN)
+    samples: Sequence[Sample] = field(default=(), metadata=HIDDEN)
     history: Sequence[ScorePoint] = field(default=(), metadata=HIDDEN)
     recent: Sequence[Run] = field(default=(), metadata=HIDDEN)
     exceeding: Sequence[str] = field(default=(), metadata=HIDDEN)
@@ -336,6 +339,36 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
+class SideView:
+    """The runs of one side of which a feature is known, how many have it (None for a number), and
+    the share or the mean.
+    """
+
+    runs: int
+    having: int | None
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceView:
+    """A feature that differs between two sets of runs by more than chance: its kind, the tools or
+    values that it is about, and its sentence.
+
+    `p` is adjusted for the number of features. `run_ids` and `trace_ids` are the runs that show it
+    most clearly.
+    """
+
+    feature: str
+    names: tuple[str, ...]
+    sentence: str
+    before: SideView
+    after: SideView
+    p: float
+    run_ids: tuple[str, ...]
+    trace_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Chance:
     """The test behind `more_than_chance`: the level over all numbers compared, and the correction
     for their number.
@@ -348,9 +381,22 @@ class Chance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentComparison:
-    """An agent of both recordings, and every number that either has."""
+    """An agent of both recordings: what differs between its runs, and every number that either has.
+
+    `sides` are the names of the two sets of runs: the values that they are split by, or `before`
+    and `now`. `differs` None: there are too few runs to compare. `sentence` says the same in words,
+    as every surface shows it, with the size of difference that the runs could have shown where
+    nothing differs (`detectable`: of a share, and of a mean in standard deviations). `shared_tasks`
+    is the share of runs whose task the other side has too, None where not all tasks are known.
+    """
 
     key: AgentKey = field(metadata=MERGED)
+    sides: tuple[str, str]
+    sentence: str
+    differs: bool | None
+    differences: Sequence[DifferenceView]
+    detectable: Detectable | None
+    shared_tasks: float | None
     metrics: Mapping[str, Compared]
     chance: Chance
     old: AgentView = field(metadata=HIDDEN)

@@ -4,9 +4,10 @@ sequences.
 - `intervals`: Wilson's interval, the jackknife, Student's quantile.
 - `resampling`: the bootstrap.
 - `permutation`: permutation tests of two samples.
+- `contrast`: two groups of runs in many features at once.
 - `significance`: p-values of several tests at once, and of the numbers of two groups of runs.
 - `edits`: edit distances.
 
-Only `resampling` and `permutation` need numpy, so import them where a report is made, not where
-spans are received.
+Only `resampling`, `permutation` and `contrast` need numpy, so import them where a report is made,
+not where spans are received.
 """

@@ -28,7 +28,7 @@ def scalar_p(before: Sequence[float], after: Sequence[float], seed: int) -> floa
     >>> scalar_p([3, 3, 3], [3, 3, 3], seed=0)
     1.0
     """
-    ranks = _mean_ranks(np.array([*before, *after], dtype=np.float64))
+    ranks = mean_ranks(np.array([*before, *after], dtype=np.float64))
     expected = len(before) * float(ranks.mean())
     return _p(lambda sides: np.abs(sides @ ranks - expected), len(before), len(ranks), seed)
 
@@ -100,7 +100,7 @@ def _p(statistic: Callable[[Floats], Floats], n: int, size: int, seed: int) -> f
     return (1 + as_large) / (1 + DEALS)
 
 
-def _mean_ranks(values: Floats) -> Floats:
+def mean_ranks(values: Floats) -> Floats:
     """Return the ranks, from 1; equal values share the mean of theirs."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)

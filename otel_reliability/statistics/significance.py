@@ -12,6 +12,8 @@ from otel_reliability.statistics.intervals import Interval
 
 SIGNIFICANCE_LEVEL: Final = 0.05
 """The adjusted p-value up to which a difference of two groups of runs is larger than chance."""
+OF_NUMBERS: Final = 0.01
+"""The part of it that the numbers of two groups have; the features of their runs have the rest."""
 
 Estimate: TypeAlias = tuple[float, Interval]
 """A number of a group of runs, and its interval."""

@@ -10,6 +10,7 @@ from otel_reliability.change.detector import Status
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_alarm, of_evidence
 from otel_reliability.config import Settings
+from otel_reliability.contrast.sample import samples_of
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
@@ -195,21 +196,27 @@ def versions_compared(
             )
             raise ConfigurationError("version", version, "a version of these runs", remedy)
     old, new = ([run for run in runs if version in made_of(run)] for version in (before, after))
-    return comparison(key, old, new, settings)
+    return comparison(key, old, new, settings, (clean(before), clean(after)))
 
 
 def comparison(
-    key: AgentKey, before: Sequence[Run], after: Sequence[Run], settings: Settings
+    key: AgentKey,
+    before: Sequence[Run],
+    after: Sequence[Run],
+    settings: Settings,
+    sides: tuple[str, str] | None = None,
 ) -> AgentComparison:
-    """Compare two groups of runs of one agent, each of at least one."""
+    """Compare two groups of runs of one agent, each of at least one. `sides` are their names."""
     paths = PathTable()
     views = list[AgentView]()
     for runs in (before, after):
         ordered = sorted(runs, key=lambda run: (run.end_ns, run.run_id))
         window = window_of([row_of(run, paths) for run in ordered], settings)
-        source = AgentSource(key, window, window.rows(), window.readings(), 0, ())
+        samples = samples_of(ordered)
+        source = AgentSource(key, window, window.rows(), window.readings(), 0, (), samples)
         views.append(agent_view(source, settings, MAX_RUNS_FOR_INTERVALS))
-    return compared(*views)
+    old, new = views
+    return compared(old, new, sides)
 
 
 def change_of(engine: Engine, key: AgentKey) -> ChangeView:

@@ -2,9 +2,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from action import gate
+from otel_reliability.model.run import Run
 from otel_reliability.model.span import RawSpan
+from otel_reliability.recording import REPORT_SETTINGS, Recording
+from otel_reliability.report import json, markdown
+from otel_reliability.report.build import report_of
 from otel_reliability.report.view import Baseline, Compared
-from tests.report.build import attempts, comparison, printed, runs
+from otel_reliability.testing import write_otlp
+from otel_reliability.ui import report_file
+from otel_reliability.ui.live import versions_compared
+from tests.report.build import attempts, chat, comparison, loaded, printed, run_spans, runs
 
 STEADY = runs(*["search reply"] * 12)
 WILD = runs(*["search reply", "reply", "ask search", "ask"] * 3)
@@ -63,3 +71,53 @@ def test_the_page_shows_both_badges_and_what_moved(tmp_path: Path) -> None:
     assert "🟢 STABLE 100/100  →  🟡 VARIABLE 67/100" in page
     assert "+0.558 worse, more than chance" in " ".join(page.split())
     assert "numbers the same" in page
+
+
+def test_every_surface_begins_with_the_same_sentence(tmp_path: Path) -> None:
+    """Two models that take different paths: `--by`, `--baseline`, the page, MCP, the Action."""
+    old = [
+        span
+        for n in range(40)
+        for span in [*run_spans(n + 1, "lookup"), chat(n + 1, gen_ai__response__model="a")]
+    ]
+    new = [
+        span
+        for n in range(40, 80)
+        for span in [
+            *run_spans(n + 1, "lookup verify recheck"),
+            chat(n + 1, gen_ai__response__model="b"),
+        ]
+    ]
+    found, baseline = comparison(tmp_path, old, new)
+    [each] = baseline.agents
+    runs: list[Run] = []
+    recording = Recording(final=runs.extend, split_by="model")
+    recording.read(write_otlp(tmp_path / "both.jsonl", [*old, *new]))
+    by_model = report_of(recording.close(), split=True).baseline
+    assert by_model is not None
+    whole = [run._replace(key=each.key) for run in runs]
+    by_version = versions_compared(each.key, whole, "model a", "model b", REPORT_SETTINGS)
+
+    assert each.sentence.startswith(
+        "differs: recheck is used in 0 % → 100 % of the runs; verify is used in 0 % → 100 % of the "
+        "runs; tool calls 1 → 3"
+    )
+    assert [one.sentence for one in by_model.agents] == [each.sentence]
+    assert by_model.agents[0].sides == ("a", "b")
+    assert by_version.sentence == each.sentence
+    assert by_version.sides == ("model a", "model b")
+    assert each.sentence in " ".join(printed(found).split())
+    assert each.sentence in markdown.render(found).replace("\\", "")
+    assert each.sentence in report_file.render(found)
+    document = loaded(json.render(found))["baseline"]
+    assert document["agents"][0]["sentence"] == each.sentence
+    lines = list(gate._differences(document))
+    assert lines[0].replace("\\", "") == f"- support: {each.sentence}"
+
+
+def test_no_difference_is_said_with_its_size(tmp_path: Path) -> None:
+    found, baseline = comparison(tmp_path, STEADY, STEADY)
+
+    assert baseline.agents[0].differs is False
+    assert "no difference that these runs could show" in " ".join(printed(found).split())
+    assert "a share would have to differ by 59 points" in " ".join(printed(found).split())
