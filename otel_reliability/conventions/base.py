@@ -192,8 +192,9 @@ class Convention(Protocol):
 
     - `name`: as `inspect` and the documentation print it.
     - `scopes`: prefixes of the instrumentation scopes it reads; empty: any scope.
-    - `keys`, `prefixes`: the attributes it may read besides `needs` and `conversation`. Nothing
-      else of a span is kept for it.
+    - `plain`, `content`, `tool_content`, `messages`, `prefixes`: the attributes it may read besides
+      `needs` and `conversation`, by what their values are (`conventions.keys`). Nothing else of a
+      span is kept for it.
     - `needs`: keys of which a span must have one. `names`: beginnings of its name. A convention
       that gives either is asked only about spans that meet one of the two.
     - `conversation`: attributes that name the session, for agents whose prompts are not a trace
@@ -204,7 +205,11 @@ class Convention(Protocol):
 
     name: str
     scopes: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
+    content: tuple[str, ...] = ()
+    tool_content: tuple[str, ...] = ()
+    tool_mark: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     names: tuple[str, ...] = ()

@@ -44,9 +44,8 @@ PREFIXES: Final = ("llm.tools.", "llm.request.functions.")
 """Prefixes of the keys of tool definitions that are one attribute for each tool, or for each part
 of it.
 """
-KEYS: Final = frozenset(
-    {*VERSIONS, *PROMPTS, *(key for pair in FIRST_MESSAGES for key in pair), *TOOLS}
-)
+TEXTS: Final = (*PROMPTS, *(key for pair in FIRST_MESSAGES for key in pair), *TOOLS)
+KEYS: Final = frozenset({*VERSIONS, *TEXTS})
 
 
 def completed(answer: Answer, keys: AbstractSet[str], hasher: Hasher) -> Answer:

@@ -135,7 +135,7 @@ class OwnSpans(Convention):
             for key in (*rule.attributes, *(getattr(rule, field) for field in KEYS))
             if key
         }
-        self.keys = tuple(keys)
+        self.messages = tuple(keys)
         self.names = tuple(re.split(r"[*?\[]", rule.name)[0] for rule in rules)
         self.has_notes = any(rule.task or (rule.outcome and rule.kind in RUNS) for rule in rules)
 

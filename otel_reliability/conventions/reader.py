@@ -32,6 +32,7 @@ from otel_reliability.conventions.base import (
 )
 from otel_reliability.conventions.events import spans_of
 from otel_reliability.conventions.hashing import HashedResult, Hasher
+from otel_reliability.conventions.keys import MESSAGING, SESSIONS, Keys
 from otel_reliability.conventions.mapping import Mapped, OwnSpans
 from otel_reliability.model.span import (
     BY_TIME,
@@ -58,10 +59,6 @@ from otel_reliability.model.span import (
     trace_of,
 )
 
-CONVERSATION: Final = "gen_ai.conversation.id"
-SESSION: Final = "session.id"
-MESSAGING: Final = "messaging."
-SESSION_RANKS: Final = {CONVERSATION: 0, SESSION: 1}
 MAPPED_RANK: Final = -1
 CONVENTION_RANK: Final = 2
 
@@ -82,6 +79,10 @@ TEMPLATE_SIZE: Final = 1_024
 MAX_TOOL_NAME: Final = 256
 MAX_TOOL_NAMES: Final = 65_536
 MAX_HASHING_READERS: Final = 256
+MAX_DERIVED: Final = 16
+"""Readers whose findings answers of one plan depend on. A convention that makes a function anew for
+each span has ever new ones: beyond, the spans of the plan are asked one by one.
+"""
 
 _JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-"
 
@@ -415,9 +416,7 @@ class Plan:
         self.version = 0
         self.take: Callable[[Values], Any] = _nothing
         self.templates: dict[tuple[Any, ...], Template] = {}
-        self.sessions = tuple(
-            (rank, key) for key, rank in SESSION_RANKS.items() if key in self.keys
-        )
+        self.sessions = tuple((rank, key) for rank, key in enumerate(SESSIONS) if key in self.keys)
         self.is_noted = any(key.startswith(notes.PREFIX) for key in keys)
         self.is_judged = any(key.startswith(evaluations.PREFIXES) for key in keys)
         self.is_messaging = any(key.startswith(MESSAGING) for key in keys)
@@ -444,6 +443,8 @@ class Plan:
         by_kind = view.by_kind and not self.by_kind
         if not (asked or derived or by_name or by_kind):
             return False
+        if len(self.derived) + len(derived) > MAX_DERIVED:
+            return True
         self.templates.clear()
         self.version += 1
         self.by_name = self.by_name or by_name
@@ -460,8 +461,8 @@ class Plan:
 class Reader:
     """Reads spans by a table of conventions and the user's settings.
 
-    `wanted` and `wanted_prefixes` are all the attribute keys that any rule reads: a caller may drop
-    the rest, and gets the same.
+    `keys` are all attribute keys that any rule reads: a caller may drop the rest, and gets the
+    same.
     """
 
     convention_rank = CONVENTION_RANK
@@ -480,6 +481,10 @@ class Reader:
         )
         self._agent_key = settings.agent_key
         self._run_key = settings.assembly.run_key
+        named = {*(mapped.keys if self._mapped else ()), *self._agent_key}
+        if self._run_key is not None:
+            named.add(self._run_key)
+        self.keys = Keys(self._table, named)
         self._has_more = bool(self._mapped or self._agent_key or self._run_key is not None)
         self._last = Resource(), "", Resource()
         self._senders: dict[tuple[int, str], tuple[Resource, Resource]] = {}
@@ -492,32 +497,6 @@ class Reader:
         """
         self.generation = 0
         """How often everything was forgotten: what others remember by plans of before is void."""
-
-    @property
-    def wanted(self) -> frozenset[str]:
-        """Every attribute key that is read exactly."""
-        own = {*SESSION_RANKS, *self._agent_key, *([self._run_key] if self._run_key else [])}
-        mapped = self._mapped.keys if self._mapped else frozenset[str]()
-        return mapped.union(
-            fingerprints.KEYS,
-            own,
-            *(
-                (*convention.keys, *convention.needs, *convention.conversation)
-                for convention in self._table
-            ),
-        )
-
-    @property
-    def wanted_prefixes(self) -> tuple[str, ...]:
-        """Prefixes of the attribute keys that are read."""
-        own = {prefix for convention in self._table for prefix in convention.prefixes}
-        return (
-            notes.PREFIX,
-            MESSAGING,
-            *evaluations.PREFIXES,
-            *fingerprints.PREFIXES,
-            *sorted(own),
-        )
 
     def convention_of(self, span: RawSpan) -> str | None:
         """The name of the convention that knows the span, for `inspect`."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from sys import getsizeof
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import Link, SpanContext
 
+from otel_reliability.conventions.keys import Keys, ToolMark
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine, Opened
 from otel_reliability.errors import MalformedSpan
@@ -23,8 +25,8 @@ from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, RawSpan, Re
 from otel_reliability.sources import sdk
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
 from otel_reliability.sources.sdk import LAST_SPAN, LAST_TRACE
-from otel_reliability.telemetry.attribute_plans import AttributePlan, AttributePlans, Attributes
 from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.open_spans import MAX_OPEN, OpenSpans
 
 SMALL_TEXT: Final = 128
 """Maximum characters of arguments that are held without a slot: a full queue of them takes a few
@@ -42,10 +44,8 @@ MAX_NON_AGENT: Final = 4_096
 """Keys, names and scopes of non-agent spans that are remembered, of each so many."""
 MAX_NON_AGENT_CHARACTERS: Final = 256
 """Maximum length of one that is remembered."""
-MAX_OPEN: Final = 100_000
-"""Started spans that are remembered. Beyond, the oldest are forgotten, and their runs close by
-time.
-"""
+MAX_PLANS: Final = 2_048
+"""Sets of keys that are remembered. When there are more, all are forgotten and decided again."""
 NEVER: Final = 2**63
 """A time in nanoseconds that no span starts at."""
 
@@ -64,56 +64,66 @@ _READ: Final = Guard("reading a span")
 _NUMBERS: Final = frozenset({bool, int, float})
 
 
-class OpenSpans:
-    """Spans that have started and not ended, by id: their runs must not be closed.
+Attributes: TypeAlias = dict[str, Any]
+Values: TypeAlias = tuple[Any, ...]
 
-    Each has its parent's context, or its own where it has no parent. Any thread may extend
-    `started` by an id and a context, in one call. Everything else is for one thread at a time: the
-    hooks look nothing up and remove nothing.
+
+class AttributePlan:
+    """The attributes to keep of a span with certain keys, in their order.
+
+    An instrumentation sets the same keys in the same order on every span of one kind: one lookup
+    by these keys finds the plan, and one call of `get` reads the values. `keys` are all that a
+    convention reads; `arguments` those that may hold a tool's arguments or result, `messages` those
+    that may hold text of prompts or answers, unless a tool mark is on the span; `texts` are both.
+    (Slots, because a named tuple's fields take ten times as long to read.)
     """
 
-    def __init__(self) -> None:
-        self.started: deque[int | SpanContext] = deque(maxlen=2 * MAX_OPEN)
-        self._new: dict[int, SpanContext] = {}
-        self._reported: dict[int, SpanContext] = {}
+    __slots__ = ("arguments", "get", "keys", "messages", "texts", "tool_marks")
 
-    def __len__(self) -> int:
-        return len(self.started) // 2 + len(self._new) + len(self._reported)
+    def __init__(self, keys: tuple[str, ...], known: Keys) -> None:
+        self.keys = keys
+        self.get = _getter(keys)
+        self.arguments = tuple(key for key in keys if key in known.content)
+        self.messages = tuple(
+            key for key in keys if key not in known.content and not known.are_plain(key)
+        )
+        self.texts = self.messages + self.arguments
+        self.tool_marks: tuple[ToolMark, ...] = tuple(
+            mark
+            for mark in known.tool_marks
+            if mark.key in keys and not mark.content.isdisjoint(keys)
+        )
 
-    def update(self) -> None:
-        """Read `started`. Every span that ended before this call is known to have
-        started after it.
-        """
-        new = self._new
-        pop = self.started.popleft
-        try:
-            while True:
-                span_id = pop()
-                if isinstance(
-                    span_id, int
-                ):  # else the exception of a signal handler came between the two pops
-                    new[span_id] = pop()  # pyright: ignore[reportArgumentType]
-        except IndexError:
-            pass
-        for spans in (new, self._reported):
-            while len(spans) > MAX_OPEN:
-                del spans[next(iter(spans))]
+    def messages_of(self, attributes: Attributes) -> tuple[str, ...]:
+        """Return the keys of a span that may hold text of prompts or answers."""
+        for mark in self.tool_marks:
+            if mark.is_on(attributes):
+                return tuple(key for key in self.messages if key not in mark.content)
+        return self.messages
 
-    def end(self, span_id: int) -> SpanContext | None:
-        """Remove an ended span and return the context that was noted at its start; None if it was
-        forgotten.
-        """
-        return self._new.pop(span_id, None) or self._reported.pop(span_id, None)
 
-    def report(self) -> Iterator[Opened]:
-        """Yield the spans that have started since the last call and have not ended."""
-        new = self._new
-        reported = self._reported
-        while new:
-            span_id, above = new.popitem()
-            reported[span_id] = above
-            parent_id = None if above[1] == span_id else above[1].to_bytes(SPAN_ID_BYTES)
-            yield above[0].to_bytes(TRACE_ID_BYTES), span_id.to_bytes(SPAN_ID_BYTES), parent_id
+class AttributePlans(dict[tuple[str, ...], AttributePlan]):
+    """Plans by the keys of a span, in their order; a missing one is made."""
+
+    def __init__(self, known: Keys) -> None:
+        super().__init__()
+        self._known = known
+
+    def __missing__(self, keys: tuple[str, ...]) -> AttributePlan:
+        if len(self) >= MAX_PLANS:
+            self.clear()
+        read = tuple(key for key in keys if self._known.are_read(key))
+        plan = self[keys] = AttributePlan(read, self._known)
+        return plan
+
+
+def _getter(keys: tuple[str, ...]) -> Callable[[Attributes], Values]:
+    """Return a reader of these keys' values. (`itemgetter` returns a tuple for two keys or more
+    only.)
+    """
+    if len(keys) > 1:
+        return itemgetter(*keys)
+    return (lambda attributes: (attributes[keys[0]],)) if keys else (lambda _: ())
 
 
 class SpanQueue:
@@ -132,7 +142,7 @@ class SpanQueue:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._reader: Reader = engine.reader
-        self._plans = AttributePlans(engine.reader)
+        self._plans = AttributePlans(engine.reader.keys)
         self._queue: deque[Any] = deque()
         self._open = OpenSpans()
         self._lost: deque[tuple[int, int]] = deque(maxlen=MAX_OPEN)
@@ -249,11 +259,14 @@ class SpanQueue:
         """Take slots for the arguments and return how many; None if the span has text that must be
         read at once.
         """
-        for key in plan.messages:
+        messages = plan.messages_of(attributes)
+        for key in messages:
             if attributes[key].__class__ not in _NUMBERS:
                 return None
         slots = 0
-        for key in plan.arguments:
+        for key in plan.texts:
+            if key in messages:
+                continue
             value = attributes[key]
             if value.__class__ is str:
                 if len(value) > SMALL_TEXT:
@@ -262,13 +275,17 @@ class SpanQueue:
                         return None
             elif value.__class__ not in _NUMBERS:
                 return None
+        return slots if self._take(slots) else None
+
+    def _take(self, slots: int) -> bool:
+        """Take so many slots, or none where there are fewer."""
         for taken in range(slots):
             try:
                 self._slots.pop()
             except IndexError:
                 self._slots.extend(range(taken))
-                return None
-        return slots
+                return False
+        return True
 
     # --- On the thread that drains ----------------------------------------------------------------
 

@@ -152,7 +152,9 @@ def unwanted(raw: RawSpan, own: Reader = READER) -> set[str]:
     """The keys that reading a span asks for although they are not told as wanted."""
     asked = Asked(raw.attributes)
     own.read(raw._replace(attributes=asked))
-    return {key for key in asked.keys_asked - own.wanted if not key.startswith(own.wanted_prefixes)}
+    return {
+        key for key in asked.keys_asked - own.keys.wanted if not key.startswith(own.keys.prefixes)
+    }
 
 
 def without(attributes: Mapping[str, Any], *keys: str) -> dict[str, Any]:

@@ -293,7 +293,7 @@ class Asked(Convention):
     """
 
     name = "asked"
-    keys = ("text",)
+    messages = ("text",)
 
     def __init__(self, *, by_kind: bool) -> None:
         self.by_kind = by_kind
@@ -327,11 +327,38 @@ def test_answer_by_kind_or_by_what_is_found_in_value_is_remembered(by_kind: bool
     assert convention.times < 5
 
 
+class MakesReaders(Convention):
+    """A convention that makes a reader anew for every span."""
+
+    name = "makes_readers"
+    messages = ("text",)
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def read(self, span: SpanView) -> Answer:
+        def is_model(text: object) -> bool:
+            self.asked += 1
+            return text == "model"
+
+        return Answer(Kind.MODEL if span.found_in("text", is_model) else Kind.OTHER)
+
+
+def test_a_convention_that_makes_its_readers_anew_costs_the_same_for_every_span() -> None:
+    convention = MakesReaders()
+    reader = Reader(Settings(), [convention])
+    texts = ("model", "other") * 200
+    kinds = [reader.read(span(attributes={"text": text})).kind for text in texts]
+
+    assert kinds == [Kind.MODEL, Kind.OTHER] * 200
+    assert convention.asked <= 20 * len(texts)
+
+
 class AsksEvents(Convention):
     """A convention that asks some spans for their events."""
 
     name = "asks_events"
-    keys = ("text",)
+    messages = ("text",)
 
     def read(self, span: SpanView) -> Answer:
         return Answer(Kind.MODEL) if span.get("text") == "deep" and span.events else NOTHING

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.conventions import TABLE
+from otel_reliability.conventions.base import Convention, SpanView
 from otel_reliability.model.span import AgentSpan, RawSpan
 from otel_reliability.testing import span
 from tests.conventions.reading import READER, read, reader, unwanted, without
 
 DEEP: Final = "[" * 3_000 + "]" * 3_000
 KEYS: Final = [
-    *sorted(READER.wanted),
+    *sorted(READER.keys.wanted),
     "reliability.branch.route",
     "reliability.task.id",
     "reliability.violations",
@@ -217,7 +218,7 @@ def test_what_nobody_wants_is_not_looked_at(raw: RawSpan) -> None:
     kept = {
         key: value
         for key, value in raw.attributes.items()
-        if key in READER.wanted or key.startswith(READER.wanted_prefixes)
+        if key in READER.keys.wanted or key.startswith(READER.keys.prefixes)
     }
 
     assert READER.read(raw._replace(attributes=kept)) == READER.read(raw)
@@ -227,6 +228,49 @@ def test_what_nobody_wants_is_not_looked_at(raw: RawSpan) -> None:
 def test_whatever_is_looked_at_is_wanted(raw: RawSpan) -> None:
     assert unwanted(raw) == set()
     assert unwanted(raw, CONFIGURED) == set()
+
+
+@pytest.mark.parametrize("convention", TABLE, ids=lambda convention: convention.name)
+def test_a_convention_says_once_what_each_of_its_keys_holds(convention: Convention) -> None:
+    declared = [
+        *dict.fromkeys((*convention.plain, *convention.needs, *convention.conversation)),
+        *convention.content,
+        *convention.tool_content,
+        *convention.messages,
+    ]
+
+    assert len(declared) == len(set(declared))
+    assert not [key for key in declared if convention.prefixes and key in convention.prefixes]
+    assert bool(convention.tool_content) == bool(convention.tool_mark)
+    assert all(word == word.lower() for word in convention.tool_mark[1:])
+
+
+def test_text_of_prompts_and_answers_is_no_plain_value() -> None:
+    texts = {
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "gen_ai.prompt",
+        "gen_ai.completion",
+        "gen_ai.system_instructions",
+        "gen_ai.tool.call.arguments",
+        "input.value",
+        "output.value",
+        "metadata",
+        "error",
+    }
+
+    assert texts <= READER.keys.wanted
+    assert not [key for key in texts if READER.keys.are_plain(key)]
+
+
+@given(spans())
+def test_a_reader_of_a_value_is_the_same_one_for_every_span(raw: RawSpan) -> None:
+    """Else each span would have an answer of its own."""
+    for convention in TABLE:
+        first, second = SpanView(raw, raw.scope), SpanView(raw, raw.scope)
+        convention.read(first)
+        convention.read(second)
+        assert first.derived == second.derived
 
 
 FULL: Final[dict[str, dict[str, Any]]] = {

@@ -97,8 +97,8 @@ def test_what_nobody_wants_can_be_dropped() -> None:
     """A door in the host's process keeps only wanted attributes: every recorded span reads the same
     without the rest.
     """
-    wanted = READER.wanted
-    prefixes = READER.wanted_prefixes
+    wanted = READER.keys.wanted
+    prefixes = READER.keys.prefixes
     dropped = 0
     for span in everything():
         kept = {

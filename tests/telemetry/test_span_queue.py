@@ -28,22 +28,18 @@ from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import KIND_CLIENT, AgentSpan, Kind, ModelFacts
 from otel_reliability.sources import sdk
-from otel_reliability.telemetry import span_queue
-from otel_reliability.telemetry.attribute_plans import (
-    ARGUMENTS,
-    MAX_PLANS,
-    NAMES_AND_NUMBERS,
-    AttributePlan,
-    AttributePlans,
-)
+from otel_reliability.telemetry import open_spans, span_queue
 from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.open_spans import OpenSpans
 from otel_reliability.telemetry.span_queue import (
     MAX_MESSAGE,
     MAX_NON_AGENT,
+    MAX_PLANS,
     MAX_TEXT_BYTES,
     MAX_TEXTS,
     SMALL_TEXT,
-    OpenSpans,
+    AttributePlan,
+    AttributePlans,
     SpanQueue,
     non_agent_span,
 )
@@ -526,7 +522,7 @@ def test_each_open_span_is_reported_once(steps: list[tuple[str, int]]) -> None:
 
 
 def test_memory_of_open_spans_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(span_queue, "MAX_OPEN", 10)
+    monkeypatch.setattr(open_spans, "MAX_OPEN", 10)
     spans = started(*range(1, 31))
     assert len(spans) == 10
     assert {one for one, _ in reported(spans)} == set(range(21, 31))
@@ -554,7 +550,7 @@ def reader(settings: Settings | None = None) -> Reader:
 
 
 def plan_for(*keys: str, settings: Settings | None = None) -> AttributePlan:
-    return AttributePlans(reader(settings))[keys]
+    return AttributePlans(reader(settings).keys)[keys]
 
 
 def test_keys_of_the_user_are_kept() -> None:
@@ -573,7 +569,7 @@ def test_keys_of_the_user_are_kept() -> None:
 
 
 def test_number_of_plans_is_bounded() -> None:
-    plans = AttributePlans(reader())
+    plans = AttributePlans(reader().keys)
     plan = plans["gen_ai.tool.name", "a"]
     assert plans["gen_ai.tool.name", "a"] is plan
 
@@ -582,6 +578,28 @@ def test_number_of_plans_is_bounded() -> None:
     assert len(plans) <= MAX_PLANS
 
 
-def test_tables_hold_keys_that_a_convention_reads() -> None:
-    assert reader().wanted.issuperset(NAMES_AND_NUMBERS | ARGUMENTS)
-    assert not NAMES_AND_NUMBERS & ARGUMENTS
+TOOL_SPANS = [
+    {"openinference.span.kind": "TOOL", "tool.name": "t", "input.value": CANARY},
+    {"langfuse.observation.type": "tool", "langfuse.observation.input": CANARY},
+    {"traceloop.span.kind": "tool", "traceloop.entity.input": CANARY, "metadata": CANARY},
+    {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": CANARY, "metadata": "{}"},
+    {**TOOL, "input.value": CANARY, "output.value": CANARY},
+    {"logfire.msg_template": "Function: {name}", "name": "t", "input": CANARY},
+]
+
+
+@pytest.mark.parametrize("attributes", TOOL_SPANS, ids=str)
+def test_arguments_of_a_tool_wait_and_messages_under_the_same_keys_do_not(
+    attributes: dict[str, Any],
+) -> None:
+    """What a tool got and gave is not read on the host's thread, whatever the convention."""
+    mark = next(iter(attributes))
+    queue, engine = made()
+    span = ended({key: value for key, value in attributes.items() if key != "metadata"})
+    queue.put(span)
+    queue.put(ended({**attributes, mark: "chat"}))
+    waiting, at_once = queue._queue
+
+    assert CANARY in list(texts(waiting))
+    assert isinstance(at_once, AgentSpan)
+    assert queue._read() == engine.reader.read(sdk.read(span))

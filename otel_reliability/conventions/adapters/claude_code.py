@@ -61,19 +61,18 @@ class ClaudeCode(Convention):
     scopes = (SCOPE,)
     event_scopes = (SCOPE,)
     conversation = ("session.id",)
-    keys = (
+    plain = (
         "model",
         *INPUT_TOKENS,
         "output_tokens",
         "stop_reason",
         "tool_name",
         "tool_use_id",
-        "tool_input",
-        "full_command",
         "success",
         "decision",
         REQUEST_ID,
     )
+    content = ("tool_input", "full_command")
 
     def read(self, span: SpanView) -> Answer | None:
         kind = span.name.removeprefix(PREFIX)

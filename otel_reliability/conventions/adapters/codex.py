@@ -66,7 +66,7 @@ class Codex(Convention):
     scopes = ("codex_",)
     event_scopes = ("codex_otel",)
     conversation = (CONVERSATION, "thread.id")
-    keys = (
+    plain = (
         PHASE,
         "tool_name",
         "call_id",

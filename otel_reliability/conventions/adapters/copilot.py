@@ -34,7 +34,11 @@ class Copilot(Convention):
     scopes = ("copilot-chat", "github.copilot")
     event_scopes = scopes
     conversation = (CONVERSATION, CHAT_SESSION)
-    keys = (*genai.GenAI.keys, *genai.GenAI.needs)
+    plain = (*genai.GenAI.plain, *genai.GenAI.needs)
+    content = genai.GenAI.content
+    tool_content = genai.GenAI.tool_content
+    tool_mark = genai.GenAI.tool_mark
+    messages = genai.GenAI.messages
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:

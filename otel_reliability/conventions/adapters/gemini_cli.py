@@ -56,12 +56,12 @@ class GeminiCli(Convention):
     scopes = ("gemini-cli",)
     event_scopes = ("gemini-cli",)
     conversation = ("gen_ai.conversation.id",)
-    keys = (
+    tool_content = (INPUT, OUTPUT)
+    tool_mark = (genai.OPERATION, "tool_call")
+    plain = (
         genai.OPERATION,
         genai.TOOL_NAME,
         CALL_ID,
-        INPUT,
-        OUTPUT,
         genai.REQUEST_MODEL,
         *genai.INPUT_TOKENS,
         *genai.OUTPUT_TOKENS,

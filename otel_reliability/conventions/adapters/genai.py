@@ -54,14 +54,13 @@ OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_t
 AGGREGATED_INPUT: Final = ("gen_ai.aggregated_usage.input_tokens",)
 AGGREGATED_OUTPUT: Final = ("gen_ai.aggregated_usage.output_tokens",)
 """The totals of an agent's run, where pydantic-ai keeps them apart."""
-TOOL_ARGUMENTS: Final = (
-    ARGUMENTS,
-    "tool_arguments",
-    "gen_ai.tool.args",
-    "gen_ai.tool.input",
-    "input.value",
-)
-TOOL_RESULTS: Final = (RESULT, "tool_response", "gen_ai.tool.output", "output.value")
+CALL_ARGUMENTS: Final = (ARGUMENTS, "tool_arguments", "gen_ai.tool.args", "gen_ai.tool.input")
+CALL_RESULTS: Final = (RESULT, "tool_response", "gen_ai.tool.output")
+INPUT: Final = "input.value"
+OUTPUT: Final = "output.value"
+TOOL_ARGUMENTS: Final = (*CALL_ARGUMENTS, INPUT)
+TOOL_RESULTS: Final = (*CALL_RESULTS, OUTPUT)
+"""On the span of a tool; the last of each holds messages on other spans."""
 TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status")
 ERROR_TYPE: Final = "error.type"
 MCP_METHOD: Final = "mcp.method.name"
@@ -132,12 +131,10 @@ class GenAI(Convention):
     """Spans that name their operation, and older ones that are recognized by their other keys."""
 
     name = "OTel GenAI"
-    keys = (
+    plain = (
         AGENT_NAME,
         WORKFLOW_NAME,
         CALL_ID,
-        *TOOL_ARGUMENTS,
-        *TOOL_RESULTS,
         *TOOL_STATUS,
         ERROR_TYPE,
         MCP_METHOD,
@@ -152,11 +149,14 @@ class GenAI(Convention):
         *AGGREGATED_OUTPUT,
         *CONTEXT_LIMITS,
         *COSTS,
-        OUTPUT_MESSAGES,
         *MEMORY_IDS,
         TRANSFER_MODE,
         TRANSFER_TARGET,
     )
+    content = (*CALL_ARGUMENTS, *CALL_RESULTS)
+    tool_content = (INPUT, OUTPUT)
+    tool_mark = (OPERATION, *sorted(TOOL_OPERATIONS))
+    messages = (OUTPUT_MESSAGES,)
     needs = (OPERATION, TOOL_NAME, OLD_AGENT_NAME, SYSTEM)
     event_scopes = ("",)
 

@@ -24,7 +24,9 @@ class GoogleADK(Convention):
 
     name = "Google ADK"
     scopes = ("gcp.vertex.agent",)
-    keys = (SESSION, ARGUMENTS, RESPONSE, MODEL_RESPONSE)
+    plain = (SESSION,)
+    content = (ARGUMENTS, RESPONSE)
+    messages = (MODEL_RESPONSE,)
 
     def read(self, span: SpanView) -> Answer | None:
         """Tools with their own argument keys, the older spans by name (Q7, Q26); the rest is OTel

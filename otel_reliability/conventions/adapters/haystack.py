@@ -42,7 +42,8 @@ class Haystack(Convention):
 
     name = "Haystack"
     scopes = ("haystack",)
-    keys = (TYPE, NAME, INPUT, OUTPUT)
+    plain = (TYPE, NAME)
+    messages = (INPUT, OUTPUT)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by span name and component type. `haystack.agent.run` is the agent again, unnamed:

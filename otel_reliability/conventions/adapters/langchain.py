@@ -27,7 +27,7 @@ class GenAILangChain(Convention):
 
     name = "OTel GenAI LangChain"
     scopes = ("opentelemetry.instrumentation.genai.langchain",)
-    keys = (genai.WORKFLOW_NAME,)
+    plain = (genai.WORKFLOW_NAME,)
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:

@@ -31,7 +31,9 @@ class Langfuse(Convention):
 
     name = "Langfuse"
     scopes = ("langfuse-sdk",)
-    keys = (INPUT, OUTPUT, MODEL, USAGE, COST, LEVEL, INTEGRATION, AGENT_NAME, CALL_ID)
+    plain = (MODEL, USAGE, COST, LEVEL, INTEGRATION, AGENT_NAME, CALL_ID)
+    tool_content = (INPUT, OUTPUT)
+    tool_mark = (TYPE, "tool")
     needs = (TYPE,)
 
     def read(self, span: SpanView) -> Answer | None:

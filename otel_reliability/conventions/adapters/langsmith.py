@@ -34,7 +34,9 @@ class LangSmith(Convention):
 
     name = "LangSmith"
     scopes = ("langsmith",)
-    keys = (AGENT_NAME, PROMPT, COMPLETION, *SESSIONS)
+    plain = (AGENT_NAME, *SESSIONS)
+    tool_content = (PROMPT, COMPLETION)
+    tool_mark = (SPAN_KIND, "tool")
     needs = (SPAN_KIND,)
 
     def read(self, span: SpanView) -> Answer | None:

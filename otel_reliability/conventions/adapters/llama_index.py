@@ -44,7 +44,7 @@ class LlamaIndex(Convention):
 
     name = "LlamaIndex"
     scopes = ("llamaindex.opentelemetry",)
-    keys = (INPUT_EVENT, SUMMARY)
+    messages = (INPUT_EVENT, SUMMARY)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by span name; a tool only where its own step was a tool call, since spans inherit

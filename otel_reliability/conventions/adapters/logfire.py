@@ -22,7 +22,10 @@ class Logfire(Convention):
 
     name = "logfire"
     scopes = ("logfire",)
-    keys = (LEVEL, "name", "input", "output", "error", "group_id", "to_agent", "logfire.span_type")
+    plain = (LEVEL, "name", "group_id", "to_agent", "logfire.span_type")
+    tool_content = ("input", "output")
+    tool_mark = (TEMPLATE, "function: {name}")
+    messages = ("error",)
     needs = (TEMPLATE,)
 
     def read(self, span: SpanView) -> Answer | None:

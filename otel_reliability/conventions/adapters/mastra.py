@@ -22,7 +22,7 @@ class Mastra(Convention):
 
     name = "Mastra"
     scopes = ("@mastra/otel",)
-    keys = (SESSION, *AGENT_ID)
+    plain = (SESSION, *AGENT_ID)
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:

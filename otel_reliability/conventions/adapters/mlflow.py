@@ -30,7 +30,9 @@ class MLflow(Convention):
 
     name = "MLflow"
     scopes = ("mlflow",)
-    keys = (INPUTS, OUTPUTS, MODEL, USAGE, METADATA, CALL_ID)
+    plain = (MODEL, USAGE, CALL_ID)
+    tool_content = (INPUTS, OUTPUTS, METADATA)
+    tool_mark = (TYPE, "tool", '"tool"')
     needs = (TYPE,)
 
     def read(self, span: SpanView) -> Answer | None:

@@ -73,14 +73,13 @@ class OpenInference(Convention):
     """Spans that say their kind in OpenInference's words."""
 
     name = "OpenInference"
-    keys = (
+    tool_content = (INPUT, OUTPUT, METADATA)
+    tool_mark = (SPAN_KIND, "tool")
+    plain = (
         AGENT_NAME,
         NODE_ID,
         NODE_NAME,
         TOOL_NAME,
-        INPUT,
-        OUTPUT,
-        METADATA,
         PROMPT_TOKENS,
         COMPLETION_TOKENS,
         FINISH_REASON,

@@ -51,7 +51,9 @@ class OpenLLMetry(Convention):
     name = "OpenLLMetry"
     needs = (SPAN_KIND, REQUEST_TYPE)
     names = (CREW,)
-    keys = (ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, WORKFLOW_NAME, TO_AGENT, CREW_ROLE, *SESSIONS)
+    plain = (ENTITY_NAME, WORKFLOW_NAME, TO_AGENT, CREW_ROLE, *SESSIONS)
+    tool_content = (ENTITY_INPUT, ENTITY_OUTPUT)
+    tool_mark = (SPAN_KIND, "tool")
     prefixes = (COMPLETION,)
 
     def read(self, span: SpanView) -> Answer | None:

@@ -52,8 +52,12 @@ class QwenCode(Convention):
     scopes = ("qwen-code",)
     event_scopes = ("qwen-code",)
     conversation = ("session.id",)
-    keys = (
-        *genai.GenAI.keys,
+    content = genai.GenAI.content
+    tool_content = genai.GenAI.tool_content
+    tool_mark = genai.GenAI.tool_mark
+    messages = genai.GenAI.messages
+    plain = (
+        *genai.GenAI.plain,
         *genai.GenAI.needs,
         CONTEXT,
         STATUS,

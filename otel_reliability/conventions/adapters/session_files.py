@@ -26,7 +26,11 @@ class SessionFiles(Convention):
 
     name = "Session files"
     scopes = ("otel_reliability.sessions",)
-    keys = (*genai.GenAI.keys, *genai.GenAI.needs, REJECTED, *COMPACTION_KEYS)
+    plain = (*genai.GenAI.plain, *genai.GenAI.needs, REJECTED, *COMPACTION_KEYS)
+    content = genai.GenAI.content
+    tool_content = genai.GenAI.tool_content
+    tool_mark = genai.GenAI.tool_mark
+    messages = genai.GenAI.messages
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:

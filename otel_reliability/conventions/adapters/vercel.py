@@ -46,7 +46,7 @@ class Vercel(Convention):
     """
 
     name = "Vercel AI SDK"
-    keys = (
+    plain = (
         FUNCTION_ID,
         FINISH_REASON,
         *SESSIONS,
@@ -56,10 +56,9 @@ class Vercel(Convention):
         "ai.response.model",
         "ai.toolCall.name",
         "ai.toolCall.id",
-        "ai.toolCall.args",
-        "ai.toolCall.result",
-        "ai.response.toolCalls",
     )
+    content = ("ai.toolCall.args", "ai.toolCall.result")
+    messages = ("ai.response.toolCalls",)
     needs = (OPERATION_ID,)
 
     def read(self, span: SpanView) -> Answer | None:
