@@ -21,6 +21,7 @@ from otel_reliability import conventions
 from otel_reliability.config import AssemblySettings, MappingSettings, Settings, ToolSettings
 from otel_reliability.conventions.adapters.genai import OPERATION
 from otel_reliability.conventions.hashing import canonical, unwrapped
+from otel_reliability.conventions.keys import Keys
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Kind, RawSpan
@@ -189,7 +190,7 @@ def test_any_request_is_read_as_by_the_full_schema(
 
 
 KEYS = sorted(
-    {key for one in conventions.TABLE for key in one.keys}
+    Keys(conventions.TABLE, ()).wanted
     | {"session.id", "reliability.trial", "metadata"}
 )
 WORDS = [
