@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final
 
-from otel_reliability.sources.native_decoder import load
+from otel_reliability.service.native_decoder import load
 
 EXTENSION: Final = "otel_reliability_native"
 """What the name of every compiled module begins with."""

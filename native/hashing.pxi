@@ -1,15 +1,27 @@
 """The canonical JSON of a text, and its hash: `conventions/hashing.py`, for what most texts are.
 
 Whatever is not so common (escapes of characters, redaction marks, wrappers, deep nesting, free text in arguments) is left to
-Python, whose rules these are.
+Python. What decides is its data (`conventions.hashing.TextRules`), which it hands over once.
 """
 
 cdef enum:
     MAX_DEPTH = 32
     MAX_MEMBERS = 64
-    MAX_HASHED = 1 << 20
-    FREE_TEXT = 40
-    FREE_TEXT_SPACES = 3
+    MAX_MARKS = 16
+    MAX_MARK = 32
+
+
+cdef struct Mark:  # a text that only Python reads around
+    uint8_t text[MAX_MARK]
+    Py_ssize_t size
+
+
+cdef struct Rules:  # of `TextRules`
+    Mark wrapped
+    Mark unusual[MAX_MARKS]
+    int number
+    bint begins[256]  # whether one of `unusual` begins with this byte
+    Py_ssize_t max_text, free_text_length, free_text_spaces
 
 
 cdef struct Member:  # of an object: its key, and where its canonical text lies in the output
@@ -17,7 +29,32 @@ cdef struct Member:  # of an object: its key, and where its canonical text lies 
     Py_ssize_t key_size, begin, end
 
 
+cdef int _copy(Mark *mark, str text) except -1:
+    cdef bytes raw = text.encode()
+    if not 1 < len(raw) <= MAX_MARK:
+        raise ValueError(f"a mark of {len(raw)} bytes: it may have 2 to {MAX_MARK}")
+    memcpy(mark.text, PyBytes_AS_STRING(raw), len(raw))
+    mark.size = len(raw)
+    return 0
+
+
+cdef int _follow(Rules *rules, told) except -1:
+    """Take rules over from Python."""
+    memset(rules, 0, sizeof(Rules))
+    if len(told.unusual) > MAX_MARKS:
+        raise ValueError(f"{len(told.unusual)} marks: there may be {MAX_MARKS}")
+    _copy(&rules.wrapped, told.wrapped)
+    for text in told.unusual:
+        _copy(&rules.unusual[rules.number], text)
+        rules.begins[rules.unusual[rules.number].text[0]] = True
+        rules.number += 1
+    rules.max_text = told.max_text
+    rules.free_text_length, rules.free_text_spaces = told.free_text_length, told.free_text_spaces
+    return 0
+
+
 cdef struct Canon:  # a JSON text being read, and its canonical form being written
+    const Rules *rules
     const uint8_t *at
     const uint8_t *end
     uint8_t *out
@@ -51,7 +88,7 @@ cdef bint _canonical_text(Canon *canon, bint is_key) noexcept nogil:
         canon.at += 1
         if byte == 34:
             _put(canon, 34)
-            if not is_key and characters > FREE_TEXT and spaces >= FREE_TEXT_SPACES:
+            if not is_key and characters > canon.rules.free_text_length and spaces >= canon.rules.free_text_spaces:
                 canon.has_free_text = True
             return True
         if byte < 32:
@@ -146,7 +183,9 @@ cdef bint _canonical_object(Canon *canon, int depth) noexcept nogil:
         if not _canonical_text(canon, True):
             return False
         member.key_size = canon.at - 1 - member.key
-        if depth == 0 and member.key_size == 6 and memcmp(member.key, b"kwargs", 6) == 0:
+        if depth == 0 and member.key_size == canon.rules.wrapped.size and (
+            memcmp(member.key, canon.rules.wrapped.text, member.key_size) == 0
+        ):
             return False
         if _next(canon) != 58:
             return False
@@ -195,13 +234,14 @@ cdef bint _sorted(Canon *canon, Member *members, int number, Py_ssize_t begin) n
     return True
 
 
-cdef object canonical(const uint8_t *text, Py_ssize_t size, bint is_arguments):
+cdef object canonical(const Rules *rules, const uint8_t *text, Py_ssize_t size, bint is_arguments):
     """The canonical JSON of a sound text; None where Python must read it. Arguments with free text have two, so Python must."""
     cdef Canon canon
     cdef uint8_t near[4096]
     cdef bint known = False
-    if size == 0 or size > MAX_HASHED or _is_marked(text, size):
+    if size == 0 or size > rules.max_text or _is_marked(rules, text, size):
         return None
+    canon.rules = rules
     canon.at, canon.end, canon.size, canon.has_free_text = text, text + size, 0, False
     canon.out = &near[0] if size < 1024 else <uint8_t *>malloc(4 * size)
     if canon.out is NULL:
@@ -217,11 +257,13 @@ cdef object canonical(const uint8_t *text, Py_ssize_t size, bint is_arguments):
     return found
 
 
-def canonical_json(str text not None, bint is_arguments=True):
-    """The same of a text, for tests."""
+def canonical_json(str text not None, told, bint is_arguments=True):
+    """The same of a text under rules, for tests."""
     cdef Py_ssize_t size
+    cdef Rules rules
+    _follow(&rules, told)
     cdef const char *raw = PyUnicode_AsUTF8AndSize(text, &size)
-    found = canonical(<const uint8_t *>raw, size, is_arguments)
+    found = canonical(&rules, <const uint8_t *>raw, size, is_arguments)
     return None if found is None else found.decode()
 
 
@@ -242,16 +284,18 @@ cdef bint _quoted(Canon *canon) noexcept nogil:
     return True
 
 
-cdef bint _is_marked(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """Whether a redaction mark, a memory address or an escaped character may stand in a text."""
-    cdef const uint8_t *at
+cdef bint _is_marked(const Rules *rules, const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Whether a text holds what only Python reads: a redaction mark, a memory address, an escaped character."""
+    cdef const Mark *mark
     cdef Py_ssize_t place
-    for place in range(size - 5):
-        at = text + place
-        if at[0] == 92 and at[1] == 117 or at[0] == 32 and memcmp(at, b" at 0x", 6) == 0:
-            return True
-        if at[0] | 32 == 101 and (  # of REDACTED, redacted and elided
-            memcmp(at, b"EDACTED", 6) == 0 or memcmp(at, b"edacted", 6) == 0 or memcmp(at, b"elided", 6) == 0
-        ):
-            return True
+    cdef int number
+    for place in range(size - 1):
+        if not rules.begins[text[place]]:
+            continue
+        for number in range(rules.number):
+            mark = &rules.unusual[number]
+            if text[place + 1] == mark.text[1] and mark.size <= size - place and (
+                memcmp(text + place, mark.text, mark.size) == 0
+            ):
+                return True
     return False

@@ -14,8 +14,20 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-FITS = 12
-"""`otel_reliability.sources.native_decoder` says what that is."""
+LAYOUTS = {
+    "AgentSpan": (
+        "trace_id", "span_id", "parent_id", "parent_remote", "start_ns", "end_ns", "span_kind", "kind", "failed", "facts",
+        "scope", "resource", "session", "notes", "evaluations", "link", "threshold", "extra",
+    ),
+    "Call": ("name", "call_id", "arguments", "failed", "result", "effect"),
+    "HashedResult": ("digest", "failed", "error_word", "is_soft_error"),
+    "Own": ("reader", "keys", "joined", "once"),
+    "Session": ("rank", "id"),
+    "Template": ("kind", "failed", "facts", "single", "others", "build", "session", "has_result"),
+    "TextRules": ("wrapped", "unusual", "max_text", "free_text_length", "free_text_spaces"),
+    "ToolFacts": ("calls", "finish"),
+}
+"""The fields, by their places, of what is passed in and out. Where the package has other ones, this is not used."""
 
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
@@ -357,13 +369,14 @@ cdef bytes _owner(Part part, Py_ssize_t *parts, Py_ssize_t most, bint holds_grou
 
 
 cdef class Scanner:
-    """Reads requests by a `reader` of conventions; `python` has what this needs of the package (`sources.native_decoder`)."""
+    """Reads requests by a `reader` of conventions; `python` has what this needs of the package (`service.native_decoder`)."""
 
     cdef object _reader, _python, _span, _tool, _call, _own_type, _session, _decoded, _builder, _generation, _session_found
-    cdef object _digest, _read_once, _fault, _raw, _identifier, _rank
+    cdef object _digest, _read_once, _fault, _raw, _identifier, _rank, _error_word, _hashed_result
     cdef bint _has_soft_errors
     cdef dict _groups, _readers, _known
     cdef bytes _last_trace, _last_session
+    cdef Rules _rules
 
     def __init__(self, reader, python):
         self._reader, self._python = reader, python
@@ -372,6 +385,8 @@ cdef class Scanner:
         templates, hasher = reader.templates, reader.hasher
         self._digest, self._read_once, self._known = hasher.digest, hasher.once, hasher.known
         self._has_soft_errors = hasher.has_soft_errors
+        self._error_word, self._hashed_result = python.error_word, python.HashedResult
+        _follow(&self._rules, python.text_rules)
         self._identifier, self._rank, self._own_type = templates.readers[2], reader.convention_rank, templates.own
         self._readers = dict(zip(templates.readers, (AN_INTEGER, A_TEXT, A_TEXT, AS_IT_IS, ARGUMENTS, RESULT)))
         self._builder = templates.tool
@@ -613,7 +628,7 @@ cdef class Scanner:
         for own in filled.own:
             parts[own.place] = self._own(own, span)
         failed = filled.failed or (filled.has_result and parts[4] is not None and parts[4][3])
-        if not filled.is_tool:
+        if not filled.is_tool or (parts[4] is not None and parts[4][2] is not None):  # Python counts words of errors
             return filled.build(parts), failed
         name, call_id, arguments, has_failed, result, _ = parts
         digest, effect = (None, None) if arguments is None else arguments
@@ -632,10 +647,12 @@ cdef class Scanner:
             if len(own.at) == 1 and _text(span.values[<int>own.at[0]], &text) and (
                 is_arguments or (text.size > 0 and text.at[0] not in (0x7B, 0x5B, 0x22, 0x63))
             ):
-                known = canonical(text.at, text.size, is_arguments)
+                known = canonical(&self._rules, text.at, text.size, is_arguments)
                 if known is not None:
                     digest = self._digest(known)
-                    return (digest, digest) if is_arguments else (digest, False, None, False)
+                    if is_arguments:
+                        return digest, digest
+                    return _new(self._hashed_result, (digest, False, self._error_word(_string(text)), False))
         given = tuple([None if at < 0 else _bytes(span.values[<int>at]) for at in own.at])
         found = self._known.get((own.reader, self._decoded, hash(given)))
         return self._read_once(own.own, given, self._decoded) if found is None else found

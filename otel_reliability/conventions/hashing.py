@@ -51,16 +51,39 @@ MAX_UNCAUGHT: Final = 1_024
 """Pairs of a tool and an error word that are counted."""
 
 _UNKNOWN: Final = object()
-_FREE_TEXT_LENGTH: Final = 40
-_FREE_TEXT_SPACES: Final = 3
 _MAX_DEPTH: Final = 64
-_WRAPPER: Final = frozenset({"args", WRAPPED, "sanitize_inputs_outputs"})
+WRAPPER: Final = frozenset({"args", WRAPPED, "sanitize_inputs_outputs"})
 
 _COMMAND_KEYS: Final = ("command", "cmd", "script", "code")
 _COMMAND_FLAGS: Final = frozenset({"-c", "-lc"})
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
+
+class TextRules(NamedTuple):
+    """How a text is hashed, as data: whoever hashes texts in another language follows these.
+
+    - `wrapped`: the key whose presence in an object may make it a wrapper. `unusual`: texts that
+      change how a text is read. Whatever has one is for Python to read.
+    - `max_text`: characters beyond which no text is read as JSON.
+    - `free_text_length`, `free_text_spaces`: a text longer than so many characters with at least so
+      many spaces is free text.
+    """
+
+    wrapped: str
+    unusual: tuple[str, ...]
+    max_text: int
+    free_text_length: int
+    free_text_spaces: int
+
+
+RULES: Final = TextRules(
+    wrapped=WRAPPED,
+    unusual=_UNUSUAL,
+    max_text=values.MAX_TEXT,
+    free_text_length=40,
+    free_text_spaces=3,
+)
 
 Arguments: TypeAlias = "tuple[bytes | None, bytes | None]"
 """The hash of a call's arguments and that of what it changes."""
@@ -234,7 +257,7 @@ class Hasher:
         if text is None:
             return None, None
         digest = self._digest(text)
-        if len(text) <= _FREE_TEXT_LENGTH or text.count(" ") < _FREE_TEXT_SPACES:
+        if len(text) <= RULES.free_text_length or text.count(" ") < RULES.free_text_spaces:
             return digest, digest
         return digest, self._digest(canonical(_without_free_text(meant, 0)) or "")
 
@@ -337,7 +360,7 @@ def _without_wrapper(meant: Any) -> Any:
     if not isinstance(meant, Mapping):
         return meant
     pairs = cast("Mapping[str, Any]", meant)
-    if WRAPPED not in pairs or not _WRAPPER.issuperset(pairs):
+    if WRAPPED not in pairs or not WRAPPER.issuperset(pairs):
         return pairs
     positional = pairs.get("args")
     named = pairs[WRAPPED]
@@ -391,8 +414,8 @@ def _plain_collection(value: object, depth: int) -> object:
 def _is_free_text(value: object) -> bool:
     return (
         isinstance(value, str)
-        and len(value) > _FREE_TEXT_LENGTH
-        and value.count(" ") >= _FREE_TEXT_SPACES
+        and len(value) > RULES.free_text_length
+        and value.count(" ") >= RULES.free_text_spaces
     )
 
 

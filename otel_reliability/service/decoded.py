@@ -15,9 +15,9 @@ from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import AgentSpan, Evaluation
 from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused
+from otel_reliability.service.native_decoder import native_decoder
 from otel_reliability.sources import otlp_json, otlp_protobuf
 from otel_reliability.sources.batch import Batch, Malformed
-from otel_reliability.sources.native_decoder import native_decoder
 
 _MAX_REASONS: Final = 5
 """Reasons for malformed spans that one answer names."""

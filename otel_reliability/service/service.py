@@ -32,6 +32,7 @@ from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake, RequestBudget
 from otel_reliability.service.logs import log_loop_error
+from otel_reliability.service.native_decoder import MODULE, load
 from otel_reliability.service.persistence import Persistent, Volatile
 from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.settings import Config
@@ -40,7 +41,6 @@ from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.web import Endpoint, Web, api, metrics, probes
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
-from otel_reliability.sources.native_decoder import MODULE, load
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.exposition import Exposition, Registry

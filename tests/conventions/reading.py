@@ -22,7 +22,7 @@ from otel_reliability.model.span import (
     RawSpan,
     ToolFacts,
 )
-from otel_reliability.sources.native_decoder import MODULE, NativeDecoder, load
+from otel_reliability.service.native_decoder import MODULE, NativeDecoder, load
 from otel_reliability.sources.otlp_protobuf import read_traces
 from tests.otlp import traces_protobuf
 

@@ -20,13 +20,19 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from otel_reliability import conventions
 from otel_reliability.config import AssemblySettings, MappingSettings, Settings, ToolSettings
 from otel_reliability.conventions.adapters.genai import OPERATION
-from otel_reliability.conventions.hashing import canonical, unwrapped
+from otel_reliability.conventions.hashing import (
+    REDACTED,
+    RULES,
+    WRAPPER,
+    canonical,
+    unwrapped,
+)
 from otel_reliability.conventions.keys import Keys
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Kind, RawSpan
+from otel_reliability.service.native_decoder import MODULE, NativeDecoder, load
 from otel_reliability.sources.batch import Malformed
-from otel_reliability.sources.native_decoder import MODULE, NativeDecoder, load
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.sources.otlp_protobuf import read_traces
 from otel_reliability.testing import span
@@ -189,10 +195,7 @@ def test_any_request_is_read_as_by_the_full_schema(
     assert repr(by(decoder)(body)) == repr(in_full(body))
 
 
-KEYS = sorted(
-    Keys(conventions.TABLE, ()).wanted
-    | {"session.id", "reliability.trial", "metadata"}
-)
+KEYS = sorted(Keys(conventions.TABLE, ()).wanted | {"session.id", "reliability.trial", "metadata"})
 WORDS = [
     "agent",
     "tool",
@@ -359,10 +362,21 @@ JSON = st.recursive(
     | st.integers(-(10**6), 10**6)
     | st.floats(allow_nan=False)
     | st.text(max_size=8)
-    | st.sampled_from(["REDACTED", " at 0x7f", "a b c d" * 9, "\\", '"', "é", "\x7f"]),
+    | st.sampled_from(
+        [
+            *REDACTED,
+            *RULES.unusual,
+            "a " * RULES.free_text_spaces + "b" * (RULES.free_text_length - 1),
+            "a " * RULES.free_text_spaces + "b" * RULES.free_text_length,
+            "\\",
+            '"',
+            "é",
+            "\x7f",
+        ]
+    ),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.text(max_size=4) | st.just("kwargs"), inner, max_size=4)
+        | st.dictionaries(st.text(max_size=4) | st.sampled_from(sorted(WRAPPER)), inner, max_size=4)
     ),
     max_leaves=10,
 )
@@ -383,7 +397,43 @@ def test_canonical_json_is_that_of_python(
     text = json.dumps(value, ensure_ascii=escaped, separators=marks) + more
     for one, is_arguments in itertools.product([text, text[:-1]], [True, False]):
         try:
-            found = MODULE_OF_NATIVE.canonical_json(one, is_arguments)
+            found = MODULE_OF_NATIVE.canonical_json(one, RULES, is_arguments)
         except UnicodeEncodeError:  # half a character: no request holds one
             continue
         assert found is None or found == canonical(unwrapped(one)[1])
+
+
+@native_only
+def test_native_hashing_follows_the_rules_of_python() -> None:
+    """Rules that change in Python change there: it has none of its own."""
+    plain = '{"a":1,"b":"two words and more"}'
+    others = [
+        RULES._replace(wrapped="a\x62"),
+        RULES._replace(unusual=("words", *RULES.unusual)),
+        RULES._replace(max_text=len(plain) - 1),
+        RULES._replace(free_text_length=10),
+    ]
+
+    assert MODULE_OF_NATIVE.canonical_json(plain, RULES) == plain
+    for rules in others[1:]:
+        assert MODULE_OF_NATIVE.canonical_json(plain, rules) is None
+    assert MODULE_OF_NATIVE.canonical_json('{"ab":1}', others[0]) is None
+    for mark in REDACTED:
+        assert any(unusual in mark for unusual in RULES.unusual)
+
+
+@both
+@pytest.mark.parametrize("result", ["Error: no such order was found", "Timeout while reading it"])
+def test_a_result_that_begins_like_an_error_is_counted_by_either_decoder(
+    decoder: str, result: str
+) -> None:
+    reader = Reader(Settings(), conventions.TABLE)
+    attributes = {OPERATION: "execute_tool", "gen_ai.tool.name": "s"}
+    attributes["gen_ai.tool.call.result"] = result
+    body = traces_protobuf([span(1, attributes=attributes)])
+    if decoder == "python":
+        read_traces(body, reader.read)
+    else:
+        NativeDecoder(reader, MODULE_OF_NATIVE)(body)
+
+    assert sum(reader.hasher.uncaught_errors.values()) == 1

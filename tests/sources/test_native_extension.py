@@ -6,19 +6,26 @@ from types import ModuleType
 
 import pytest
 
-from otel_reliability.sources.native_decoder import FITS, load
+from otel_reliability.service.native_decoder import LAYOUTS, load
 
 NAME = "otel_reliability_native_of_a_test"
 
 
-@pytest.mark.parametrize("fits", [FITS - 1, FITS + 1, None])
+OTHERS = {
+    "no layouts": None,
+    "a field more": {**LAYOUTS, "Call": (*LAYOUTS["Call"], "more")},
+    "another order": {**LAYOUTS, "Session": LAYOUTS["Session"][::-1]},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
 def test_a_module_of_another_version_is_told_and_left_alone(
-    fits: int | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    other: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its objects would not be ours. One from before there were versions says nothing."""
     module = ModuleType(NAME)
-    if fits is not None:
-        module.__dict__["FITS"] = fits
+    if OTHERS[other] is not None:
+        module.__dict__["LAYOUTS"] = OTHERS[other]
     monkeypatch.setitem(sys.modules, NAME, module)
 
     assert load(NAME) is None
@@ -41,7 +48,7 @@ def test_a_module_that_cannot_be_loaded_is_told_and_done_without(
 
 def test_a_module_that_fits_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType(NAME)
-    module.__dict__["FITS"] = FITS
+    module.__dict__["LAYOUTS"] = dict(LAYOUTS)
     monkeypatch.setitem(sys.modules, NAME, module)
 
     assert load(NAME) is module

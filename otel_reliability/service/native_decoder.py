@@ -14,6 +14,10 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
+from otel_reliability.conventions.base import Own
+from otel_reliability.conventions.hashing import RULES, HashedResult, TextRules
+from otel_reliability.conventions.reader import Template
+from otel_reliability.conventions.results import error_word
 from otel_reliability.model.span import (
     AgentSpan,
     Call,
@@ -26,9 +30,12 @@ from otel_reliability.model.span import (
 from otel_reliability.sources.batch import Malformed, fault, parent, parent_remote
 from otel_reliability.sources.otlp_protobuf import decoded, resource_of, scope_of, unusual
 
-FITS: Final = 12
-"""The version of what is passed to compiled modules and what comes back. They say it too, and are
-used where it is the same: one that was built for another would take objects for what they are not.
+LAYOUTS: Final = {
+    one.__name__: one._fields
+    for one in (AgentSpan, Call, HashedResult, Own, Session, Template, TextRules, ToolFacts)
+}
+"""The fields, by their places, of what is passed to compiled modules and what comes back. They say
+for which ones they were built: others would be taken for what they are not.
 """
 
 _logger = logging.getLogger("otel_reliability")
@@ -54,7 +61,7 @@ def load(name: str) -> Any:
             error,
         )
         return None
-    if getattr(module, "FITS", None) != FITS:
+    if getattr(module, "LAYOUTS", None) != LAYOUTS:
         _logger.warning(
             "%s is not used, Python does its work: it was built for another version. "
             "Install otel-reliability-native again "
@@ -133,12 +140,15 @@ def _raw(
 _PYTHON: Final = SimpleNamespace(
     AgentSpan=AgentSpan,
     Call=Call,
+    HashedResult=HashedResult,
     Session=Session,
     ToolFacts=ToolFacts,
     decoded=decoded,
+    error_word=error_word,
     fault=fault,
     raw=_raw,
     resource_of=resource_of,
     scope_of=scope_of,
+    text_rules=RULES,
 )
 """What the extension needs of the package."""
