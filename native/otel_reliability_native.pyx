@@ -374,7 +374,8 @@ cdef class Scanner:
     cdef object _reader, _python, _span, _tool, _call, _own_type, _session, _decoded, _builder, _generation, _session_found
     cdef object _digest, _read_once, _fault, _raw, _identifier, _rank, _error_word, _hashed_result
     cdef bint _has_soft_errors
-    cdef dict _groups, _readers, _known
+    cdef dict _groups, _readers
+    cdef object _known
     cdef bytes _last_trace, _last_session
     cdef Rules _rules
 

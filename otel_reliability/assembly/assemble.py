@@ -33,6 +33,7 @@ from otel_reliability.assembly.steps import (
 )
 from otel_reliability.config import Settings
 from otel_reliability.model.blake2 import blake2b
+from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.run import (
     AgentKey,
     CloseReason,
@@ -132,10 +133,10 @@ class Assemble:
         self._rules = ToolRules(
             settings.tools.helpers, settings.tools.effects, settings.tools.reads
         )
-        self._fingerprints: dict[_Fingerprinted, Fingerprints] = {}
-        self._keys: dict[
+        self._fingerprints = Remembered[_Fingerprinted, Fingerprints](_MAX_KEYS)
+        self._keys = Remembered[
             tuple[str | None, int, tuple[tuple[str, str], ...]], tuple[Resource, AgentKey]
-        ] = {}
+        ](_MAX_KEYS)
 
     def __call__(
         self,
@@ -392,8 +393,6 @@ class Assemble:
             UNKNOWN_AGENT if not service or service.startswith(_UNNAMED_SERVICE) else service
         )
         key = AgentKey(resource.service_namespace, service, resource.environment, named, extra)
-        if len(self._keys) >= _MAX_KEYS:
-            self._keys.clear()
         self._keys[agent, id(resource), extra] = (resource, key)
         return key
 
@@ -401,8 +400,6 @@ class Assemble:
         """Return what spans show of how the agent is made."""
         known = self._fingerprints.get(found)
         if known is None:
-            if len(self._fingerprints) >= _MAX_KEYS:
-                self._fingerprints.clear()
             senders, made_of = found
             pairs = {(one[at], one[at + 1]) for one in made_of for at in range(0, len(one), 2)}
             for scope, service_version, scope_version in senders:

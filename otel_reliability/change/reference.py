@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from otel_reliability.model.observation import Steps
+from otel_reliability.model.remembered import Remembered
 from otel_reliability.statistics.edits import coded, edit_shares
 
 SIZE: Final = 40
@@ -45,7 +46,7 @@ class Reference:
         self.paths: list[Steps | None] = []
         self._codes: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
-        self._distances: dict[Steps, float] = {}
+        self._distances = Remembered[Steps, float](MAX_CACHED)
         for path in paths:
             self.add(path)
 
@@ -75,8 +76,6 @@ class Reference:
         if known is None and self._counts.total() >= NEAREST:
             known = self._measured(path)
             if len(path) <= MAX_CACHED_STEPS:
-                if len(self._distances) >= MAX_CACHED:
-                    self._distances.clear()
                 self._distances[path] = known
         return known
 

@@ -21,6 +21,7 @@ from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Own, itself
 from otel_reliability.conventions.results import content_of, error_word
 from otel_reliability.model.blake2 import blake2b
+from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.span import Call, named_tuple
 from otel_reliability.model.tools import READS_ONLY, SHELL_WORDS, has_word, only_reads
 
@@ -124,7 +125,9 @@ class Hasher:
         self._soft_errors = [re.compile(pattern) for pattern in soft_errors]
         self.has_soft_errors = bool(self._soft_errors)
         self._effect_keys = effect_keys or {}
-        self.known: dict[tuple[Callable[..., Any], Callable[[Any], Any], int], Any] = {}
+        self.known = Remembered[tuple[Callable[..., Any], Callable[[Any], Any], int], Any](
+            MAX_REMEMBERED
+        )
         self.uncaught_errors: Counter[tuple[str, str]] = Counter()
         """Results that begin like an error of calls that count as successful, by tool and word. No
         content is kept.
@@ -139,8 +142,6 @@ class Hasher:
         key = own.reader, value, hash(given)
         found = self.known.get(key, _UNKNOWN)
         if found is _UNKNOWN:
-            if len(self.known) >= MAX_REMEMBERED:
-                self.known.clear()
             found = self.known[key] = own.of(given, value)
         return found
 

@@ -34,6 +34,7 @@ from otel_reliability.conventions.events import spans_of
 from otel_reliability.conventions.hashing import HashedResult, Hasher
 from otel_reliability.conventions.keys import MESSAGING, SESSIONS, Keys
 from otel_reliability.conventions.mapping import Mapped, OwnSpans
+from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.span import (
     BY_TIME,
     KIND_CONSUMER,
@@ -487,7 +488,7 @@ class Reader:
         self.keys = Keys(self._table, named)
         self._has_more = bool(self._mapped or self._agent_key or self._run_key is not None)
         self._last = Resource(), "", Resource()
-        self._senders: dict[tuple[int, str], tuple[Resource, Resource]] = {}
+        self._senders = Remembered[tuple[int, str], tuple[Resource, Resource]](MAX_SENDERS)
         self._last_session: tuple[Any, Session | None] = (b"", None)
         self._scopes: dict[str, Scope] = {}
         self._memory = 0
@@ -732,8 +733,6 @@ class Reader:
         """The sender of a scope's spans of a resource. They share it."""
         known = self._senders.get((id(resource), version))
         if known is None:
-            if len(self._senders) >= MAX_SENDERS:
-                self._senders.clear()
             known = self._senders[id(resource), version] = resource, resource.sender(version)
         self._last = resource, version, known[1]
         return known[1]

@@ -11,6 +11,7 @@ from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import OWNERS, SPECS, TABLE, metrics_for, specs_of
 from otel_reliability.metrics.base import OUTCOME, UNDISTURBED, Derived, Metric, data_of, one_sided
 from otel_reliability.model.reading import NO_DATA, Reading
+from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
 
@@ -24,7 +25,7 @@ MAX_SETTINGS: Final = 16
 
 _SUCCESS: Final = Outcome.SUCCESS
 _KNOWN: Final = UNDISTURBED | OUTCOME
-_empty: dict[int, tuple[Settings, tuple[Metric | Derived, ...]]] = {}
+_empty = Remembered[int, tuple[Settings, tuple[Metric | Derived, ...]]](MAX_SETTINGS)
 
 
 class Numbers:
@@ -130,7 +131,5 @@ def _empty_metrics(settings: Settings) -> tuple[Metric | Derived, ...]:
     """Return every metric of the table without rows, shared by all windows with these settings."""
     known = _empty.get(id(settings))
     if known is None:
-        if len(_empty) >= MAX_SETTINGS:
-            _empty.clear()
         known = _empty[id(settings)] = (settings, tuple(entry(settings) for entry in TABLE))
     return known[1]

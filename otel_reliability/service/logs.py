@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from aiohttp.http_exceptions import HttpProcessingError
 
+from otel_reliability.model.remembered import Remembered
+
 OURS: Final = "otel_reliability"
 NOT_HTTP: Final = "not_http"
 """The reason by which requests that are no HTTP/1.1 are counted."""
@@ -81,7 +83,7 @@ class ServerLogger(logging.Logger):
         super().__init__(f"{OURS}.service.http", logging.DEBUG)
         self._count = count
         self._clock = clock
-        self._logged: dict[tuple[str, str], float] = {}
+        self._logged = Remembered[tuple[str, str], float](MAX_PEERS)
 
     def handle(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -96,8 +98,6 @@ class ServerLogger(logging.Logger):
         now = self._clock()
         if self._logged.get((peer, kind), -INTERVAL_S) + INTERVAL_S > now:
             return
-        if len(self._logged) >= MAX_PEERS:
-            self._logged.clear()
         self._logged[peer, kind] = now
         _logger.warning("A request of %s is %s, not HTTP/1.1: %s.", peer, kind, way_out)
 

@@ -16,6 +16,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceState
 
 from otel_reliability.errors import MalformedSpan
+from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef, named_tuple
 from otel_reliability.sources.batch import (
     LATEST_NS,
@@ -29,7 +30,7 @@ from otel_reliability.sources.batch import (
 _RESOURCES: Final = 64
 LAST_TRACE: Final = 2 ** (8 * TRACE_ID_BYTES) - 1
 LAST_SPAN: Final = 2 ** (8 * SPAN_ID_BYTES) - 1
-_resources: Final[dict[int, tuple[SdkResource, Resource]]] = {}
+_resources: Final = Remembered[int, tuple[SdkResource, Resource]](_RESOURCES)
 
 
 def read(span: ReadableSpan) -> RawSpan:
@@ -175,8 +176,6 @@ def _resource(resource: SdkResource) -> Resource:
     found = _resources.get(id(resource))
     if found:
         return found[1]
-    if len(_resources) >= _RESOURCES:
-        _resources.clear()
     ours = Resource.of(dict(resource.attributes))
     _resources[id(resource)] = (resource, ours)
     return ours

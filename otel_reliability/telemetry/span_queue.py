@@ -21,6 +21,7 @@ from otel_reliability.conventions.keys import Keys, ToolMark
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine, Opened
 from otel_reliability.errors import MalformedSpan
+from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, RawSpan, Resource, SpanRef
 from otel_reliability.sources import sdk
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
@@ -102,16 +103,14 @@ class AttributePlan:
         return self.messages
 
 
-class AttributePlans(dict[tuple[str, ...], AttributePlan]):
+class AttributePlans(Remembered[tuple[str, ...], AttributePlan]):
     """Plans by the keys of a span, in their order; a missing one is made."""
 
     def __init__(self, known: Keys) -> None:
-        super().__init__()
+        super().__init__(MAX_PLANS)
         self._known = known
 
     def __missing__(self, keys: tuple[str, ...]) -> AttributePlan:
-        if len(self) >= MAX_PLANS:
-            self.clear()
         read = tuple(key for key in keys if self._known.are_read(key))
         plan = self[keys] = AttributePlan(read, self._known)
         return plan

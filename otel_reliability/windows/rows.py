@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from otel_reliability.metrics.stability.context_growth import slope_of
+from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.row import CallTotals, Compressions, Path, Retries, Row
 from otel_reliability.model.run import ModelCall, Run, ToolCall
 from otel_reliability.model.span import Evaluation
@@ -322,7 +323,7 @@ _facts = itemgetter(*map(Row._fields.index, _FACTS))
 _in_order = itemgetter(
     *map(("end_ns", "run_id", "start_ns", "path", *_OWN, *_FACTS).index, Row._fields)
 )
-_shared: dict[Facts, Facts] = {}
+_shared = Remembered[Facts, Facts](MAX_SHARED)
 
 
 class RowStore:
@@ -412,8 +413,6 @@ def _share(facts: Facts) -> Facts:
     """Return equal facts that other rows have, if there are any."""
     found = _shared.get(facts)
     if found is None:
-        if len(_shared) >= MAX_SHARED:
-            _shared.clear()
         found = _shared[facts] = facts
     return found
 

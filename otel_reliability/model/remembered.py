@@ -1,0 +1,33 @@
+"""A mapping that remembers what was found by key, up to a number of keys."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Remembered(dict[K, V]):
+    """Values by key, at most `most`: where one more comes, all before it are forgotten.
+
+    For what can be found again at a price. It is read like any dict, and nothing is kept of the
+    order of use, so that a hit costs one lookup; values must be set by `known[key] = value`.
+
+    >>> known = Remembered[str, int](2)
+    >>> for number, key in enumerate("abac"):
+    ...     known[key] = number
+    >>> known
+    {'c': 3}
+    """
+
+    __slots__ = ("most",)
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if len(self) >= self.most and key not in self:
+            self.clear()
+        super().__setitem__(key, value)
