@@ -11,13 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from dashboards.promql import BY, WHO, metric, one, sample_of
+from dashboards.promql import BY, WHO, greatest, metric, one, sample_of
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.telemetry import names
 
 ENOUGH: Final = 20
 """Runs in a window below which its numbers raise no alert."""
-AGENT: Final = "{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}"
+AGENT: Final = (
+    "{{ with .Labels.service_namespace }}{{ . }}/{{ end }}"
+    "{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}"
+    "{{ with .Labels.deployment_environment_name }} in {{ . }}{{ end }}"
+)
+"""The agent, with what tells it from others of its name."""
 
 
 class Alert(NamedTuple):
@@ -34,12 +39,14 @@ class Alert(NamedTuple):
     look: Sequence[str]
     do: Sequence[str]
     board: str = "agent"
+    keeps: str = "10m"
+    """How long it goes on firing without its value, so that a gap between scrapes resets nothing.
+    """
     unit: str = ""
     """How Prometheus writes the value: `humanize`, `humanizePercentage`, `humanizeDuration`."""
 
 
 RUNS: Final = one(metric("window.runs"))
-SCORE: Final = one(metric("score"))
 HAS_RUNS: Final = f"({RUNS} >= {ENOUGH})"
 TIER: Final = metric("tier")
 RUNS_TOTAL: Final = sample_of(names.RUNS)
@@ -57,7 +64,7 @@ def _rank(offset: str = "") -> str:
     """3 for STABLE, 2 for VARIABLE, 1 for UNSTABLE, 0 for CRITICAL."""
     weights = {tier.name: len(Tier) - 1 - at for at, tier in enumerate(Tier)}
     told = " + ignoring (tier) ".join(
-        f'{weight} * {one(f"""{TIER}{{tier="{name}"}}{offset}""")}'
+        f'{weight} * {one(f"""{TIER}{{tier="{name}"}}""", when=offset)}'
         for name, weight in weights.items()
         if weight
     )
@@ -65,7 +72,7 @@ def _rank(offset: str = "") -> str:
 
 
 def _mean_score(over: str, offset: str = "") -> str:
-    return one(f"avg_over_time({metric('score')}[{over}]{offset})")
+    return f"max without (instance, job) (avg_over_time({metric('score')}[{over}]{offset}))"
 
 
 _EXPLODED: Final = f"sum by ({WHO}) (increase({sample_of(names.RETRY_EXPLOSIONS)}[1h])) > 0"
@@ -90,6 +97,8 @@ _FIRST_CHANGE: Final = (
 """The counter begins with the first change, so that no increase shows that one; but the agent's
 runs were there before.
 """
+_KNOWN: Final = f'(sum by ({WHO}) ({RUNS_TOTAL}{{outcome=~"success|failure"}}) >= {ENOUGH})'
+"""Agents with enough outcomes to speak of a rate."""
 _LOOK: Final = "The dashboard *Agent*: the alert's link opens it for this agent."
 
 _LAG: Final = f"sum by (job, topic) ({sample_of(names.KAFKA_LAG)})"
@@ -109,7 +118,7 @@ RECIPES: Final = (
     Recipe(
         "Agents that are worse than last week",
         f"({_mean_score('1d', ' offset 7d')} - {_mean_score('1d')} > 5)\n"
-        f"and on ({BY}) ({one(metric('score_coverage'))} >= 60)",
+        f"and on ({BY}) ({greatest(metric('score_coverage'))} >= 60)",
         "Points by which the mean score of the last day is below that of the same day a week ago.",
     ),
     Recipe(
@@ -120,7 +129,7 @@ RECIPES: Final = (
     ),
     Recipe(
         "Cost of retries a day",
-        f"sum by ({WHO}) ({one(metric('retry_cost_per_run'))})\n"
+        f"sum by ({WHO}) ({greatest(metric('retry_cost_per_run'))})\n"
         f"* on ({WHO}) sum by ({WHO}) (increase({RUNS_TOTAL}[1d]))",
         "In USD, for agents whose telemetry has costs: the mean cost of the retries of a "
         "run, times the runs of a day. With "
@@ -129,7 +138,7 @@ RECIPES: Final = (
     Recipe(
         "Agents without data",
         f"time() - max by ({WHO}) ({LAST_RUN}) > 86400\n"
-        f"or (max by ({WHO}) ({LAST_RUN}) unless on ({WHO}) {one(metric('score'))}) * 0",
+        f"or (max by ({WHO}) ({LAST_RUN}) unless on ({WHO}) {greatest(metric('score'))}) * 0",
         (
             "Seconds since the last run of agents that had none for a day; 0 for agents that "
             "run and have no score."
@@ -188,6 +197,34 @@ ALERTS: Final = (
         unit="humanizePercentage",
     ),
     Alert(
+        "AgentSuccessLow",
+        "warning",
+        (
+            f"(1 - {one(metric('success_rate'))}) and on ({BY}) {HAS_RUNS} and on ({WHO}) "
+            f"{ran('1h')} and on ({WHO}) {_KNOWN}"
+        ),
+        0.3,
+        "10m",
+        f"Many runs of {AGENT} fail",
+        "{{ .Value }} of the runs with a known outcome in its window failed.",
+        (
+            "More than three in ten of the agent's runs with a known outcome did not succeed. It "
+            "may still be stable: it then fails in the same way each time. *AgentFailing* says "
+            "that it fails more often than it succeeds."
+        ),
+        [
+            _LOOK,
+            "*Runs that fail* on the agent's page: which tasks, and after which step?",
+            "*Success rate and error rate*: since when?",
+        ],
+        [
+            "Begin with what the failed runs have in common: a tool, a task, an error.",
+            "If a deploy did it, take it back.",
+            "If this is what the task allows: raise the limit for this agent.",
+        ],
+        unit="humanizePercentage",
+    ),
+    Alert(
         "AgentTierFell",
         "warning",
         f"({_rank(' offset 1h')} - {_rank()}) and on ({BY}) {HAS_RUNS} and on ({WHO}) {ran('1h')}",
@@ -234,7 +271,7 @@ ALERTS: Final = (
         ),
         [
             _LOOK,
-            "*Failed tool calls* and *Retries by tool*: which tool?",
+            "*Failed tool calls per minute* and *Retries per minute*: which tool?",
             "That tool's own health: it often fails for everybody.",
         ],
         [
@@ -374,7 +411,7 @@ ALERTS: Final = (
         "AgentWithoutRuns",
         "warning",
         (
-            f"(time() - {one(LAST_RUN)}) and on ({WHO}) (sum by ({WHO}) "
+            f"(time() - {greatest(LAST_RUN)}) and on ({WHO}) (sum by ({WHO}) "
             f"(increase({RUNS_TOTAL}[1d] offset 1h)) >= 100)"
         ),
         3600,
@@ -414,7 +451,7 @@ ALERTS: Final = (
             "without them, or not at all: the numbers rest on the others."
         ),
         [
-            "The row *Service* of the dashboard *Fleet*: *Lost spans by reason*.",
+            "The row *Service* of the dashboard *Fleet*: *Lost spans per minute*.",
             "*Fullest limits*: which limit was reached?",
         ],
         [
@@ -438,7 +475,7 @@ ALERTS: Final = (
             "for want of room; what is refused for another reason is lost."
         ),
         [
-            "The row *Service* of the dashboard *Fleet*: *Requests* by outcome.",
+            "The row *Service* of the dashboard *Fleet*: *Requests per minute* by outcome.",
             "`/readyz` of the instance.",
         ],
         [
@@ -513,6 +550,33 @@ ALERTS: Final = (
             "If you took it away: the alert ends by itself after six hours, or silence it.",
         ],
         board="self",
+    ),
+    Alert(
+        "ReliabilityInstanceDown",
+        "warning",
+        (
+            f"(quantile_over_time(0.5, (count by (job) ({READY}))[6h:5m]) - "
+            f"count by (job) ({READY}))"
+        ),
+        0.9,
+        "10m",
+        "An instance of the reliability service is gone",
+        "{{ .Value }} instance(s) fewer report metrics than for most of the last six hours.",
+        (
+            "The service has several instances, and fewer of them are there than usual. What the "
+            "missing one held is not measured until it is back, or until its agents are routed to "
+            "another. (None left at all: *ReliabilityServiceDown*.)"
+        ),
+        [
+            "The scraper's list of targets: which is missing, and why?",
+            "The log of that instance, and whether something ended it (memory?).",
+        ],
+        [
+            "Start it. With a state directory it goes on where it was.",
+            "If you scaled down on purpose: the alert ends by itself after three hours.",
+        ],
+        board="self",
+        unit="humanize",
     ),
     Alert(
         "ReliabilityServiceNotReady",

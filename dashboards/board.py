@@ -11,6 +11,9 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as parts
 
 from dashboards.panels import SOURCE, Placed
+from dashboards.promql import NAMED, WHO, begun, sample_of
+from otel_reliability.model.run import FINGERPRINTS
+from otel_reliability.telemetry import names
 
 TAG: Final = "otel-reliability"
 UID: Final = "otel-reliability-"
@@ -18,6 +21,7 @@ COLUMNS: Final = 24
 EVERY: Final = ".*"
 SCHEMA_VERSION: Final = 39
 """What Grafana 10 wrote. Later ones bring it up to their own when they load it."""
+FINGERPRINTED: Final = f"{WHO}, {', '.join(FINGERPRINTS)}"
 NEWER: Final = ("allowCustomValue", "auto", "auto_count", "auto_min")
 """What the SDK writes of a variable, and Grafana's schemas do not know, or not all of them."""
 
@@ -27,6 +31,8 @@ class Section(NamedTuple):
 
     title: str
     panels: Sequence[Placed]
+    folded: bool = False
+    """What is often empty or seldom needed opens by a click."""
 
 
 class Board(NamedTuple):
@@ -64,21 +70,30 @@ def json_of(board: Board) -> str:
 
 
 def _laid_out(sections: Iterable[Section]) -> Iterator[dict[str, Any]]:
-    """Every panel as JSON, where it stands, with a number of its own."""
+    """Every panel as JSON, where it stands, with a number of its own; those of a folded row stand
+    within it.
+    """
     at = 0
     number = 0
     for section in sections:
         number += 1
-        yield _heading(section.title, number, at)
+        heading = _heading(section.title, number, at)
         ground = [at + 1] * COLUMNS
+        below: list[dict[str, Any]] = []
         for placed in section.panels:
             number += 1
             built = json.loads(JSONEncoder(sort_keys=True).encode(placed.panel.build()))
             built["options"].pop(
                 "footer", None
             )  # a table's, and empty: Grafana 12 does not know it any more
-            yield {**built, "id": number, "gridPos": _place(placed, ground)}
-        at = max(ground)
+            below.append({**built, "id": number, "gridPos": _place(placed, ground)})
+        if section.folded:
+            yield {**heading, "collapsed": True, "panels": below}
+            at += 1
+        else:
+            yield heading
+            yield from below
+            at = max(ground)
 
 
 def _heading(title: str, number: int, at: int) -> dict[str, Any]:
@@ -123,25 +138,18 @@ def choice(
     return made
 
 
-def listed(name: str, label: str, values: Sequence[str], about: str) -> dashboard.CustomVariable:
-    """A variable with fixed choices."""
-    made = dashboard.CustomVariable(name).label(label).description(about).values(",".join(values))
-    made.multi(True).include_all(True).all_value(EVERY)
-    return made.current(parts.VariableOption(selected=True, text=["All"], value=["$__all"]))
-
-
-def way(title: str, to: str, variables: bool = True) -> dashboard.DashboardLink:
-    """A link to another of our dashboards, at the top."""
+def way(title: str, to: str) -> dashboard.DashboardLink:
+    """A link to another of our dashboards, at the top, with the data source that is chosen."""
     made = (
         dashboard.DashboardLink(title)
         .type(parts.DashboardLinkType.LINK)
-        .url(f"/d/{UID}{to}")
+        .url(f"/d/{UID}{to}?var-datasource=${{datasource}}")
         .icon("dashboard")
     )
-    return made.keep_time(True).include_vars(variables)
+    return made.keep_time(True).include_vars(False)
 
 
-def mark(title: str, expression: str, text: str) -> dict[str, Any]:
+def mark(title: str, expression: str, text: str, colour: str = "purple") -> dict[str, Any]:
     """Vertical lines where a question has an answer. The SDK does not know what Prometheus'
     annotations have of their own.
     """
@@ -150,8 +158,39 @@ def mark(title: str, expression: str, text: str) -> dict[str, Any]:
         .name(title)
         .datasource(SOURCE)
         .enable(True)
-        .icon_color("purple")
+        .icon_color(colour)
         .expr(expression)
     )
     built: dict[str, Any] = json.loads(JSONEncoder().encode(made.build()))
     return {**built, "titleFormat": title, "textFormat": text, "step": "60s"}
+
+
+def marks(selector: str, of: str) -> list[dict[str, Any]]:
+    """Since when: changes of behaviour, new versions, and alerts that began to fire. `of` names the
+    agent in their text.
+    """
+    info = f"max by ({FINGERPRINTED}) ({sample_of(names.INFO)}{{{selector}}})"
+    before = f"max by ({FINGERPRINTED}) ({sample_of(names.INFO)}{{{selector}}} offset 1m)"
+    known = f"max by ({NAMED}) ({sample_of(names.INFO)}{{{selector}}} offset 1m)"
+    of_agents = f'ALERTS{{alertstate="firing",alertname=~"Agent.*",{selector}}}'
+    of_service = 'ALERTS{alertstate="firing",alertname=~"Reliability.*"}'
+    fired = f"count by (alertname, {WHO}) ({of_agents} or {of_service})"
+    return [
+        mark(
+            "Behaviour changed",
+            begun(sample_of(names.CHANGES), f"{WHO}, signal", selector),
+            f"{of}{{{{signal}}}}",
+        ),
+        mark(
+            "New version",
+            f"({info} unless {before}) and on ({NAMED}) {known}",
+            f"{of}{{{{service_version}}}} {{{{version}}}} {{{{model}}}}",
+            "blue",
+        ),
+        mark(
+            "Alert",
+            f"{fired} unless {fired.replace('}', '} offset 1m')}",
+            f"{of}{{{{alertname}}}}",
+            "red",
+        ),
+    ]

@@ -25,6 +25,7 @@ from grafana_foundation_sdk.models import heatmap as heat
 from grafana_foundation_sdk.models import prometheus as asked
 
 from dashboards.about import About
+from otel_reliability.metrics.stability.score import PENALTIES
 
 SOURCE: Final = parts.DataSourceRef(type_val="prometheus", uid="${datasource}")
 """The variable: whoever has several data sources chooses one at the top of the dashboard."""
@@ -33,8 +34,12 @@ Builder: TypeAlias = Any
 """The SDK has one class a kind of panel, with the same methods and no base of their own."""
 Steps: TypeAlias = Sequence[tuple[float | None, str]]
 
-LOW_IS_GOOD: Final[Steps] = ((None, "green"), (0.3, "yellow"), (0.6, "red"))
+LOW_IS_GOOD: Final[Steps] = ((None, "text"), (0, "green"), (0.3, "yellow"), (0.6, "red"))
+"""The first colour is that of no data, which is not good."""
 HIGH_IS_GOOD: Final[Steps] = ((None, "red"), (0.5, "orange"), (0.7, "yellow"), (0.9, "green"))
+SUCCESS: Final[Steps] = ((None, "red"), (0.395, "orange"), (0.595, "yellow"), (0.795, "green"))
+"""A success rate on the scale of the tiers."""
+ERRORS: Final[Steps] = ((None, "text"), (0, "green"), (0.05, "yellow"), (0.1, "red"))
 TIERS: Final[Steps] = ((None, "red"), (39.5, "orange"), (59.5, "yellow"), (79.5, "green"))
 """A score from which on each tier begins, rounded as people see it."""
 TIER_COLOURS: Final = {
@@ -43,6 +48,31 @@ TIER_COLOURS: Final = {
     "UNSTABLE": "orange",
     "CRITICAL": "red",
 }
+GRADES: Final[Mapping[int, tuple[str, str]]] = {
+    0: ("failing", "red"),
+    1: ("critical", "red"),
+    2: ("unstable", "orange"),
+    3: ("variable", "yellow"),
+    4: ("stable", "green"),
+}
+"""The word and the colour of each value of the metric `grade`."""
+UNDECIDED: Final = 9
+"""Stands for the grade of an agent that has none, so that it is sorted last."""
+PART_COLOURS: Final = dict(
+    zip(
+        (part.replace("_", " ") for part in PENALTIES),
+        ("blue", "purple", "red", "orange", "yellow"),
+        strict=True,
+    )
+)
+"""The colour of each part of the score, on both dashboards."""
+OUTCOMES: Final = {
+    "success": "green",
+    "failure": "red",
+    "completed": "blue",
+    "unknown": "gray",
+}
+"""The colour of each outcome of a run."""
 PLAIN: Final[Steps] = ((None, "blue"),)
 
 
@@ -99,18 +129,29 @@ def number(
     decimals: int | None = None,
     size: tuple[int, int] = (4, 4),
     text: Literal["auto", "name", "value", "value_and_name"] = "auto",
-    line: bool = True,
     named: Mapping[str, str] | None = None,
+    mapped: Mapping[int, tuple[str, str]] | None = None,
 ) -> Placed:
-    """One number, or one a series, with a line behind it."""
-    panel = _begun(stat.Panel(), title, about, queries).unit(unit).thresholds(steps(colours))
-    panel.graph_mode(shapes.BigValueGraphMode.AREA if line else shapes.BigValueGraphMode.NONE)
+    """One number, or one a series: as it is now."""
+    now = [query._replace(instant=True) for query in queries]
+    panel = _begun(stat.Panel(), title, about, now).unit(unit).thresholds(steps(colours))
+    panel.graph_mode(shapes.BigValueGraphMode.NONE)
     panel.color_mode(shapes.BigValueColorMode.VALUE).text_mode(shapes.BigValueTextMode(text))
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     _decimals(panel, decimals)
     for series, colour in (named or {}).items():
         panel.override_by_regexp(f"/^{series}/", [fixed(colour)])  # a version may follow
+    if mapped:
+        panel.mappings([_value_map(mapped)])
     return Placed(panel, *size)
+
+
+def _value_map(mapped: Mapping[int, tuple[str, str]]) -> parts.ValueMap:
+    shown = {
+        str(value): parts.ValueMappingResult(text=word, color=colour, index=at)
+        for at, (value, (word, colour)) in enumerate(mapped.items())
+    }
+    return parts.ValueMap(options=shown)
 
 
 def dial(
@@ -118,7 +159,7 @@ def dial(
 ) -> Placed:
     """A share from 0 to 1 as a dial."""
     panel = (
-        _begun(gauge.Panel(), title, about, [query])
+        _begun(gauge.Panel(), title, about, [query._replace(instant=True)])
         .unit("percentunit")
         .min(0)
         .max(1)
@@ -135,6 +176,7 @@ def bars_across(
     unit: str = "short",
     colours: Steps = PLAIN,
     most: float | None = None,
+    named: Mapping[str, str] | None = None,
     size: tuple[int, int] = (8, 8),
 ) -> Placed:
     """One bar a series, the value now."""
@@ -147,6 +189,8 @@ def bars_across(
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     if most is not None:
         panel.max(most)
+    for series, colour in (named or {}).items():
+        panel.override_by_name(series, [fixed(colour)])
     return Placed(panel, *size)
 
 
@@ -158,16 +202,13 @@ def over_time(
     limits: tuple[float | None, float | None] = (0, None),
     lines: Steps | None = None,
     stacked: bool = False,
-    bars: bool = False,
     colours: Mapping[str, str] | None = None,
     size: tuple[int, int] = (12, 8),
 ) -> Placed:
-    """Curves over time: with dashed lines at thresholds, stacked, or as bars of what came in each
-    interval.
-    """
+    """Curves over time: with dashed lines at thresholds, or stacked."""
     panel = _begun(timeseries.Panel(), title, about, queries).unit(unit)
     panel.line_width(1).show_points(shapes.VisibilityMode.NEVER).span_nulls(False)
-    panel.fill_opacity(60 if stacked or bars else 8)
+    panel.fill_opacity(60 if stacked else 8)
     panel.tooltip(
         common.VizTooltipOptions()
         .mode(shapes.TooltipDisplayMode.MULTI)
@@ -176,8 +217,6 @@ def over_time(
     panel.legend(_legend())
     if stacked:
         panel.stacking(common.StackingConfig().mode(shapes.StackingMode.NORMAL).group("A"))
-    if bars:
-        panel.draw_style(shapes.GraphDrawStyle.BARS)
     if lines is not None:
         panel.thresholds(steps(lines)).thresholds_style(
             common.GraphThresholdsStyleConfig().mode(shapes.GraphThresholdsStyleMode.DASHED)
@@ -254,7 +293,7 @@ def listing(
     about: About,
     queries: Sequence[Query],
     columns: Sequence[Column],
-    sort: tuple[str, bool],
+    sort: Sequence[tuple[str, bool]],
     size: tuple[int, int] = (24, 10),
 ) -> Placed:
     """A table: the answers joined by the labels that they share, with these columns
@@ -279,9 +318,8 @@ def listing(
     for column in columns:
         if column.properties:
             panel.override_by_name(column.heading, list(column.properties))
-    panel.sort_by([common.TableSortByFieldState().display_name(sort[0]).desc(sort[1])]).filterable(
-        True
-    )
+    order = [common.TableSortByFieldState().display_name(name).desc(desc) for name, desc in sort]
+    panel.sort_by(order).filterable(True)
     return Placed(panel, *size)
 
 
@@ -306,10 +344,11 @@ def coloured(given: Steps, how: str = "color-text") -> list[parts.DynamicConfigV
     ]
 
 
-def words(mapped: Mapping[str, str]) -> list[parts.DynamicConfigValue]:
-    """A column's words, each in its colour."""
+def words(mapped: Mapping[int, tuple[str, str]]) -> list[parts.DynamicConfigValue]:
+    """Words in place of a column's values, each on its colour."""
     options = {
-        word: {"color": colour, "index": at} for at, (word, colour) in enumerate(mapped.items())
+        str(value): {"text": word, "color": colour, "index": at}
+        for at, (value, (word, colour)) in enumerate(mapped.items())
     }
     return [
         parts.DynamicConfigValue(

@@ -25,6 +25,9 @@ BY: Final = ", ".join(IDENTITY)
 WHO: Final = ", ".join(label for label in IDENTITY if label != "window")
 """An agent, whatever the window: counters and histograms have none."""
 
+NAMED: Final = ", ".join(label for label in IDENTITY if label not in {"service_version", "window"})
+"""An agent, whatever its version."""
+
 ALL: Final[dict[str, Instrument]] = {
     spec.name: spec
     for spec in (
@@ -57,20 +60,52 @@ def metric(name: str) -> str:
     return sample_of(ALL[names.PREFIX + metrics.ALL_SPECS[name].name])
 
 
-def one(expression: str) -> str:
-    """One series an agent, also while two instances of a service tell of it: at a restart, at a
-    move.
+RUNS_IN_WINDOW: Final = metric("window.runs")
+"""How much an instance knows of an agent."""
+
+
+def one(name: str, selector: str = "", when: str = "") -> str:
+    """One series of a gauge for each agent. Where two instances hold it (at a move, with replicas),
+    that of the instance with more runs in its window. `when` is an `offset` or `@`.
+
+    >>> one("a", 'b="c"')[:70]
+    'max without (instance, job) (a{b="c"} and on (service_namespace, servic'
     """
-    return f"max without (instance, job) ({expression})"
+    some = f"{{{selector}}}" if selector else ""
+    leader = f"topk by ({BY}) (1, {RUNS_IN_WINDOW}{some}{when})"
+    of_leader = f"{_with(name, selector)}{when} and on ({BY}, instance, job) {leader}"
+    return f"max without (instance, job) ({of_leader})"
+
+
+def _with(name: str, selector: str) -> str:
+    """A name, which may have labels of its own, with a selector."""
+    if not selector:
+        return name
+    return f"{name[:-1]},{selector}}}" if name.endswith("}") else f"{name}{{{selector}}}"
+
+
+def greatest(name: str, selector: str = "") -> str:
+    """The greatest value of all instances for each agent: of what belongs to no window."""
+    return f"max without (instance, job) ({_with(name, selector)})"
+
+
+def worst(name: str, selector: str, count: int, *, highest: bool = False) -> str:
+    """The agents whose value of a metric is the worst at the end of the time shown, over all of
+    it: always the same series, at most `count`.
+    """
+    at_end = f"last_over_time({_with(name, selector)}[$__range] @ end())"
+    of_each = f"{'max' if highest else 'min'} without (instance, job) ({at_end})"
+    chosen = f"{'topk' if highest else 'bottomk'}({count}, {of_each})"
+    return f"{one(name, selector)} and on ({BY}) {chosen}"
 
 
 def cost(part: str, selector: str) -> str:
     """The points that a part of the score costs.
 
-    >>> cost("path_entropy", 'gen_ai_agent_name="a"')
-    '15 * clamp(max without (instance, job) (agent_reliability_path_entropy{gen_ai_agent_name="a"}), 0, 1)'
+    >>> cost("path_entropy", 'a="b"').startswith("15 * clamp(max without (instance, job) (")
+    True
     """
-    return f"{PENALTIES[part]:g} * clamp({one(f'{metric(part)}{{{selector}}}')}, 0, 1)"
+    return f"{PENALTIES[part]:g} * clamp({one(metric(part), selector)}, 0, 1)"
 
 
 def costs(selector: str) -> str:
@@ -81,17 +116,36 @@ def costs(selector: str) -> str:
     )
 
 
-def newly(by: str, selector: str, ago: str) -> str:
-    """Changes of behaviour that were not there a while ago. Their counter begins at 1, so an
-    increase would miss the first.
+def begun(name: str, by: str, selector: str = "") -> str:
+    """Where a counter rose within the last minute, or began to exist while its agent had runs: true
+    for one minute, so that a mark is a line.
     """
-    told = f"{sample_of(names.CHANGES)}{{{selector}}}" if selector else sample_of(names.CHANGES)
-    first = f"sum by ({by}) ({told}) unless sum by ({by}) ({told} offset {ago})"
-    return f"(sum by ({by}) (increase({told}[{ago}])) > 0) or ({first})"
+    now = f"sum by ({by}) ({_with(name, selector)})"
+    before = f"sum by ({by}) ({_with(name, selector)} offset 1m)"
+    known = f"sum by ({WHO}) ({_with(sample_of(names.RUNS), selector)} offset 1m)"
+    return f"({now} - {before} > 0) or (({now} unless {before}) and on ({WHO}) {known})"
+
+
+def rate(spec: Instrument, selector: str = "", over: str = "$__rate_interval") -> str:
+    """What comes to a counter in a minute, whatever the zoom."""
+    return f"60 * {per_second(spec, selector, over)}"
+
+
+def per_second(
+    spec: Instrument, selector: str = "", over: str = "$__rate_interval", suffix: str = ""
+) -> str:
+    """What comes to a counter, or to a part of a histogram, in a second."""
+    return f"rate({_with(sample_of(spec) + suffix, selector)}[{over}])"
+
+
+def quantile(at: float, spec: Instrument, selector: str, over: str, by: str = "le") -> str:
+    """A quantile of a histogram."""
+    filled = f"sum by ({by}) ({per_second(spec, selector, over, '_bucket')})"
+    return f"histogram_quantile({at}, {filled})"
 
 
 def increase(
     spec: Instrument, selector: str = "", over: str = "$__rate_interval", suffix: str = ""
 ) -> str:
     """What came to a counter, or to a part of a histogram, in a while."""
-    return f"increase({sample_of(spec)}{suffix}{{{selector}}}[{over}])"
+    return f"increase({_with(sample_of(spec) + suffix, selector)}[{over}])"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from dashboards.alerts import ALERTS, ENOUGH, RECIPES, Alert
+from dashboards.alerts import AGENT, ALERTS, ENOUGH, RECIPES, Alert
 from dashboards.board import UID
 
 RUNBOOK: Final = "alerts.md"
@@ -50,6 +50,7 @@ def _rule(alert: Alert) -> dict[str, Any]:
         "alert": alert.name,
         "expr": f"({readable(alert.value)}\n) > {alert.above:g}",
         "for": alert.lasts,
+        "keep_firing_for": alert.keeps,
         "labels": {"severity": alert.severity},
         "annotations": _annotations(alert, ".Value") | {"dashboard": _dashboard(alert)},
     }
@@ -67,7 +68,15 @@ def _annotations(alert: Alert, value: str) -> dict[str, str]:
 def _dashboard(alert: Alert) -> str:
     if alert.board == "self":
         return f"/d/{UID}fleet"
-    chosen = "var-service={{ .Labels.service_name }}&var-agent={{ .Labels.gen_ai_agent_name }}"
+    chosen = "&".join(
+        f"var-{variable}={{{{ .Labels.{label} | urlquery }}}}"
+        for variable, label in (
+            ("namespace", "service_namespace"),
+            ("environment", "deployment_environment_name"),
+            ("service", "service_name"),
+            ("agent", "gen_ai_agent_name"),
+        )
+    )
     return f"/d/{UID}{alert.board}?{chosen}"
 
 
@@ -163,6 +172,7 @@ What each alert means, where to look first, what to do, and how to silence it. `
 Prometheus rules and as Grafana alerts: take one of the two. With `ui.url` set (in the settings file that `--config` names, or as
 `OTEL_RELIABILITY_UI_URL`), they link to the agent's page of the UI, and to this page there (`/alerts`).
 
+The rules for Prometheus have `keep_firing_for`, which Prometheus has since 2.42; the file for Grafana does without.
 Alerts on the numbers of a window need {ENOUGH} runs in it and a recent one; *AgentRunExceedsBound* concerns one open run; alerts on the service need
 enough spans, requests or exports. To silence one, make a silence in Alertmanager (or in Grafana, under
 *Alerting*) with `alertname` and, for an agent, `gen_ai_agent_name`. To raise a limit for good, change it in the rule file: it
@@ -205,12 +215,10 @@ def _section(alert: Alert) -> str:
 def _plain(template: str) -> str:
     """A summary without its placeholders.
 
-    >>> _plain("The tier of {{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }} fell")
+    >>> _plain(f"The tier of {AGENT} fell")
     'The tier of an agent fell'
     """
-    named = template.replace(
-        "{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}", "an agent"
-    )
+    named = template.replace(AGENT, "an agent")
     return named.replace("Version {{ .Labels.service_version }}", "A version").replace(
         ": {{ .Labels.limit }}", ""
     )

@@ -9,21 +9,14 @@ from dashboards.about import of_metric, of_metrics
 from dashboards.panels import Placed, Query
 from dashboards.promql import metric, one
 from otel_reliability import metrics
-from otel_reliability.metrics.stability.score import PENALTIES
 
-CHOSEN: Final = 'service_name=~"$service",gen_ai_agent_name=~"$agent",service_version=~"$version"'
-
-
-SELECTOR: Final = CHOSEN + ',window=~"$window"'
-
-
-PARTS: Final = dict(
-    zip(
-        (part.replace("_", " ") for part in PENALTIES),
-        ("blue", "purple", "red", "orange", "yellow"),
-        strict=True,
-    )
+CHOSEN: Final = (
+    'service_namespace="$namespace",deployment_environment_name="$environment",'
+    'service_name="$service",gen_ai_agent_name="$agent",service_version=~"$version"'
 )
+
+
+SELECTOR: Final = CHOSEN + ',window="$window"'
 
 
 STEPS: Final = {"higher": panels.HIGH_IS_GOOD, "lower": panels.LOW_IS_GOOD}
@@ -31,7 +24,7 @@ STEPS: Final = {"higher": panels.HIGH_IS_GOOD, "lower": panels.LOW_IS_GOOD}
 
 def value(name: str) -> str:
     """The metric of the chosen agent."""
-    return one(f"{metric(name)}{{{SELECTOR}}}")
+    return one(metric(name), SELECTOR)
 
 
 def curve(name: str) -> Query:

@@ -8,10 +8,10 @@ from grafana_foundation_sdk.models import prometheus as asked
 
 from dashboards import panels
 from dashboards.about import About, of_metric, of_metrics
-from dashboards.agent.common import CHOSEN, SELECTOR, curve, many
+from dashboards.agent.common import CHOSEN, curve, many, value
 from dashboards.board import Section
 from dashboards.panels import Query
-from dashboards.promql import increase, metric, one
+from dashboards.promql import per_second, rate
 from otel_reliability import metrics
 from otel_reliability.telemetry import names
 
@@ -22,10 +22,10 @@ def outcomes() -> Section:
         "Does it succeed, and every time?",
         [
             panels.over_time(
-                "Outcomes",
+                "Runs per minute by outcome",
                 About(
                     (
-                        "Runs that became final in each interval, by outcome. *completed*: "
+                        "Runs that became final in a minute, by outcome. *completed*: "
                         "over, but nobody said whether it succeeded."
                     ),
                     "Mostly success, few unknown.",
@@ -35,15 +35,16 @@ def outcomes() -> Section:
                     ),
                     "No run is final in this time",
                 ),
-                Query(f"sum by (outcome) ({increase(names.RUNS, CHOSEN)})", "{{outcome}}"),
+                Query(f"sum by (outcome) ({rate(names.RUNS, CHOSEN)})", "{{outcome}}"),
+                unit="none",
                 stacked=True,
-                bars=True,
-                colours={
-                    "success": "green",
-                    "failure": "red",
-                    "completed": "blue",
-                    "unknown": "gray",
-                },
+                colours=panels.OUTCOMES,
+            ),
+            many(
+                "Success rate and error rate",
+                "Of the runs in the window.",
+                "success_rate",
+                "error_rate",
             ),
             panels.over_time(
                 "pass^k and pass@k",
@@ -55,14 +56,11 @@ def outcomes() -> Section:
                     "pass_hat_k",
                     "pass_at_k",
                 ),
-                Query(
-                    one(f"{metric('pass_hat_k')}{{{SELECTOR}}}"), "pass^{{k}} {{service_version}}"
-                ),
-                Query(
-                    one(f"{metric('pass_at_k')}{{{SELECTOR}}}"), "pass@{{k}} {{service_version}}"
-                ),
+                Query(value("pass_hat_k"), "pass^{{k}} {{service_version}}"),
+                Query(value("pass_at_k"), "pass@{{k}} {{service_version}}"),
                 unit="percentunit",
                 limits=(0, 1),
+                size=(24, 8),
             ),
         ],
     )
@@ -90,6 +88,7 @@ def families() -> Section:
             ),
             *made,
         ],
+        folded=True,
     )
 
 
@@ -121,7 +120,7 @@ def sessions() -> Section:
                 Query(
                     (
                         "sum by (le) "
-                        f"({increase(names.SESSION_RELIABILITY, CHOSEN, suffix='_bucket')})"
+                        f"({per_second(names.SESSION_RELIABILITY, CHOSEN, suffix='_bucket')})"
                     ),
                     "{{le}}",
                     form=asked.PromQueryFormat.HEATMAP,
@@ -131,4 +130,5 @@ def sessions() -> Section:
                 (12, 8),
             ),
         ],
+        folded=True,
     )

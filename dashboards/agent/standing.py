@@ -6,53 +6,97 @@ from typing import Final
 
 from dashboards import panels
 from dashboards.about import About, of_metric, of_metrics
-from dashboards.agent.common import CHOSEN, PARTS, SELECTOR, value
+from dashboards.agent.common import CHOSEN, SELECTOR, value
 from dashboards.board import Section
 from dashboards.panels import Query
-from dashboards.promql import costs, increase, one, sample_of
+from dashboards.promql import WHO, begun, costs, greatest, sample_of
 from otel_reliability.config import Settings
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.telemetry import names
 
+CHANGES: Final = sample_of(names.CHANGES)
 ALARM: Final = len(f"{Settings().change.runs_per_false_alarm:.0f}") - 1
 """The power of ten at which a change is told, unless a setting says otherwise."""
 
 
-SUCCEEDED: Final = increase(names.RUNS, CHOSEN + ',outcome="success"', "$__range")
-
-
-JUDGED: Final = increase(names.RUNS, CHOSEN + ',outcome=~"success|failure"', "$__range")
-
-
 def verdict() -> Section:
-    """Score, tier, and how much they rest on."""
+    """Grade, success, errors, the largest penalty, since when; and how much they rest on."""
+    changed = f"max_over_time((time() + 0 * ({begun(CHANGES, WHO, CHOSEN)}))[$__range:1m])"
+    part = f"topk(1, {costs(SELECTOR)}) > 0"
     return Section(
         "Is it reliable?",
         [
             panels.number(
+                "Grade",
+                of_metric("grade"),
+                Query(value("grade"), "{{service_version}}"),
+                unit="none",
+                colours=((None, "text"),),
+                mapped=panels.GRADES,
+                size=(4, 5),
+            ),
+            panels.number(
+                "Runs that succeed",
+                of_metric("success_rate"),
+                Query(value("success_rate"), "{{service_version}}"),
+                unit="percentunit",
+                colours=panels.SUCCESS,
+                decimals=0,
+                size=(4, 5),
+            ),
+            panels.number(
+                "Runs that end in an error",
+                of_metric("error_rate"),
+                Query(value("error_rate"), "{{service_version}}"),
+                unit="percentunit",
+                colours=panels.ERRORS,
+                decimals=0,
+                size=(4, 5),
+            ),
+            panels.number(
                 "Reliability score",
                 of_metric("score"),
                 Query(value("score"), "{{service_version}}"),
+                unit="none",
                 colours=panels.TIERS,
                 decimals=0,
+                size=(3, 5),
+            ),
+            panels.number(
+                "Largest penalty",
+                About(
+                    "The part that costs the score most points now.",
+                    "Few points.",
+                    "Each part has its panel below.",
+                    "No part costs a point",
+                ),
+                Query(part, "{{part}}"),
+                unit="none",
+                colours=((None, "text"), (0, "yellow"), (5, "orange"), (15, "red")),
+                decimals=1,
+                text="value_and_name",
                 size=(5, 5),
             ),
             panels.number(
-                "Tier",
-                of_metric("tier"),
-                Query(f"{value('tier')} == 1", "{{tier}} {{service_version}}"),
-                text="name",
-                named=panels.TIER_COLOURS,
-                line=False,
-                size=(5, 5),
+                "Changed",
+                About(
+                    "When its behaviour last changed, in the time shown.",
+                    "When you changed something.",
+                    "See *Evidence for a change*: which signals, and since when?",
+                    "No change in this time",
+                ),
+                Query(f"1000 * max({changed})"),
+                unit="dateTimeFromNow",
+                size=(4, 5),
             ),
             panels.number(
                 "Score coverage",
                 of_metric("score_coverage"),
                 Query(value("score_coverage"), "{{service_version}}"),
+                unit="none",
                 colours=((None, "red"), (60, "yellow"), (100, "green")),
                 decimals=0,
-                size=(5, 5),
+                size=(8, 4),
             ),
             panels.number(
                 "Runs in the window",
@@ -61,22 +105,22 @@ def verdict() -> Section:
                 ),
                 Query(value("window.runs"), "runs {{service_version}}"),
                 Query(value("window.effective_runs"), "effective {{service_version}}"),
+                unit="locale",
                 decimals=0,
-                line=False,
-                size=(4, 5),
+                text="value_and_name",
+                size=(8, 4),
             ),
             panels.number(
-                "Successful runs",
+                "Latest run",
                 About(
-                    "The share of the runs with a known outcome that succeeded, in the time shown.",
-                    "As high as the task allows.",
-                    "See *Outcomes*, and open traces of failed runs.",
-                    "No run with a known outcome: record reliability.run.success, or an evaluation",
+                    "When its latest run ended.",
+                    "Not longer ago than usual.",
+                    "Is it called at all, and do its spans arrive?",
+                    "No run is known",
                 ),
-                Query(f"(sum({SUCCEEDED}) or vector(0)) / (sum({JUDGED}) > 0)"),
-                unit="percentunit",
-                colours=panels.HIGH_IS_GOOD,
-                size=(5, 5),
+                Query(f"1000 * max({greatest(sample_of(names.LAST_RUN), CHOSEN)})"),
+                unit="dateTimeFromNow",
+                size=(8, 4),
             ),
         ],
     )
@@ -106,22 +150,24 @@ def score() -> Section:
                 ),
                 Query(f"avg({value('score')})", "score"),
                 Query(f"avg by (part) ({costs(SELECTOR)})", "{{part}}"),
+                unit="none",
                 limits=(0, 100),
                 stacked=True,
-                colours={"score": "green", **PARTS},
+                colours={"score": "green", **panels.PART_COLOURS},
                 size=(16, 10),
             ),
             panels.bars_across(
                 "Points lost now",
                 About(
-                    "What each part of the score costs now, the dearest first.",
+                    "What each part of the score costs now, the largest first.",
                     "Short bars.",
                     "Begin with the longest.",
                     of_metric("score").empty,
                 ),
                 Query(now, "{{part}}", instant=True),
+                unit="none",
                 most=25,
-                colours=((None, "yellow"), (5, "orange"), (15, "red")),
+                named=panels.PART_COLOURS,
                 size=(8, 10),
             ),
         ],
@@ -155,7 +201,7 @@ def change() -> Section:
                     "No evidence for a change",
                 ),
                 Query(
-                    one(f"{sample_of(names.CHANGE_EVIDENCE)}{{{CHOSEN}}}"),
+                    greatest(sample_of(names.CHANGE_EVIDENCE), CHOSEN),
                     "{{signal}} {{service_version}}",
                 ),
                 limits=(0, ALARM + 1),

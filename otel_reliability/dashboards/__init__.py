@@ -27,8 +27,10 @@ RUNBOOK: Final = "alerts.md"
 FLEET: Final = "/d/otel-reliability-fleet"
 """Where alerts on the service lead to in Grafana."""
 AGENT: Final = (
-    "/d/otel-reliability-agent?var-service={{ .Labels.service_name }}&var-agent={{ "
-    ".Labels.gen_ai_agent_name }}"
+    "/d/otel-reliability-agent?var-namespace={{ .Labels.service_namespace | urlquery }}"
+    "&var-environment={{ .Labels.deployment_environment_name | urlquery }}"
+    "&var-service={{ .Labels.service_name | urlquery }}"
+    "&var-agent={{ .Labels.gen_ai_agent_name | urlquery }}"
 )
 """Where alerts on an agent lead to in Grafana."""
 PAGE: Final = "/agents/{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}"

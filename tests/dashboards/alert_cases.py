@@ -117,7 +117,81 @@ SILENT: Final = {
 }
 """A run each minute of a day, then none."""
 
+OUTCOMES: Final = {
+    **runs("0+6x600"),
+    **gauge("runs_total", f'{AT},outcome="failure"', "0+4x600"),
+}
+REPLICA: Final = f'{AGENT},instance="b:9464",job="reliability"'
+
 CASES: Final[Mapping[str, Sequence[Case]]] = {
+    "AgentSuccessLow": [
+        Case(
+            "four of ten runs fail, in a stable way",
+            True,
+            {**gauge("success_rate", AT, "0.6x600"), **OUTCOMES},
+            120,
+        ),
+        Case(
+            "a fifth of the runs fail",
+            False,
+            {**gauge("success_rate", AT, "0.8x600"), **OUTCOMES},
+            120,
+        ),
+        Case(
+            "the three outcomes that are known of a hundred runs are failures",
+            False,
+            {
+                **gauge("success_rate", AT, "0x600"),
+                **gauge("window_runs", AT, "100x600"),
+                **gauge("runs_total", f'{AT},outcome="completed"', "0+1x600"),
+                **gauge("runs_total", f'{AT},outcome="failure"', "0x50 3x550"),
+            },
+            120,
+        ),
+        Case(
+            "a replica that saw few runs of the agent saw them fail",
+            False,
+            {
+                **gauge("success_rate", AT, "1x600"),
+                **gauge("success_rate", REPLICA, "0x600"),
+                **gauge("window_runs", REPLICA, "3x600"),
+                **OUTCOMES,
+            },
+            120,
+        ),
+        Case(
+            "a gap between scrapes resets nothing",
+            True,
+            {
+                **gauge("success_rate", AT, "0.6x100 _x12 0.6x500"),
+                **gauge("window_runs", AT, "40x100 _x12 40x500"),
+                **gauge("runs_total", f'{AT},outcome="success"', "0+6x100 _x12 600+6x500"),
+                **gauge("runs_total", f'{AT},outcome="failure"', "0+4x100 _x12 400+4x500"),
+            },
+            115,
+        ),
+    ],
+    "ReliabilityInstanceDown": [
+        Case(
+            "one of two instances has been gone for an hour",
+            True,
+            {
+                'otel_reliability_ready{instance="a:9464",job="reliability"}': "1x600",
+                'otel_reliability_ready{instance="b:9464",job="reliability"}': "1x400 stale",
+            },
+            460,
+        ),
+        Case(
+            "a third instance was there for some minutes of a deploy",
+            False,
+            {
+                'otel_reliability_ready{instance="a:9464",job="reliability"}': "1x600",
+                'otel_reliability_ready{instance="b:9464",job="reliability"}': "1x600",
+                'otel_reliability_ready{instance="c:9464",job="reliability"}': ("_x380 1x10 stale"),
+            },
+            420,
+        ),
+    ],
     "AgentFailing": [
         Case(
             "an agent of which every run fails",

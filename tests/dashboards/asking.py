@@ -37,7 +37,12 @@ def board(name: str) -> dict[str, Any]:
 
 
 def panels(name: str) -> Iterator[dict[str, Any]]:
-    yield from (panel for panel in board(name)["panels"] if panel["type"] != "row")
+    """Every panel, those of folded rows too."""
+    for panel in board(name)["panels"]:
+        if panel["type"] == "row":
+            yield from panel["panels"]
+        else:
+            yield panel
 
 
 def questions() -> Iterator[Asked]:
@@ -74,4 +79,5 @@ def filled(expr: str, interval: str = "1m", span: str = "1h", **chosen: str) -> 
         "__range": span,
         **chosen,
     }
-    return _VARIABLE.sub(lambda found: known.get(found[1], ".*"), expr)
+    every = re.sub(r'="\$', '=~"$', expr)
+    return _VARIABLE.sub(lambda found: known.get(found[1], ".*"), every)

@@ -196,9 +196,17 @@ _SAMPLE: Final = re.compile(r"^(\S+?(?:\{.*\})?) (\S+)(?: # .*)?$")
 class Shop:
     """The fleet, in step with the clock of a service: each round happens when the clock says so."""
 
-    def __init__(self, running: Running, *, seed: int = 7, version: str | None = None) -> None:
+    def __init__(
+        self,
+        running: Running,
+        *,
+        seed: int = 7,
+        version: str | None = None,
+        environment: str | None = None,
+    ) -> None:
         self._running = running
-        self._version = version
+        told = {"service.version": version, "deployment.environment.name": environment}
+        self._resource = {name: value for name, value in told.items() if value is not None}
         begun_ns = running.clock.wall()
         self._shop = Bookshop(
             seed, wall=lambda: begun_ns + ROUNDS * ROUND * SECOND, clock=running.clock
@@ -226,11 +234,9 @@ class Shop:
 
     def _told(self, span: RawSpan, later_ns: int) -> RawSpan:
         moved = span._replace(start_ns=span.start_ns + later_ns, end_ns=span.end_ns + later_ns)
-        if self._version is None:
+        if not self._resource:
             return moved
-        return moved._replace(
-            resource=Resource.of({**span.resource.attributes, "service.version": self._version})
-        )
+        return moved._replace(resource=Resource.of({**span.resource.attributes, **self._resource}))
 
 
 def stamped(running: Running, others: Mapping[str, str]) -> Iterator[str]:

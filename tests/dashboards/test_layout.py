@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from dashboards.alerts import ALERTS, Alert
+from dashboards.panels import PART_COLOURS
 from tests.dashboards.asking import BOARDS, board, panels
 
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -36,13 +38,14 @@ def test_every_question_goes_to_the_data_source_that_was_chosen(name: str) -> No
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_panels_have_numbers_of_their_own_and_do_not_overlap(name: str) -> None:
-    everything = board(name)["panels"]
+    shown = board(name)["panels"]
+    everything = [*shown, *(panel for row in shown for panel in row.get("panels", ()))]
 
     assert len({panel["id"] for panel in everything}) == len(everything)
     for panel in everything:
         place = panel["gridPos"]
         assert 0 <= place["x"] <= 24 - place["w"], panel["title"]
-    for one, other in combinations(everything, 2):
+    for one, other in combinations(shown, 2):
         assert not _overlap(one["gridPos"], other["gridPos"]), (one["title"], other["title"])
 
 
@@ -67,6 +70,7 @@ def _sections(name: str) -> list[list[dict[str, Any]]]:
         if panel["type"] == "row":
             sections.append([])
         sections[-1].append(panel)
+        sections[-1] += panel.get("panels", ())
     return sections
 
 
@@ -78,12 +82,18 @@ def test_an_agent_of_the_fleet_leads_to_its_own_dashboard() -> None:
 
     url = column["properties"][0]["value"][0]["url"]
     assert url.startswith(f"/d/{board('agent')['uid']}?")
-    assert "var-service=${__data.fields.Service}&var-agent=${__data.fields.Agent}" in url
-    assert "${__url_time_range}" in url
+    for variable, field in (
+        ("namespace", "Namespace"),
+        ("environment", "Environment"),
+        ("service", "Service"),
+        ("agent", "Agent"),
+    ):
+        assert f"var-{variable}=${{__data.fields.{field}:percentencode}}&" in url
+    assert "var-datasource=${datasource}&${__url_time_range}" in url
 
 
-def test_links_between_dashboards_lead_somewhere() -> None:
-    known = {f"/d/{board(name)['uid']}" for name in BOARDS}
+def test_links_between_dashboards_lead_somewhere_and_keep_the_data_source() -> None:
+    known = {f"/d/{board(name)['uid']}?var-datasource=${{datasource}}" for name in BOARDS}
 
     for name in BOARDS:
         assert {link["url"] for link in board(name)["links"]} <= known
@@ -93,11 +103,46 @@ def test_links_between_dashboards_lead_somewhere() -> None:
 def test_the_fleet_can_be_narrowed() -> None:
     variables = {one["name"]: one for one in board("fleet")["templating"]["list"]}
 
-    for name in ("service", "agent", "tier"):
+    for name in ("namespace", "environment", "service", "agent"):
         assert (variables[name]["multi"], variables[name]["includeAll"]) == (True, True)
         assert any(
             f"${name}" in target["expr"] for panel in panels("fleet") for target in panel["targets"]
         )
+
+
+def test_one_agent_is_named_exactly() -> None:
+    """A name with brackets is no pattern."""
+    for panel in panels("agent"):
+        for target in panel["targets"]:
+            for label, name in (("gen_ai_agent_name", "agent"), ("service_name", "service")):
+                assert f'{label}="${name}"' in target["expr"], panel["title"]
+
+
+def test_what_stands_there_now_is_asked_of_now() -> None:
+    for name in BOARDS:
+        for panel in panels(name):
+            if panel["type"] in {"stat", "gauge", "bargauge", "table"}:
+                assert all(target["instant"] for target in panel["targets"]), panel["title"]
+
+
+def test_no_data_is_not_green() -> None:
+    for name in BOARDS:
+        for panel in panels(name):
+            if panel["type"] in {"stat", "gauge"}:
+                first = panel["fieldConfig"]["defaults"]["thresholds"]["steps"][0]
+                assert first["color"] != "green", panel["title"]
+
+
+def test_a_part_of_the_score_has_one_colour() -> None:
+    found: dict[str, set[str]] = {}
+    for name in BOARDS:
+        for panel in panels(name):
+            for one in panel["fieldConfig"]["overrides"]:
+                if one["matcher"]["options"] in PART_COLOURS:
+                    colour = one["properties"][0]["value"]["fixedColor"]
+                    found.setdefault(one["matcher"]["options"], set()).add(colour)
+
+    assert found == {part: {colour} for part, colour in PART_COLOURS.items()}
 
 
 def test_points_of_the_distance_histogram_lead_to_traces() -> None:
@@ -112,7 +157,6 @@ def test_points_of_the_distance_histogram_lead_to_traces() -> None:
     assert with_exemplars >= {
         "Path distance of runs",
         "Token pressure of runs",
-        "Scores at which runs were recorded",
     }
 
 
@@ -127,9 +171,29 @@ def test_score_and_penalties_stand_on_one_another() -> None:
         assert f"20 * clamp(max without (instance, job) (agent_reliability_{part}{{" in told
 
 
-def test_the_dashboards_stay_small() -> None:
-    titles = [panel["title"] for name in BOARDS for panel in panels(name)]
-    (row,) = [panels for heading, *panels in _sections("fleet") if heading["title"] == "Service"]
+def test_the_worst_agent_stands_first() -> None:
+    (table,) = [panel for panel in panels("fleet") if panel["type"] == "table"]
 
-    assert len(row) == 5
-    assert len(titles) - len(row) <= 35
+    assert [(one["displayName"], one["desc"]) for one in table["options"]["sortBy"]] == [
+        ("Grade", False),
+        ("Succeed", False),
+        ("Score", False),
+    ]
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_every_alert_has_a_panel_of_its_metric(alert: Alert) -> None:
+    asked = " ".join(
+        target["expr"] for name in BOARDS for panel in panels(name) for target in panel["targets"]
+    )
+    named = set(
+        re.findall(r"\b(?:agent|otel)_reliability_\w+?(?=_bucket|_count|\W|$)", alert.value)
+    )
+
+    assert any(name in asked for name in named - {"agent_reliability_window_runs"})
+
+
+def test_the_dashboards_stay_small() -> None:
+    unfolded = [panel for name in BOARDS for panel in board(name)["panels"]]
+
+    assert sum(panel["type"] != "row" for panel in unfolded) <= 50

@@ -215,6 +215,17 @@ def test_alerts_lead_to_a_dashboard_that_is_there() -> None:
     for rule in (*told(), *provisioned()):
         path, _, chosen = rule["annotations"]["dashboard"].removeprefix("/d/").partition("?")
         assert path in known
-        assert ("var-agent={{ .Labels.gen_ai_agent_name }}" in chosen) == (
+        assert ("var-agent={{ .Labels.gen_ai_agent_name | urlquery }}" in chosen) == (
             path == "otel-reliability-agent"
         )
+
+
+def test_an_agent_in_an_alert_is_told_from_others_of_its_name() -> None:
+    for rule in (*told(), *provisioned()):
+        if rule["annotations"]["dashboard"].startswith("/d/otel-reliability-agent"):
+            assert ".Labels.deployment_environment_name" in rule["annotations"]["summary"]
+            assert ".Labels.service_namespace" in rule["annotations"]["summary"]
+
+
+def test_a_gap_between_scrapes_resets_no_alert() -> None:
+    assert all(rule["keep_firing_for"] == "10m" for rule in told())
