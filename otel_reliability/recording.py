@@ -99,6 +99,8 @@ class Recording:
         )  # time stands still
         self.problems: Counter[str] = Counter()
         """Lines and spans that could not be used, by reason."""
+        self.repeated_prompts = 0
+        """Prompts of session files that telemetry reports too: they count there."""
         self._ended: dict[AgentKey, dict[str, int]] = {}
         """When each closed session ended, by its id."""
         self._samples: dict[AgentKey, LatestSamples] = {}
@@ -143,6 +145,7 @@ class Recording:
             self._receive(batch)
             self.engine.complete(batch.complete)
             self._pass_on()
+        self.repeated_prompts += telemetry.repeated
 
     def _read_others(
         self,

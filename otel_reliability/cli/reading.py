@@ -77,6 +77,9 @@ def _sum_up(recording: Recording) -> None:
         print(f"{seen:,} {what} could not be read ({reasons}).", file=sys.stderr)
     for (attribute, reason), number in sorted(recording.engine.refused_attributes.items()):
         print(f"{clean(attribute)}: refused {count(number, 'time')} ({reason}).", file=sys.stderr)
+    if recording.repeated_prompts:
+        prompts = count(recording.repeated_prompts, "prompt")
+        print(f"{prompts} of session files: in the telemetry too, counted once.", file=sys.stderr)
 
 
 def _title(file: str | os.PathLike[str] | None) -> str:

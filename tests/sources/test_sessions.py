@@ -10,8 +10,12 @@ import pytest
 
 from otel_reliability.errors import SourceError
 from otel_reliability.model.run import Run
+from otel_reliability.model.span import Resource
 from otel_reliability.recording import Recording
+from otel_reliability.sources.batch import Batch
 from otel_reliability.sources.from_plain import time_ns
+from otel_reliability.sources.sessions.formats import Telemetry
+from otel_reliability.sources.sessions.run import SessionRun
 from tests.shared import shared
 
 AGENTS = [
@@ -120,3 +124,25 @@ def test_sessions_whose_telemetry_is_read_too_count_once(agent: str) -> None:
 
     assert homes
     assert len(both) == len(telemetry)
+
+
+def test_prompts_that_telemetry_reports_too_are_counted_as_repeated() -> None:
+    folder = shared("corpora/sessions/with_otlp/copilot_cli")
+    recording = Recording()
+    recording.read_all([folder / "otlp.jsonl.gz", *sorted(folder.glob("*/home"))])
+
+    assert recording.repeated_prompts == 4  # of six: its telemetry lacks two
+
+
+def test_memory_of_telemetry_is_bounded_and_still_knows_each_session() -> None:
+    telemetry = Telemetry(limit=100)
+    begin_s = 1_700_000_000
+    for number in range(1_000):
+        for session in ("one", "two"):
+            run = SessionRun("codex", session, "k", (begin_s + number) * 10**9, Resource.of({}))
+            telemetry.see(Batch(spans=run.batch().spans))
+
+    assert telemetry.unit <= 32
+    for session, is_known in (("one", True), ("two", True), ("three", False)):
+        run = SessionRun("codex", session, "k", (begin_s + 500) * 10**9, Resource.of({}))
+        assert telemetry.has(run) is is_known

@@ -5,28 +5,26 @@ Spans of the GenAI conventions, with what these lack: a call that was refused, a
 
 from __future__ import annotations
 
-from typing import Final
-
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView
-from otel_reliability.model.span import CompressionFacts, Kind, RejectionFacts
-
-REJECTED: Final = "session_file.rejected"
-COMPACTION: Final = "compact"
-COMPACTION_KEYS: Final = (
-    "session_file.tokens_before",
-    "session_file.tokens_after",
-    "session_file.trigger",
+from otel_reliability.model.session_attributes import (
+    COMPACTION,
+    REJECTED,
+    SCOPE,
+    TOKENS_AFTER,
+    TOKENS_BEFORE,
+    TRIGGER,
 )
+from otel_reliability.model.span import CompressionFacts, Kind, RejectionFacts
 
 
 class SessionFiles(Convention):
     """Spans in the scope of the reader of session files."""
 
     name = "Session files"
-    scopes = ("otel_reliability.sessions",)
-    plain = (*genai.GenAI.plain, *genai.GenAI.needs, REJECTED, *COMPACTION_KEYS)
+    scopes = (SCOPE,)
+    plain = (*genai.GenAI.plain, *genai.GenAI.needs, REJECTED, TOKENS_BEFORE, TOKENS_AFTER, TRIGGER)
     content = genai.GenAI.content
     tool_content = genai.GenAI.tool_content
     tool_mark = genai.GenAI.tool_mark
@@ -38,9 +36,10 @@ class SessionFiles(Convention):
         if operation is None:
             return None
         if operation == COMPACTION:
-            before, after, trigger = map(span.get, COMPACTION_KEYS)
             facts = CompressionFacts(
-                values.integer(before), values.integer(after), values.text(trigger)
+                values.integer(span.get(TOKENS_BEFORE)),
+                values.integer(span.get(TOKENS_AFTER)),
+                values.text(span.get(TRIGGER)),
             )
             return Answer(Kind.COMPRESSION, facts)
         if span.get(REJECTED) is True:

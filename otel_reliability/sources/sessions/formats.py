@@ -99,7 +99,9 @@ FORMATS: Final = (
 )
 
 _SECOND: Final = 1_000_000_000
-_MOST_SECONDS: Final = 86_400
+_DAY_S: Final = 86_400
+MAX_INTERVALS: Final = 200_000
+"""Intervals in which telemetry names sessions; more are joined to longer ones."""
 _SESSION_KEYS: Final = (
     "session.id",
     "conversation.id",
@@ -134,12 +136,18 @@ class SessionFile(NamedTuple):
 
 
 class Telemetry:
-    """The seconds in which telemetry names each session: what it reports of a session counts, and
-    the file of the session does not repeat it.
+    """When telemetry names each session: what it reports of a session counts, and the file of the
+    session does not repeat it. `repeated` counts the prompts of files that telemetry reports too.
+
+    Of each session the intervals of `unit` seconds are kept that name it, up to `limit` over all
+    sessions. Beyond, the unit doubles, up to a day; then intervals are forgotten.
     """
 
-    def __init__(self) -> None:
-        self._seconds: set[int] = set()
+    def __init__(self, limit: int = MAX_INTERVALS) -> None:
+        self.repeated = 0
+        self.unit = 1
+        self._limit = limit
+        self._intervals: set[tuple[int, int]] = set()
 
     def see(self, batch: Batch) -> None:
         """Note the sessions that spans and log events name."""
@@ -150,17 +158,24 @@ class Telemetry:
 
     def has(self, run: SessionRun) -> bool:
         """Return whether telemetry names the session of a run while it went on."""
-        first, last = run.start_ns // _SECOND, max(run.start_ns, run.last_ns) // _SECOND
-        seconds = range(first, min(last, first + _MOST_SECONDS) + 1)
-        return bool(self._seconds) and any(
-            hash((run.session_id, second)) in self._seconds for second in seconds
-        )
+        if not self._intervals:
+            return False
+        first = run.start_ns // _SECOND
+        last = min(max(run.start_ns, run.last_ns) // _SECOND, first + _DAY_S)
+        session = hash(run.session_id)
+        intervals = range(first // self.unit, last // self.unit + 1)
+        return any((session, at) in self._intervals for at in intervals)
 
     def _note(self, attributes: Mapping[str, Any], time_ns: int) -> None:
         for key in _SESSION_KEYS:
             found = attributes.get(key)
             if isinstance(found, str):
-                self._seconds.add(hash((found, time_ns // _SECOND)))
+                self._intervals.add((hash(found), time_ns // _SECOND // self.unit))
+        while len(self._intervals) > self._limit and self.unit < _DAY_S:
+            self.unit *= 2
+            self._intervals = {(session, at // 2) for session, at in self._intervals}
+        while len(self._intervals) > self._limit:
+            self._intervals.pop()
 
 
 def read_sessions(
@@ -173,7 +188,9 @@ def read_sessions(
     for file in sorted(files, key=SessionFile.began):
         if not file.format.is_part(file.path):
             for run in file.format.read(file.path, seen, progress(file.path)):
-                if not telemetry.has(run):
+                if telemetry.has(run):
+                    telemetry.repeated += 1
+                else:
                     yield run.batch()
 
 

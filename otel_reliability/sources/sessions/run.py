@@ -5,9 +5,17 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from otel_reliability.model.blake2 import blake2b
+from otel_reliability.model.session_attributes import (
+    COMPACTION,
+    REJECTED,
+    SCOPE,
+    TOKENS_AFTER,
+    TOKENS_BEFORE,
+    TRIGGER,
+)
 from otel_reliability.model.span import (
     KIND_INTERNAL,
     STATUS_ERROR,
@@ -19,13 +27,6 @@ from otel_reliability.model.span import (
     span_of,
 )
 from otel_reliability.sources.batch import Batch
-
-SCOPE: Final = "otel_reliability.sessions"
-REJECTED: Final = "session_file.rejected"
-COMPACTION: Final = "compact"
-TOKENS_BEFORE: Final = "session_file.tokens_before"
-TOKENS_AFTER: Final = "session_file.tokens_after"
-TRIGGER: Final = "session_file.trigger"
 
 
 class CallStatus(enum.Enum):

@@ -1,0 +1,17 @@
+"""Attributes of the spans that session files of coding agents become: what the GenAI conventions
+lack. The reader of session files writes them, its convention reads them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SCOPE: Final = "otel_reliability.sessions"
+"""The instrumentation scope of these spans."""
+REJECTED: Final = "session_file.rejected"
+"""True on the span of a call that was refused, so never executed."""
+COMPACTION: Final = "compact"
+"""The value of `gen_ai.operation.name` on a compaction of the context."""
+TOKENS_BEFORE: Final = "session_file.tokens_before"
+TOKENS_AFTER: Final = "session_file.tokens_after"
+TRIGGER: Final = "session_file.trigger"
