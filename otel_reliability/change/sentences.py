@@ -14,6 +14,7 @@ from otel_reliability.change.detector import Evidence, Status
 from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.result import Result
 from otel_reliability.change.signals import SIGNALS
+from otel_reliability.model.run import short_value
 
 if TYPE_CHECKING:  # they need numpy, which an agent's process need not load
     from otel_reliability.change.compare import Comparison, SignalTest
@@ -35,8 +36,6 @@ KINDS: Final[Mapping[str, str]] = {
     "framework": "instrumentation",
 }
 """Kinds of fingerprints in words."""
-HASHED: Final = frozenset({"prompt", "tools"})
-"""Kinds whose values are hashes, of which the first digits are shown."""
 
 
 def of_alarm(alarm: Alarm) -> str:
@@ -110,7 +109,7 @@ def of_point(point: ChangePoint, alarms: Iterable[Alarm] = ()) -> str:
 
 
 def _values(kind: str, values: Sequence[str]) -> str:
-    shown = [value[:8] if kind in HASHED else value for value in values[:MAX_POINTS_NAMED]]
+    shown = [short_value(kind, value) for value in values[:MAX_POINTS_NAMED]]
     more = len(values) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 

@@ -10,14 +10,13 @@ from typing import Final
 
 from otel_reliability.contrast.compare import OF_ORDER, Compared, Difference, Side
 from otel_reliability.contrast.features import KINDS, NUMBERS, OUTCOMES, Feature
+from otel_reliability.model.run import short_value
 from otel_reliability.statistics.contrast import PERMUTATIONS, Detectable
 
 MAX_NAMED: Final = 3
 """Maximum features of one sort that the sentence of a comparison names."""
 MAX_STEPS: Final = 6
 """Maximum steps of a path that a sentence spells out."""
-HASHED: Final = frozenset({"prompt", "tools"})
-"""Kinds whose values are hashes, of which the first digits are shown."""
 _LEAST_P: Final = 1 / (1 + PERMUTATIONS)
 
 
@@ -83,9 +82,7 @@ def names(feature: Feature) -> tuple[str, ...]:
         shown = feature.names[:MAX_STEPS]
         rest = len(feature.names) - len(shown)
         return (" → ".join(shown) + (f" → {rest} more steps" if rest else ""),)
-    if feature.kind in HASHED:
-        return tuple(name[:8] for name in feature.names)
-    return feature.names
+    return tuple(short_value(feature.kind, name) for name in feature.names)
 
 
 def could_show(detectable: Detectable) -> str:

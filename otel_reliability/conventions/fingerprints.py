@@ -2,11 +2,12 @@
 and tools, and its version.
 
 A prompt or a tool definition is hashed as it stands, with the key of `hashing`; nothing of it is
-kept.
+kept. A prompt that has a name or a version is known by these instead.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
@@ -29,6 +30,20 @@ FIRST_MESSAGES: Final = (
 """Keys of the role and the content of the first message, which is the system prompt where its role
 says so.
 """
+PROMPT_NAMES: Final = (
+    "gen_ai.prompt.name",
+    "langfuse.observation.prompt.name",
+    "langfuse.prompt.name",
+    "llm.prompt_template.name",
+)
+PROMPT_VERSIONS: Final = (
+    "gen_ai.prompt.version",
+    "langfuse.observation.prompt.version",
+    "langfuse.prompt.version",
+    "llm.prompt_template.version",
+)
+UNIQUE_ID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+"""Beginning of a "name" that is an id of its own for each input (Gemini CLI)."""
 SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 TOOLS: Final = (
     "gen_ai.tool.definitions",
@@ -45,7 +60,7 @@ PREFIXES: Final = ("llm.tools.", "llm.request.functions.")
 of it.
 """
 TEXTS: Final = (*PROMPTS, *(key for pair in FIRST_MESSAGES for key in pair), *TOOLS)
-KEYS: Final = frozenset({*VERSIONS, *TEXTS})
+KEYS: Final = frozenset({*VERSIONS, *PROMPT_NAMES, *PROMPT_VERSIONS, *TEXTS})
 
 
 def completed(answer: Answer, keys: AbstractSet[str], hasher: Hasher) -> Answer:
@@ -62,6 +77,32 @@ def completed(answer: Answer, keys: AbstractSet[str], hasher: Hasher) -> Answer:
 
 
 def _prompt(keys: AbstractSet[str], hasher: Hasher) -> Any:
+    """Return how the name and version of a prompt are read, else its hash."""
+    names = tuple(key for key in PROMPT_NAMES if key in keys)
+    versions = tuple(key for key in PROMPT_VERSIONS if key in keys)
+    unnamed = _hashed_prompt(keys, hasher)
+    if not names and not versions:
+        return unnamed
+    content = () if unnamed is None else unnamed.keys
+
+    def read(*given: object) -> str | None:
+        name = next(filter(None, map(_prompt_name, given[: len(names)])), None)
+        of_version = given[len(names) : len(names) + len(versions)]
+        version = next(filter(None, map(values.identifier, of_version)), None)
+        found = " ".join(filter(None, (name, version)))
+        if found:
+            return found
+        return None if unnamed is None else unnamed.of(given[-len(content) :], lambda one: one)
+
+    return Own(read, (*names, *versions, *content), joined=True)
+
+
+def _prompt_name(value: object) -> str | None:
+    name = values.text(value)
+    return None if name is None or UNIQUE_ID.match(name) else name
+
+
+def _hashed_prompt(keys: AbstractSet[str], hasher: Hasher) -> Own | None:
     for pair in FIRST_MESSAGES:
         if keys >= set(pair):
 
@@ -87,5 +128,5 @@ def _tools(keys: AbstractSet[str], hasher: Hasher) -> Any:
     return Own(hashed, tuple(parts), joined=True, once=True)
 
 
-def _first(reader: Any, candidates: tuple[str, ...], keys: AbstractSet[str]) -> Any:
+def _first(reader: Any, candidates: tuple[str, ...], keys: AbstractSet[str]) -> Own | None:
     return Own(reader, candidates, once=True) if not keys.isdisjoint(candidates) else None

@@ -5,6 +5,7 @@ thing that leaves assembly.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -49,6 +50,25 @@ FINGERPRINTS: Final = ("model", "version", "prompt", "tools", "framework")
 """Kinds of fingerprints: models, versions of agent and service, system prompts, tool definitions,
 instrumentation scopes.
 """
+
+
+HASHED: Final = frozenset({"prompt", "tools"})
+"""Kinds of fingerprints whose values are hashes, but for prompts that have a name or a version."""
+_HASH: Final = re.compile(r"[0-9a-f]{16}(?:, [0-9a-f]{16})*")
+
+
+def is_hashed(kind: str, value: str) -> bool:
+    """Return whether the value of a fingerprint is a hash, or several.
+
+    >>> is_hashed("prompt", "00c0ffee00c0ffee"), is_hashed("prompt", "refunds 3")
+    (True, False)
+    """
+    return kind in HASHED and _HASH.fullmatch(value) is not None
+
+
+def short_value(kind: str, value: str) -> str:
+    """Return the value of a fingerprint as sentences show it: of a hash the first digits."""
+    return value[:8] if is_hashed(kind, value) else value
 
 
 class AgentKey(NamedTuple):

@@ -25,12 +25,13 @@ from otel_reliability.metrics.success.verdict import assess
 from otel_reliability.metrics.uncertainty import intervals
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
-from otel_reliability.model.run import AgentKey, Outcome, Run
+from otel_reliability.model.run import HASHED, AgentKey, Outcome, Run
 from otel_reliability.recording import Recording
 from otel_reliability.report.badge import failing_text
 from otel_reliability.report.badge import text as badge_text
 from otel_reliability.report.compression import compression_of
 from otel_reliability.report.findings import findings_of, path_distances
+from otel_reliability.report.groups import groups_of_agents, lettered
 from otel_reliability.report.history import recorded_history
 from otel_reliability.report.missing import missing_of, models_without_limit
 from otel_reliability.report.sections import EVALUATION_FAMILIES
@@ -44,6 +45,7 @@ from otel_reliability.report.view import (
     ChangeView,
     Compared,
     DifferenceView,
+    GroupView,
     Instant,
     Passes,
     ReadingView,
@@ -127,6 +129,7 @@ def report_of(
         olds = _recorded(earlier, earlier.agents(), 0, for_people=False)
         baseline = _baseline(olds, views, settings, max_runs_for_intervals)
     elif split:
+        views = lettered(views)
         baseline = _groups_compared(views)
     return ReportView(
         version=VERSION,
@@ -241,6 +244,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     assessment = assess(readings.__getitem__)
     failing = failing_text(assessment.verdict, success_rate, error_rate)
     outcomes = Counter(row.outcome for row in baseline)
+    first = min(source.rows, key=lambda row: (row.start_ns, row.run_id))
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
     tasks = task_table(sample, settings)
     compression = compression_of([row for row in sample if row.baseline])
@@ -253,7 +257,8 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         error_rate=error_rate,
         runs=len(baseline),
         perturbed_runs=dict(Counter(row.condition for row in source.rows if not row.baseline)),
-        start=Instant(min(row.start_ns for row in source.rows)),
+        start=Instant(first.start_ns),
+        first_run=first.run_id,
         end=Instant(source.rows[-1].end_ns),
         runs_left_out=source.left_out,
         score=score,
@@ -356,13 +361,7 @@ def _groups_compared(views: Sequence[AgentView]) -> Baseline | None:
     """Compare the groups of each agent with the one that has its first run; None where every agent
     has one group.
     """
-    groups: dict[AgentKey, list[AgentView]] = {}
-    for view in views:
-        groups.setdefault(view.key._replace(extra=view.key.extra[:-1]), []).append(view)
-    found: list[AgentComparison] = []
-    for every in groups.values():
-        first, *later = sorted(every, key=lambda view: (view.start, view.key))
-        found += [compared(first, view) for view in later]
+    found = [compared(first, view) for first, *later in groups_of_agents(views) for view in later]
     return Baseline(found, [], []) if found else None
 
 
@@ -383,7 +382,7 @@ def compared(
     tested_numbers = sum(change.more_than_chance is not None for change in metrics.values())
     return AgentComparison(
         key=new.key,
-        sides=sides or _sides(old.key, new.key),
+        groups=_compared_groups(old, new, sides or _sides(old.key, new.key)),
         sentence=clean(of_comparison(found), MAX_SENTENCE),
         differs=found.differs,
         differences=[_difference(one) for one in found.differences],
@@ -402,7 +401,23 @@ def _sides(old: AgentKey, new: AgentKey) -> tuple[str, str]:
     """
     if old == new:
         return BEFORE_AND_NOW
-    return clean(old.extra[-1][1]), clean(new.extra[-1][1])
+    return _group_name(old), _group_name(new)
+
+
+def _group_name(key: AgentKey) -> str:
+    """Return the value that a group is split by; with its kind, where it is a letter."""
+    kind, value = key.extra[-1]
+    return clean(f"{kind} {value}" if kind in HASHED else value)
+
+
+def _compared_groups(
+    old: AgentView, new: AgentView, names: tuple[str, str]
+) -> tuple[GroupView, GroupView]:
+    before, after = (
+        GroupView(name, view.runs, view.start, trace_of(view.first_run))
+        for name, view in zip(names, (old, new), strict=True)
+    )
+    return before, after
 
 
 def _difference(one: Difference) -> DifferenceView:

@@ -184,7 +184,7 @@ def comparison(each: AgentComparison, *, brief: bool) -> Section:
     came or went.
     """
     moved, same = words.moved(each)
-    before, now = (clean(side, 24) for side in each.sides)
+    before, now = (clean(group.name, 24) for group in each.groups)
     rows = [
         (
             name,
@@ -195,7 +195,7 @@ def comparison(each: AgentComparison, *, brief: bool) -> Section:
         for name, one in (moved if brief else each.metrics).items()
     ]
     notes = [f"{count(len(same), 'number')} the same: {listed(same, 5)}"] if same and brief else []
-    notes += filter(None, [words.about_chance(each)])
+    notes += [*words.about_groups(each), *filter(None, [words.about_chance(each)])]
     titles = ("What changed", before, "95 %", "runs", now, "95 %", "runs", "")
     return Section(titles, "crrrrrrl", rows, notes).without_empty_columns()
 

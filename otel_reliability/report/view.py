@@ -264,7 +264,8 @@ class AgentView:
     `success_rate` and `error_rate` are the values of these metrics. `grade` is the tier by whose
     colour and rank the agent is shown: the worse of success and stability. `runs` leaves perturbed
     runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs
-    that did not fit into the window. Of the hidden fields, `history` is the score over time (oldest
+    that did not fit into the window. Of the hidden fields, `first_run` is
+    the id of the run that began first, `history` is the score over time (oldest
     first), `recent` the last whole runs (oldest first), `exceeding` a line for each open run beyond
     a bound, `task_outcomes` (passed, known) by task, `paths` the number of baseline runs by (task,
     path); `distances` are path distances by run id, `pressures` the shares of the context window
@@ -299,6 +300,7 @@ class AgentView:
     change: ChangeView | None = None
     compression: CompressionView | None = None
 
+    first_run: str = field(metadata=HIDDEN)
     task_count: int = field(metadata=HIDDEN)
     one_sided: bool = field(metadata=HIDDEN)
     task_outcomes: Mapping[str | None, tuple[int, int]] = field(metadata=HIDDEN)
@@ -336,6 +338,18 @@ class Compared:
     more_than_chance: bool | None
     before: ReadingView
     after: ReadingView
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A set of runs that is compared: the value that all have (a model, a version, a prompt), or
+    `before` and `now`; when its first run began, and that run's trace.
+    """
+
+    name: str
+    runs: int
+    start: Instant
+    trace_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,15 +397,15 @@ class Chance:
 class AgentComparison:
     """An agent of both recordings: what differs between its runs, and every number that either has.
 
-    `sides` are the names of the two sets of runs: the values that they are split by, or `before`
-    and `now`. `differs` None: there are too few runs to compare. `sentence` says the same in words,
-    as every surface shows it, with the size of difference that the runs could have shown where
-    nothing differs (`detectable`: of a share, and of a mean in standard deviations). `shared_tasks`
-    is the share of runs whose task the other side has too, None where not all tasks are known.
+    `groups` are the two sets of runs, the earlier first. `differs` None: there are too few runs to
+    compare. `sentence` says the same in words, as every surface shows it, with the size of
+    difference that the runs could have shown where nothing differs (`detectable`: of a share, and
+    of a mean in standard deviations). `shared_tasks` is the share of runs whose task the other side
+    has too, None where not all tasks are known.
     """
 
     key: AgentKey = field(metadata=MERGED)
-    sides: tuple[str, str]
+    groups: tuple[GroupView, GroupView]
     sentence: str
     differs: bool | None
     differences: Sequence[DifferenceView]

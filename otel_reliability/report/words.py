@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from otel_reliability.change.result import Result
+from otel_reliability.change.sentences import moment
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.context_growth import growths
 from otel_reliability.metrics.stability.flag import (
@@ -268,6 +269,15 @@ def interval(name: str, reading: ReadingView) -> str:
 
 
 # --- Two recordings -------------------------------------------------------------------------------
+
+
+def about_groups(each: AgentComparison) -> list[str]:
+    """Return, of each set of runs that is compared, how many there are, and where it begins."""
+    return [
+        f"{group.name}: {count(group.runs, 'run')}, the first at {moment(group.start)}, trace "
+        f"{group.trace_id}"
+        for group in each.groups
+    ]
 
 
 def about_chance(each: AgentComparison) -> str:

@@ -103,9 +103,9 @@ def test_every_surface_begins_with_the_same_sentence(tmp_path: Path) -> None:
         "runs; tool calls 1 → 3"
     )
     assert [one.sentence for one in by_model.agents] == [each.sentence]
-    assert by_model.agents[0].sides == ("a", "b")
+    assert [group.name for group in by_model.agents[0].groups] == ["a", "b"]
     assert by_version.sentence == each.sentence
-    assert by_version.sides == ("model a", "model b")
+    assert [group.name for group in by_version.groups] == ["model a", "model b"]
     assert each.sentence in " ".join(printed(found).split())
     assert each.sentence in markdown.render(found).replace("\\", "")
     assert each.sentence in report_file.render(found)
