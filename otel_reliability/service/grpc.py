@@ -12,10 +12,17 @@ Source: OTLP specification 1.11, "OTLP/gRPC"; gRPC health checking protocol.
 from __future__ import annotations
 
 import asyncio
+import os
+from collections import Counter
+from collections.abc import Generator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+# The library writes a line to stderr for each header that it cannot read, without a limit.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
 
@@ -27,11 +34,17 @@ from otel_reliability.service.answers import (
     Problem,
     Refused,
     accepted,
+    overload,
     retry_info,
     status_of,
 )
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.compression import GZIP
+from otel_reliability.service.connections import (
+    HEADER_TIMEOUT,
+    KEEP_ALIVE,
+    limit_of_connections,
+)
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.intake import BODY_TIMEOUT, GZIP_MAGIC, Intake
 from otel_reliability.service.settings import TLSSettings
@@ -39,7 +52,11 @@ from otel_reliability.telemetry.guard import Guard
 
 TRANSPORT: Final = "grpc"
 MAX_CALLS: Final = 1_000
-"""Calls under way, over all connections; further ones are refused with RESOURCE_EXHAUSTED."""
+"""Exports under way, over all connections. Each client may have as many as there is room for
+more.
+"""
+MAX_CHECKS: Final = 1_000
+"""Health checks that wait for their message; further ones are answered without it."""
 MAX_STREAMS: Final = 100
 """Calls under way on one connection; clients hold further ones back."""
 GRACE: Final = 5.0
@@ -65,6 +82,34 @@ _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _EXPORT: Final = Guard("answering a request over gRPC")
 
 
+class Calls:
+    """Calls under way by client. One has at most as many as others could still have: half of the
+    room if it is alone, so that no number of them takes all.
+
+    Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
+    Switches", IEEE/ACM Transactions on Networking 6 (1998), with α = 1.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._free = room
+        self._held: Counter[str] = Counter()
+
+    @contextmanager
+    def of(self, client: str) -> Generator[None]:
+        """Count a call as long as a `with` lasts. Raise `Refused` if the client has its share."""
+        if self._held[client] >= self._free:
+            raise overload("too_many_calls", "this client has too many calls under way")
+        self._free -= 1
+        self._held[client] += 1
+        try:
+            yield
+        finally:
+            self._free += 1
+            self._held[client] -= 1
+            if not self._held[client]:
+                del self._held[client]
+
+
 class OtlpGrpc(grpc.GenericRpcHandler):
     """The OTLP/gRPC receiver and the gRPC health service. `threads` is where messages are
     decompressed and decoded.
@@ -85,16 +130,21 @@ class OtlpGrpc(grpc.GenericRpcHandler):
         self._threads = threads
         self._max_connection_age = max_connection_age
         self._server: Any = None
+        self._calls = Calls(MAX_CALLS)
+        self._checks = 0
+        """Health checks that wait for their message."""
 
     async def open(self, place: HostPort, tls: TLSSettings) -> HostPort:
         """Listen, and return the address. Raise `ConfigurationError` if it cannot be bound."""
         credentials = _credentials(tls)
         server = self._server = _untyped.aio.server(
             handlers=(self,),
-            maximum_concurrent_rpcs=MAX_CALLS,
             options=(
                 ("grpc.max_receive_message_length", self._intake.limit),
                 ("grpc.max_concurrent_streams", MAX_STREAMS),
+                ("grpc.max_allowed_incoming_connections", limit_of_connections()),
+                ("grpc.server_handshake_timeout_ms", round(HEADER_TIMEOUT * 1e3)),
+                ("grpc.max_connection_idle_ms", round(KEEP_ALIVE * 1e3)),
                 ("grpc.per_message_decompression", 0),
                 ("grpc.compression_enabled_algorithms_bitset", _IDENTITY_AND_GZIP),
                 ("grpc.max_connection_age_ms", round(self._max_connection_age * 1e3)),
@@ -160,7 +210,8 @@ class OtlpGrpc(grpc.GenericRpcHandler):
         """Accept metrics and throw them away."""
         signal = OtlpSignal.METRICS
         try:
-            await self._received(context)
+            with self._calls.of(_client(context)):
+                await self._received(context)
         except Refused as refusal:
             self._intake.count(signal, TRANSPORT, refusal.reason)
             return _refuse(refusal, context)
@@ -169,7 +220,8 @@ class OtlpGrpc(grpc.GenericRpcHandler):
 
     async def _export(self, signal: OtlpSignal, _: Any, context: Any) -> bytes:
         try:
-            return await self._accept(signal, await self._received(context))
+            with self._calls.of(_client(context)):
+                return await self._accept(signal, await self._received(context))
         except Refused as refusal:
             self._intake.count(signal, TRANSPORT, refusal.reason)
             return _refuse(refusal, context)
@@ -197,8 +249,10 @@ class OtlpGrpc(grpc.GenericRpcHandler):
         """Answer whether requests are accepted now. The request names the server as a whole, or one
         service.
         """
+        name = ""
         try:
-            name = _asked_service(await self._received(context))
+            if self._checks < MAX_CHECKS:
+                name = await self._asked_service(context)
         except Refused as refusal:
             self._intake.count(None, TRANSPORT, refusal.reason)
             return _refuse(refusal, context)
@@ -207,6 +261,24 @@ class OtlpGrpc(grpc.GenericRpcHandler):
             context.set_details("no such service")
             return b""
         return _NOT_SERVING if self._readiness.reasons else _SERVING
+
+    async def _asked_service(self, context: Any) -> str:
+        self._checks += 1
+        try:
+            return _service_name(await self._received(context))
+        finally:
+            self._checks -= 1
+
+
+def _client(context: Any) -> str:
+    """Return the address of a client without its port.
+
+    >>> from types import SimpleNamespace
+    >>> _client(SimpleNamespace(peer=lambda: "ipv4:10.0.0.7:4711"))
+    'ipv4:10.0.0.7'
+    """
+    peer: str = context.peer()
+    return peer.rpartition(":")[0]
 
 
 def _handler(call: Any) -> Any:
@@ -226,7 +298,7 @@ _SERVING: Final = b"\x08\x01"
 _NOT_SERVING: Final = b"\x08\x02"
 
 
-def _asked_service(request: bytes) -> str:
+def _service_name(request: bytes) -> str:
     """The one field of a HealthCheckRequest: a text of less than 128 bytes."""
     if len(request) < 2 or request[0] != 0x0A or request[1] != len(request) - 2:
         return "" if not request else "?"

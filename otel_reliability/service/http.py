@@ -25,6 +25,7 @@ from otel_reliability.service.answers import (
 )
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.compression import CODINGS, Compression
+from otel_reliability.service.connections import waiting, working
 from otel_reliability.service.intake import BODY_TIMEOUT, Intake, Reservation
 from otel_reliability.service.writer import Ack
 from otel_reliability.telemetry.guard import Guard
@@ -109,11 +110,12 @@ class OtlpHttp:
         size = 0
         try:
             async with asyncio.timeout(BODY_TIMEOUT):
-                async for part in request.content.iter_any():
-                    size += len(part)
-                    if size > self._intake.limit:
-                        raise self._intake.too_large()
-                    take(part)
+                with waiting(request):
+                    async for part in request.content.iter_any():
+                        size += len(part)
+                        if size > self._intake.limit:
+                            raise self._intake.too_large()
+                        take(part)
         except TimeoutError:
             raise self._intake.slow() from None
         except (web.RequestPayloadError, ConnectionError):
@@ -172,9 +174,10 @@ def guarding(
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            if request.path not in open_paths:
-                tokens.check(request.headers.get("Authorization"))
-            return await handler(request)
+            with working(request):
+                if request.path not in open_paths:
+                    tokens.check(request.headers.get("Authorization"))
+                return await handler(request)
         except Refused as refusal:
             count(refusal.reason)
             return answer(request, refusal)

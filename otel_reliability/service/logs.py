@@ -24,6 +24,8 @@ NOT_HTTP: Final = "not_http"
 """The reason by which requests that are no HTTP/1.1 are counted."""
 INTERVAL_S: Final = 60.0
 """Seconds in which one peer's requests of one kind are logged once."""
+MAX_LINES: Final = 60
+"""Records of one kind that are logged in this time."""
 MAX_PEERS: Final = 1_000
 """Peers that are told apart; of more, the log begins to repeat itself."""
 
@@ -45,13 +47,40 @@ def log_to_stderr(level: str) -> None:
     """Log to stderr: events of the process, never content of spans or requests."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.addFilter(Rate())
     logger = logging.getLogger(OURS)
     logger.addHandler(handler)
     logger.setLevel(level.upper())
     logger.propagate = False
     libraries = logging.StreamHandler(sys.stderr)
     libraries.setFormatter(WithoutContent("%(asctime)s %(levelname)s %(message)s"))
+    libraries.addFilter(Rate())
     logging.getLogger().addHandler(libraries)
+
+
+class Rate(logging.Filter):
+    """Passes at most `MAX_LINES` records a minute of each line of code that logs; the last of them
+    says so.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._passed: dict[tuple[str, int], tuple[float, int]] = {}
+        """When the current minute of a line of code began, and how many of its records came."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        place = (record.pathname, record.lineno)
+        now = self._clock()
+        begun, number = self._passed.get(place, (now, 0))
+        if now - begun >= INTERVAL_S:
+            begun = now
+            number = 0
+        number += 1
+        self._passed[place] = (begun, number)
+        if number == MAX_LINES:
+            record.msg = f"{record.msg} (Further ones are left out for a minute.)"
+        return number <= MAX_LINES
 
 
 class WithoutContent(logging.Formatter):

@@ -25,6 +25,7 @@ from otel_reliability.service.api import Agents
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import check, http_context
 from otel_reliability.service.clock import Clock
+from otel_reliability.service.connections import raise_file_limit
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.grpc import OtlpGrpc
 from otel_reliability.service.health import RECOVERING, Memory, Readiness, collect_seldom
@@ -290,6 +291,7 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 def serve(config: Config, env: Mapping[str, str]) -> None:
     """Serve until SIGTERM or SIGINT. Raises `ConfigurationError` where it cannot begin."""
     collect_seldom()
+    raise_file_limit()
     asyncio.run(_serve(Service(config, env=env)))
 
 

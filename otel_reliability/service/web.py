@@ -20,18 +20,23 @@ from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.answers import RETRY_LATER, overload
 from otel_reliability.service.api import Agents, UnknownAgent
 from otel_reliability.service.auth import AccessTokens
+from otel_reliability.service.connections import (
+    HEADER_TIMEOUT,
+    KEEP_ALIVE,
+    Connections,
+    limit_of_connections,
+)
 from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.http import guarding
 from otel_reliability.service.logs import ServerLogger
 from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
 
-KEEP_ALIVE: Final = 75.0
-"""Seconds that an idle connection stays open."""
 LINGER: Final = 2.0
 """Seconds that the rest of a body is read and thrown away, so that a client which still sends it
 gets its answer.
 """
-
+BACKLOG: Final = 1_024
+"""Connections that the system holds until they are accepted."""
 
 Endpoint: TypeAlias = tuple[str, str, Iterable[web.RouteDef]]
 """Name, address as the settings have it, and routes."""
@@ -48,7 +53,9 @@ class Web:
         self._tls = tls
         self._guard = guarding(tokens, PROBES, count)
         self._logger = ServerLogger(count)
+        self._connections = Connections(limit_of_connections(), count)
         self._runners: list[web.AppRunner] = []
+        self._listening: list[asyncio.Server] = []
 
     async def open(self, endpoints: Iterable[Endpoint]) -> dict[str, HostPort]:
         """Listen, and return the addresses of those that are not off. Raise `ConfigurationError` if
@@ -81,21 +88,32 @@ class Web:
         )
         await runner.setup()
         self._runners.append(runner)
-        site = web.TCPSite(runner, place.host, place.port, ssl_context=self._tls, backlog=1024)
+        server = cast("Callable[[], asyncio.Protocol]", runner.server)
         try:
-            await site.start()
+            listening = await asyncio.get_running_loop().create_server(
+                partial(self._connections.accept, server),
+                place.host,
+                place.port,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else HEADER_TIMEOUT,
+                backlog=BACKLOG,
+            )
         except OSError as error:
             allowed = f"an address to be had here ({error.strerror})"
             raise ConfigurationError(
                 f"service.{name}", str(place), allowed, "take another, or end what has it"
             ) from error
-        port: int = runner.addresses[0][1]
+        self._listening.append(listening)
+        port: int = listening.sockets[0].getsockname()[1]
         return HostPort(place.host, port)
 
     async def close(self) -> None:
+        for listening in self._listening:
+            listening.close()
         for runner in self._runners:
             await runner.cleanup()
         self._runners.clear()
+        self._listening.clear()
 
 
 HEALTH: Final = "/healthz"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 
 import pytest
 from aiohttp.http_exceptions import BadStatusLine
 
-from otel_reliability.service.logs import INTERVAL_S, NOT_HTTP, ServerLogger
+from otel_reliability.service.logs import INTERVAL_S, MAX_LINES, NOT_HTTP, Rate, ServerLogger
 from tests.real.waiting import until
 from tests.service.served import Services
 
@@ -70,3 +71,23 @@ def test_requests_that_are_no_http_are_counted_and_logged_once_a_minute(
         "endpoint (port 4317)."
     )
     assert [record.getMessage() for record in caplog.records] == [sentence, sentence]
+
+
+def test_lines_of_one_kind_have_a_rate() -> None:
+    now = [0.0]
+    rate = Rate(lambda: now[0])
+
+    def passed(number: int, line: int) -> list[str]:
+        records = [
+            logging.LogRecord("lib", logging.ERROR, "lib.py", line, "no file for %s", ("x",), None)
+            for _ in range(number)
+        ]
+        return [record.getMessage() for record in records if rate.filter(record)]
+
+    flood = passed(100_000, line=1)
+    assert len(flood) == MAX_LINES
+    assert flood[0] == "no file for x"
+    assert flood[-1] == "no file for x (Further ones are left out for a minute.)"
+    assert passed(1, line=2) == ["no file for x"]
+    now[0] = INTERVAL_S
+    assert passed(1, line=1) == ["no file for x"]

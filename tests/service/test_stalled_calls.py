@@ -29,7 +29,8 @@ def stalled(running: Running, method: str, number: int) -> Generator[list[Any]]:
         end.wait(60)
         yield from ()
 
-    with grpc.insecure_channel(running.target) as channel:
+    own_connection = [("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(running.target, options=own_connection) as channel:
         call: Callable[..., Any] = cast("Any", channel).stream_unary(method).future
         try:
             calls = [call(nothing(), timeout=60) for _ in range(number)]
