@@ -11,13 +11,16 @@ from __future__ import annotations
 import glob
 import json
 import os
-import re
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.request import Request, urlopen
+
+from otel_reliability.report.markdown import escaped
+from otel_reliability.report.text import clean
 
 MAX_SUMMARY: Final = 1_000_000
 MAX_COMMENT: Final = 60_000
@@ -26,7 +29,6 @@ BAD_USAGE: Final = 2
 TIMEOUT_S: Final = 30.0
 STATES: Final = {"held": "✅ held", "failed": "❌ failed", "missing": "❔ not enough data"}
 RESULTS: Final = {0: "✅", 1: "❌"}
-_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|#~$])")
 
 
 def main(env: Mapping[str, str]) -> int:
@@ -34,13 +36,13 @@ def main(env: Mapping[str, str]) -> int:
     recordings = _files(env["INPUT_RECORDINGS"])
     baseline = _files(env.get("INPUT_BASELINE", ""))
     if not recordings:
-        print(f"::error::no recording matches {env['INPUT_RECORDINGS'].split()}")
+        _command("error", f"no recording matches {env['INPUT_RECORDINGS'].split()}")
         return BAD_USAGE
     compared = [word for file in baseline for word in ("--baseline", file)]
     common = [*_options(env), "--quiet", *recordings]
     gate = _ours("gate", *_targets(env, compared), "--format", "json", *common)
     if not gate.stdout:
-        print(f"::error::{gate.stderr.strip()}")
+        _command("error", gate.stderr.strip())
         return gate.returncode
     results = json.loads(gate.stdout)
     changes = (
@@ -56,7 +58,7 @@ def main(env: Mapping[str, str]) -> int:
     details = f"\n<details><summary>Every number</summary>\n\n{full}\n</details>\n"
     _append(env.get("GITHUB_STEP_SUMMARY"), _cut(text + details, MAX_SUMMARY))
     _append(env.get("GITHUB_OUTPUT"), f"exit-code={gate.returncode}\n")
-    print(text)
+    _log(text)
     if env.get("INPUT_COMMENT") == "true":
         _comment(env, _cut(text, MAX_COMMENT))
     return gate.returncode
@@ -140,7 +142,7 @@ def _target(result: Mapping[str, Any]) -> str:
     agent = "/".join(
         _escaped(part) for part in (result["agent"], result["task"]) if part is not None
     )
-    return f"| `{result['target']}` | {agent} | {_side(result)} | {STATES[result['state']]} |"
+    return f"| {_code(result['target'])} | {agent} | {_side(result)} | {STATES[result['state']]} |"
 
 
 def _notes(results: Mapping[str, Any]) -> Iterator[str]:
@@ -181,7 +183,27 @@ def _side(reading: Mapping[str, Any]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", text)
+    """Return text of a report, which may hold names that agents chose, as it is shown."""
+    return escaped(clean(text, len(text)))
+
+
+def _code(text: str) -> str:
+    return f"`{clean(text, len(text)).replace('`', chr(39)).replace('|', chr(92) + '|')}`"
+
+
+# --- The log --------------------------------------------------------------------------------------
+
+
+def _log(text: str) -> None:
+    """Print text whose lines the runner does not read as commands."""
+    token = secrets.token_hex(16)
+    print(f"::stop-commands::{token}\n{text}\n::{token}::")
+
+
+def _command(name: str, text: str) -> None:
+    """Print a command of the runner, such as an error."""
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    print(f"::{name}::{text}")
 
 
 # --- The comment ----------------------------------------------------------------------------------
@@ -205,9 +227,10 @@ def _comment(env: Mapping[str, str], text: str) -> None:
         )
         _ask(env, url, method, {"body": f"{marker}\n{text}"})
     except OSError as error:
-        print(
-            f"::warning::The comment was not written ({error}); the job needs "
-            "`permissions: pull-requests: write`."
+        _command(
+            "warning",
+            f"The comment was not written ({error}); the job needs "
+            "`permissions: pull-requests: write`.",
         )
 
 

@@ -17,16 +17,20 @@ from otel_reliability.report.sections import Cell
 from otel_reliability.report.text import FILTERS
 from otel_reliability.report.view import ReportView
 
-_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|#~$])")
+_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|#~$]|:(?=//)|(?<=www)\.)")
+_MENTION: Final = re.compile(r"([@#])(?=\w)")
+_WORD_JOINER: Final = "\u2060"
+"""An invisible sign. A forge makes no link of a name that follows it."""
 
 
 def escaped(text: Cell) -> str:
-    r"""Return text that Markdown shows unchanged: a tool may be called `<b>` or `a|b`.
+    r"""Return text that Markdown shows unchanged: a tool may be called `<b>` or `a|b`. `@name`
+    mentions nobody, and neither `#7` nor an address becomes a link.
 
     >>> print(escaped("get_order | <b>"))
     get\_order \| \<b\>
     """
-    return _SPECIAL.sub(r"\\\1", str(text))
+    return _MENTION.sub(rf"\1{_WORD_JOINER}", _SPECIAL.sub(r"\\\1", str(text)))
 
 
 def render(report: ReportView) -> str:

@@ -26,13 +26,21 @@ def clean(name: str, longest: int = LONGEST_NAME) -> str:
     r"""Return a name from telemetry that is safe to show: on one line, without control characters,
     of limited length.
 
-    Names are input of the user's agents; a terminal would obey control characters in them.
+    Names are input of the user's agents; a terminal would obey control characters in them. Signs
+    that nobody sees, and that may turn a line around (U+202E), are shown by their number.
 
-    >>> clean("refund\x1b[2J\n tool"), clean("a" * 80, 6)
-    ('refund·[2J· tool', 'aaaaa…')
+    >>> clean("refund\x1b[2J\n tool"), clean("a" * 80, 6), clean("pay\u202eyap")
+    ('refund·[2J· tool', 'aaaaa…', 'pay\\u202eyap')
     """
-    shown = "".join("·" if unicodedata.category(sign)[0] == "C" else sign for sign in name)
+    shown = "".join(map(_visible, name))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def _visible(sign: str) -> str:
+    category = unicodedata.category(sign)
+    if category == "Cf":
+        return f"\\u{ord(sign):04x}"
+    return "·" if category[0] == "C" else sign
 
 
 def allowed(text: str) -> str:

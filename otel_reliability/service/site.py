@@ -50,7 +50,7 @@ of a processor.
 """
 MOST_KEPT: Final = 64
 """Agents whose page is kept for a moment."""
-AGENT: Final = "/agents/{service}/{agent}"
+AGENT: Final = "/agents/{service:[^/]+}/{agent:[^/]+}"
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "

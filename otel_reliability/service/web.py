@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import ssl
+import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -121,8 +122,10 @@ READY: Final = "/readyz"
 PROBES: Final = frozenset({HEALTH, READY})
 """Paths that need no token."""
 
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA: Final = frozenset("=+-@")
 """Signs with which a cell begins that a spreadsheet runs."""
+BREAKS: Final = ("\t", "\r", "\n")
+"""Signs that may begin another cell."""
 
 
 def metrics(prometheus: Prometheus, threads: Executor, readiness: Readiness) -> list[web.RouteDef]:
@@ -178,7 +181,7 @@ def api(agents: Agents, threads: Executor, readiness: Readiness) -> list[web.Rou
     `compare?before=VERSION&after=VERSION`, and `runs` for its last runs. Lists are CSV with
     `?format=csv`.
     """
-    one = "/{service}/{agent}"
+    one = "/{service:[^/]+}/{agent:[^/]+}"
     questions = {
         "": (agents.page, "agents"),
         one: (agents.details, None),
@@ -232,10 +235,19 @@ def _columns(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
         cell = (
             " → ".join(map(_part, cast("list[Any]", value))) if isinstance(value, list) else value
         )
-        yield (
-            prefix + name,
-            f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell,
-        )
+        yield prefix + name, f"'{cell}" if isinstance(cell, str) and _is_formula(cell) else cell
+
+
+def _is_formula(cell: str) -> bool:
+    """Return whether a spreadsheet may run a cell. It passes over signs that nobody sees, and knows
+    wide forms.
+
+    >>> _is_formula("\ufeff=1+1"), _is_formula("＝1+1"), _is_formula("a=1")
+    (True, True, False)
+    """
+    seen = (sign for sign in cell if unicodedata.category(sign) not in {"Cf", "Cc", "Zs"})
+    first = unicodedata.normalize("NFKC", next(seen, ""))
+    return first in FORMULA or cell.startswith(BREAKS)
 
 
 def _part(value: Any) -> str:

@@ -184,6 +184,31 @@ def test_summary_and_comment_show_values_intervals_and_changes(
     assert github.tokens == {"Bearer secret"}
 
 
+def test_names_are_data(tmp_path: Path, github: GitHub) -> None:
+    name = "a|b\n::add-mask::secret\n##[group]@octocat #7 https://evil.example \u202eyap"
+    spans = runs(*VARIED, agent=name)
+    write_otlp(tmp_path / "spans.jsonl", spans)
+
+    done = act(
+        tmp_path,
+        github,
+        recordings="spans.jsonl",
+        baseline="spans.jsonl",
+        require="score>=99",
+        min_runs="5",
+    )
+
+    commands = re.findall(r"^\s*::(\S+?)::(\S*)", done.log, re.MULTILINE)
+    assert [command for command, _ in commands] == ["stop-commands", commands[0][1]]
+    assert "\n##[" not in done.log
+    [comment] = [one["body"] for one in github.comments if "otel-reliability" in one["body"]]
+    for text in (comment, done.summary):
+        assert not re.search(r"@octocat|#7|https://|\u202e|^::", text, re.MULTILINE)
+        [row] = re.findall(r"^\| `score>=99` .*", text, re.MULTILINE)
+        assert len(re.findall(r"(?<!\\)\|", row)) == 7
+        assert r"a\|b" in row
+
+
 def test_comment_of_one_title_is_updated(tmp_path: Path, github: GitHub) -> None:
     write_otlp(tmp_path / "spans.jsonl", runs(*STEADY))
 
