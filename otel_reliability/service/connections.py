@@ -112,7 +112,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._is_handling = False
-        """Whether the headers of a request are complete and it is not answered."""
+        """True from the end of the headers of a request to its answer."""
 
     @property
     def is_closing(self) -> bool:
@@ -179,7 +179,7 @@ class Connection(asyncio.Protocol):
 
 @contextmanager
 def working(request: web.Request) -> Generator[None]:
-    """As long as a request is handled its connection does not wait."""
+    """Mark the connection of a request as busy while that is handled."""
     connection = _of(request)
     if connection is None:
         yield
@@ -193,7 +193,7 @@ def working(request: web.Request) -> Generator[None]:
 
 @contextmanager
 def waiting(request: web.Request) -> Generator[None]:
-    """While a body arrives its connection waits."""
+    """Mark the connection of a request as waiting while its body arrives."""
     connection = _of(request)
     if connection is None:
         yield
