@@ -21,12 +21,11 @@ from otel_reliability.model.span import (
     ToolFacts,
     TraceId,
 )
+from otel_reliability.model.success_words import succeeded
 
 NO_NOTES: Final = Notes()
-_PASS: Final = frozenset(
-    {"pass", "passed", "success", "successful", "correct", "true", "yes", "good", "1"}
-)
-_FAIL: Final = frozenset({"fail", "failed", "failure", "incorrect", "false", "no", "bad", "0"})
+_BROKEN: Final = "error"
+"""The label of an evaluation that itself failed: it says nothing of the run."""
 _SCORE_THRESHOLD: Final = 0.5
 
 
@@ -134,11 +133,10 @@ def _outcome(success: bool) -> Outcome:
 
 def _passed(evaluation: Evaluation) -> bool | None:
     """A pass/fail label, else a score of 0.5 or more."""
-    label = evaluation.label.strip().lower() if evaluation.label is not None else None
-    if label in _PASS:
-        return True
-    if label in _FAIL:
-        return False
+    label = (evaluation.label or "").strip().lower()
+    said = None if label == _BROKEN else succeeded(label)
+    if said is not None:
+        return said
     return None if evaluation.score is None else evaluation.score >= _SCORE_THRESHOLD
 
 

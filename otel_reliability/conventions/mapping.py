@@ -30,11 +30,7 @@ from otel_reliability.model.span import (
     Tokens,
     ToolFacts,
 )
-
-_GOOD: Final = frozenset(
-    {"success", "successful", "succeeded", "pass", "passed", "ok", "correct", "yes", "resolved"}
-)
-_BAD: Final = frozenset({"failure", "failed", "fail", "error", "incorrect", "no", "unresolved"})
+from otel_reliability.model.success_words import succeeded
 
 
 class Mapped:
@@ -98,8 +94,8 @@ def _present(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> str | None
 
 def outcome_of(value: object) -> object:
     """Return True or False for a word of an outcome, any other value as it is."""
-    word = value.strip().lower() if isinstance(value, str) else None
-    return True if word in _GOOD else False if word in _BAD else value
+    said = succeeded(value) if isinstance(value, str) else None
+    return value if said is None else said
 
 
 # --- Own spans ------------------------------------------------------------------------------------

@@ -45,6 +45,22 @@ def test_a_partial_reward_is_a_failure(reward: float, outcome: Outcome) -> None:
     assert run_of(agent(1, notes=Notes(reward=reward))).outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("label", "outcome"),
+    [
+        ("Passed", Outcome.SUCCESS),
+        (" resolved", Outcome.SUCCESS),
+        ("unresolved", Outcome.FAILURE),
+        ("0", Outcome.FAILURE),
+        ("error", Outcome.COMPLETED),  # the evaluator failed, not the run
+        ("excellent", Outcome.COMPLETED),
+    ],
+)
+def test_a_label_decides_by_the_words_of_every_outcome(label: str, outcome: Outcome) -> None:
+    judged = GOOD._replace(score=None, label=label, trace_id=trace_id(1))
+    assert run_of(agent(1, evaluations=(judged,))).outcome is outcome
+
+
 # --- Evaluations of final runs --------------------------------------------------------------------
 
 FINAL = GOOD._replace(name="quality", score=0.75, time_ns=5, trace_id=trace_id(1))
