@@ -170,3 +170,20 @@ def test_costs_add_up_where_the_run_tells_none() -> None:
 
     assert run.cost == 0.75
     assert run_of(agent(1), model(2, 1)).cost is None
+
+
+@pytest.mark.parametrize(("between", "calls"), [(3, 4), (4, 6)])
+def test_a_call_of_another_scope_is_compared_with_the_last_four_siblings(
+    between: int, calls: int
+) -> None:
+    """A long call of one scope, short ones of the same scope, then the same long call again as
+    another scope tells it.
+    """
+    first = model(2, 1, (100, 10), end=90, scope="one")
+    short = [
+        model(10 + at, 1, (at, at), start=1 + at, end=2 + at, scope="one") for at in range(between)
+    ]
+    again = model(3, 1, (100, 10), start=20, end=80, scope="two")
+    run = run_of(agent(1, end=99), first, *short, again)
+
+    assert len(run.model_calls) == calls
