@@ -315,6 +315,9 @@ class Assemble:
         if steps:
             steps = calls_once(tree, steps)
         tools = Tools.OBSERVED
+        if steps and not rejected and (lost := _lost_steps(tree, steps, models)):
+            steps = sorted([*steps, *lost], key=lambda step: step.order)
+            tools = Tools.MESSAGES
         if unnamed and any(step.call[0] is None and not step.handoff for step in steps):
             tools = Tools.UNOBSERVABLE
         elif (
@@ -639,6 +642,32 @@ def _message_steps(tree: SpanTree, models: Sequence[ModelSpan]) -> list[Step]:
             )
     found.sort(key=lambda step: step.order)
     return found
+
+
+def _lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpan]) -> list[Step]:
+    """Return the calls whose spans were lost: a model asked for several at once, spans of some of
+    them arrived, and a model was called again with what they returned.
+
+    Calls are told apart by their ids, so nothing is said where a span has none. A call that the
+    framework answers itself (a final answer, a hand-off) is followed by no model call, or is a
+    hand-off: then nothing is said either. A lost call stands beside the ones that were seen.
+    """
+    by_id = {step.call.call_id: step for step in steps}
+    if None in by_id or any(step.handoff for step in steps):
+        return []
+    latest = max([tree.spans[i].start_ns for i, _ in models], default=0)
+    found: dict[str | None, Step] = {}
+    for i, facts in models:
+        seen = [by_id[call.call_id] for call in facts.calls if call.call_id in by_id]
+        if not seen or tree.spans[i].end_ns > latest:
+            continue
+        beside = min(seen, key=lambda step: step.order)
+        for position, call in enumerate(facts.calls):
+            if call.call_id is not None and call.call_id not in by_id:
+                found[call.call_id] = Step(
+                    i, beside.start_ns, beside.end_ns, beside.span_id, position, call, beside.node
+                )
+    return list(found.values())
 
 
 def _name_handoffs(tree: SpanTree, handoffs: Iterable[Step]) -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import AssemblySettings, Settings
-from otel_reliability.model.run import Run, ToolCall
-from otel_reliability.model.span import AgentSpan, Call, Kind, ToolFacts
+from otel_reliability.model.run import Run, ToolCall, Tools
+from otel_reliability.model.span import AgentSpan, Call, Kind, ModelFacts, ToolFacts
 from otel_reliability.testing import agent, agent_span, handoff, model, tool, workflow
 from tests.assembly.rebuilding import run_of
 
@@ -30,6 +30,48 @@ def only_call(run: Run) -> ToolCall:
     assert run.tool_calls is not None
     assert len(run.tool_calls) == 1
     return run.tool_calls[0]
+
+
+# --- Calls whose spans were lost ------------------------------------------------------------------
+
+
+def asked_for(*called: str, end: float = 1) -> AgentSpan:
+    """A model call that asks for these tools, their ids being their names."""
+    calls = tuple(Call(name, name, b"arguments") for name in called)
+    facts = ModelFacts(asked_for_tools=True, messages=True, calls=calls)
+    return agent_span(Kind.MODEL, facts, 2, 1, end=end)
+
+
+SEEN = tool(3, 1, "b", call_id="b", start=2)
+ANSWER = model(4, 1, start=5)
+
+
+@pytest.mark.parametrize(
+    ("spans", "path"),
+    [
+        ((asked_for("a", "b", "c"), SEEN, ANSWER), ("a", "b", "c")),
+        ((asked_for("b"), SEEN, ANSWER), ("b",)),
+        # the last words of a model may ask for what is no tool: a final answer
+        ((asked_for("a", "b", end=6), SEEN, ANSWER), ("b",)),
+        # a span without an id may be any of those that were asked for
+        ((asked_for("a", "b"), tool(3, 1, "a", start=2), ANSWER), ("a",)),
+        # none of them has a span: the framework answered it
+        ((asked_for("a"), SEEN, ANSWER), ("b",)),
+        # the other call was a hand-off
+        ((asked_for("a", "b"), SEEN, handoff(5, 1, "other", start=3), ANSWER), ("b", "→other")),
+    ],
+)
+def test_a_call_beside_others_whose_span_was_lost_is_in_the_path(
+    spans: tuple[AgentSpan, ...], path: tuple[str, ...]
+) -> None:
+    assert path_of(*spans) == path
+
+
+def test_a_path_with_lost_calls_says_that_messages_told_them() -> None:
+    run = run_of(agent(1, end=99), asked_for("a", "b"), SEEN, ANSWER)
+
+    assert run.tools is Tools.MESSAGES
+    assert sorted(calls_of(run)) == [("a", True), ("b", True)]
 
 
 # --- Order and parallel calls ---------------------------------------------------------------------
