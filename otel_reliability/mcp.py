@@ -308,6 +308,13 @@ def _tools(source: Source) -> Iterator[Callable[..., Object]]:
         """
         return each(agent, lambda line: _score(source.agent(line)))
 
+    def why_runs_fail(agent: str) -> Object:
+        """Return what the failing runs of an agent have in common that the others have not (tools,
+        retries, order of steps, input group, version), each with shares, runs, p-value and traces.
+        An association is no cause: look at the traces.
+        """
+        return each(agent, lambda line: _picked(source.agent(line), "runs", "why", "why_note"))
+
     def unusual_runs(agent: str) -> Object:
         """Name the runs of an agent that are unlike the others, each with its trace id: unusual
         paths, retries of a failing call, full context windows; and the step at which the paths of a
@@ -338,7 +345,15 @@ def _tools(source: Source) -> Iterator[Callable[..., Object]]:
         return each(agent, lambda line: source.checked(line, target, min_runs))
 
     return iter(
-        (list_agents, explain_score, unusual_runs, what_changed, compare_versions, check_target)
+        (
+            list_agents,
+            explain_score,
+            why_runs_fail,
+            unusual_runs,
+            what_changed,
+            compare_versions,
+            check_target,
+        )
     )
 
 

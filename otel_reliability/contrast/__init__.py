@@ -2,6 +2,6 @@
 false findings.
 
 `sample` is the part of a run that is kept for it, `features` are what a run can have, `compare`
-contrasts two sets of runs, `sentences` are the findings in words. The statistics are in
-`statistics.contrast`.
+contrasts two sets of runs, `why` those that fail with the others,
+`sentences` are the findings in words. The statistics are in `statistics.contrast`.
 """

@@ -121,9 +121,12 @@ def strongest(
     """Return the chosen features, the largest deviation first, without those of the kinds
     `may_drop` that say the same as one before them.
     """
-    order = sorted(
-        chosen, key=lambda at: (-round(abs(z[at]), 6), _ORDER.get(found.features[at].kind, -1), at)
-    )
+
+    def rank(at: int) -> tuple[float, bool, int, int]:
+        kind = found.features[at].kind
+        return -round(abs(z[at]), 6), z[at] < 0, _ORDER.get(kind, len(_ORDER)), at
+
+    order = sorted(chosen, key=rank)
     kept: list[int] = []
     for at in order:
         column = found.columns[:, at]

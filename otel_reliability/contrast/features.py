@@ -18,7 +18,10 @@ from otel_reliability.contrast.sample import Sample
 from otel_reliability.statistics.permutation import Floats
 
 MIN_SUPPORT: Final = 5
-"""Runs that must have a feature, and that must not have it: fewer can show nothing."""
+"""Runs that must have a feature, and that must not have it, up to 100 runs: fewer can show nothing.
+"""
+MAX_SUPPORT: Final = 10
+"""The same from 200 runs on; between, one in twenty."""
 MANY: Final = 3
 """Calls of one tool from which a run calls it repeatedly."""
 MAX_FEATURES: Final = 300
@@ -103,6 +106,7 @@ def design(samples: Sequence[Sample], without: frozenset[str] = frozenset()) -> 
     """Return the features that enough runs have, and enough do not; and the numbers that are known
     and not all equal. Kinds and numbers `without` are left out.
     """
+    support = min(MAX_SUPPORT, max(MIN_SUPPORT, len(samples) // 20))
     having: dict[Feature, list[int]] = {}
     for at, sample in enumerate(samples):
         for feature in set(_features(sample)):
@@ -119,7 +123,7 @@ def design(samples: Sequence[Sample], without: frozenset[str] = frozenset()) -> 
             if feature.kind in ORIGINS or feature.kind == "compressed"
             else known.get(feature.kind, of_steps)
         )
-        if MIN_SUPPORT <= len(rows) <= sum(is_known) - MIN_SUPPORT:
+        if support <= len(rows) <= sum(is_known) - support:
             column = np.where(is_known, 0.0, np.nan)
             column[rows] = 1.0
             found[feature] = column

@@ -10,8 +10,10 @@ from typing import Final
 
 from otel_reliability.contrast.compare import OF_ORDER, Compared, Difference, Side
 from otel_reliability.contrast.features import KINDS, NUMBERS, OUTCOMES, Feature
+from otel_reliability.contrast.why import Finding, Why
 from otel_reliability.model.run import short_value
 from otel_reliability.statistics.contrast import PERMUTATIONS, Detectable
+from otel_reliability.statistics.significance import SIGNIFICANCE_LEVEL
 
 MAX_NAMED: Final = 3
 """Maximum features of one sort that the sentence of a comparison names."""
@@ -109,3 +111,55 @@ def _percent(share: float) -> str:
 
 def _p(p: float) -> str:
     return f"p ≤ {max(p, _LEAST_P):.2g}"
+
+
+def of_why(why: Why) -> str:
+    """Return what was contrasted, and, where nothing was found, how large a difference these runs
+    could have shown.
+    """
+    word = "ended in an error" if why.by_error else "failed"
+    contrasted = f"{why.failing:,} of {why.runs:,} runs {word}"
+    if why.why or why.detectable is None:
+        return f"{contrasted}: {why.why}"
+    if not why.findings:
+        return f"{contrasted}: nothing found that they could show; {could_show(why.detectable)}"
+    return (
+        f"{contrasted}; what they have in common, of {why.features} features (an association is "
+        "no cause)"
+    )
+
+
+def of_finding(finding: Finding, why: Why) -> str:
+    """Return a finding in words.
+
+    >>> sides = Side(24, 23, 23 / 24), Side(176, 93, 93 / 176)
+    >>> feature = Feature("uses", ("book_reservation",))
+    >>> print(
+    ...     of_finding(
+    ...         Finding(feature, 4.0, 0.001, None, *sides, ()), Why(200, 116, by_error=False)
+    ...     )
+    ... )
+    runs that call book_reservation fail in 96 % (23 of 24 runs) against 53 % (93 of 176)
+    """
+    feature = finding.feature
+    having = finding.having
+    others = finding.others
+    if feature.kind in KINDS:
+        named = KINDS[feature.kind].runs.format(*names(feature))
+        fail = "end in an error" if why.by_error else "fail"
+        ours = f"{having.having or 0:,} of {having.runs:,} runs"
+        theirs = f"{others.having or 0:,} of {others.runs:,}"
+        text = (
+            f"{named} {fail} in {_amount(feature, having)} ({ours}) against "
+            f"{_amount(feature, others)} ({theirs})"
+        )
+    else:
+        which = "runs that end in an error" if why.by_error else "runs that fail"
+        text = (
+            f"{which} have {_amount(feature, having)} {NUMBERS[feature.kind].words} on average "
+            f"against {_amount(feature, others)}"
+        )
+    if finding.within_p is None:
+        return text
+    holds = finding.within_p <= SIGNIFICANCE_LEVEL
+    return f"{text}; {'also' if holds else 'not shown'} within {why.strata}"

@@ -57,6 +57,8 @@ class Keys:
         plain = {
             *SESSIONS,
             *fingerprints.VERSIONS,
+            *fingerprints.PROMPT_NAMES,
+            *fingerprints.PROMPT_VERSIONS,
             *(key for one in table for key in (*one.plain, *one.needs, *one.conversation)),
         }
         self.plain = frozenset(plain - careful - content)

@@ -11,7 +11,9 @@ from typing import Any, Final, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.contrast.compare import Difference, compare
 from otel_reliability.contrast.sample import Sample
-from otel_reliability.contrast.sentences import of_comparison, of_difference
+from otel_reliability.contrast.sentences import of_comparison, of_difference, of_finding, of_why
+from otel_reliability.contrast.why import Finding as WhyFound
+from otel_reliability.contrast.why import Why, why_runs_fail
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
 from otel_reliability.metrics import ALL_SPECS
@@ -53,6 +55,7 @@ from otel_reliability.report.view import (
     ScorePoint,
     SideView,
     TaskAttempts,
+    WhyFinding,
 )
 from otel_reliability.report.words import caveats_of
 from otel_reliability.statistics.intervals import Interval
@@ -248,6 +251,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
     tasks = task_table(sample, settings)
     compression = compression_of([row for row in sample if row.baseline])
+    why = why_runs_fail(source.samples)
     distances = path_distances(sample, source.window.path_distance)
     view = AgentView(
         key=source.key,
@@ -281,6 +285,8 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         caveats=(),
         change=source.change,
         compression=compression,
+        why=[_why_finding(one, why) for one in why.findings],
+        why_note=of_why(why) if why.failing else "",
         task_count=len({row.task for row in source.rows if row.task is not None}),
         one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
         task_outcomes=_task_outcomes(baseline),
@@ -294,6 +300,19 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         recent=source.recent,
     )
     return replace(view, caveats=caveats_of(view, source.rows))
+
+
+def _why_finding(one: WhyFound, why: Why) -> WhyFinding:
+    return WhyFinding(
+        feature=one.feature.kind,
+        names=one.feature.names,
+        sentence=clean(of_finding(one, why), MAX_SENTENCE),
+        shares=(one.having.value, one.others.value),
+        runs=(one.having.runs, one.others.runs),
+        p=one.p,
+        p_within=one.within_p,
+        traces=tuple(dict.fromkeys(map(trace_of, one.runs))),
+    )
 
 
 def _session_readings(sessions: Sequence[SessionScores]) -> dict[str, Reading]:

@@ -115,7 +115,12 @@ def _page(report: ReportView) -> Iterator[RenderableType]:
     if len(agents) > 1:
         yield drawn(sections.overview(agents, MAX_LISTED))
     for agent in agents[:MAX_DETAILED]:
-        parts = [_score_lines(agent), *map(drawn, sections.costs(agent)), *_why(agent)]
+        parts = [
+            _score_lines(agent),
+            *_common(agent),
+            *map(drawn, sections.costs(agent)),
+            *_why(agent),
+        ]
         parts += map(drawn, sections.details(agent, brief=True))
         yield Group(
             title(agent), *(row for part in parts for row in (Text(), Padding(part, INDENT)))
@@ -167,6 +172,13 @@ def _change(agent: AgentView) -> Iterator[Text]:
         yield Text.assemble((f"{symbol} ", colour), ("Behaviour: ", "dim"), first)
         if changed:
             yield from (Text.assemble("  ", line) for line in (*more, dim(ABOUT)))
+
+
+def _common(agent: AgentView) -> Iterator[RenderableType]:
+    """Yield what failing runs have in common."""
+    if agent.why_note:
+        found = [Padding(Text(line), INDENT) for line in words.about_why(agent)]
+        yield Group(heading("Why runs fail"), dim(f"{agent.why_note}."), *found)
 
 
 def _why(agent: AgentView) -> Iterator[RenderableType]:

@@ -264,8 +264,9 @@ class AgentView:
     `success_rate` and `error_rate` are the values of these metrics. `grade` is the tier by whose
     colour and rank the agent is shown: the worse of success and stability. `runs` leaves perturbed
     runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs
-    that did not fit into the window. Of the hidden fields, `first_run` is
-    the id of the run that began first, `history` is the score over time (oldest
+    that did not fit into the window. `why` is what failing runs have in common, the strongest
+    first, and `why_note` what was contrasted, or why nothing was. Of the hidden fields, `first_run`
+    is the id of the run that began first, `history` is the score over time (oldest
     first), `recent` the last whole runs (oldest first), `exceeding` a line for each open run beyond
     a bound, `task_outcomes` (passed, known) by task, `paths` the number of baseline runs by (task,
     path); `distances` are path distances by run id, `pressures` the shares of the context window
@@ -299,6 +300,8 @@ class AgentView:
     caveats: Sequence[str]
     change: ChangeView | None = None
     compression: CompressionView | None = None
+    why: Sequence[WhyFinding] = ()
+    why_note: str = ""
 
     first_run: str = field(metadata=HIDDEN)
     task_count: int = field(metadata=HIDDEN)
@@ -338,6 +341,26 @@ class Compared:
     more_than_chance: bool | None
     before: ReadingView
     after: ReadingView
+
+
+@dataclass(frozen=True, slots=True)
+class WhyFinding:
+    """What failing runs have in common: a kind of feature, the tools or values that it is about,
+    and its sentence.
+
+    `shares` are the shares of runs that fail, with the feature and without it, `runs` how many runs
+    these are; of a number, its means over the failing runs and the others. `p` is adjusted for the
+    number of features, `p_within` the same within tasks (else input groups). `traces` show it.
+    """
+
+    feature: str
+    names: tuple[str, ...]
+    sentence: str
+    shares: tuple[float | None, float | None]
+    runs: tuple[int, int]
+    p: float
+    p_within: float | None
+    traces: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,6 +271,13 @@ def interval(name: str, reading: ReadingView) -> str:
 # --- Two recordings -------------------------------------------------------------------------------
 
 
+def about_why(agent: AgentView) -> list[str]:
+    """Return what failing runs have in common, a line each, with the traces that show it."""
+    return [
+        f"{one.sentence} (p ≤ {one.p:.2g}; traces {', '.join(one.traces)})" for one in agent.why
+    ]
+
+
 def about_groups(each: AgentComparison) -> list[str]:
     """Return, of each set of runs that is compared, how many there are, and where it begins."""
     return [

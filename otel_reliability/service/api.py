@@ -114,7 +114,7 @@ class Agents:
 
     def _details(self, found: AgentSource) -> Object:
         settings = self._engine.settings
-        agent = live_view(found, settings)
+        agent = live_view(found._replace(samples=self._runs.samples(found.key)), settings)
         recent = [
             {**record(run), "path_distance": agent.distances.get(run.run_id)}
             for run in agent.recent

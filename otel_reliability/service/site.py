@@ -271,9 +271,10 @@ class Site:
         found = self._engine.read(
             lambda registry: snapshot(self._engine, registry, key, self._histories)
         )
-        return (
-            None if found is None else live_view(found._replace(left_out=0), self._engine.settings)
-        )
+        if found is None:
+            return None
+        source = found._replace(left_out=0, samples=self._runs.samples(key))
+        return live_view(source, self._engine.settings)
 
 
 def window_words(window: WindowSettings) -> str:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import MetricSettings
+from otel_reliability.contrast.sample import Sample, samples_of
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import (
     AgentKey,
@@ -153,6 +154,8 @@ MAX_RUNS: Final = 200
 """Runs of one agent that a page lists."""
 MAX_COMPARED: Final = 2_000
 """Runs of one agent among which a page finds one, or those of two versions or times."""
+MAX_CONTRASTED: Final = 500
+"""Runs of one agent, the newest, whose failures are explained."""
 MAX_NS: Final = 2**63 - 1
 FLAGS: Final[Mapping[str, Callable[[Run, int], bool]]] = {
     "failed calls": lambda run, _: any(not call.ok for call in run.tool_calls or ()),
@@ -254,6 +257,10 @@ class RunStore:
         newest = sorted(found.values(), key=lambda run: (run.end_ns, run.run_id), reverse=True)
         threshold = self._engine.settings.metrics.retry_threshold
         return [run for run in newest if choice.holds(run, threshold)][:most]
+
+    def samples(self, key: AgentKey) -> list[Sample]:
+        """Return what contrasts need of the newest runs."""
+        return samples_of(self.last(key, most=MAX_CONTRASTED))
 
 
 def versions_of(runs: Iterable[Run]) -> list[str]:

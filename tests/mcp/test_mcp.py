@@ -34,6 +34,7 @@ TOOLS: Final = {
     "list_agents",
     "explain_score",
     "unusual_runs",
+    "why_runs_fail",
     "what_changed",
     "compare_versions",
     "check_target",
