@@ -354,7 +354,7 @@ class TelemetrySettings(Struct, frozen=True):
 
 
 class UISettings(Struct, frozen=True):
-    """Addresses that pages, reports and alerts link to."""
+    """Addresses of the UI, and those that pages, reports and alerts link to."""
 
     url: Url | None = None
     """Address of the UI as people open it, such as `https://reliability.example.com`; alerts then
@@ -363,6 +363,10 @@ class UISettings(Struct, frozen=True):
     trace_url: TraceUrl | None = None
     """Address of a trace in your trace store, with `{trace_id}` in place of its id; pages and
     reports then link to it.
+    """
+    hosts: tuple[Text, ...] = ()
+    """Further names under which browsers open the UI. Without a token, requests to it and to the
+    API under other names of public DNS are refused.
     """
 
 

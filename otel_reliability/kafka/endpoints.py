@@ -13,6 +13,7 @@ from otel_reliability.service.addresses import HostPort
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import http_context
 from otel_reliability.service.health import Readiness
+from otel_reliability.service.hosts import Hosts
 from otel_reliability.service.logs import log_loop_error
 from otel_reliability.service.settings import ServiceSettings
 from otel_reliability.service.web import Web, metrics, probes
@@ -37,7 +38,7 @@ class WorkerEndpoints:
         self._threads = ThreadPoolExecutor(1, "reader")
         tokens = AccessTokens(settings.token, settings.token_file)
         self._web = Web(
-            tokens, http_context(settings.tls), lambda _: None
+            tokens, Hosts(()), http_context(settings.tls), lambda _: None
         )  # requests here are not counted as work
         resource = {
             "service.name": "otel-reliability",

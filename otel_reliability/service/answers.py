@@ -44,6 +44,7 @@ class Problem(enum.Enum):
 
     UNDECODABLE = Codes(400, 3)
     UNAUTHENTICATED = Codes(401, 16)
+    HOST = Codes(421, 7)
     UNKNOWN_SIGNAL = Codes(404, 12)
     METHOD = Codes(405, 12)
     TIMEOUT = Codes(408, 4)

@@ -26,6 +26,7 @@ from otel_reliability.service.answers import (
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.compression import CODINGS, Compression
 from otel_reliability.service.connections import waiting, working
+from otel_reliability.service.hosts import Hosts
 from otel_reliability.service.intake import BODY_TIMEOUT, Intake, Reservation
 from otel_reliability.service.writer import Ack
 from otel_reliability.telemetry.guard import Guard
@@ -163,10 +164,13 @@ def answer(request: web.Request, refusal: Refused) -> web.Response:
 
 
 def guarding(
-    tokens: AccessTokens, open_paths: frozenset[str], count: Callable[[str], None]
+    tokens: AccessTokens,
+    hosts: Hosts,
+    open_paths: frozenset[str],
+    count: Callable[[str], None],
 ) -> Middleware:
-    """Return the middleware of every endpoint: it checks the token, and gives all errors the same
-    form.
+    """Return the middleware of every endpoint: it checks the token or else the host, and gives all
+    errors the same form.
 
     `count` is called with the reason of each refusal that no handler made.
     """
@@ -177,6 +181,8 @@ def guarding(
             with working(request):
                 if request.path not in open_paths:
                     tokens.check(request.headers.get("Authorization"))
+                    if not tokens.asked:
+                        hosts.check(request)
                 return await handler(request)
         except Refused as refusal:
             count(refusal.reason)

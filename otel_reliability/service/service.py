@@ -29,6 +29,7 @@ from otel_reliability.service.connections import raise_file_limit
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.grpc import OtlpGrpc
 from otel_reliability.service.health import RECOVERING, Memory, Readiness, collect_seldom
+from otel_reliability.service.hosts import hosts_of
 from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake, RequestBudget
@@ -146,7 +147,12 @@ class Service:
         )
         self._runs = RunStore(self.engine, self.persistence.runs)
         self._site = None if self._histories is None else self._site_of(self._histories)
-        self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
+        self._web = Web(
+            tokens,
+            hosts_of(config),
+            http_context(settings.tls),
+            partial(self.intake.count, None, HTTP),
+        )
         self._grpc = OtlpGrpc(
             self.intake,
             self.readiness,

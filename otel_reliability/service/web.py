@@ -28,6 +28,7 @@ from otel_reliability.service.connections import (
     limit_of_connections,
 )
 from otel_reliability.service.health import RECOVERING, Readiness
+from otel_reliability.service.hosts import Hosts
 from otel_reliability.service.http import guarding
 from otel_reliability.service.logs import ServerLogger
 from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
@@ -49,10 +50,14 @@ class Web:
     """
 
     def __init__(
-        self, tokens: AccessTokens, tls: ssl.SSLContext | None, count: Callable[[str], None]
+        self,
+        tokens: AccessTokens,
+        hosts: Hosts,
+        tls: ssl.SSLContext | None,
+        count: Callable[[str], None],
     ) -> None:
         self._tls = tls
-        self._guard = guarding(tokens, PROBES, count)
+        self._guard = guarding(tokens, hosts, PROBES, count)
         self._logger = ServerLogger(count)
         self._connections = Connections(limit_of_connections(), count)
         self._runners: list[web.AppRunner] = []
