@@ -57,7 +57,7 @@ class Guard:
             return False
         return self.stops(error)
 
-    def stops(self, error: Exception) -> bool:
+    def stops(self, error: BaseException) -> bool:
         """Count an exception and return True; False if it must be raised again. For hooks in which
         a `with` costs too much.
         """
@@ -72,7 +72,7 @@ class Guard:
         return True
 
 
-def _log(place: str, error: Exception) -> None:
+def _log(place: str, error: BaseException) -> None:
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown place"
     _logger.error(

@@ -323,8 +323,21 @@ class Watcher:
             while self.pending:
                 excess = self.pending.popleft()
                 for callback in tuple(self.callbacks):
-                    with Guard("calling on_excess"):
-                        callback(excess)
+                    _call(callback, excess)
+
+
+_ON_EXCESS: Final = Guard("calling on_excess")
+
+
+def _call(callback: Callable[[Excess], object], excess: Excess) -> None:
+    """Call a callback of the host. Whatever it raises ends no thread of ours, `SystemExit` too,
+    which would end it without a word.
+    """
+    try:
+        callback(excess)
+    except BaseException as error:
+        if not _ON_EXCESS.stops(error):
+            raise
 
 
 _lives: weakref.WeakSet[Live] = weakref.WeakSet()

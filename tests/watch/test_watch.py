@@ -246,16 +246,18 @@ def test_service_reports_an_open_run_within_two_seconds(monkeypatch: pytest.Monk
         )
 
 
+@pytest.mark.parametrize("error", [OSError, SystemExit, KeyboardInterrupt])
 def test_on_excess_is_called_within_two_seconds_and_its_failure_harms_nobody(
-    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Guard, "loud", False)
     before = threading.active_count()
+    failed = Guard.faults["calling on_excess"]
     calls: list[tuple[Excess, float]] = []
 
     def called(excess: Excess) -> None:
         calls.append((excess, time.monotonic()))
-        raise OSError
+        raise error
 
     meters = Meters()
     host = provider(ReliabilitySpanProcessor(meter_provider=meters.provider, on_excess=called))
@@ -275,7 +277,8 @@ def test_on_excess_is_called_within_two_seconds_and_its_failure_harms_nobody(
         insist(tracer)
     assert meters.look().value("run.excess", kind="failing_streak") == 1
     assert len(calls) == 1
-    assert Guard.faults["calling on_excess"] >= 1
+    assert Guard.faults["calling on_excess"] == failed + 1
+    assert threading.active_count() == before + 1
     host.shutdown()
 
 
