@@ -54,8 +54,8 @@ def _of_worker(topic: str) -> Callable[[Callable[..., None]], Callable[..., None
 @command.command("assemble")
 @_of_worker("kafka.spans")
 def assemble(config: Config, log_level: str) -> None:
-    """Rebuild runs from the topic that the Collector's kafka exporter writes (otlp_proto,
-    partition_traces_by_id).
+    """Rebuild runs from the topic that the Collector's kafka exporter writes (otlp_proto
+    or otlp_json, partition_traces_by_id).
     """
     _run("assemble", config, log_level)
 

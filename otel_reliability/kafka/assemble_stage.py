@@ -19,6 +19,7 @@ from otel_reliability.model.span import AgentSpan, TraceId
 from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoded, Decoder
 from otel_reliability.service.settings import KafkaSettings
+from otel_reliability.sources.otlp_json import is_json
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Point, counted
 from otel_reliability.telemetry.names import Instrument
@@ -65,7 +66,9 @@ class AssembleStage(Stage):
         yield names.KAFKA_TRACES.name, sum(len(one.traces) for one in partitions), {"state": "open"}
 
     def _read(self, message: Message) -> Decoded:
-        return self._decode(self._signals[message.topic], Encoding.PROTOBUF, message.value)
+        """Read a message in the encodings `otlp_proto` and `otlp_json` of the Collector."""
+        encoding = Encoding.JSON if is_json(message.value) else Encoding.PROTOBUF
+        return self._decode(self._signals[message.topic], encoding, message.value)
 
 
 class AssemblePartition:

@@ -52,6 +52,15 @@ class NotJson(UndecodableBody):
         super().__init__(f"{detail} at line {line}, column {column}")
 
 
+def is_json(body: bytes) -> bool:
+    """Return whether a request is in OTLP-JSON; no OTLP message in protobuf begins with a brace.
+
+    >>> is_json(b'{"resourceSpans": []}'), is_json(b"")
+    (True, False)
+    """
+    return body.removeprefix(BYTE_ORDER_MARK).startswith(b"{")
+
+
 def parse(body: bytes) -> object:
     """A body as JSON has it, without a byte order mark. Raises `NotJson`.
 
