@@ -200,6 +200,14 @@ def guarding(
     return guard
 
 
+_PATHS: Final = "OTLP is received at /v1/traces and /v1/logs, by POST"
+
+
+def _receives(app: web.Application) -> bool:
+    """Return whether an endpoint has the OTLP receiver."""
+    return any(resource.canonical == "/v1/traces" for resource in app.router.resources())
+
+
 _STATUSES: Final = {problem.value.http: problem for problem in Problem}
 
 
@@ -211,7 +219,10 @@ def _translated(
         return error
     problem = _STATUSES.get(error.status, Problem.UNDECODABLE)
     count(problem.name.lower())
-    response = answer(request, Refused(problem, "http", error.reason))
+    detail = error.reason
+    if isinstance(error, web.HTTPNotFound) and _receives(request.app):
+        detail = f"{detail}: {_PATHS}"
+    response = answer(request, Refused(problem, "http", detail))
     response.set_status(error.status)
     if isinstance(error, web.HTTPMethodNotAllowed):
         response.headers["Allow"] = ", ".join(sorted(error.allowed_methods))

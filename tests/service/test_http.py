@@ -266,6 +266,15 @@ def test_a_signal_that_is_not_taken_is_not_found(running: Running, kind: str, si
     assert status_of(answer, kind).code == 12
 
 
+@pytest.mark.parametrize("path", ["/", "/v1/trace", "/v1/traces/", "/api/traces"])
+def test_unknown_path_of_the_receiver_names_the_right_ones(running: Running, path: str) -> None:
+    answer = ask(running.url("http", path), body=b"{}", headers={"Content-Type": JSON})
+
+    assert answer.status == 404
+    assert "/v1/traces" in status_of(answer, JSON).message
+    assert "/v1/traces" not in running.get("ui", path.replace("/", "/none/", 1)).text
+
+
 def test_json_as_other_senders_write_it() -> None:
     """Ids in upper case, numbers as numbers, unknown keys, another signal's key, and values of a
     wrong type, which are absent.
