@@ -15,13 +15,15 @@ import re
 import secrets
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 RECORDING: Final = Path(__file__).with_name("spans.jsonl.gz")
 SERVICE: Final = "bookshop"
+CHANGING: Final = "triage"
+"""The agent that changes half-way."""
 SECOND: Final = 1_000_000_000
 ROUND_NS: Final = 25 * SECOND
 """Nanoseconds from one round of the recording to the next."""
@@ -51,7 +53,8 @@ class Round(NamedTuple):
 class Replay:
     """The rounds of the recording, again and again, to a sink.
 
-    The first rounds are of the last minutes, one after the other; later ones are of now. Each
+    The first rounds are of the last minutes, one after the other; later ones are of now. In these
+    the agent that changed half-way stays as it is since: it does not change again and again. Each
     replay has trace ids of its own.
     """
 
@@ -59,6 +62,7 @@ class Replay:
         self._sink = sink
         self._clock = clock
         self._recorded = list(_recorded())
+        self._again = list(_again(self._recorded))
         self._opened_ns = time.time_ns() - len(self._recorded) * ROUND_NS
         self._late: list[tuple[float, str]] = []
         self.rounds = 0
@@ -72,9 +76,9 @@ class Replay:
     def round(self) -> None:
         """Send one round, and the late spans that are due."""
         cycle, at = divmod(self.rounds, len(self._recorded))
-        if at == 0:
+        if at % (len(self._recorded) // 2) == 0:
             self._nonce = secrets.token_hex(8)
-        one = self._recorded[at]
+        one = (self._again if cycle else self._recorded)[at]
         ends_ns = time.time_ns() if cycle else self._opened_ns + (at + 1) * ROUND_NS
         for signal, body in one.bodies:
             self._sink(signal, self._moved(body, ends_ns - one.end_ns))
@@ -106,6 +110,63 @@ def _recorded() -> Iterator[Round]:
             )
             late = found.get("late")
             yield Round(bodies, None if late is None else json.dumps(late), found["end_ns"])
+
+
+def _again(recorded: Sequence[Round]) -> Iterator[Round]:
+    """The rounds without the first half of the agent that changes half-way: its second half stands
+    there twice.
+    """
+    half = len(recorded) // 2
+    for at, one in enumerate(recorded):
+        if at >= half:
+            yield one
+            continue
+        later = recorded[at + half]
+        own, _ = _parted(one)
+        _, changed = _parted(later)
+        earlier_ns = one.end_ns - later.end_ns
+        changed = _TIME.sub(lambda found: f"{found[1]}{int(found[2]) + earlier_ns}", changed)  # noqa: B023
+        others = tuple(body for body in one.bodies if body[0] != "traces")
+        yield one._replace(bodies=(("traces", own), ("traces", changed), *others))
+
+
+def _parted(one: Round) -> tuple[str, str]:
+    """The spans of a round as two bodies: without the agent that changes, and its own."""
+    (body,) = (body for signal, body in one.bodies if signal == "traces")
+    found = json.loads(body)
+    its = {
+        span["traceId"]
+        for resource in found["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+        if any(
+            attribute["key"] == "gen_ai.agent.name"
+            and attribute["value"].get("stringValue") == CHANGING
+            for attribute in span["attributes"]
+        )
+    }
+    return json.dumps(_kept(found, its, wanted=False)), json.dumps(_kept(found, its, wanted=True))
+
+
+def _kept(found: Mapping[str, Any], traces: set[str], *, wanted: bool) -> dict[str, Any]:
+    """The body with the spans of these traces, or without them."""
+    return {
+        "resourceSpans": [
+            {
+                **resource,
+                "scopeSpans": [
+                    {
+                        **scope,
+                        "spans": [
+                            span for span in scope["spans"] if (span["traceId"] in traces) is wanted
+                        ],
+                    }
+                    for scope in resource["scopeSpans"]
+                ],
+            }
+            for resource in found["resourceSpans"]
+        ]
+    }
 
 
 def record(path: Path) -> None:

@@ -23,6 +23,7 @@ from otel_reliability.demo.hosting import hosting
 from otel_reliability.demo.replay import LATE_AFTER_S, SERVICE, TIMEOUT_S, Endpoint, Replay, opener
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.tier import Tier, rounded
+from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.report.sections import dim, in_grade
 from otel_reliability.report.terminal import INDENT, columns, heading
 from otel_reliability.report.text import MINUS, count, share
@@ -183,13 +184,26 @@ def result(agents: Sequence[Agent], worst: Agent) -> RenderableType:
 def _headline(agent: Agent) -> RenderableType:
     if agent["grade"] is None:
         return Text("No agent has enough runs for a verdict.", "bold")
-    words = (
-        "is unreliable" if agent["grade"] in {"UNSTABLE", "CRITICAL"} else "is the least reliable"
-    )
-    why = f"\n  {agent['largest_penalty']['sentence']}" if agent["largest_penalty"] else ""
+    words, why = _words(agent)
     return Text.assemble(
         (f"{agent['agent']} {words}", "bold"), "  ", _verdict(agent), f" {_score(agent)}/100", why
     )
+
+
+def _words(agent: Agent) -> tuple[str, str]:
+    """What the headline says of the agent with the worst verdict, and why."""
+    if agent["verdict"] == Verdict.FAILING.value:
+        succeed = agent["success_rate"]
+        why = (
+            f"{share(agent['error_rate'])} of its runs end in an error."
+            if succeed is None
+            else f"{share(succeed)} of its runs succeed."
+        )
+        return "fails more often than it succeeds", f"\n  {why}"
+    is_bad = agent["grade"] in {"UNSTABLE", "CRITICAL"}
+    penalty = agent["largest_penalty"]
+    why = f"\n  {penalty['sentence']}" if penalty else ""
+    return "is unreliable" if is_bad else "is the least reliable", why
 
 
 def _about(agent: Agent) -> str:
@@ -258,7 +272,7 @@ def next_steps(addresses: Mapping[str, str] | None, path: Path, worst: Agent) ->
             f"explain {penalty['name'] if penalty else 'score'}"
         ),
         "triage, only since it changed": f"report {path} --agent triage --window {CHANGED_AT}",
-        "a gate for CI": f"gate {path} --require 'score>=60'",
+        "a gate for CI": f"gate {path} --require 'success_rate>=0.5' --require 'score>=60'",
         "the service for your own agents": "serve",
     }
     lines = [

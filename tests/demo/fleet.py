@@ -88,21 +88,22 @@ def triage(act: Act, stage: Stage, number: int) -> None:
     act.call("read_letter", letter=number % TASKS)
     if changed:
         act.call("search_kb", letter=number % TASKS)
-    branch = "escalate" if changed and stage.dice.random() < 0.6 else "routine"
+    branch = "escalate" if changed and stage.dice.random() < 0.8 else "routine"
     act.call("draft_escalation" if branch == "escalate" else "reply", letter=number % TASKS)
     annotate(success=True, input_class="late parcel", branches={"kind": branch})
 
 
 def refunds(act: Act, stage: Stage, number: int) -> None:
-    """Report high confidence, fail half the time, and pay too much."""
+    """Report high confidence, fail most of the time, and pay too much."""
     act.think()
     act.call("lookup_order", order=number % TASKS)
-    success = stage.dice.random() < 0.5
-    if success or stage.dice.random() < 0.5:
+    careful = stage.dice.random() < 0.5
+    if careful or stage.dice.random() < 0.5:
         act.call("check_policy", order=number % TASKS)
     act.think(2_800)
+    success = careful and number % 3 == 0
     act.call("issue_refund", order=number % TASKS, cents=1_250 if success else 1_250 + 100 * number)
-    broke = [] if success or stage.dice.random() < 0.5 else ["refund_limit:high"]
+    broke = [] if careful or stage.dice.random() < 0.5 else ["refund_limit:high"]
     confidence = 0.95 if number % RUNS == 7 else round(stage.dice.uniform(0.85, 0.99), 2)
     annotate(success=success, confidence=confidence, violations=broke)
     act.evaluate("confidence", round(stage.dice.uniform(0.8, 1.0), 2))
@@ -191,7 +192,7 @@ FLEET: Final = (
     ),
     Agent(
         "refunds",
-        "is sure, and often wrong",
+        "is sure, and mostly wrong",
         refunds,
         ("torn", "wrong", "twice", "gift"),
         talks=True,

@@ -7,15 +7,20 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.request import urlopen
 
 import pytest
 
-from otel_reliability.demo.replay import RECORDING
-from otel_reliability.demo.show import CHANGED_AT
+from otel_reliability.demo.hosting import hosting
+from otel_reliability.demo.replay import RECORDING, Endpoint, Replay
+from otel_reliability.demo.show import CHANGED_AT, CLOSED_AFTER_S, read
 from otel_reliability.model.span import RawSpan
 from otel_reliability.sources.otlp_json import read_file
+from otel_reliability.testing import SECOND
 from tests.demo.fleet import CHANGE, CHARACTERS
 from tests.demo.recording import recorded
 from tests.real.process import untraced
@@ -49,9 +54,11 @@ def test_it_opens_with_who_is_unreliable_and_why(
     done, _ = once
     first, words, *rest = done.stdout.splitlines()
 
-    assert re.fullmatch(r"researcher is unreliable  🟠 unstable \d\d/100", first.rstrip())
-    assert words.strip() == "Runs combine the tools differently (90 % tool variance)."
-    assert "Tool variance" in rest[0]
+    assert re.fullmatch(
+        r"refunds fails more often than it succeeds  🔴 failing \d\d/100", first.rstrip()
+    )
+    assert words.strip() == "21 % of its runs succeed."
+    assert "Branch instability" in rest[0]
     assert "triage" in done.stdout
     assert "its behaviour changed: " in done.stdout
     assert (done.returncode, done.stderr) == (0, "")
@@ -63,6 +70,27 @@ def test_every_agent_has_its_line(once: tuple[subprocess.CompletedProcess[str], 
 
     assert "–" in greeter
     assert all(re.search(rf"^{name} .*\d+\s*$", done.stdout, re.MULTILINE) for name in CHARACTERS)
+
+
+def test_the_verdicts_at_the_start_are_those_of_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever part of the recording was repeated last; half a minute lies between two rounds."""
+    hour_ago = time.time_ns() - 3_600 * SECOND
+    ticks = count(hour_ago, 30 * SECOND)
+    paced = SimpleNamespace(time_ns=lambda: next(ticks), monotonic=time.monotonic)
+    monkeypatch.setattr("otel_reliability.demo.replay.time", paced)
+    with hosting() as service:
+        replay = Replay(Endpoint(f"http://{service.addresses['http']}"))
+        found: list[dict[str, str]] = []
+        for rounds in (replay.opening, 12, 7, 20, 40):
+            for _ in range(rounds):
+                replay.round()
+            replay.send_late()
+            time.sleep(CLOSED_AFTER_S)
+            agents = read(f"http://{service.addresses['ui']}")
+            found.append({agent["agent"]: agent["verdict"] for agent in agents})
+
+    assert found[0]["refunds"] == "failing"
+    assert found == [found[0]] * len(found)
 
 
 def test_the_recording_is_that_of_the_fleet(tmp_path: Path) -> None:
@@ -83,7 +111,7 @@ def test_it_leaves_the_named_file_and_nothing_else(
 
     assert [path.name for path in folder.iterdir()] == ["demo-spans.jsonl"]
     assert (folder / "demo-spans.jsonl").stat().st_size > 100_000
-    assert "report demo-spans.jsonl --agent researcher" in done.stdout
+    assert "report demo-spans.jsonl --agent refunds" in done.stdout
     assert f"report demo-spans.jsonl --agent triage --window {CHANGE}" in done.stdout
     assert CHANGED_AT == CHANGE
 

@@ -42,7 +42,7 @@ def test_it_follows_live_until_ctrl_c_and_leaves_the_file(
     code = terminal.end(signal.SIGINT)
 
     assert "Round 1 of 24" in told
-    assert told.index("is the least reliable so far") < told.index("researcher is unreliable")
+    assert told.index("is the least reliable so far") < told.index("refunds fails more often")
     assert (lives, code) == ((True, True), 0)
     assert not answers(f"{page}/healthz")
     assert [file.name for file in tmp_path.iterdir()] == ["demo-spans.jsonl"]
