@@ -34,6 +34,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "demo": "See it work: a small fleet of agents, and the service that finds the unreliable one.",
     "inspect": "Show what is recognized in your traces and what is not. Start here.",
     "report": "Print a scorecard of each agent: score, reasons, missing data; badges.",
+    "fetch": "Fetch traces from Jaeger, Tempo, Phoenix, MLflow, Langfuse or LangSmith.",
     "runs": "Print the runs that were rebuilt from spans, one JSON object a line.",
     "change": "Detect whether an agent's behaviour changed, since when, and by which signals.",
     "gate": "Check a recording against targets, for CI; exits 1 where one fails.",

@@ -234,6 +234,7 @@ _BY_OTLP: Final = (
     "or a Collector with the file exporter"
 )
 _FROM_STORE: Final = "its traces also go by OTLP to a Collector with the file exporter, from now on"
+_FETCH: Final = "read them from the store itself: otel-reliability fetch {} --since 7d"
 _NO_TIMES: Final = "it holds messages without spans or times; " + _BY_OTLP
 
 _AS_FILE: Final = "name the file, or its folder: a session may be told by several files"
@@ -243,7 +244,9 @@ KINDS: Final[tuple[FileKind, ...]] = (
     FileKind("a tar archive", begins=(b"ustar",), at=257, read=_tar),
     FileKind("a Parquet file", begins=(b"PAR1",), remedy="write the rows as spans; " + _BY_OTLP),
     FileKind(
-        "an SQLite database", begins=(b"SQLite format 3\0",), remedy="a store's own; " + _FROM_STORE
+        "an SQLite database",
+        begins=(b"SQLite format 3\0",),
+        remedy="a store's own: otel-reliability fetch phoenix or fetch mlflow reads its server",
     ),
     FileKind("a web page", begins=(b"<!DOCTYPE", b"<!doctype", b"<html"), remedy=_FROM_STORE),
     FileKind(
@@ -259,7 +262,7 @@ KINDS: Final[tuple[FileKind, ...]] = (
     FileKind(
         "an MLflow trace",
         keys=("trace_id", "start_time_unix_nano", "request_time"),
-        remedy="its spans go by OTLP too: set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT to a Collector",
+        remedy=_FETCH.format("mlflow"),
     ),
     FileKind("an answer of Tempo's API", keys=("batches",), read=_each_document(_protobuf_json)),
     FileKind(
@@ -300,15 +303,25 @@ KINDS: Final[tuple[FileKind, ...]] = (
         without=("resourceSpans",),
         read=_each_document(from_plain.js_record),
     ),
-    FileKind("spans of Phoenix", keys=("context.trace_id", "context.span_id"), remedy=_FROM_STORE),
+    FileKind(
+        "spans of Phoenix",
+        keys=("context.trace_id", "context.span_id"),
+        remedy=_FETCH.format("phoenix"),
+    ),
     FileKind(
         "spans of Phoenix",
         keys=("context", "trace_id", "span_kind", "status_code"),
-        remedy=_FROM_STORE,
+        remedy=_FETCH.format("phoenix"),
     ),
-    FileKind("spans of Phoenix", begins=(b"context.span_id,",), remedy=_FROM_STORE),
-    FileKind("Langfuse observations", keys=("traceId", "parentObservationId"), remedy=_FROM_STORE),
-    FileKind("LangSmith runs", keys=("run_type", "dotted_order"), remedy=_FROM_STORE),
+    FileKind("spans of Phoenix", begins=(b"context.span_id,",), remedy=_FETCH.format("phoenix")),
+    FileKind(
+        "Langfuse observations",
+        keys=("traceId", "parentObservationId"),
+        remedy=_FETCH.format("langfuse"),
+    ),
+    FileKind(
+        "LangSmith runs", keys=("run_type", "dotted_order"), remedy=_FETCH.format("langsmith")
+    ),
     FileKind("rows of Logfire", keys=("start_timestamp", "span_name"), remedy=_FROM_STORE),
     FileKind("calls of Weave", keys=("op_name", "project_id", "started_at"), remedy=_FROM_STORE),
     FileKind("spans of Opik", keys=("parent_span_id", "type", "usage"), remedy=_FROM_STORE),

@@ -1,0 +1,165 @@
+"""JSON over HTTP, for reading a trace store: retries with back-off, `Retry-After`, no credentials
+to another host.
+
+No official client is used: each brings 25 to 79 packages for what takes one request here.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import ipaddress
+import time
+from collections.abc import Callable, Iterable, Mapping
+from http.client import HTTPException, HTTPMessage
+from typing import IO, Any, Final, TypeAlias
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import msgspec
+
+from otel_reliability.errors import ConfigurationError, SourceError
+
+ATTEMPTS: Final = 6
+"""Times that a request is sent before its failure counts."""
+TIMEOUT_S: Final = 60
+LONGEST_WAIT_S: Final = 120.0
+"""Longest pause between two attempts; a store that asks for more is not waited for."""
+MAX_ANSWER: Final = 256 * 1024 * 1024
+"""Bytes of one answer."""
+PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses after which the same request may succeed."""
+NOT_FOUND: Final = 404
+
+Params: TypeAlias = Iterable[tuple[str, str]]
+
+
+class StoreError(SourceError):
+    """An answer of a store that is not the one asked for. `status` is None without an answer;
+    neither credentials nor the body are in the message.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class _SameHost(HTTPRedirectHandler):
+    """Follows redirects within one host: elsewhere the credentials would go along."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        if urlsplit(newurl)[:2] != urlsplit(req.full_url)[:2]:
+            return None
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+class Client:
+    """Requests to one store."""
+
+    def __init__(
+        self,
+        base: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        parts = urlsplit(base)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigurationError("--url", base, "a URL", "write it like https://host:port")
+        if headers and parts.scheme == "http" and not _is_local(parts.hostname):
+            shown = f"{parts.scheme}://{parts.hostname}"
+            remedy = "use https, or unset the credentials"
+            raise ConfigurationError("--url", shown, "safe for credentials", remedy)
+        self.base = base.rstrip("/")
+        self._headers = {"Accept": "application/json", **(headers or {})}
+        self._sleep = sleep
+        self._open = build_opener(_SameHost).open
+
+    def get(self, path: str, params: Params = ()) -> Any:
+        """Return the JSON of an answer to GET. Raises `StoreError`."""
+        query = urlencode(list(params))
+        url = f"{self.base}{path}{'?' if query else ''}{query}"
+        return self._ask(path, Request(url))  # noqa: S310  the scheme is checked above
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Return the JSON of an answer to POST. Raises `StoreError`."""
+        url = f"{self.base}{path}"
+        content = msgspec.json.encode(body)
+        request = Request(url, content, method="POST")  # noqa: S310  the scheme is checked above
+        request.add_header("Content-Type", "application/json")
+        return self._ask(path, request)
+
+    def _ask(self, path: str, request: Request) -> Any:
+        for name, value in self._headers.items():
+            request.add_unredirected_header(name, value)
+        for attempt in range(1, ATTEMPTS + 1):
+            pause = float(2 ** (attempt - 1))
+            try:
+                with self._open(request, timeout=TIMEOUT_S) as answer:
+                    body = answer.read(MAX_ANSWER + 1)
+                break
+            except HTTPError as error:
+                error.close()
+                asked_for = _pause_of(error.headers.get("Retry-After"))
+                pause = pause if asked_for is None else asked_for
+                is_last = attempt == ATTEMPTS or pause > LONGEST_WAIT_S
+                if error.code not in PASSING or is_last:
+                    raise StoreError(self._says(path, error.code), error.code) from None
+            except (URLError, HTTPException, OSError) as error:
+                if attempt == ATTEMPTS or _is_refused(error):
+                    kind = type(getattr(error, "reason", error)).__name__
+                    raise StoreError(
+                        f"{self.base}{path}: no answer ({kind}); is the store running there? "
+                        "Name it with --url."
+                    ) from None
+            self._sleep(min(pause, LONGEST_WAIT_S))
+        else:
+            raise AssertionError("the last attempt returns or raises")
+        if len(body) > MAX_ANSWER:
+            raise StoreError(f"{self.base}{path}: the answer is longer than {MAX_ANSWER} bytes.")
+        try:
+            return msgspec.json.decode(body)
+        except (msgspec.DecodeError, RecursionError):
+            raise StoreError(f"{self.base}{path}: the answer is no JSON; check --url.") from None
+
+    def _says(self, path: str, status: int) -> str:
+        hint = {
+            401: "; set the credentials in the store's own environment variables",
+            403: "; the credentials do not permit it",
+            404: "; check --url and --project",
+            429: "; the store's rate limit is used up, call again later with the same --output",
+        }.get(status, "")
+        return f"{self.base}{path}: the store answered with status {status}{hint}."
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _is_refused(error: Exception) -> bool:
+    return isinstance(getattr(error, "reason", error), ConnectionRefusedError)
+
+
+def _pause_of(header: str | None) -> float | None:
+    """Return the seconds of `Retry-After`, a number or a date.
+
+    >>> _pause_of("3"), _pause_of(None), _pause_of("soon")
+    (3.0, None, None)
+    """
+    if header is None:
+        return None
+    try:
+        return max(float(header), 0.0)
+    except ValueError:
+        pass
+    try:
+        at = email.utils.parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    now = email.utils.localtime()
+    return max((at - now).total_seconds(), 0.0) if at.tzinfo else None

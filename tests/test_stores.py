@@ -1,0 +1,392 @@
+"""Trace stores against their recorded and crafted answers, served by a stand-in over HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from click.testing import CliRunner
+
+from otel_reliability.cli.fetch import command
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.model.run import Run
+from otel_reliability.recording import Recording
+from otel_reliability.sources.from_plain import time_ns
+from otel_reliability.stores.client import Client, StoreError
+from otel_reliability.stores.table import STORES
+from otel_reliability.stores.trace import SECOND, Period, Trace
+from tests.shared import shared
+
+Query = dict[str, list[str]]
+Answer = Callable[[str, Query, Any], Any]
+WEEK = Period(1_790_000_000 * SECOND, 1_800_000_000 * SECOND)
+
+
+class Refusal(NamedTuple):
+    """An answer with another status than 200."""
+
+    status: int
+    headers: Mapping[str, str] = {}
+
+
+NOT_FOUND = Refusal(404)
+
+
+class Server:
+    """A stand-in: `answer` gets path, query and body, and returns JSON or a `Refusal`."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.seen: list[tuple[str, Mapping[str, str]]] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                parts = urlsplit(self.path)
+                size = int(self.headers.get("Content-Length") or 0)
+                body = json.loads(self.rfile.read(size) or b"null")
+                server.seen.append((self.path, dict(self.headers)))
+                found = answer(parts.path, parse_qs(parts.query), body)
+                status = 200
+                headers: Mapping[str, str] = {}
+                if isinstance(found, Refusal):
+                    status, headers = found
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                content = json.dumps(found).encode() if status == 200 else b""
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_POST = do_GET  # noqa: N815  the name that http.server asks for
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Answer], Server]]:
+    servers: list[Server] = []
+
+    def start(answer: Answer) -> Server:
+        servers.append(Server(answer))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def always(found: Callable[[], Any]) -> Answer:
+    def answer(path: str, query: Query, body: Any) -> Any:
+        return found()
+
+    return answer
+
+
+def sample(store: str, name: str) -> Any:
+    return json.loads(shared(f"corpora/stores/samples/{store}/{name}").read_text())
+
+
+def fetched(store: str, url: str, project: str | None = None) -> list[Trace]:
+    client = Client(url, sleep=lambda _: None)
+    return [*STORES[store].fetch(client, WEEK, project, lambda _: False)]
+
+
+def runs_of(traces: list[Trace], path: Path) -> list[Run]:
+    path.write_text("".join(json.dumps(trace.document) + "\n" for trace in traces))
+    runs: list[Run] = []
+    recording = Recording(final=runs.extend)
+    recording.read_all([path])
+    recording.close()
+    assert not recording.problems
+    return runs
+
+
+def facts(run: Run) -> tuple[Any, ...]:
+    calls = run.tool_calls or ()
+    return (
+        run.trace_id.hex(),
+        run.key.agent,
+        run.nested,
+        [call.name for call in calls],
+        [call.name for call in calls if not call.ok],
+        (run.input_tokens, run.output_tokens),
+        run.session_id,
+    )
+
+
+def truth_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    tokens: dict[str, Any] = run["tokens"] or {}
+    return (
+        run["trace_id"],
+        run["agent"],
+        run["nested"],
+        run["path"],
+        run["failures"],
+        (tokens.get("input"), tokens.get("output")),
+        run["session"],
+    )
+
+
+def assert_runs(store: str, name: str, traces: list[Trace], path: Path) -> None:
+    truth = sample(store, "truth.json")[name]
+    runs = runs_of(traces, path)
+    got = sorted((facts(run) for run in runs), key=repr)
+    wanted = sorted((truth_of(run) for run in truth["runs"]), key=repr)
+    assert got == wanted
+    outcomes: dict[str, str] = truth.get("outcomes_with_evaluations") or {}
+    found = {run.trace_id.hex(): run.outcome.value for run in runs if not run.nested}
+    assert {each: found[each] for each in outcomes} == outcomes
+
+
+CAPTURES = ["langgraph-openinference", "ms_agent_framework-native", "pydantic_ai-native"]
+
+
+JAEGER = [
+    "langgraph-openinference.v3",
+    "ms_agent_framework-native.v3",
+    "ms_agent_framework-native.server2.v3",
+    "pydantic_ai-native.v3",
+    "pydantic_ai-native.server2.v3",
+]
+
+
+@pytest.mark.parametrize("name", JAEGER)
+def test_jaeger(serve: Callable[[Answer], Server], tmp_path: Path, name: str) -> None:
+    whole = sample("jaeger", f"{name}.json")
+
+    def answer(path: str, query: Query, _: Any) -> Any:
+        if path == "/api/v3/services":
+            return {"services": ["one", "two"]}
+        if path == "/api/v3/traces":
+            return whole if query["query.service_name"] == ["one"] else NOT_FOUND
+        wanted = path.rpartition("/")[2]
+        return {"result": {"resourceSpans": only(whole["result"]["resourceSpans"], wanted)}}
+
+    traces = fetched("jaeger", serve(answer).url)
+    truths = sample("jaeger", "truth.json")
+    key = next(each for each in truths if truths[each]["files"] == [f"{name}.json"])
+    assert_runs("jaeger", key, traces, tmp_path / "spans.jsonl")
+
+
+def only(resource_spans: list[Any], trace_id: str) -> list[Any]:
+    return [
+        {
+            **each,
+            "scopeSpans": [
+                {**part, "spans": [s for s in part["spans"] if s["traceId"] == trace_id]}
+                for part in each["scopeSpans"]
+            ],
+        }
+        for each in resource_spans
+    ]
+
+
+def test_jaeger_halves_periods_that_hold_too_many_traces(
+    serve: Callable[[Answer], Server],
+) -> None:
+    times = {
+        f"{number:032x}": WEEK.start_ns + number * 1_000 * SECOND for number in range(1, 1_000)
+    }
+
+    def document(ids: list[str]) -> Any:
+        spans = [{"traceId": each, "spanId": "1" * 16, "name": "a"} for each in ids]
+        return {"result": {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}}
+
+    def answer(path: str, query: Query, _: Any) -> Any:
+        if path == "/api/v3/traces":
+            first = time_ns(query["query.start_time_min"][0])
+            last = time_ns(query["query.start_time_max"][0])
+            found = [each for each, at in times.items() if first <= at < last]
+            return document(found[-int(query["query.num_traces"][0]) :]) if found else NOT_FOUND
+        return document([path.rpartition("/")[2]])
+
+    traces = fetched("jaeger", serve(answer).url, "shop")
+
+    assert sorted(trace.trace_id for trace in traces) == sorted(times)
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_tempo(serve: Callable[[Answer], Server], tmp_path: Path, capture: str) -> None:
+    truth = sample("tempo", "truth.json")[capture]
+    traces = {run["trace_id"]: None for run in truth["runs"]}
+    files = [sample("tempo", name) for name in truth["files"]]
+    assert len(files) >= len(traces)
+
+    def answer(path: str, query: Query, _: Any) -> Any:
+        if path == "/api/search":
+            return {"traces": [{"traceID": f"{number:x}"} for number in range(len(files))]}
+        return files[int(path.rpartition("/")[2], 16)]
+
+    got = fetched("tempo", serve(answer).url)
+    assert_runs("tempo", capture, got, tmp_path / "spans.jsonl")
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_phoenix(serve: Callable[[Answer], Server], tmp_path: Path, capture: str) -> None:
+    names = sample("phoenix", "truth.json")[capture]["files"]
+    spans = [
+        span for name in names if ".spans." in name for span in sample("phoenix", name)["data"]
+    ]
+    ids = [*dict.fromkeys(span["context"]["trace_id"] for span in spans)]
+
+    def answer(path: str, query: Query, _: Any) -> Any:
+        if path.endswith("/traces"):
+            half = len(ids) // 2
+            if "cursor" not in query:
+                return {"data": [{"trace_id": each} for each in ids[:half]], "next_cursor": "2"}
+            return {"data": [{"trace_id": each} for each in ids[half:]], "next_cursor": None}
+        if path.endswith("/spans"):
+            found = [s for s in spans if s["context"]["trace_id"] in query["trace_id"]]
+            return {"data": found, "next_cursor": None}
+        kind = path.rpartition("/")[2].partition("_")[0]
+        notes = sample("phoenix", f"{kind}_annotations.json")["data"]
+        wanted = query[f"{kind}_ids"]
+        return {"data": [n for n in notes if n[f"{kind}_id"] in wanted], "next_cursor": None}
+
+    got = fetched("phoenix", serve(answer).url)
+    assert_runs("phoenix", capture, got, tmp_path / "spans.jsonl")
+
+
+MLFLOW = ["langgraph-mlflow", *CAPTURES]
+
+
+@pytest.mark.parametrize("capture", MLFLOW)
+def test_mlflow(serve: Callable[[Answer], Server], tmp_path: Path, capture: str) -> None:
+    traces = sample("mlflow", f"{capture}.batchGet.json")["traces"]
+
+    def answer(path: str, query: Query, body: Any) -> Any:
+        if path.endswith("/experiments/search"):
+            return {"experiments": [{"experiment_id": "5"}]}
+        if path.endswith("/traces/search"):
+            infos = [trace["trace_info"] for trace in traces]
+            if "page_token" in body:
+                return {"traces": infos[2:]}
+            return {"traces": infos[:2], "next_page_token": "x"}
+        wanted = query["trace_ids"]
+        return {"traces": [t for t in traces if t["trace_info"]["trace_id"] in wanted]}
+
+    got = fetched("mlflow", serve(answer).url)
+    assert_runs("mlflow", capture, got, tmp_path / "spans.jsonl")
+
+
+LANGFUSE = ["langfuse-observe", "langgraph-openinference", "pydantic_ai-native"]
+
+
+@pytest.mark.parametrize("capture", LANGFUSE)
+def test_langfuse(serve: Callable[[Answer], Server], tmp_path: Path, capture: str) -> None:
+    spans = sample("langfuse", f"{capture}.observations_v2.json")["data"]
+
+    def answer(path: str, query: Query, _: Any) -> Any:
+        if path.endswith("/scores"):
+            return sample("langfuse", "scores_v3.json")
+        wanted = query.get("traceId")
+        return {"data": [s for s in spans if not wanted or s["traceId"] in wanted], "meta": {}}
+
+    got = fetched("langfuse", serve(answer).url)
+    assert_runs("langfuse", capture, got, tmp_path / "spans.jsonl")
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_langsmith(serve: Callable[[Answer], Server], tmp_path: Path, version: str) -> None:
+    whole = sample("langsmith", f"runs_query_{version}.json")
+    runs = whole["items" if version == "v2" else "runs"]
+
+    def answer(path: str, query: Query, body: Any) -> Any:
+        if path == "/sessions":
+            return [{"id": "00000000-0000-4000-8000-000000000001"}]
+        if path == "/feedback":
+            return [n for n in sample("langsmith", "feedback.json") if n["run_id"] in query["run"]]
+        if path == "/api/v2/runs/query" and version == "v1":
+            return NOT_FOUND
+        wanted = body.get("trace_id") or body.get("trace")
+        found = [run for run in runs if wanted in (None, run["trace_id"])]
+        if wanted is None:
+            found = [
+                run for run in found if not (run.get("parent_run_ids") or run.get("parent_run_id"))
+            ]
+        return {"items": found} if version == "v2" else {"runs": found, "cursors": {}}
+
+    got = fetched("langsmith", serve(answer).url)
+    assert_runs("langsmith", f"runs_query_{version}", got, tmp_path / "spans.jsonl")
+
+
+# --- The client -----------------------------------------------------------------------------------
+
+
+def test_client_waits_as_long_as_the_store_asks(serve: Callable[[Answer], Server]) -> None:
+    answers: Iterator[Any] = iter([Refusal(429, {"Retry-After": "7"}), Refusal(503), {"fine": 1}])
+    server = serve(always(lambda: next(answers)))
+    waits: list[float] = []
+
+    assert Client(server.url, sleep=waits.append).get("/x") == {"fine": 1}
+    assert waits == [7.0, 2.0]
+
+
+def test_client_gives_up_where_the_store_refuses(serve: Callable[[Answer], Server]) -> None:
+    server = serve(always(lambda: Refusal(401)))
+    client = Client(server.url, {"Authorization": "Bearer s3cret"}, sleep=lambda _: None)
+
+    with pytest.raises(StoreError, match="status 401") as caught:
+        client.get("/x", [("key", "s3cret")])
+    assert "s3cret" not in str(caught.value)
+    assert len(server.seen) == 1
+
+
+def test_client_sends_no_credentials_to_another_host(serve: Callable[[Answer], Server]) -> None:
+    other = serve(always(dict[str, Any]))
+    server = serve(always(lambda: Refusal(302, {"Location": f"{other.url}/x"})))
+
+    with pytest.raises(StoreError, match="status 302"):
+        Client(server.url, {"x-api-key": "s3cret"}, sleep=lambda _: None).get("/x")
+    assert not other.seen
+
+
+def test_client_refuses_credentials_without_encryption() -> None:
+    with pytest.raises(ConfigurationError, match="use https"):
+        Client("http://store.example.com", {"x-api-key": "s3cret"})
+
+
+# --- The command ----------------------------------------------------------------------------------
+
+
+def test_fetch_goes_on_where_it_stopped(serve: Callable[[Answer], Server], tmp_path: Path) -> None:
+    ids = [f"{number:032x}" for number in (1, 2, 3)]
+
+    def document(some: list[str]) -> Any:
+        spans = [{"traceId": each, "spanId": "1" * 16, "name": "a"} for each in some]
+        return {"result": {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}}
+
+    def answer(path: str, _: Any, __: Any) -> Any:
+        return document(ids if path == "/api/v3/traces" else [path.rpartition("/")[2]])
+
+    server = serve(answer)
+    output = tmp_path / "spans.jsonl"
+    arguments = ["jaeger", "--project", "a", "--url", server.url, "--output", str(output), "-q"]
+    first = CliRunner().invoke(command, arguments)
+    assert first.exit_code == 0, first.output
+    whole = output.read_bytes()
+    assert whole.count(b"\n") == 3
+    output.write_bytes(whole[: len(whole) - 20])  # it was killed while it wrote
+    second = CliRunner().invoke(command, arguments)
+
+    assert second.exit_code == 0
+    assert "1 traces fetched from jaeger, 2 were there already" in second.stderr
+    assert output.read_bytes().count(ids[2].encode()) == 2
