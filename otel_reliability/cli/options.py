@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import click
 
+from otel_reliability.cli.local import local_sessions
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import load, seconds_of
@@ -75,7 +76,7 @@ class Choice:
 
 def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callable[..., R]:
     """Add the options for what to read and how to count, handed to the command as `choice`.
-    `required`: whether a file must be named.
+    `required`: whether a file must be named, or `--local` given.
     """
 
     @wraps(command)  # with its help, and the options declared so far
@@ -88,14 +89,20 @@ def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callab
         config: Path | None,
         assignments: tuple[str, ...],
         quiet: bool,
+        local: bool = False,
         **rest: Any,
     ) -> R:
+        if local:
+            files += local_sessions()
+        elif required and not files:
+            raise click.MissingParameter(param_type="argument", param_hint="'FILE...'")
         settings = settings_of(config, assignments, window, min_runs)
         choice = Choice(files, agent, since_ns(since, time.time_ns()), settings, quiet)
         return command(choice=choice, **rest)
 
-    files_argument = click.argument("files", nargs=-1, required=required, metavar="FILE...")
-    return _with((files_argument, *_OPTIONS), chosen)
+    files_argument = click.argument("files", nargs=-1, metavar="FILE...")
+    local_option = (_LOCAL,) if required else ()
+    return _with((files_argument, *_OPTIONS, *local_option), chosen)
 
 
 def _with(options: Sequence[Option], command: Callable[..., R]) -> Callable[..., R]:
@@ -130,6 +137,11 @@ _OPTIONS: Final[Sequence[Option]] = (
     CONFIG,
     set_option("outcome.fallback=status"),
     click.option("--quiet", "-q", is_flag=True, help="No progress bar."),
+)
+
+
+_LOCAL: Final[Option] = click.option(
+    "--local", is_flag=True, help="The sessions of all known coding agents on this machine."
 )
 
 

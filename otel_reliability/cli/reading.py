@@ -51,6 +51,8 @@ def read(
     ) as progress:
 
         def begun(file: str | os.PathLike[str] | None) -> Callable[[int, int | None], None]:
+            for done in progress.task_ids:  # there may be thousands of files
+                progress.remove_task(done)
             task = progress.add_task(_title(file), total=None)
             return lambda done, total: progress.update(task, completed=done, total=total)
 

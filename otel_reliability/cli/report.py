@@ -65,6 +65,7 @@ def command(
 
     \b
       otel-reliability report spans.jsonl
+      otel-reliability report --local                       sessions of coding agents on this machine
       otel-reliability report --agent support --since 24h spans.jsonl.gz
       otel-reliability report --baseline last-week.jsonl this-week.jsonl
       otel-reliability report --by model spans.jsonl

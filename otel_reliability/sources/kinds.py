@@ -484,5 +484,10 @@ def inputs_of(paths: Sequence[str | os.PathLike[str]]) -> list[Input]:
     return found
 
 
+def sessions_below(folder: Path) -> list[Path]:
+    """Return the files below a folder that are sessions of coding agents, by name."""
+    return [path for path in files_below([folder]) if input_of(path).session is not None]
+
+
 def _is_known(kind: FileKind) -> bool:
     return kind.read is not None and kind is not UNKNOWN

@@ -1,0 +1,38 @@
+"""Sessions of coding agents on this machine, for `--local`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from otel_reliability.errors import SourceError
+from otel_reliability.report.text import clean, count
+from otel_reliability.sources.kinds import sessions_below
+from otel_reliability.sources.sessions.folders import FOLDERS, local_folders
+
+
+def local_sessions() -> tuple[str, ...]:
+    """Return the session files of all known agents, and name on standard error what was found.
+
+    Raises `SourceError` where there are none.
+    """
+    home = Path.home()
+    found: list[str] = []
+    for agent, folder in local_folders(home, os.environ):
+        files = sessions_below(folder)
+        if files:
+            number = count(len(files), "session file")
+            print(f"{agent}: {number} in {clean(_short(folder, home))}", file=sys.stderr)
+            found += map(str, files)
+    if not found:
+        names = ", ".join(row.agent for row in FOLDERS)
+        raise SourceError(
+            f"no session files of {names} were found in {home}; name a file or folder instead of "
+            "--local."
+        )
+    return tuple(found)
+
+
+def _short(folder: Path, home: Path) -> str:
+    return f"~/{folder.relative_to(home)}" if folder.is_relative_to(home) else str(folder)
