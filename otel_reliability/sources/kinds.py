@@ -35,6 +35,7 @@ from otel_reliability.sources.sessions.formats import (
     SessionFormat,
     files_below,
     format_of,
+    session_file,
 )
 
 HEAD: Final = 64 * 1024
@@ -458,7 +459,7 @@ def input_of(path: str | os.PathLike[str]) -> Input:
         return Input(path, PIPE, None)
     head = head_of(HEAD, iter(Chunks(path)))
     kind = kind_of(head)
-    session = None if kind.session is None else SessionFile(Path(path), kind.session, head)
+    session = None if kind.session is None else session_file(Path(path), kind.session, head)
     return Input(path, kind, session)
 
 

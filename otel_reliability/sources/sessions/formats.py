@@ -123,16 +123,23 @@ def format_of(keys: frozenset[str]) -> SessionFormat | None:
 
 
 class SessionFile(NamedTuple):
-    """A session file, and the first bytes of it."""
+    """A session file, and when its session began, as text that sorts: there may be many thousands
+    of files, so nothing else of them is kept.
+    """
 
     path: Path
     format: SessionFormat
-    head: bytes
+    time: bytes
 
     def began(self) -> tuple[bytes, str]:
-        """Return when the session began, as text that sorts."""
-        found = _TIME.search(self.head)
-        return (found[1] if found else b"", self.path.name)
+        """Return the place of the file in the order of reading."""
+        return self.time, self.path.name
+
+
+def session_file(path: Path, form: SessionFormat, head: bytes) -> SessionFile:
+    """Return a session file, by its first bytes."""
+    found = _TIME.search(head)
+    return SessionFile(path, form, found[1] if found else b"")
 
 
 class Telemetry:
