@@ -21,6 +21,9 @@ from otel_reliability.sources.from_plain import time_ns
 from otel_reliability.stores.client import Client, StoreError
 from otel_reliability.stores.table import STORES
 from otel_reliability.stores.trace import SECOND, Period, Trace
+from otel_reliability.testing import write_otlp
+from tests.cli.command_line import call
+from tests.report.build import runs
 from tests.shared import shared
 
 Query = dict[str, list[str]]
@@ -326,6 +329,41 @@ def test_langsmith(serve: Callable[[Answer], Server], tmp_path: Path, version: s
 
     got = fetched("langsmith", serve(answer).url)
     assert_runs("langsmith", f"runs_query_{version}", got, tmp_path / "spans.jsonl")
+
+
+def test_scores_of_runs_are_written_to_their_traces(
+    serve: Callable[[Answer], Server],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    posted: list[tuple[str, Any]] = []
+
+    def answer(path: str, query: Query, body: Any) -> Any:
+        posted.append((path, body))
+        return {}
+
+    url = serve(answer).url
+    monkeypatch.setenv("PHOENIX_ENDPOINT", url)
+    monkeypatch.setenv("LANGFUSE_BASE_URL", url)
+    monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", "pk")
+    monkeypatch.setenv("LANGFUSE_SECRET_KEY", "sk")
+    spans = write_otlp(tmp_path / "spans.jsonl", runs("search reply", "fetch fetch"))
+    phoenix = call(capsys, "report", spans, "-q", "--scores", "phoenix")
+    [(path, body)] = posted
+    scores = {(each["trace_id"], each["name"]): each["result"]["score"] for each in body["data"]}
+    posted.clear()
+    langfuse = call(capsys, "report", spans, "-q", "--scores", "langfuse")
+
+    assert (phoenix.code, langfuse.code) == (0, 0)
+    assert "4 scores written to phoenix" in phoenix.err
+    assert path == "/v1/trace_annotations"
+    assert {name for _, name in scores} == {
+        "otel_reliability.path_distance",
+        "otel_reliability.retries",
+    }
+    assert {(each["traceId"], each["name"]): each["value"] for _, each in posted} == scores
+    assert len({each["id"] for _, each in posted}) == 4
 
 
 # --- The client -----------------------------------------------------------------------------------

@@ -17,8 +17,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from otel_reliability.cli.options import SECOND, since_ns
 from otel_reliability.errors import ConfigurationError, SourceError
-from otel_reliability.stores.client import Client
-from otel_reliability.stores.table import STORES, first_of
+from otel_reliability.stores.table import STORES, client_of, first_of
 from otel_reliability.stores.trace import Period
 
 NOT_YET_S: Final = 60
@@ -74,8 +73,7 @@ def command(
     """
     chosen = STORES[store]
     env = os.environ
-    given = {**chosen.headers(env), **_headers(headers)}
-    client = Client(url or first_of(env, chosen.url) or chosen.default_url, given)
+    client = client_of(chosen, env, url, _headers(headers))
     now_ns = time.time_ns()
     period = Period(since_ns(since, now_ns), now_ns - NOT_YET_S * SECOND)
     if period.start_ns >= period.end_ns:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 import click
@@ -12,14 +14,17 @@ from otel_reliability.cli.options import Choice, baseline_option, form, of_recor
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.model.run import FINGERPRINTS
+from otel_reliability.model.run import FINGERPRINTS, Run
+from otel_reliability.recording import FinalSeen
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import badge, json, junit, terminal
 from otel_reliability.report.build import MAX_RUNS_FOR_INTERVALS, report_of
 from otel_reliability.report.changes import detected, since
-from otel_reliability.report.text import agent_name, listed
+from otel_reliability.report.text import agent_name, count, listed
 from otel_reliability.report.view import AgentView, ReportView
 from otel_reliability.report.words import coverage
+from otel_reliability.stores.table import STORES, client_of
+from otel_reliability.stores.write_back import WRITERS, scores_of
 
 ALWAYS: Final = 1 << 62
 NO_SCORE: Final = 3
@@ -51,6 +56,11 @@ NO_SCORE: Final = 3
     metavar="SCORE",
     help="In badges: your own trust score, 0 to 100.",
 )
+@click.option(
+    "--scores",
+    type=click.Choice([*WRITERS]),
+    help="Write the path distance and retries of each run to its trace in this store too.",
+)
 @of_recordings
 def command(
     choice: Choice,
@@ -59,6 +69,7 @@ def command(
     by: str | None,
     intervals: bool | None,
     trust: float | None,
+    scores: str | None,
 ) -> None:
     """Print a scorecard of each agent in a recording: score, tier, every metric with the runs
     behind it, the reasons, and the data that is missing.
@@ -81,7 +92,9 @@ def command(
         raise click.UsageError("--by compares the groups of one recording; leave out --baseline.")
     is_badge = form.startswith("badge")
     observations = Observations()
-    recording = read(choice, final=None if by else observations.add, split_by=by)
+    runs: list[Run] = []
+    final = _final(None if by else observations, runs if scores else None)
+    recording = read(choice, final=final, split_by=by)
     earlier = read(choice, baseline) if baseline else None
     changes = detected(
         since(observations, choice.since_ns), choice.settings.change, pinned_by(choice.settings)
@@ -100,6 +113,7 @@ def command(
         split=by is not None,
         for_people=form in {"terminal", "html"},
     )
+    _write_scores(scores, [run for run in runs if run.end_ns >= choice.since_ns], report)
     if is_badge:
         write(_badges(report, form, trust))
         return
@@ -119,6 +133,28 @@ def command(
             write(junit.render(report))
         case _:
             show(lambda console: terminal.render(report, console))
+
+
+def _final(observations: Observations | None, runs: list[Run] | None) -> FinalSeen:
+    """Return what hands final runs to those of these that are there."""
+
+    def seen(found: list[Run]) -> None:
+        if observations is not None:
+            observations.add(found)
+        if runs is not None:
+            runs.extend(found)
+
+    return seen
+
+
+def _write_scores(store: str | None, runs: Sequence[Run], report: ReportView) -> None:
+    if store is None:
+        return
+    keys = {agent.key for agent in report.agents}
+    distances = {run: far for agent in report.agents for run, far in agent.distances.items()}
+    found = scores_of([run for run in runs if run.key in keys], distances)
+    WRITERS[store](client_of(STORES[store], os.environ), found)
+    print(f"{count(len(found), 'score')} written to {store}.", file=sys.stderr)
 
 
 def _badges(report: ReportView, form: str, trust: float | None) -> str:

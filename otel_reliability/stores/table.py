@@ -146,6 +146,14 @@ STORES: Final[Mapping[str, Store]] = {
 }
 
 
+def client_of(
+    store: Store, env: Environment, url: str | None = None, headers: Mapping[str, str] | None = None
+) -> Client:
+    """Return what speaks to a store, by its environment variables unless told otherwise."""
+    base = url or first_of(env, store.url) or store.default_url
+    return Client(base, {**store.headers(env), **(headers or {})})
+
+
 def first_of(env: Environment, names: tuple[str, ...]) -> str | None:
     """Return the value of the first variable that is set."""
     return next((env[name] for name in names if env.get(name)), None)
