@@ -127,6 +127,15 @@ class MetricSettings(Struct, frozen=True):
     """Mean token budget pressure above which the flag `token_pressure_high` is set."""
 
 
+class InputSettings(Struct, frozen=True):
+    """Which runs have equivalent inputs."""
+
+    group: Literal["auto", "off"] = "auto"
+    """`auto`: runs without a task id are grouped by what the user asked, from a vector that is kept
+    of it; no text is. `off`: requests are not read, and nothing is kept of them.
+    """
+
+
 class SessionSettings(Struct, frozen=True):
     """Session scores."""
 
@@ -389,6 +398,7 @@ class Settings(Struct, frozen=True):
     assembly: AssemblySettings = AssemblySettings()
     outcome: OutcomeSettings = OutcomeSettings()
     metrics: MetricSettings = MetricSettings()
+    inputs: InputSettings = InputSettings()
     sessions: SessionSettings = SessionSettings()
     tools: ToolSettings = ToolSettings()
     mapping: MappingSettings = MappingSettings()

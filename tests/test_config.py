@@ -24,6 +24,7 @@ from otel_reliability.loading import Field, fields, load, variable
 from otel_reliability.service.settings import ServiceSettings
 
 CANDIDATES: Final = (
+    "off",
     '[{"last": 7}]',
     '[{"kind": "tool"}]',
     "13m",

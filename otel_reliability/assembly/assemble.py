@@ -382,6 +382,7 @@ class Assemble:
                 self._fingerprints_of((frozenset(senders), frozenset(made_of))),
                 _compressions(tree, compressed, actors) if compressed else (),
                 seen.ended_in_error,
+                request_of(spans, members, root),
             ),
         )
 
@@ -429,7 +430,7 @@ class Assemble:
         limits = self._limits
         tokens_in = tokens_out = pressure = cost = None
         calls: list[ModelCall] = []
-        for i, (model, asked, (used, wrote), _, _, _, window, dollars, _, _, _, _, _) in models:
+        for i, (model, asked, (used, wrote), _, _, _, window, dollars, *_) in models:
             span = spans[i]
             if used is not None:
                 tokens_in = used if tokens_in is None else tokens_in + used
@@ -546,6 +547,21 @@ def _is_run(tree: SpanTree, root: Invocation, members: Sequence[int]) -> bool:
         return True
     acted = any(spans[i][7] in STEPS or (not nested and spans[i][7] is _AGENT) for i in members)
     return acted or (root.is_agent and (not nested or root.span[8]))
+
+
+def request_of(
+    spans: Sequence[AgentSpan], members: Iterable[int], root: Invocation | None
+) -> bytes | None:
+    """Return the sketch of the request of a run: its root's, else that of its first span with
+    one.
+    """
+    if root is not None and root.facts.request is not None:
+        return root.facts.request
+    for i in members:
+        facts = spans[i].facts
+        if isinstance(facts, InvocationFacts | ModelFacts) and facts.request is not None:
+            return facts.request
+    return None
 
 
 class _Actors(dict[Invocation | None, str]):

@@ -111,6 +111,7 @@ class EventAnswer(NamedTuple):
     - `subagent`: the id of the subagent that did it. `starts`: the id of the conversation that this
       call started.
     - `evaluation`: name, score and label of an evaluation of the run.
+    - `request`: what the user asked, where it began a run: text still.
     """
 
     kind: Kind
@@ -123,6 +124,7 @@ class EventAnswer(NamedTuple):
     subagent: str | None = None
     starts: str | None = None
     evaluation: tuple[str, float | None, str | None] | None = None
+    request: object = None
 
 
 NOTHING: Final = Answer(Kind.OTHER)

@@ -19,8 +19,10 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from otel_reliability.config import Settings, ToolSettings
-from otel_reliability.conventions import evaluations, fingerprints, notes, values
+from msgspec.structs import replace
+
+from otel_reliability.config import InputSettings, Settings, ToolSettings
+from otel_reliability.conventions import evaluations, fingerprints, notes, requests, values
 from otel_reliability.conventions.base import (
     NOTHING,
     Answer,
@@ -462,15 +464,20 @@ class Plan:
 class Reader:
     """Reads spans by a table of conventions and the user's settings.
 
-    `keys` are all attribute keys that any rule reads: a caller may drop the rest, and gets the
-    same.
+    `keys` are all attribute keys that any rule reads, but for requests (`requests.keys_of`): a
+    caller may drop the rest, and gets the same.
     """
 
     convention_rank = CONVENTION_RANK
 
-    def __init__(self, settings: Settings, table: Sequence[Convention]) -> None:
+    def __init__(
+        self, settings: Settings, table: Sequence[Convention], hasher: Hasher | None = None
+    ) -> None:
         key = bytes.fromhex(settings.hash_key) if settings.hash_key else None
-        self.hasher = Hasher(key, settings.tools.soft_errors, settings.tools.effect_key)
+        self.hasher = hasher or Hasher(key, settings.tools.soft_errors, settings.tools.effect_key)
+        self.reads_requests = settings.inputs.group == "auto"
+        self._settings = settings
+        self._conventions = table
         rules = settings.mapping.spans
         self._own_spans = OwnSpans(rules) if rules else None
         self._table = (*((self._own_spans,) if self._own_spans else ()), *table)
@@ -498,6 +505,15 @@ class Reader:
         """
         self.generation = 0
         """How often everything was forgotten: what others remember by plans of before is void."""
+
+    def without_requests(self) -> Reader:
+        """Return a reader that reads the same, but no request: what may block no thread of a host
+        leaves requests for later (`requests.of_attributes`).
+        """
+        if not self.reads_requests:
+            return self
+        settings = replace(self._settings, inputs=InputSettings(group="off"))
+        return Reader(settings, self._conventions, self.hasher)
 
     def convention_of(self, span: RawSpan) -> str | None:
         """The name of the convention that knows the span, for `inspect`."""
@@ -601,6 +617,8 @@ class Reader:
             read = self.event_of(log)
             if read is not None:
                 facts = self.templates.complete(read[1].facts)
+                if isinstance(facts, InvocationFacts) and self.reads_requests:
+                    facts = facts._replace(request=requests.of_invocation(read[1].request))
                 found.extend(spans_of(log, read[1], facts, self._sender_of(log.resource)))
         return found
 
@@ -639,6 +657,8 @@ class Reader:
         answer = answer or NOTHING
         if plan.has_fingerprints:
             answer = fingerprints.completed(answer, plan.keys, self.hasher)
+        if self.reads_requests:
+            answer = requests.completed(answer, plan.keys)
         template = self.templates.template(answer, plan.keys, span.status)
         is_shared = not plan.has_learned(view, span, named=span.name.startswith(scope.names))
         if is_unknown and self.on_unknown is not None and self.on_unknown(span):

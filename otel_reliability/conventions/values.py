@@ -202,6 +202,21 @@ def _decoded(text: str, otherwise: str | None) -> Any:
         return otherwise
 
 
+def decoded_at(text: str, start: int) -> Any:
+    """Return the JSON value that begins there in a text; None without one.
+
+    >>> decoded_at('cut off"}, {"a": 1}]', 11)
+    {'a': 1}
+    """
+    try:
+        return _decode_at(text, start)[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+_decode_at: Final = json.JSONDecoder().raw_decode
+
+
 def mapping(value: object) -> Mapping[str, Any]:
     """The object a value means, or an empty one.
 

@@ -83,7 +83,7 @@ def data_of(row: Row) -> int:
         found += CALLS
     if row.task is not None:
         found += TASK + LIKENESS
-    elif row.input_class is not None or row.branches:
+    elif row.input_class is not None or row.branches or row.request is not None:
         found += LIKENESS
     if row.confidence is not None:
         found += CONFIDENCE
@@ -250,6 +250,9 @@ class Composite(Derived):
         return noted(Reading(value, max(found[name].runs for name in present), present), by_status)
 
 
+UNKNOWN_INPUTS: Final = "inputs unknown: variety of work counts as variance"
+"""The note of a reading that compares runs of which nothing says whether their inputs were alike.
+"""
 ENDS_COUNT: Final = "counts ends without error as success"
 """The note of a reading that rests on `outcome.fallback: status`."""
 

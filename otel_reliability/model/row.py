@@ -118,6 +118,10 @@ class Row(NamedTuple):
       the next.
     - `compressions`: those of the context; None where there is none.
     - `ended_in_error`: whether the run ended in an error, whatever its outcome.
+    - `request`: the sketch of what the user asked, where no task is known; None where the telemetry
+      does not hold it.
+    - `group`: the number of its input group among the runs of its window, which are compared with
+      one another; None until the window forms its groups, and without a request.
     - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).
     """
 
@@ -150,6 +154,8 @@ class Row(NamedTuple):
     step_growth: float | None = None
     compressions: Compressions | None = None
     ended_in_error: bool | None = None
+    request: bytes | None = None
+    group: int | None = None
 
     @property
     def success(self) -> bool | None:

@@ -148,7 +148,8 @@ class Run(NamedTuple):
     the order of the clock. `weight` is how many runs this one represents under head sampling, 1
     without. `fingerprints` are what the telemetry shows of how the agent is made: sorted pairs of a
     kind (`FINGERPRINTS`) and a value; prompts and tool definitions as keyed hashes. `evaluations`
-    are the latest of each name, sorted by name.
+    are the latest of each name, sorted by name. `request` is the sketch of what the user asked;
+    None where that is not known.
     """
 
     run_id: str
@@ -186,6 +187,7 @@ class Run(NamedTuple):
     fingerprints: tuple[tuple[str, str], ...] = ()
     compressions: tuple[Compression, ...] = ()
     ended_in_error: bool | None = None
+    request: bytes | None = None
 
     @property
     def success(self) -> bool | None:

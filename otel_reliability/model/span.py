@@ -267,6 +267,7 @@ class InvocationFacts(NamedTuple):
     - `version`: the agent's version. `prompt`, `tools`: keyed hashes of its system prompt and of
       the definitions of its tools.
     - `compressions`: those of the context that are events of its span.
+    - `request`: the sketch of what the user asked (`conventions.requests`).
     """
 
     name: str | None = None
@@ -285,6 +286,7 @@ class InvocationFacts(NamedTuple):
     prompt: str | None = None
     tools: str | None = None
     compressions: tuple[CompressionFacts, ...] = ()
+    request: bytes | None = None
 
 
 class ToolFacts(NamedTuple):
@@ -309,7 +311,8 @@ class ModelFacts(NamedTuple):
     captured (`messages`).
 
     `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools.
-    `compressions` of the context are events of its span.
+    `compressions` of the context are events of its span. `request` is the sketch of what the user
+    asked, where the call answers a message of the user.
     """
 
     model: str | None = None
@@ -325,6 +328,7 @@ class ModelFacts(NamedTuple):
     prompt: str | None = None
     tools: str | None = None
     compressions: tuple[CompressionFacts, ...] = ()
+    request: bytes | None = None
 
 
 class HandoffFacts(NamedTuple):

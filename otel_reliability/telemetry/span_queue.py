@@ -1,8 +1,8 @@
 """The queue between the host's threads and the engine: what is kept of a span until it is read.
 
 The SDK calls `on_end` on the thread of the user's agent, so a span is only copied there: names,
-numbers, times, and the text of tool arguments up to a limit. A span with text of messages is read
-at once, and only hashes of it are kept.
+numbers, times, and the text of tool arguments and of the request of a run, up to a limit. A span
+with text of messages is read at once, but for that request, and only hashes of it are kept.
 """
 
 from __future__ import annotations
@@ -12,17 +12,26 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from sys import getsizeof
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import Link, SpanContext
 
+from otel_reliability.conventions import requests
 from otel_reliability.conventions.keys import Keys, ToolMark
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine, Opened
 from otel_reliability.errors import MalformedSpan
 from otel_reliability.model.remembered import Remembered
-from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, RawSpan, Resource, SpanRef
+from otel_reliability.model.span import (
+    AgentSpan,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    RawSpan,
+    Resource,
+    SpanRef,
+)
 from otel_reliability.sources import sdk
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
 from otel_reliability.sources.sdk import LAST_SPAN, LAST_TRACE
@@ -76,13 +85,15 @@ class AttributePlan:
     by these keys finds the plan, and one call of `get` reads the values. `keys` are all that a
     convention reads; `arguments` those that may hold a tool's arguments or result, `messages` those
     that may hold text of prompts or answers, unless a tool mark is on the span; `texts` are both.
-    (Slots, because a named tuple's fields take ten times as long to read.)
+    `requests` are all that may hold the request of a run. (Slots, because a named tuple's fields
+    take ten times as long to read.)
     """
 
-    __slots__ = ("arguments", "get", "keys", "messages", "texts", "tool_marks")
+    __slots__ = ("arguments", "get", "keys", "messages", "requests", "texts", "tool_marks")
 
-    def __init__(self, keys: tuple[str, ...], known: Keys) -> None:
+    def __init__(self, keys: tuple[str, ...], known: Keys, requests: tuple[str, ...] = ()) -> None:
         self.keys = keys
+        self.requests = requests
         self.get = _getter(keys)
         self.arguments = tuple(key for key in keys if key in known.content)
         self.messages = tuple(
@@ -106,13 +117,16 @@ class AttributePlan:
 class AttributePlans(Remembered[tuple[str, ...], AttributePlan]):
     """Plans by the keys of a span, in their order; a missing one is made."""
 
-    def __init__(self, known: Keys) -> None:
+    def __init__(self, reader: Reader) -> None:
         super().__init__(MAX_PLANS)
-        self._known = known
+        self._known = reader.keys
+        self._reads_requests = reader.reads_requests
 
     def __missing__(self, keys: tuple[str, ...]) -> AttributePlan:
         read = tuple(key for key in keys if self._known.are_read(key))
-        plan = self[keys] = AttributePlan(read, self._known)
+        asked = requests.keys_of(keys) if self._reads_requests else ()
+        own = tuple(key for key in asked if key in keys)
+        plan = self[keys] = AttributePlan(read, self._known, own)
         return plan
 
 
@@ -123,6 +137,25 @@ def _getter(keys: tuple[str, ...]) -> Callable[[Attributes], Values]:
     if len(keys) > 1:
         return itemgetter(*keys)
     return (lambda attributes: (attributes[keys[0]],)) if keys else (lambda _: ())
+
+
+class Requested(NamedTuple):
+    """A kept span with the texts that hold its request (none where there was no room for
+    them), and their slots.
+    """
+
+    span: Any
+    texts: Attributes
+    slots: int
+
+
+def with_request(span: AgentSpan, texts: Attributes) -> AgentSpan:
+    """Return a span with the sketch of the request that these texts hold."""
+    facts = span.facts
+    if not isinstance(facts, ModelFacts | InvocationFacts):
+        return span
+    found = requests.of_attributes(texts, is_model=isinstance(facts, ModelFacts))
+    return span._replace(facts=facts._replace(request=found))
 
 
 class SpanQueue:
@@ -140,8 +173,8 @@ class SpanQueue:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._reader: Reader = engine.reader
-        self._plans = AttributePlans(engine.reader.keys)
+        self._reader: Reader = engine.reader.without_requests()
+        self._plans = AttributePlans(engine.reader)
         self._queue: deque[Any] = deque()
         self._open = OpenSpans()
         self._lost: deque[tuple[int, int]] = deque(maxlen=MAX_OPEN)
@@ -202,7 +235,7 @@ class SpanQueue:
                 break
         if slots is None or events:
             self._slots.extend(range(slots or 0))
-            self._read_now(span, {key: attributes[key] for key in plan.keys})
+            self._read_now(span, {key: attributes[key] for key in plan.keys}, plan, attributes)
             return len(waiting)
         if not plan.keys and self.started and scope is not None and name.__class__ is str:
             self._learn(scope.name, name, keys)
@@ -222,9 +255,9 @@ class SpanQueue:
             resource,
             scope,
         )
-        waiting.append(
-            fields + plan.get(attributes)
-        )  # a nested tuple would keep one object more from being used again
+        # A nested tuple would keep one object more from being used again.
+        kept = fields + plan.get(attributes)
+        waiting.append(self._with_request(kept, plan, attributes) if plan.requests else kept)
         return len(waiting)
 
     def refuse(self, span: ReadableSpan) -> None:
@@ -247,12 +280,30 @@ class SpanQueue:
                     if len(known) < MAX_NON_AGENT and len(one) <= MAX_NON_AGENT_CHARACTERS
                 )
 
-    def _read_now(self, span: ReadableSpan, attributes: Attributes) -> None:
-        read = read_span(span, self._engine, attributes)
+    def _read_now(
+        self, span: ReadableSpan, attributes: Attributes, plan: AttributePlan, given: Attributes
+    ) -> None:
+        read = _read(self._engine, sdk.read, (span,), self._reader, attributes)
         if read is None:
             self.refuse(span)
+        elif isinstance(read.facts, ModelFacts | InvocationFacts):
+            self._queue.append(self._with_request(read, plan, given))
         else:
             self._queue.append(read)
+
+    def _with_request(self, kept: Any, plan: AttributePlan, attributes: Attributes) -> Any:
+        """Return what is kept of a span together with the texts that hold its request, which are
+        read when the queue is drained.
+        """
+        texts = {
+            key: requests.cut(value)
+            for key in plan.requests
+            if isinstance(value := attributes[key], str)
+        }
+        if not texts:
+            return kept
+        slots = sum([len(text) > SMALL_TEXT for text in texts.values()])
+        return Requested(kept, texts, slots) if self._take(slots) else Requested(kept, {}, 0)
 
     def _slots_for(self, attributes: Attributes, plan: AttributePlan) -> int | None:
         """Take slots for the arguments and return how many; None if the span has text that must be
@@ -336,6 +387,16 @@ class SpanQueue:
         is none.
         """
         kept = self._queue.popleft()
+        if isinstance(kept, Requested):
+            self._slots.extend(range(kept.slots))
+            if not kept.texts:
+                self._engine.refused_attributes["request", "no_room"] += 1
+            span = self._made_of(kept.span)
+            return None if span is None else with_request(span, kept.texts)
+        return self._made_of(kept)
+
+    def _made_of(self, kept: Any) -> AgentSpan | None:
+        """Return the span that was kept; None, and counted, if it cannot be read."""
         if isinstance(kept, AgentSpan):
             self._open.end(int.from_bytes(kept.span_id))
             return kept
@@ -375,7 +436,7 @@ class SpanQueue:
             resource,
             state,
         )
-        found = _read(self._engine, sdk.raw, parts)
+        found = _read(self._engine, sdk.raw, parts, self._reader)
         if found is None:
             self._lost.append((trace_id, span_id))
         else:
@@ -421,22 +482,19 @@ def read_span(
     """Return the agent span; None, and counted, if it cannot be read. `attributes` replaces those
     of the span.
     """
-    return _read(engine, sdk.read, (span,), attributes)
+    return _read(engine, sdk.read, (span,), engine.reader, attributes)
 
 
 def _read(
     engine: Engine,
     make: Callable[..., RawSpan],
     parts: tuple[Any, ...],
+    reader: Reader,
     attributes: Attributes | None = None,
 ) -> AgentSpan | None:
     try:
         raw = make(*parts)
-        return (
-            engine.reader.read(raw)
-            if attributes is None
-            else _read_messages(raw, attributes, engine.reader)
-        )
+        return reader.read(raw) if attributes is None else _read_messages(raw, attributes, reader)
     except MalformedSpan as error:
         engine.count("malformed", str(error.reason))
     except Exception as error:

@@ -29,9 +29,9 @@ _RAW: Final = -15
 class RecentRuns:
     """The `limit` runs with the greatest (end time, run id), the newest last, for the UI.
 
-    Final runs are packed, without the hashes of their tool calls. One that may still change is kept
-    as it is: assembly holds it anyway, and in a busy agent newer runs replace it before it is
-    final, so that it is never packed (22 µs).
+    Final runs are packed, without the hashes of their tool calls and their requests. One that may
+    still change is kept as it is: assembly holds it anyway, and in a busy agent newer runs replace
+    it before it is final, so that it is never packed (22 µs).
     """
 
     __slots__ = ("_dictionary", "_records", "_runs", "limit")
@@ -84,7 +84,7 @@ class RecentRuns:
                     for call in calls
                 ]
             )
-        plain = pack(run._replace(run_id="", end_ns=0, tool_calls=calls))
+        plain = pack(run._replace(run_id="", end_ns=0, tool_calls=calls, request=None))
         self._dictionary = self._dictionary or plain
         press = zlib.compressobj(wbits=_RAW, zdict=self._dictionary)
         return press.compress(plain) + press.flush()

@@ -74,6 +74,7 @@ def row_of(run: Run, paths: PathTable) -> Row:
         step_growth=None if run.token_pressure is None else step_growth_of(run),
         compressions=compressions_of(run) if run.compressions else None,
         ended_in_error=run.ended_in_error,
+        request=run.request if task is None else None,
     )
 
 
@@ -313,15 +314,18 @@ _OWN: Final = (
     "session_id",
     "signals",
     "step_growth",
+    "request",
 )
 """Fields in which nearly every two rows differ, besides their times, id and path."""
 _FACTS: Final = tuple(
-    name for name in Row._fields if name not in {"end_ns", "run_id", "start_ns", "path", *_OWN}
+    name
+    for name in Row._fields
+    if name not in {"end_ns", "run_id", "start_ns", "path", "group", *_OWN}
 )
 _own = itemgetter(*map(Row._fields.index, _OWN))
 _facts = itemgetter(*map(Row._fields.index, _FACTS))
 _in_order = itemgetter(
-    *map(("end_ns", "run_id", "start_ns", "path", *_OWN, *_FACTS).index, Row._fields)
+    *map(("end_ns", "run_id", "start_ns", "path", "group", *_OWN, *_FACTS).index, Row._fields)
 )
 _shared = Remembered[Facts, Facts](MAX_SHARED)
 
@@ -396,7 +400,9 @@ class RowStore:
         lasted, *own = marshal.loads(record[begin:])  # noqa: S302 (we wrote it)
         end_ns = end_in(record)
         return Row._make(
-            _in_order((end_ns, run_id, end_ns - lasted, self._paths[at], *own, *self._facts[at]))
+            _in_order(
+                (end_ns, run_id, end_ns - lasted, self._paths[at], None, *own, *self._facts[at])
+            )
         )
 
     def rows(self, first: int = 0, last: int | None = None) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, MutableSequence
+from collections.abc import Container, Iterable, MutableSequence, Sequence
 from typing import Final, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
@@ -15,6 +15,7 @@ from otel_reliability.metrics.stability.score import PartCost, Score
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Run
+from otel_reliability.statistics.likeness import groups_of
 from otel_reliability.windows.rows import PathTable, RowStore, end_in, order_of, row_of
 
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
@@ -49,11 +50,14 @@ class AgentWindow(Numbers):
         "_dropped",
         "_final_ns",
         "_forgotten",
+        "_groups",
+        "_held",
         "_kept",
         "_last",
         "_open",
         "_period_ns",
         "_reopenable",
+        "_requests",
         "_series",
         "_start",
         "name",
@@ -80,6 +84,12 @@ class AgentWindow(Numbers):
         self._forgotten = 0
         self._final_ns: int | None = None
         self._series: Series | None = None
+        self._groups: list[int | None] | None = None
+        """The input group of each row of the window, until the rows change."""
+        self._held: list[Row] | None = None
+        """The rows, while several numbers are read that need their groups."""
+        self._requests = 0
+        """Number of rows in the window with a request."""
 
     # --- Runs -------------------------------------------------------------------------------------
 
@@ -106,8 +116,16 @@ class AgentWindow(Numbers):
         return self._start + self._forgotten
 
     def rows(self) -> list[Row]:
-        """Return the rows in the window, by (end time, run id)."""
-        return self._kept.rows(self._start)
+        """Return the rows in the window, by (end time, run id), with their input groups."""
+        if self._held is not None:
+            return self._held
+        rows = self._kept.rows(self._start)
+        if not self._requests:
+            return rows
+        return [
+            row if group is None else row._replace(group=group)
+            for row, group in zip(rows, self._groups_of(rows), strict=True)
+        ]
 
     def find(self, run_id: str, order: bytes | None = None) -> Row | None:
         """Return the row of a run of that order (None: whatever its end), in the window or a spare;
@@ -124,6 +142,29 @@ class AgentWindow(Numbers):
         """Return whether a row is in the window, and no spare."""
         at = self._kept.index(order_of(row.end_ns, row.run_id))
         return at is not None and at >= self._start
+
+    def grouped(self, row: Row) -> Row:
+        """Return a row of the window with its input group."""
+        at = None if row.request is None else self._kept.index(order_of(row.end_ns, row.run_id))
+        if at is None or at < self._start:
+            return row
+        groups = self._groups
+        if groups is None or len(groups) != self.runs:
+            groups = self._groups_of(self._kept.rows(self._start))
+        return row._replace(group=groups[at - self._start])
+
+    def _hold(self) -> None:
+        """Keep the rows at hand if several numbers need them: they are decoded, and long."""
+        self._held = self.rows() if self._requests else None
+
+    def _groups_of(self, rows: Sequence[Row]) -> list[int | None]:
+        """Return the input group of each row of the window: a pure function of the rows, in their
+        order. None for a row of a task, and one of unknown input.
+        """
+        if self._groups is None or len(self._groups) != len(rows):
+            numbers = iter(groups_of([row.request for row in rows if row.request is not None]))
+            self._groups = [None if row.request is None else next(numbers) for row in rows]
+        return self._groups
 
     # --- Changes ----------------------------------------------------------------------------------
 
@@ -226,6 +267,7 @@ class AgentWindow(Numbers):
     def series(self) -> Series:
         """Return what is emitted: (spec, attributes, reading) of all that has a value."""
         if self._series is None:
+            self._hold()
             self._series = [
                 (spec, attributes, reading)
                 for name, spec in EMITTED.items()
@@ -234,12 +276,19 @@ class AgentWindow(Numbers):
                 )
                 if reading.value is not None
             ]
+            self._held = None
         return self._series
+
+    def readings(self) -> dict[str, Reading]:
+        self._hold()
+        found = super().readings()
+        self._held = None
+        return found
 
     def path_distance(self, row: Row) -> Reading:
         """Return the mean distance of a run to the other runs of its group in the window."""
         return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(
-            row, inside=self.counts(row)
+            self.grouped(row), inside=self.counts(row)
         )
 
     def penalties(self) -> dict[str, PartCost]:
@@ -248,7 +297,8 @@ class AgentWindow(Numbers):
         return score.penalties({name: self.reading(name) for name in score.needs})
 
     def _count(self, row: Row, step: int) -> tuple[int, ...]:
-        self._series = None
+        self._series = self._groups = None
+        self._requests += step if row.request is not None else 0
         return super()._count(row, step)
 
     def _make(self, at: int) -> Metric:

@@ -101,7 +101,12 @@ class ClaudeCode(Convention):
         match log.name.removeprefix(PREFIX):
             case "user_prompt":
                 return EventAnswer(
-                    Kind.AGENT, InvocationFacts(name=AGENT), session, identity, prompt
+                    Kind.AGENT,
+                    InvocationFacts(name=AGENT),
+                    session,
+                    identity,
+                    prompt,
+                    request=given.get("prompt"),
                 )
             case "tool_result":
                 failed = values.truth(given.get("success")) is False

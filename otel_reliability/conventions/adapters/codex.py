@@ -106,7 +106,13 @@ class Codex(Convention):
         duration = values.number(given.get("duration_ms")) or 0.0
         match log.name:
             case "codex.user_prompt":
-                return EventAnswer(Kind.AGENT, InvocationFacts(name=AGENT), session, ())
+                return EventAnswer(
+                    Kind.AGENT,
+                    InvocationFacts(name=AGENT),
+                    session,
+                    (),
+                    request=given.get("prompt"),
+                )
             case "codex.tool_result":
                 return _result(given, session, duration)
             case "codex.sse_event" if given.get("event.kind") == "response.completed":

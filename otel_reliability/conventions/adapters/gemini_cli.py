@@ -94,7 +94,13 @@ class GeminiCli(Convention):
         prompt_id = given.get("prompt_id")
         match log.name:
             case "gemini_cli.user_prompt":
-                return EventAnswer(Kind.AGENT, InvocationFacts(name=AGENT), session, ())
+                return EventAnswer(
+                    Kind.AGENT,
+                    InvocationFacts(name=AGENT),
+                    session,
+                    (),
+                    request=given.get("prompt"),
+                )
             case "gemini_cli.tool_call":
                 failed = values.truth(given.get("success")) is False
                 name = values.text(given.get("function_name"))

@@ -103,7 +103,14 @@ class QwenCode(Convention):
         duration = values.number(given.get("duration_ms")) or 0.0
         match log.name.removeprefix(PREFIX):
             case "user_prompt":
-                return EventAnswer(Kind.AGENT, InvocationFacts(name=AGENT), session, (), prompt)
+                return EventAnswer(
+                    Kind.AGENT,
+                    InvocationFacts(name=AGENT),
+                    session,
+                    (),
+                    prompt,
+                    request=given.get("prompt"),
+                )
             case "tool_call":
                 return _tool(given, session, prompt, subagent, duration)
             case "api_response" | "api_error" as name:

@@ -19,6 +19,7 @@ from otel_reliability.metrics.base import (
     PATH,
     TASK,
     UNDISTURBED,
+    UNKNOWN_INPUTS,
     Metric,
     Rows,
     noted,
@@ -69,6 +70,45 @@ G = TypeVar("G", bound=RunGroup)
 
 UNGROUPED: Final = object()
 """The key of a run that is compared with no other."""
+TO_FORM: Final = object()
+"""The key of a run whose input group its window forms when it is read."""
+
+
+def input_key(row: Row) -> Hashable:
+    """Return the key of the input group of a run without a task; None for an unknown input."""
+    if row.request is None:
+        return None
+    return TO_FORM if row.group is None else row.group
+
+
+class Totals:
+    """Weighted sums of the contributions of groups, their weight, and the runs behind them."""
+
+    __slots__ = ("left_out", "runs", "sums", "weight")
+
+    def __init__(self, values: int) -> None:
+        self.sums = tuple([FixedSum() for _ in range(values)])
+        self.weight = self.runs = self.left_out = 0
+
+    def count(self, share: Share | None, sign: int) -> None:
+        """Count a contribution that enters (1) or leaves (-1)."""
+        if share is None:
+            return
+        values, weight, runs, left_out = share
+        for total, value in zip(self.sums, values, strict=True):
+            total.add(value, sign * weight)
+        self.weight += sign * weight
+        self.runs += sign * runs
+        self.left_out += sign * left_out
+
+    def copy(self) -> Totals:
+        """Return the same sums."""
+        found = Totals(len(self.sums))
+        found.sums = tuple([total.copy() for total in self.sums])
+        found.weight = self.weight
+        found.runs = self.runs
+        found.left_out = self.left_out
+        return found
 
 
 class GroupMetric(Metric, Generic[G]):
@@ -77,18 +117,12 @@ class GroupMetric(Metric, Generic[G]):
     A group that changed is asked for its contribution when the metric is read, so an answer costs
     as much as groups changed since the last one, however many there are. The sums are integers:
     they do not depend on what has passed through.
+
+    Input groups depend on all runs of the window, which forms them when it is read. So they are
+    counted then, from the window's rows, and forgotten: what is kept does not grow with them.
     """
 
-    __slots__ = (
-        "_changed",
-        "_groups",
-        "_rows",
-        "_settings",
-        "_sums",
-        "_weight",
-        "left_out",
-        "runs",
-    )
+    __slots__ = ("_changed", "_formed", "_groups", "_rows", "_settings", "_to_form", "_totals")
 
     values = 1
     """The number of values that a group gives; the first is the metric's, the others its
@@ -101,8 +135,11 @@ class GroupMetric(Metric, Generic[G]):
         self._settings = settings
         self._groups: dict[Hashable, G] = {}
         self._changed: list[G] = []
-        self._sums = tuple([FixedSum() for _ in range(self.values)])
-        self._weight = self.runs = self.left_out = 0
+        self._totals = Totals(self.values)
+        self._to_form = 0
+        """Number of runs whose groups are formed when the metric is read."""
+        self._formed: Totals | None = None
+        """The totals with their groups, until the rows change."""
 
     @abstractmethod
     def new_group(self) -> G:
@@ -111,7 +148,8 @@ class GroupMetric(Metric, Generic[G]):
     @abstractmethod
     def key(self, row: Row) -> Hashable:
         """Return the key of the group of a run with the required data; `UNGROUPED` if it is
-        compared with no other.
+        compared with no other, `TO_FORM` while its input group is not formed. The keys of input
+        groups are integers.
         """
 
     def bind(self, rows: Rows) -> None:
@@ -120,6 +158,10 @@ class GroupMetric(Metric, Generic[G]):
     def count(self, row: Row, sign: int) -> None:
         key = self.key(row)
         if key is UNGROUPED:
+            return
+        self._formed = None
+        if key is TO_FORM:
+            self._to_form += sign
             return
         group = self._groups.get(key)
         if group is None:
@@ -137,34 +179,61 @@ class GroupMetric(Metric, Generic[G]):
 
     def mean(self, at: int = 0) -> Reading:
         """Return the weighted mean over groups of one of their values."""
-        sums = self.sums()
-        return Reading(sums[at].mean(self._weight), self.runs) if self._weight else NO_DATA
+        totals = self.totals()
+        if not totals.weight:
+            return NO_DATA
+        return Reading(totals.sums[at].mean(totals.weight), totals.runs)
 
-    def sums(self) -> tuple[FixedSum, ...]:
-        """Return the weighted sums over groups of their values."""
+    def totals(self) -> Totals:
+        """Return the sums over all groups."""
         changed = self._changed
         self._changed = []
         for group in changed:
-            self._count_share(group.counted, -1)
+            self._totals.count(group.counted, -1)
             group.changed, group.counted = False, group.share() if group.runs else None
-            self._count_share(group.counted, 1)
-        return self._sums
+            self._totals.count(group.counted, 1)
+        if not self._to_form:
+            return self._totals
+        if self._formed is None:
+            self._formed = self._totals.copy()
+            for group in self._input_groups().values():
+                self._formed.count(group.share(), 1)
+        return self._formed
 
-    def _count_share(self, share: Share | None, sign: int) -> None:
-        if share is None:
-            return
-        values, weight, runs, left_out = share
-        for total, value in zip(self._sums, values, strict=True):
-            total.add(value, sign * weight)
-        self._weight += sign * weight
-        self.runs += sign * runs
-        self.left_out += sign * left_out
+    @property
+    def left_out(self) -> int:
+        """Number of runs that a limit left out."""
+        return self.totals().left_out
+
+    @property
+    def unknown_inputs(self) -> bool:
+        """True if runs are compared of which nothing says whether their inputs were alike."""
+        group = self._groups.get(None)
+        return group is not None and group.runs > 1
 
     def group_of(self, row: Row) -> G | None:
         """Return the group of a run; None if the run is compared with no other, or the group is
         empty.
         """
-        return self._groups.get(self.key(row)) if self.concerns(row) else None
+        if not self.concerns(row):
+            return None
+        key = self.key(row)
+        return self._input_groups(key).get(key) if type(key) is int else self._groups.get(key)
+
+    def _input_groups(self, wanted: Hashable = None) -> dict[Hashable, G]:
+        """Return the input groups of the window, or the wanted one."""
+        found: dict[Hashable, G] = {}
+        for row in self._rows() if self._rows is not None else ():
+            if row.group is None or not self.concerns(row):
+                continue
+            key = self.key(row)
+            if type(key) is int and wanted in (None, key):
+                group = found.get(key)
+                if group is None:
+                    group = found[key] = self.new_group()
+                group.runs += 1
+                group.count(row, 1)
+        return found
 
     def pairs(
         self, distances: Distances[K], code: Callable[[Row], K], *, by_runs: bool = True
@@ -189,9 +258,10 @@ class PathMetric(GroupMetric[G]):
     """A metric about the paths of runs, averaged over the groups of at least 2 runs, each weighing
     as many as it has.
 
-    A group is a task; the runs without one form one further group. With `metrics.group_by: none`
-    all runs are one group. Runs without a path (tools unobservable, incomplete), perturbed runs and
-    those of a task beyond the limit are left out.
+    A group is a task, or the runs without one that have alike requests; runs of which neither is
+    known form one further group. With `metrics.group_by: none` all runs are one group. Runs without
+    a path (tools unobservable, incomplete), perturbed runs and those of a task beyond the limit are
+    left out.
     """
 
     __slots__ = ("_by_task",)
@@ -205,7 +275,15 @@ class PathMetric(GroupMetric[G]):
     def key(self, row: Row) -> Hashable:
         if not self._by_task:
             return None
+        if row.task is None:
+            return input_key(row)
         return UNGROUPED if row.task == OTHER_TASK else row.task
+
+    def value(self) -> Reading:
+        reading = self.mean()
+        if reading.value is None or not (self._by_task and self.unknown_inputs):
+            return reading
+        return reading._replace(note=UNKNOWN_INPUTS)
 
 
 class TaskMean(GroupMetric[G]):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, Final, Self, TypeVar
 
 UNIT_BITS: Final = 1074
 """Every finite float is a whole number of 2^-1074."""
@@ -25,6 +26,10 @@ class _Sum:
 
     def __init__(self) -> None:
         self._units = 0
+
+    def copy(self) -> Self:
+        """Return the same sum."""
+        return copy.copy(self)
 
     @property
     def value(self) -> float:

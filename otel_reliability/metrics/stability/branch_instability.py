@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final, TypeAlias
 
-from otel_reliability.metrics._support.groups import UNGROUPED, GroupMetric, RunGroup, Share
+from otel_reliability.metrics._support.groups import (
+    UNGROUPED,
+    GroupMetric,
+    RunGroup,
+    Share,
+    input_key,
+)
 from otel_reliability.metrics._support.sums import Counts
 from otel_reliability.metrics.base import LIKENESS, UNDISTURBED
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
@@ -54,8 +60,9 @@ class BranchInstability(GroupMetric[Branches]):
     unusual branch.
 
     A group is one decision (`reliability.branch.<decision>`) among runs of one input class, else of
-    one task. A run of a class or task that names no branch offers its whole path as one decision.
-    Without class and task only named branches count, those of all such runs together. Groups of one
+    one task, else of alike requests. A run of one of these that names no branch offers its whole
+    path as one decision. Where no input is known only named branches count, those of all such runs
+    together. Groups of one
     run do not dilute. State: integers, for each distinct branch.
 
     The source's example, one complaint sent five times:
@@ -82,7 +89,7 @@ class BranchInstability(GroupMetric[Branches]):
             "input was alike."
         ),
         formula="Σ (n − modal) / Σ n",
-        required_data="2 runs of one input class or task, or with the same named branch",
+        required_data="2 runs of alike input, or with the same named branch",
         source="AgentCop, Reliability Layer",
         improve=(
             "Write down the rule of the decision that flips most, and let code take it where "
@@ -100,18 +107,22 @@ class BranchInstability(GroupMetric[Branches]):
         return likeness_of(row) if decisions_of(row) else UNGROUPED
 
     def value(self) -> Reading:
-        deviating, total = self.sums()
-        return Reading(deviating.value / total.value, self.runs) if total.value else NO_DATA
+        totals = self.totals()
+        deviating, total = totals.sums
+        return Reading(deviating.value / total.value, totals.runs) if total.value else NO_DATA
 
 
-def likeness_of(row: Row) -> tuple[str, str] | None:
-    """Return the key of alike inputs: the input class, else the task, else nothing (None).
+def likeness_of(row: Row) -> Hashable:
+    """Return the key of alike inputs: the input class, else the task, else the input group, else
+    nothing (None).
 
     The runs of tasks beyond the limit have nothing in common.
     """
     if row.input_class is not None:
         return ("class", row.input_class)
-    return None if row.task is None or row.task == OTHER_TASK else ("task", row.task)
+    if row.task is None:
+        return input_key(row)
+    return None if row.task == OTHER_TASK else ("task", row.task)
 
 
 def decisions_of(row: Row) -> Decisions:

@@ -53,7 +53,11 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
             f"{left_out} earlier runs are left out: only the latest distinct paths of a task "
             "are compared"
         )
-        return reading._replace(note=note) if left_out else reading
+        return (
+            reading._replace(note=f"{reading.note}; {note}".removeprefix("; "))
+            if left_out
+            else reading
+        )
 
     def distance(self, row: Row, *, inside: bool = True) -> Reading:
         """Return path_distance of one run: its mean distance to the *other* runs that are now in

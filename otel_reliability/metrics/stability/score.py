@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import clamp
-from otel_reliability.metrics.base import DEFAULTS, Derived
+from otel_reliability.metrics.base import DEFAULTS, UNKNOWN_INPUTS, Derived
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 
 PENALTIES: Final[Mapping[str, float]] = {
@@ -101,7 +101,8 @@ class Score(Derived):
         lost = math.fsum(
             [points * clamp(readings[name].value or 0.0) for name, points in PENALTIES.items()]
         )
-        return Reading(clamp(100.0 - lost * self._scale(parts), high=100.0), runs, parts)
+        note = next((UNKNOWN_INPUTS for name in parts if UNKNOWN_INPUTS in readings[name].note), "")
+        return Reading(clamp(100.0 - lost * self._scale(parts), high=100.0), runs, parts, note)
 
     def penalties(self, readings: Mapping[str, Reading]) -> dict[str, PartCost]:
         """Return the penalty of each part with data; the points sum to 100 − score.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
@@ -154,7 +154,7 @@ def decision_table(rows: Iterable[Row]) -> list[Decision]:
     taken: dict[tuple[str, str, str], Counter[str]] = {}
     for row in rows:
         if row.baseline:
-            kind, name = likeness_of(row) or ("", "")
+            kind, name = _named_likeness(row)
             for decision, branch in row.branches:
                 taken.setdefault((kind, name, decision), Counter())[branch] += 1
     found = (
@@ -163,6 +163,16 @@ def decision_table(rows: Iterable[Row]) -> list[Decision]:
         if len(branches) > 1
     )
     return sorted(found, key=lambda one: (-one.deviating, one[:3]))
+
+
+def _named_likeness(row: Row) -> tuple[str, str]:
+    """Return the kind and the name of what makes a run's input like others'; both empty where
+    nothing does.
+    """
+    found = likeness_of(row)
+    if isinstance(found, tuple):
+        return cast("tuple[str, str]", found)
+    return ("group", str(found)) if isinstance(found, int) else ("", "")
 
 
 def _by_runs(branches: Counter[str]) -> dict[str, int]:
