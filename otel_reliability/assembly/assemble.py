@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.assembly import conversations, outcome
 from otel_reliability.assembly.closed_traces import ClosedIds
-from otel_reliability.assembly.orphans import ImplicitRun, Orphans, decide
+from otel_reliability.assembly.orphans import UNTIMED, ImplicitRun, Orphans, decide
 from otel_reliability.assembly.span_tree import (
     NO_CONVENTION,
     NO_RUN,
@@ -210,7 +210,7 @@ class Assemble:
         made_of: set[tuple[str | None, ...]] = set()
         senders: set[tuple[str, str, str]] = set()
         rejected: set[int] = set()
-        has_tool_spans = asked_silently = unnamed = calls_itself = False
+        has_tool_spans = asked_silently = unnamed = calls_itself = is_remote = False
         for i in members:
             (
                 _,
@@ -249,6 +249,7 @@ class Assemble:
                 scope = own_scope
                 resource = own_resource
                 senders.add((scope, resource[3], resource[4]))
+                is_remote = is_remote or resource[:2] != first[11][:2]
             if kind is _MODEL:
                 if type(facts) is not ModelFacts:
                     facts = _NO_MODEL
@@ -289,6 +290,17 @@ class Assemble:
                     )
             elif type(facts) is ToolFacts:
                 has_tool_spans = True
+        if root is not None and first[5] > first[4]:
+            detached = _detached(tree, root, members) if len(tree.invocations) > 1 else ()
+            if detached:
+                service = first[11][:2]
+                models = [
+                    each
+                    for each in models
+                    if each[0] not in detached or spans[each[0]].resource[:2] == service
+                ]
+            if detached or is_remote:
+                start, end = _own_bounds(spans, root.span, set(members).difference(detached))
         if rejected:
             steps = [step for step in steps if step.at not in rejected]
         if calls_itself and root is not None and (called := _calls_of_agents(tree, root, members)):
@@ -589,6 +601,36 @@ class _Actors(dict[Invocation | None, str]):
 
 
 # --- Rules that apply to few runs -----------------------------------------------------------------
+
+
+def _detached(tree: SpanTree, root: Invocation, members: Sequence[int]) -> set[int]:
+    """Return the spans of a run that lie in invocations which it started in the background."""
+    found: set[int] = set()
+    if not any(node.is_detached for node in tree.invocations):
+        return found
+    for i in members:
+        node = tree.innermost(i)
+        while node is not None and node is not root:
+            if node.is_detached:
+                found.add(i)
+                break
+            node = node.over
+    return found
+
+
+def _own_bounds(
+    spans: Sequence[AgentSpan], root: AgentSpan, members: Iterable[int]
+) -> tuple[int, int]:
+    """Return the start and the end of a run by the spans of its root's service: the clocks of
+    others may differ, and their work may go on after it.
+    """
+    service = root.resource[:2]
+    own = [
+        spans[i]
+        for i in members
+        if spans[i].resource[:2] == service and spans[i].kind not in UNTIMED
+    ]
+    return min(span.start_ns for span in own), max(span.end_ns for span in own)
 
 
 def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[Compression, ...]:

@@ -126,8 +126,12 @@ def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
                     ImplicitRun(group.anchor, group.members, None, False, group.compressions)
                 )
             else:
+                siblings = _siblings(tree, group, invocations)
+                linked.update(siblings)
                 unclaimed.update(
-                    dict.fromkeys(group.members, BESIDE_AGENT if is_beside_agent else NO_AGENT)
+                    (i, BESIDE_AGENT if is_beside_agent else NO_AGENT)
+                    for i in group.members
+                    if _top_member(tree, i) not in siblings
                 )
     anchors.update({run.anchor: run.members[0] for run in implicit})
     return Orphans(linked, implicit, keyed, anchors, unclaimed)
@@ -203,6 +207,45 @@ def _key_above(tree: SpanTree, i: int) -> bytes | None:
     )
 
 
+# --- Siblings of the only invocation -------------------------------------------------------------
+
+
+def _siblings(tree: SpanTree, group: _Group, invocations: list[Invocation]) -> dict[int, int]:
+    """Return the topmost spans of a group that are siblings of the only invocation below their
+    parent, which encloses them in time, with its index.
+
+    Context that is lost in a stream makes steps siblings of their agent. Steps of another scope
+    are the agent's only where it has none of its own.
+    """
+    spans = tree.spans
+    found: dict[int, int] = {}
+    for top in group.tops:
+        span = spans[top]
+        beside = [
+            node
+            for node in invocations
+            if node.over is None
+            and span.parent_id is not None
+            and node.span.parent_id == span.parent_id
+            and node.span.trace_id == span.trace_id
+        ]
+        if len(beside) != 1 or beside[0].span.kind is not Kind.AGENT:
+            continue
+        agent = beside[0].span
+        is_around = agent.start_ns <= span.start_ns and span.end_ns <= agent.end_ns
+        is_of_it = span.scope == agent.scope or not (beside[0].steps or beside[0].inner)
+        if is_around and is_of_it and span.resource[:2] == agent.resource[:2]:
+            found[top] = beside[0].at
+    return found
+
+
+def _top_member(tree: SpanTree, i: int) -> int:
+    """Return the topmost span above a span that is more than a connection, or the span itself."""
+    while (over := tree.kept_above(i)) != NONE:
+        i = over
+    return i
+
+
 # --- Linking by time ------------------------------------------------------------------------------
 
 
@@ -251,12 +294,12 @@ def _top_level_runs(
         members.setdefault(root, []).extend((node.at, *node.steps))
     for root, at in members.items():
         if root.is_agent or any(spans[i].kind in STEPS or spans[i].kind is Kind.AGENT for i in at):
-            timed = [spans[i] for i in at if spans[i].kind not in _UNTIMED]
+            timed = [spans[i] for i in at if spans[i].kind not in UNTIMED]
             extent = min(span.start_ns for span in timed), max(span.end_ns for span in timed)
             yield tree.units[root.at], (*extent, root.at)
 
 
-_UNTIMED: Final = frozenset({Kind.OTHER, Kind.COMPRESSION})
+UNTIMED: Final = frozenset({Kind.OTHER, Kind.COMPRESSION})
 """Kinds that a run does not begin or end with."""
 
 

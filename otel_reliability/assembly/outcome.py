@@ -16,6 +16,7 @@ from otel_reliability.model.span import (
     INVOCATIONS,
     STEPS,
     Evaluation,
+    Kind,
     Notes,
     SpanId,
     ToolFacts,
@@ -90,13 +91,28 @@ def observed(
         node = _last_inside(node)
     if root.facts.limit_reached or last.facts.limit_reached:
         return RunOutcome(Outcome.FAILURE, "limit")
-    if root.facts.expects_finish and not any(
-        isinstance(facts := spans[i].facts, ToolFacts) and facts.finish for i in root.steps
-    ):
+    if root.facts.expects_finish and _is_cut_off(tree, root):
         return RunOutcome(Outcome.FAILURE, "limit")
     if hides_failure and _has_failed(tree, [i for i in members if spans[i].kind in STEPS]):
         return RunOutcome(Outcome.FAILURE, "last_step_error")
     return _BY_STATUS if settings.fallback == "status" else _COMPLETED
+
+
+def _is_cut_off(tree: SpanTree, root: Invocation) -> bool:
+    """Return whether the spans show that a limit of steps ended a run that expects a finish mark.
+
+    Without the mark, and where steps have spans: a model call after the last step, which answers
+    in its place. Where they have none: tool calls directly below. A mark that is only absent,
+    since tool spans are lost or in another trace, shows nothing.
+    """
+    spans = tree.spans
+    if any(isinstance(facts := spans[i].facts, ToolFacts) and facts.finish for i in root.steps):
+        return False
+    below = [i for i in root.steps if tree.kept_above(i) == root.at]
+    chains = [spans[i].start_ns for i in below if spans[i].kind is Kind.CHAIN]
+    if not chains:
+        return any(spans[i].kind is Kind.TOOL for i in below)
+    return any(spans[i].kind is Kind.MODEL and spans[i].start_ns > max(chains) for i in below)
 
 
 def _last_inside(node: Invocation) -> Invocation | None:

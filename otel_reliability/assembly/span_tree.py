@@ -56,6 +56,7 @@ class Invocation:
     - `root`: the invocation whose run it is part of. `above`: for the root of a nested run, the
       root of the run above.
     - `name`: its own name. `agent`: for the root of a run, the name that the run has.
+    - `is_detached`: it went on in the background after the run that started it.
     - `below_tool`: a tool lies between it and `over`. `gap`: a local parent is missing above all.
     """
 
@@ -68,6 +69,7 @@ class Invocation:
         "facts",
         "gap",
         "inner",
+        "is_detached",
         "is_direct",
         "name",
         "over",
@@ -93,6 +95,7 @@ class Invocation:
         self.root = self.top = self
         self.depth = 0
         self.is_direct = True
+        self.is_detached = False
         self.steps: list[int] = []
         self.inner: list[Invocation] = []
 
@@ -126,6 +129,23 @@ def _cut_leaked_contexts(invocations: list[Invocation]) -> None:
             node.over = None
 
 
+def _is_detached(node: Invocation, over: Invocation, spans: Sequence[AgentSpan]) -> bool:
+    """Return whether a tool started an invocation in the background, which went on after the run
+    that started it.
+
+    The clocks of two services differ, so there it must have lasted longer than that run.
+    """
+    caller = over.root.span
+    if not node.below_tool or node.span.end_ns <= over.root.span.end_ns <= caller.start_ns:
+        return False
+    end = max([caller.end_ns, *[spans[i].end_ns for i in (*over.root.steps, *over.steps)]])
+    if node.span.end_ns <= end or node.span.kind is not _AGENT:
+        return False
+    if node.span.resource.service_name == caller.resource.service_name:
+        return node.span.start_ns >= caller.start_ns
+    return node.span.end_ns - node.span.start_ns > end - caller.start_ns
+
+
 def _name(invocations: list[Invocation]) -> None:
     """Give each its own name, else the one its manager calls it by."""
     for node in invocations:
@@ -142,7 +162,7 @@ def _name(invocations: list[Invocation]) -> None:
                     node.name = facts.called_as
 
 
-def _assign(invocations: list[Invocation]) -> None:
+def _assign(invocations: list[Invocation], spans: Sequence[AgentSpan]) -> None:
     """Find top-level runs, then, parents first, what is the same invocation and what is a nested
     run.
     """
@@ -170,14 +190,20 @@ def _assign(invocations: list[Invocation]) -> None:
             else:
                 named = first[node][1] if node in first else None
                 node.agent = named or node.name or weak.get(node) or node.facts.fallback_name
-            continue
-        over.inner.append(node)
-        if _is_same(node, over):
-            node.root = over.root
         else:
-            node.above = over.root
-            node.depth = over.root.depth + 1
-            node.agent = node.name or node.facts.name or node.facts.fallback_name
+            _place_in(over, node, spans)
+
+
+def _place_in(over: Invocation, node: Invocation, spans: Sequence[AgentSpan]) -> None:
+    """Make an invocation a part of the run above it, a nested run, or a top-level run."""
+    over.inner.append(node)
+    if _is_same(node, over):
+        node.root = over.root
+        return
+    node.above = over.root
+    node.depth = over.root.depth + 1
+    node.agent = node.name or node.facts.name or node.facts.fallback_name
+    node.is_detached = _is_detached(node, over, spans)
 
 
 def _is_same(node: Invocation, over: Invocation) -> bool:
@@ -318,7 +344,7 @@ class SpanTree:
         if self.invocations:
             _cut_leaked_contexts(self.invocations)
             _name(self.invocations)
-            _assign(self.invocations)
+            _assign(self.invocations, spans)
 
     # --- Building ---------------------------------------------------------------------------------
 

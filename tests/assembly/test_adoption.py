@@ -153,6 +153,51 @@ def test_a_run_below_a_gap_may_adopt_what_nothing_else_does() -> None:
     assert {run.path for run in rebuilt(*inner)} == {("ask",), ("deep",)}
 
 
+# --- Siblings of their agent ----------------------------------------------------------------------
+
+
+def siblings(end: float = 4) -> list[AgentSpan]:
+    """A request, and below it an agent beside its own steps, as streams lose context."""
+    return [
+        other(1, start=0, end=9),
+        agent(2, 1, start=1, end=8),
+        model(3, 1, start=1.5, end=2),
+        tool(4, 1, "search", start=3, end=end),
+    ]
+
+
+def test_steps_beside_the_only_agent_of_their_parent_are_its_steps() -> None:
+    (run,) = rebuilt(*siblings())
+
+    assert (run.path, run.input_tokens, run.key.agent, run.span_count) == (
+        ("search",),
+        100,
+        "agent",
+        3,
+    )
+
+
+def test_a_sibling_outside_of_the_agents_time_is_not_its_step() -> None:
+    assert rebuilt(*siblings(end=8.5))[0].path != ("search",)
+
+
+def test_siblings_of_two_agents_are_no_ones_steps() -> None:
+    runs = rebuilt(*siblings(), agent(5, 1, "second", start=1, end=8))
+
+    assert all(run.path != ("search",) for run in runs)
+
+
+def test_a_sibling_of_another_scope_is_no_step_of_an_agent_with_steps_of_its_own() -> None:
+    (run,) = rebuilt(
+        other(1, start=0, end=9),
+        agent(2, 1, start=1, end=8),
+        tool(3, 2, "search", start=2, end=3),
+        model(4, 1, start=4, end=5, scope="moderation"),
+    )
+
+    assert (run.input_tokens, run.path) == (None, ("search",))
+
+
 # --- No parent, or one elsewhere ------------------------------------------------------------------
 
 

@@ -225,6 +225,20 @@ def test_q10_without_a_finish_mark_the_step_limit_ended_it() -> None:
     assert (finished.outcome, finished.path) == (Outcome.COMPLETED, ("search",))
 
 
+def test_q10_a_missing_finish_mark_without_tool_spans_is_no_limit() -> None:
+    """The tools ran in threads without context: their spans, the mark among them, are elsewhere.
+    Only a model call after the last step shows that the limit ended the run.
+    """
+    steps = [
+        step(2, "Step 1", kind="CHAIN"),
+        step(3, "Model.generate", 2, "LLM"),
+    ]
+    forced = step(4, "Model.generate", 1, "LLM")
+
+    assert run(*smolagents(*steps)).outcome is Outcome.COMPLETED
+    assert run(*smolagents(*steps, forced)).outcome_source == "limit"
+
+
 def test_q11_a_managed_agent_is_also_a_tool_call() -> None:
     """A nested agent without a tool span is a step of the run above, and a run of its own."""
     below = (

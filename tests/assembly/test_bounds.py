@@ -1,0 +1,44 @@
+"""The bounds of runs whose work goes on in the background, or on another clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from otel_reliability.model.span import AgentSpan, Resource
+from otel_reliability.testing import RESOURCE, agent, model, tool
+from tests.assembly.rebuilding import rebuilt, run_of
+
+REMOTE = RESOURCE._replace(service_name="remote")
+
+
+def delegating(start: float, end: float, resource: Resource = RESOURCE) -> list[AgentSpan]:
+    """An agent of 10 s that calls another by a tool of 2 s."""
+    return [
+        agent(1, called="front", start=0, end=10),
+        tool(2, 1, "ask", start=2, end=4),
+        agent(3, 2, "back", start=start, end=end, resource=resource),
+        model(4, 3, (7, 3), start=start, end=end, resource=resource),
+        tool(5, 1, "notify", start=6, end=7),
+    ]
+
+
+@pytest.mark.parametrize(("resource", "tokens"), [(RESOURCE, 7), (REMOTE, None)])
+def test_an_agent_in_the_background_moves_no_bounds(resource: Resource, tokens: int | None) -> None:
+    """It was started by a tool, and lasted longer than the run that started it. In another service
+    its tokens are its own.
+    """
+    front, back = rebuilt(*delegating(3, 300, resource))
+
+    assert (front.key.agent, front.duration_s, front.input_tokens) == ("front", 10, tokens)
+    assert (back.key.agent, back.duration_s, back.input_tokens) == ("back", 297, 7)
+
+
+@pytest.mark.parametrize("start", [-30, 2, 40])
+def test_another_clock_moves_no_bounds(start: float) -> None:
+    front = run_of(*delegating(start, start + 1, REMOTE))
+
+    assert (front.duration_s, front.input_tokens) == (10, 7)
+
+
+def test_own_steps_after_the_end_of_an_agent_are_part_of_its_duration() -> None:
+    assert run_of(agent(1, end=0), model(2, 1, start=1, end=7)).duration_s == 7
