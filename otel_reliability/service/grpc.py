@@ -12,7 +12,9 @@ Source: OTLP specification 1.11, "OTLP/gRPC"; gRPC health checking protocol.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import types
 from collections import Counter
 from collections.abc import Generator
 from concurrent.futures import Executor
@@ -59,6 +61,8 @@ MAX_CHECKS: Final = 1_000
 """Health checks that wait for their message; further ones are answered without it."""
 MAX_STREAMS: Final = 100
 """Calls under way on one connection; clients hold further ones back."""
+REOPEN_INTERVAL_S: Final = 0.02
+"""Seconds between two attempts to listen again."""
 GRACE: Final = 5.0
 """Seconds that requests under way have when a connection has reached its age."""
 
@@ -79,6 +83,7 @@ _untyped: Final[Any] = grpc
 """The library, where its stubs would have raw bytes be messages."""
 _IDENTITY_AND_GZIP: Final = 0b101
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
+_logger: Final = logging.getLogger("otel_reliability.service")
 _EXPORT: Final = Guard("answering a request over gRPC")
 
 
@@ -130,14 +135,21 @@ class OtlpGrpc(grpc.GenericRpcHandler):
         self._threads = threads
         self._max_connection_age = max_connection_age
         self._server: Any = None
+        self._credentials: Any = None
+        self._is_closing = False
+        self._reopening: asyncio.Task[None] | None = None
         self._calls = Calls(MAX_CALLS)
         self._checks = 0
         """Health checks that wait for their message."""
 
     async def open(self, place: HostPort, tls: TLSSettings) -> HostPort:
         """Listen, and return the address. Raise `ConfigurationError` if it cannot be bound."""
-        credentials = _credentials(tls)
-        server = self._server = _untyped.aio.server(
+        self._credentials = _credentials(tls)
+        return await self._listen(place)
+
+    async def _listen(self, place: HostPort) -> HostPort:
+        credentials = self._credentials
+        server = _untyped.aio.server(
             handlers=(self,),
             options=(
                 ("grpc.max_receive_message_length", self._intake.limit),
@@ -163,11 +175,37 @@ class OtlpGrpc(grpc.GenericRpcHandler):
             raise ConfigurationError(
                 "service.grpc", str(place), "an address to be had here", remedy
             ) from None
+        before = asyncio.all_tasks()
         await server.start()
-        return HostPort(place.host, port)
+        self._server = server
+        found = HostPort(place.host, port)
+        for task in asyncio.all_tasks() - before:
+            if not isinstance(task.get_coro(), types.CoroutineType):  # compiled, so the library's
+                task.add_done_callback(partial(self._ended, found))
+        return found
+
+    def _ended(self, place: HostPort, task: asyncio.Task[Any]) -> None:
+        """Listen again where a task of the library ended at a method that is no UTF-8: it decodes
+        the method of a call where it accepts all of them, and ends with the error.
+        """
+        if task.cancelled() or self._is_closing or not isinstance(task.exception(), UnicodeError):
+            return
+        self._intake.count(None, TRANSPORT, "not_grpc")
+        _logger.error("The gRPC endpoint is opened again: a call had a method that is no UTF-8.")
+        self._reopening = asyncio.create_task(self._listen_again(place))
+
+    async def _listen_again(self, place: HostPort) -> None:
+        while not self._is_closing:
+            try:
+                await self._listen(place)
+            except ConfigurationError:  # the old server has not let it go yet
+                await asyncio.sleep(REOPEN_INTERVAL_S)
+            else:
+                return
 
     async def close(self, patience: float) -> None:
         """Listen no more; requests under way have so many seconds."""
+        self._is_closing = True
         if self._server is not None:
             await self._server.stop(patience)
 

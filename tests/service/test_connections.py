@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import resource
 import socket
+import struct
 import time
 from collections.abc import Generator, Iterator
 from typing import Any, cast
@@ -182,6 +183,45 @@ def test_calls_of_one_client_leave_room_for_others() -> None:
         assert [taken(client) for client in "abcd"] == [50, 25, 13, 6]
     with contextlib.ExitStack() as stack:
         assert taken("a") == 50
+
+
+def test_call_whose_method_is_no_text_ends_no_endpoint() -> None:
+    call = (
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        + _frame(4, 0, 0, b"")
+        + _frame(
+            1,
+            4,
+            1,
+            b"".join(
+                b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+                for name, value in (
+                    (b":method", b"POST"),
+                    (b":scheme", b"http"),
+                    (b":authority", b"a"),
+                    (b":path", b"/gr\xd9c.health.v1.Health/Check"),
+                    (b"te", b"trailers"),
+                    (b"content-type", b"application/grpc"),
+                )
+            ),
+        )
+    )
+    with serving() as running:
+        place = running.service.addresses["grpc"]
+        for number in range(1, 6):
+            with opened((place.host, place.port), 1, call):
+                until(
+                    lambda number=number: (
+                        running.service.intake.requests["", "grpc", "not_grpc"] == number
+                    ),
+                    "the call to be counted",
+                )
+            assert running.call(b"", HEALTH, wait_for_ready=True) == SERVING
+            assert running.call(body_of(run_of()), wait_for_ready=True) == b""
+
+
+def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
 
 
 def test_grpc_library_logs_nothing_of_its_own(serve: Services) -> None:
