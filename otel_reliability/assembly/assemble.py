@@ -314,6 +314,10 @@ class Assemble:
             notes, evaluations = outcome.reports_of(
                 tree, root, members if tree.evaluations else annotated
             )
+        attempt = first[11].attempt
+        if attempt:
+            nested = root is not None and root.above is not None
+            notes = outcome.of_attempt(notes, attempt, nested=nested)
         model_calls, tokens_in, tokens_out, pressure, cost = self._models(
             tree, models, actors, notes.context_limit
         )
@@ -348,7 +352,7 @@ class Assemble:
             session = _session_above(tree, root, members, rank, session)
         seen = outcome.observed(tree, root, members, self._outcome)
         result = seen
-        if annotated or evaluations:
+        if annotated or evaluations or attempt:
             result = outcome.reported(notes, evaluations, self._outcome) or seen
         made_of.update(
             [("model", call[0]) for call in model_calls if call[0] is not None and not call[3]]

@@ -13,6 +13,7 @@ from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_k
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import (
+    CONDITIONS,
     INVOCATIONS,
     STEPS,
     Evaluation,
@@ -28,6 +29,9 @@ NO_NOTES: Final = Notes()
 _BROKEN: Final = "error"
 """The label of an evaluation that itself failed: it says nothing of the run."""
 _SCORE_THRESHOLD: Final = 0.5
+_TRUTH: Final[Mapping[str, bool]] = {"true": True, "false": False}
+MAX_DIGITS: Final = 10
+"""Digits of a resource's trial number; a longer one counts as absent."""
 
 
 class RunOutcome(NamedTuple):
@@ -247,6 +251,27 @@ def reports_of(
         units = {tree.units[i] for i in (members if root is None else (root.at,))}
         evaluations += [evaluation for unit in units for evaluation in apart.get(~unit, ())]
     return merged([note for i in own if (note := spans[i].notes) is not None]), latest(evaluations)
+
+
+def of_attempt(notes: Notes, attempt: Sequence[str], *, nested: bool) -> Notes:
+    """Return the notes of a run, completed by what its resource says (`ATTEMPT_KEYS`): the spans'
+    own notes come first. Whether the attempt succeeded is known of its top-level runs only.
+
+    >>> of_attempt(Notes(trial=4), ("refund", "1", "fault", "true"), nested=False)[:3]
+    ('refund', 4, True)
+    """
+    task_id, trial, condition, success = attempt
+    known = notes.success is not None or notes.reward is not None
+    return notes._replace(
+        task_id=notes.task_id or task_id or None,
+        trial=_trial(trial) if notes.trial is None else notes.trial,
+        condition=notes.condition or (condition if condition in CONDITIONS else None),
+        success=notes.success if known or nested else _TRUTH.get(success.lower()),
+    )
+
+
+def _trial(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < MAX_DIGITS else None
 
 
 def merged(notes: Sequence[Notes]) -> Notes:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from otel_reliability.conventions import values
-from otel_reliability.model.span import Notes, bounded
+from otel_reliability.model.span import CONDITIONS, Notes, bounded
 
 PREFIX: Final = "reliability."
 
@@ -27,7 +27,6 @@ INPUT_CLASS: Final = "reliability.input.class"
 CONTEXT_LIMIT: Final = "reliability.context_limit"
 USAGE_COST: Final = "reliability.usage.cost_usd"
 
-CONDITIONS: Final = frozenset({"baseline", "fault", "structure", "prompt"})
 SEVERITIES: Final = frozenset({"low", "medium", "high"})
 
 _MAX_BRANCHES: Final = 64

@@ -147,7 +147,8 @@ def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
     resources: dict[tuple[str, ...], int] = {}
     rows: list[tuple[Any, ...]] = []
     for span in spans:
-        at = resources.setdefault(span.resource[:5], len(resources))
+        sender = span.resource
+        at = resources.setdefault((*sender[:5], *sender.attempt), len(resources))
         facts = span.facts
         kind = 0 if facts is None else _FACTS.index(type(facts))
         rows.append((*span[:_FACTS_AT], (kind, facts), span.scope, at, *span[_RESOURCE_AT + 1 :]))
@@ -157,7 +158,7 @@ def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
 def unpack_spans(data: bytes) -> list[AgentSpan]:
     """Return the spans that `pack_spans` was given. Raise `Damaged`."""
     identities, rows = _decoded(_span_rows(), _checked(data))
-    resources = [Resource(*identity) for identity in identities]
+    resources = [Resource(*each[:5], attempt=tuple(each[5:])) for each in identities]
     try:
         return [_span(row, resources) for row in rows]
     except (msgspec.ValidationError, LookupError, TypeError) as error:

@@ -60,12 +60,24 @@ def _text(attributes: Mapping[str, Any], key: str) -> str:
     return bounded(value) if isinstance(value, str) else ""
 
 
+ATTEMPT_KEYS: Final = (
+    "reliability.task.id",
+    "reliability.trial",
+    "reliability.condition",
+    "reliability.run.success",
+)
+"""Attributes of a resource that say which attempt a process is: an experiment sets them from the
+outside, in `OTEL_RESOURCE_ATTRIBUTES`.
+"""
+
+
 class Resource(NamedTuple):
     """The sender of a span. Made once a resource, shared by its spans.
 
     Absent parts are empty strings, so that a key made of them always has the same shape.
     `scope_version` is the version of the instrumentation scope; a resource as received has none, as
-    its spans are of several scopes.
+    its spans are of several scopes. `attempt` holds the values of `ATTEMPT_KEYS` as text, and is
+    empty where none of them is set.
     """
 
     service_namespace: str = ""
@@ -74,6 +86,7 @@ class Resource(NamedTuple):
     service_version: str = ""
     scope_version: str = ""
     attributes: Mapping[str, Any] = {}
+    attempt: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any]) -> Resource:
@@ -90,13 +103,25 @@ class Resource(NamedTuple):
             or _text(attributes, "deployment.environment"),
             _text(attributes, "service.version"),
             attributes=attributes,
+            attempt=_attempt(attributes),
         )
 
     def sender(self, scope_version: str) -> Resource:
         """Return what is kept of it for the spans of one scope: no attributes, as spans wait long
         and these may be large.
         """
-        return Resource(*self[:4], bounded(scope_version))
+        return Resource(*self[:4], bounded(scope_version), attempt=self.attempt)
+
+
+def _attempt(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    if not any(key in attributes for key in ATTEMPT_KEYS):
+        return ()
+    return tuple(_word(attributes.get(key)) for key in ATTEMPT_KEYS)
+
+
+def _word(value: object) -> str:
+    """Return a text, a number or a truth value as text: the environment knows only texts."""
+    return bounded(str(value)) if isinstance(value, str | int) else ""
 
 
 class LazyAttributes(Mapping[str, Any]):
@@ -404,6 +429,10 @@ class Evaluation(NamedTuple):
     def is_empty(self) -> bool:
         """True if it is empty: an evaluator that failed gives neither score nor label."""
         return self.score is None and self.label is None
+
+
+CONDITIONS: Final = frozenset({"baseline", "fault", "structure", "prompt"})
+"""Values of `reliability.condition`: how a run was disturbed."""
 
 
 class Notes(NamedTuple):

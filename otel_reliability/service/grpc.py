@@ -122,7 +122,7 @@ class OtlpGrpc(grpc.GenericRpcHandler):
 
     def __init__(
         self,
-        intake: Intake,
+        intake: Intake[Any],
         readiness: Readiness,
         tokens: AccessTokens,
         threads: Executor,

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -45,7 +45,7 @@ _HANDLE: Final = Guard("answering a request over HTTP")
 class OtlpHttp:
     """The receiver. `threads` is where bodies are unpacked and read."""
 
-    def __init__(self, intake: Intake, threads: Executor) -> None:
+    def __init__(self, intake: Intake[Any], threads: Executor) -> None:
         self._intake = intake
         self._threads = threads
 

@@ -11,16 +11,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
-from typing import Final, Self
+from typing import Final, Generic, Protocol, Self, TypeVar
 
 from otel_reliability.model.limit import Limit
 from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, overload
 from otel_reliability.service.compression import Compression, inflate
-from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.health import Readiness
-from otel_reliability.service.writer import Ack, Writer
+from otel_reliability.service.writer import Ack
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class RequestBudget:
@@ -110,8 +113,16 @@ JSON_WEIGHT: Final = 3
 """Further bytes that a byte of JSON takes while it is parsed."""
 
 
-class Intake:
-    """Accepts requests, or raises the reason not to.
+class Commits(Protocol[T_contra]):
+    """A receiver of decoded requests, which answers when one is committed."""
+
+    def commit(self, request: T_contra) -> Future[Ack]:
+        """Have a request committed."""
+        ...
+
+
+class Intake(Generic[T]):
+    """Accepts requests, or raises the reason not to. `T` is a decoded request.
 
     `requests` counts them by (signal, transport, outcome): `accepted`, `partial`, or the reason of
     a refusal.
@@ -119,8 +130,8 @@ class Intake:
 
     def __init__(
         self,
-        decoder: Decoder,
-        writer: Writer,
+        decoder: Callable[[OtlpSignal, Encoding, bytes], T],
+        writer: Commits[T],
         readiness: Readiness,
         budget: RequestBudget,
         *,
