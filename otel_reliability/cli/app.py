@@ -38,6 +38,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "runs": "Print the runs that were rebuilt from spans, one JSON object a line.",
     "change": "Detect whether an agent's behaviour changed, since when, and by which signals.",
     "gate": "Check a recording against targets, for CI; exits 1 where one fails.",
+    "experiment": "Run an agent on tasks until it is certain whether it meets its targets.",
     "explain": "Explain a metric: its meaning, formula, and how to improve it.",
     "sample-size": "Compute how many runs a pass rate needs.",
     "serve": "Receive OTLP, export metrics: the service next to a Collector.",

@@ -40,7 +40,7 @@ STEPS: Final = 40
 """Halvings by which the end of an interval is found."""
 
 
-class Decision(enum.Enum):
+class SequentialDecision(enum.Enum):
     """The result of a sequential test."""
 
     PASS = "pass"  # noqa: S105  not a password
@@ -63,7 +63,7 @@ def log_wealth(counts: Mapping[float, int], mean: float, low: float) -> float:
     many observations of each value, none below `low`.
 
     >>> round(log_wealth({1.0: 28}, 0.9, 0.0), 2)
-    2.28
+    2.1
     """
     if mean <= low:
         return float("inf") if any(n and value > mean for value, n in counts.items()) else 0.0
@@ -84,27 +84,27 @@ def decide(
     *,
     missing: int = 0,
     within: Range = SHARE,
-) -> Decision:
+) -> SequentialDecision:
     """Return PASS if the mean is shown to be at least `mean`, FAIL if it is shown to be less.
 
     Either is wrong with a probability of at most `alpha`, over all looks together: only one of the
     two claims is false. `missing`: observations that the current round still lacks.
 
     >>> decide({1.0: 39}, 0.9, 0.05), decide({0.0: 4, 1.0: 1}, 0.9, 0.05)
-    (<Decision.PASS: 'pass'>, <Decision.FAIL: 'fail'>)
+    (<SequentialDecision.PASS: 'pass'>, <SequentialDecision.FAIL: 'fail'>)
     >>> decide({0.0: 4, 1.0: 1}, 0.9, 0.05, missing=5)
-    <Decision.UNDECIDED: 'undecided'>
+    <SequentialDecision.UNDECIDED: 'undecided'>
     """
     limit = -log(alpha)
     if mean <= within.low:
-        return Decision.PASS
+        return SequentialDecision.PASS
     worst = _with(counts, within.low, missing)
     if log_wealth(worst, mean, within.low) >= limit:
-        return Decision.PASS
+        return SequentialDecision.PASS
     best = _mirrored(_with(counts, within.high, missing))
     if log_wealth(best, -mean, -within.high) >= limit:
-        return Decision.FAIL
-    return Decision.UNDECIDED
+        return SequentialDecision.FAIL
+    return SequentialDecision.UNDECIDED
 
 
 def interval(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from otel_reliability.statistics.sequential import (
-    Decision,
     Range,
+    SequentialDecision,
     decide,
     interval,
     log_wealth,
@@ -18,31 +18,33 @@ EXPERIMENTS = 200
 TARGET = 0.9
 
 
-def outcome_of(values: np.ndarray, alpha: float = ALPHA) -> tuple[Decision, int]:
+def outcome_of(values: np.ndarray, alpha: float = ALPHA) -> tuple[SequentialDecision, int]:
     """Decide after every value, as an experiment does; return the decision and the runs."""
     counts = Counter[float]()
     for runs, value in enumerate(values, 1):
         counts[float(value)] += 1
         found = decide(counts, TARGET, alpha)
-        if found is not Decision.UNDECIDED:
+        if found is not SequentialDecision.UNDECIDED:
             return found, runs
-    return Decision.UNDECIDED, len(values)
+    return SequentialDecision.UNDECIDED, len(values)
 
 
 @pytest.mark.parametrize("rate", [0.85, 0.9, 0.93])
 def test_wrong_decisions_stay_within_alpha_at_every_look(rate: float) -> None:
     """Near the target, where looks at fixed-sample tests would go wrong most."""
     draws = np.random.default_rng(0).random((EXPERIMENTS, 100)) < rate
-    wrong = Decision.PASS if rate < TARGET else Decision.FAIL
+    wrong = SequentialDecision.PASS if rate < TARGET else SequentialDecision.FAIL
 
     found = Counter(outcome_of(row)[0] for row in draws)
 
     assert found[wrong] <= 0.1 * EXPERIMENTS  # .05 and three standard errors
 
 
-@pytest.mark.parametrize(("rate", "expected"), [(0.8, Decision.FAIL), (1.0, Decision.PASS)])
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(0.8, SequentialDecision.FAIL), (1.0, SequentialDecision.PASS)]
+)
 def test_ten_points_away_takes_less_than_half_of_a_fixed_design(
-    rate: float, expected: Decision
+    rate: float, expected: SequentialDecision
 ) -> None:
     draws = np.random.default_rng(1).random((60, 385)) < rate
 
@@ -63,7 +65,7 @@ def test_mean_over_unlike_tasks_is_tested_at_ends_of_rounds() -> None:
         counts = Counter[float]()
         for values in rounds:
             counts.update(map(float, values))
-            if decide(counts, TARGET, ALPHA) is Decision.FAIL:
+            if decide(counts, TARGET, ALPHA) is SequentialDecision.FAIL:
                 wrong += 1
                 break
 
@@ -78,7 +80,7 @@ def test_missing_values_of_a_round_never_decide_what_its_end_would_not() -> None
         early = decide(counts, 0.6, ALPHA, missing=missing)
         for ones in range(missing + 1):
             full = counts + Counter({1.0: ones, 0.0: missing - ones})
-            if early is not Decision.UNDECIDED:
+            if early is not SequentialDecision.UNDECIDED:
                 assert decide(full, 0.6, ALPHA) is early
 
 
@@ -86,9 +88,9 @@ def test_interval_agrees_with_decisions() -> None:
     counts = {0.0: 6, 1.0: 60}
     low, high = interval(counts, 2 * ALPHA)
 
-    assert decide(counts, low - 0.01, ALPHA) is Decision.PASS
-    assert decide(counts, high + 0.01, ALPHA) is Decision.FAIL
-    assert decide(counts, (low + high) / 2, ALPHA) is Decision.UNDECIDED
+    assert decide(counts, low - 0.01, ALPHA) is SequentialDecision.PASS
+    assert decide(counts, high + 0.01, ALPHA) is SequentialDecision.FAIL
+    assert decide(counts, (low + high) / 2, ALPHA) is SequentialDecision.UNDECIDED
 
 
 def test_differences_are_bounded_by_their_range() -> None:
@@ -97,12 +99,12 @@ def test_differences_are_bounded_by_their_range() -> None:
     lost = {-0.8: 12, 0.2: 2}
     kept = {0.2: 60}
 
-    assert decide(lost, 0.0, ALPHA, within=within) is Decision.FAIL
-    assert decide(kept, 0.0, ALPHA, within=within) is Decision.PASS
+    assert decide(lost, 0.0, ALPHA, within=within) is SequentialDecision.FAIL
+    assert decide(kept, 0.0, ALPHA, within=within) is SequentialDecision.PASS
 
 
 def test_targets_at_the_bounds() -> None:
-    assert decide({0.0: 3}, 0.0, ALPHA) is Decision.PASS
-    assert decide({1.0: 1000}, 1.0, ALPHA) is Decision.UNDECIDED
-    assert decide({1.0: 10, 0.0: 1}, 1.0, ALPHA) is Decision.FAIL
+    assert decide({0.0: 3}, 0.0, ALPHA) is SequentialDecision.PASS
+    assert decide({1.0: 1000}, 1.0, ALPHA) is SequentialDecision.UNDECIDED
+    assert decide({1.0: 10, 0.0: 1}, 1.0, ALPHA) is SequentialDecision.FAIL
     assert log_wealth({}, 0.5, 0.0) == pytest.approx(0.0)

@@ -1,0 +1,335 @@
+"""`otel-reliability experiment`."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from otel_reliability.cli.options import CONFIG, form, set_option, settings_of
+from otel_reliability.cli.output import show, write
+from otel_reliability.config import Settings
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.experiments.decision import is_sequential
+from otel_reliability.experiments.experiment import DEFAULT_ROUNDS, Experiment, ExperimentPlan
+from otel_reliability.experiments.journal import Journal
+from otel_reliability.experiments.receiver import PROTOCOLS
+from otel_reliability.experiments.success import NO_ERROR
+from otel_reliability.experiments.tasks import read_tasks
+from otel_reliability.metrics.passes.run_counts import recommend_runs
+from otel_reliability.model.row import BASELINE
+from otel_reliability.recording import Recording
+from otel_reliability.report import gate, json, terminal
+from otel_reliability.report.build import report_of
+from otel_reliability.report.target import parse
+from otel_reliability.report.text import clean, count
+from otel_reliability.statistics.sequential import SequentialDecision
+
+HALF_WIDTH: Final = "0.05"
+"""Precision of the fixed design that an experiment is compared with: ± 5 points."""
+DEFAULT_MAX_RUNS: Final = recommend_runs(HALF_WIDTH)
+MAX_TASKS: Final = 20
+"""Tasks that the progress page shows."""
+FAILED: Final = 1
+UNDECIDED: Final = 3
+_COLOURS: Final = {
+    SequentialDecision.PASS: "green",
+    SequentialDecision.FAIL: "red",
+    SequentialDecision.UNDECIDED: "yellow",
+}
+
+
+@click.command("experiment")
+@click.argument("tasks", type=click.Path(path_type=Path))
+@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.option(
+    "--require", "requirements", multiple=True, metavar="TARGET", help="What must hold; repeatable."
+)
+@click.option("--check", metavar="COMMAND", help="Succeeds if an attempt did its task.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("experiment.jsonl"),
+    show_default=True,
+    metavar="FILE",
+    help="The recording that is written.",
+)
+@click.option("--resume", is_flag=True, help="Go on with the recording: its attempts count.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    metavar="N",
+    help=f"Attempts at each task; default: until targets are decided, else {DEFAULT_ROUNDS}.",
+)
+@click.option(
+    "--max-runs",
+    type=click.IntRange(1),
+    metavar="N",
+    help=f"Attempts in all; default: {DEFAULT_MAX_RUNS}, or what --repeat asks for.",
+)
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(0, min_open=True),
+    metavar="USD",
+    help="US dollars that the runs may cost, by their spans.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Attempts at a time."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit of an attempt; beyond it, the attempt failed.",
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(PROTOCOLS),
+    default=PROTOCOLS[0],
+    show_default=True,
+    help="OTLP protocol of the agent.",
+)
+@click.option("--name", metavar="AGENT", help="Name of an agent of which no span arrives.")
+@form("terminal", "json")
+@CONFIG
+@set_option("outcome.evaluations=correctness")
+def command(
+    tasks: Path,
+    command: tuple[str, ...],
+    requirements: tuple[str, ...],
+    check: str | None,
+    out: Path,
+    resume: bool,
+    repeat: int | None,
+    max_runs: int | None,
+    max_cost: float | None,
+    jobs: int,
+    timeout: float,
+    protocol: str,
+    name: str | None,
+    form: str,
+    config: Path | None,
+    assignments: tuple[str, ...],
+) -> None:
+    """Run an agent on tasks, again and again, until it is certain whether it meets its targets.
+
+    \b
+      otel-reliability experiment tasks.jsonl --require 'success_rate>=0.9' -- python agent.py
+      otel-reliability experiment tasks.csv --repeat 8 --check ./check.sh -- node agent.js {input}
+
+    TASKS has an id, an input and what to expect, one task an entry: {"id": "7", "input": "…",
+    "expect": {"contains": "done"}}. The command gets the input in place of {input}, else on standard
+    input. Its spans arrive at a receiver of the experiment, by OpenTelemetry's own variables; no
+    change to the agent is needed. An attempt succeeds if it exits with 0 and --check, the
+    expectation and its spans agree.
+
+    \b
+    Exit codes, the first that applies:
+      2  bad usage, or a command that cannot be started
+      1  a target failed
+      3  a target is undecided, or lacks data
+      0  every target held
+    """
+    settings = settings_of(config, assignments, None, None)
+    targets = [parse(text) for text in requirements]
+    if shutil.which(command[0]) is None:
+        raise ConfigurationError("COMMAND", command[0], "a program", "give its path")
+    found = read_tasks(tasks)
+    conditions = (BASELINE,)
+    ids = {task.id for task in found}
+    for target in targets:
+        if target.task is not None and target.task not in ids:
+            raise ConfigurationError("--require", target.task, "a task", "name one of TASKS")
+    is_decided_early = bool(targets) and all(is_sequential(each, conditions) for each in targets)
+    rounds = repeat or (None if is_decided_early else DEFAULT_ROUNDS)
+    least = (rounds or 0) * len(found) * len(conditions)
+    plan = ExperimentPlan(
+        command,
+        found,
+        conditions,
+        targets,
+        shlex.split(check or ""),
+        rounds,
+        max_runs or max(DEFAULT_MAX_RUNS if targets else 0, least),
+        max_cost,
+        jobs,
+        timeout,
+        protocol,
+    )
+    experiment = _run(plan, Journal(out, name, resume=resume), settings)
+    recording = Recording(settings)
+    recording.read_all([out])
+    report = report_of(recording.close())
+    others = [target for target in targets if not is_sequential(target, conditions)]
+    checked = gate.check(report, others, settings.metrics.min_runs)
+    if form == "json":
+        write(json.render(_document(experiment, checked)))
+    else:
+        if report.agents:
+            show(lambda console: terminal.render(report, console))
+        show(lambda console: _conclude(experiment, checked, out, console))
+    sys.exit(_exit_code(experiment, checked))
+
+
+def _run(plan: ExperimentPlan, journal: Journal, settings: Settings) -> Experiment:
+    console = Console(stderr=True)
+    started = time.monotonic()
+    live = Live(console=console, transient=True, auto_refresh=False)
+
+    def changed() -> None:
+        if console.is_terminal:
+            live.update(_page(experiment, time.monotonic() - started), refresh=True)
+
+    experiment = Experiment(plan, journal, settings, changed)
+    try:
+        with live:
+            asyncio.run(experiment.run())
+    finally:
+        decided = [f"{one.target.text}: {one.decision.value}" for one in experiment.tests]
+        journal.close(decided, _verdict(experiment).value, time.time_ns())
+    return experiment
+
+
+def _page(experiment: Experiment, seconds: float) -> Group:
+    """Return the progress: each task with its attempts, each target with its decision, the cost and
+    the time left at most.
+    """
+    table = Table("task", "attempts", "succeeded")
+    tried = Counter(one.task_id for one in experiment.results.all)
+    passed = Counter(one.task_id for one in experiment.results.all if one.success)
+    for id_ in experiment.results.task_ids[:MAX_TASKS]:
+        share = f"{100 * passed[id_] / tried[id_]:.0f} %" if tried[id_] else ""
+        table.add_row(clean(id_, 60), str(tried[id_]), share)
+    rest = len(experiment.results.task_ids) - MAX_TASKS
+    done = len(experiment.results.all)
+    left = (experiment.plan.max_runs - done) * seconds / max(done - experiment.resumed, 1)
+    lines = [*_sentences(experiment), Text(f"{_spent(experiment)}; at most {left:.0f} s left")]
+    if rest > 0:
+        lines.insert(0, Text(f"and {count(rest, 'more task')}", "dim"))
+    return Group(table, *lines)
+
+
+def _sentences(experiment: Experiment) -> list[Text]:
+    return [Text(test.sentence, _COLOURS[test.decision]) for test in experiment.tests]
+
+
+def _spent(experiment: Experiment) -> str:
+    cost = experiment.cost
+    dollars = "cost unknown" if cost is None else f"{cost:.4g} US dollars"
+    return f"{count(len(experiment.results.all), 'attempt')}, {dollars}"
+
+
+def _conclude(
+    experiment: Experiment,
+    checked: Sequence[gate.TargetResult],
+    out: Path,
+    console: Console,
+) -> None:
+    """Print what was decided, what it rests on, and what limits it."""
+    for sentence in _sentences(experiment):
+        console.print(sentence)
+    if checked:
+        gate.render(checked, (), console)
+    console.print(
+        Text(f"{_verdict_of(experiment, checked).value.upper()}: {_spent(experiment)}", "bold")
+    )
+    for note in _notes(experiment):
+        console.print(Text(note, "dim"))
+    console.print(Text(f"The recording is {out}.", "dim"))
+
+
+def _notes(experiment: Experiment) -> list[str]:
+    results = experiment.results.all
+    notes: list[str] = []
+    if experiment.ended_by:
+        notes.append(f"The experiment ended because {experiment.ended_by}.")
+    if results and all(one.source in {NO_ERROR, "exit status", "timeout"} for one in results):
+        notes.append(
+            "Only errors count: no check, no expectation and no span says whether an attempt "
+            "succeeded. Add --check or expect."
+        )
+    silent = sum(not one.runs for one in results)
+    if silent:
+        notes.append(
+            f"{count(silent, 'attempt')} of {len(results)} sent no agent run: is the agent "
+            "instrumented, and does it flush its spans before it exits?"
+        )
+    if experiment.first_error:
+        notes.append(f"The first error: {clean(experiment.first_error, 200)}")
+    if experiment.tests:
+        fixed = recommend_runs(HALF_WIDTH)
+        saved = fixed - len(results)
+        what = f"{saved} fewer here" if saved > 0 else "no fewer here"
+        notes.append(f"A fixed design takes {fixed} attempts for ±5 points: {what}.")
+        notes.append(
+            "Rates are means over the tasks given, each with as many attempts. All targets together "
+            "are decided wrongly with a probability of at most 5 %, at whatever look."
+        )
+    return notes
+
+
+def _verdict(experiment: Experiment) -> SequentialDecision:
+    """Return the joined decision of the sequential tests."""
+    decisions = {test.decision for test in experiment.tests}
+    return next(
+        (
+            one
+            for one in (SequentialDecision.FAIL, SequentialDecision.UNDECIDED)
+            if one in decisions
+        ),
+        SequentialDecision.PASS,
+    )
+
+
+def _verdict_of(experiment: Experiment, checked: Sequence[gate.TargetResult]) -> SequentialDecision:
+    codes = {
+        FAILED: SequentialDecision.FAIL,
+        UNDECIDED: SequentialDecision.UNDECIDED,
+        0: SequentialDecision.PASS,
+    }
+    return codes[_exit_code(experiment, checked)]
+
+
+def _exit_code(experiment: Experiment, checked: Sequence[gate.TargetResult]) -> int:
+    codes = {
+        SequentialDecision.FAIL: FAILED,
+        SequentialDecision.UNDECIDED: UNDECIDED,
+        SequentialDecision.PASS: 0,
+    }
+    both = {codes[_verdict(experiment)], gate.exit_code(checked)}
+    return next((code for code in (FAILED, UNDECIDED) if code in both), 0)
+
+
+def _document(experiment: Experiment, checked: Sequence[gate.TargetResult]) -> dict[str, Any]:
+    return {
+        "verdict": _verdict_of(experiment, checked).value,
+        "attempts": len(experiment.results.all),
+        "cost_usd": experiment.cost,
+        "fixed_design_attempts": recommend_runs(HALF_WIDTH),
+        "targets": [
+            {
+                "target": test.target.text,
+                "decision": test.decision.value,
+                "attempts": test.runs,
+                "value": test.mean,
+                "sentence": test.sentence,
+            }
+            for test in experiment.tests
+        ],
+        "checked": gate.document(checked),
+        "notes": _notes(experiment),
+    }

@@ -1,0 +1,190 @@
+"""The experiment: attempts, round by round, until all targets are decided or a limit is reached."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from otel_reliability.config import Settings
+from otel_reliability.experiments.agent import Ended, arguments_of, run_process
+from otel_reliability.experiments.decision import Results, SequentialTest, tests_of
+from otel_reliability.experiments.environment import Attempt, environment_of
+from otel_reliability.experiments.journal import AttemptResult, Journal, marked_request
+from otel_reliability.experiments.receiver import Receiver
+from otel_reliability.experiments.success import success_of
+from otel_reliability.experiments.tasks import Task
+from otel_reliability.model.run import Run
+from otel_reliability.recording import Recording
+from otel_reliability.report.target import GateTarget
+from otel_reliability.sources.otlp_json import decode_request
+from otel_reliability.statistics.sequential import SequentialDecision
+
+DEFAULT_ROUNDS: Final = 5
+"""Attempts at each task where nothing decides earlier or later."""
+
+
+class ExperimentPlan(NamedTuple):
+    """What to run, and how long. `rounds` is None where sequential targets alone decide;
+    `timeout` is in seconds, `max_cost` in US dollars.
+    """
+
+    command: Sequence[str]
+    tasks: Sequence[Task]
+    conditions: Sequence[str]
+    targets: Sequence[GateTarget]
+    check: Sequence[str]
+    rounds: int | None
+    max_runs: int
+    max_cost: float | None
+    jobs: int
+    timeout: float
+    protocol: str
+
+
+class Experiment:
+    """An experiment. `changed` is called after every result."""
+
+    def __init__(
+        self,
+        plan: ExperimentPlan,
+        journal: Journal,
+        settings: Settings,
+        changed: Callable[[], None],
+    ) -> None:
+        self.plan = plan
+        self.results = Results([task.id for task in plan.tasks])
+        self.tests: list[SequentialTest] = tests_of(
+            plan.targets, self.results.task_ids, plan.conditions
+        )
+        self.ended_by = ""
+        """Why it ended before everything was decided; empty otherwise."""
+        self.first_error = ""
+        """The end of the standard error of the first attempt that ended in an error."""
+        self.resumed = len(journal.earlier)
+        """Attempts of an earlier session."""
+        self._journal = journal
+        self._settings = settings
+        self._changed = changed
+        self._started = 0
+        self._workers: list[asyncio.Task[None]] = []
+        self._plans = self._attempts()
+        for result in journal.earlier:
+            self.results.add(result)
+            self._started += 1
+        self._update()
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars spent; None where an attempt with runs does not say what it cost."""
+        costs = [one.cost for one in self.results.all if one.runs]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    def stop(self) -> None:
+        """End now: attempts under way are dropped, what was recorded stays."""
+        self.ended_by = "it was interrupted"
+        for worker in self._workers:
+            worker.cancel()
+
+    async def run(self) -> None:
+        """Run all attempts. Raises what an attempt raised that could not be started."""
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(signal.SIGINT, self.stop)
+        receivers = [Receiver() for _ in range(self.plan.jobs)]
+        try:
+            for receiver in receivers:
+                await receiver.open()
+            self._workers = [asyncio.create_task(self._work(each)) for each in receivers]
+            done = await asyncio.gather(*self._workers, return_exceptions=True)
+        finally:
+            for receiver in receivers:
+                await receiver.close()
+        for error in done:
+            if isinstance(error, Exception):
+                raise error
+
+    async def _work(self, receiver: Receiver) -> None:
+        while not self._is_over() and (attempt := next(self._plans, None)) is not None:
+            self._started += 1
+            result = await self._attempt(receiver, attempt)
+            self.results.add(result)
+            self._update()
+            self._changed()
+
+    def _attempts(self) -> Iterator[Attempt]:
+        """Yield attempts round by round, so that all tasks have as many under each condition: those
+        that were asked for, then more while a target is undecided.
+        """
+        asked = self.plan.rounds or 0
+        for trial in itertools.count():
+            for task in self.plan.tasks:
+                for condition in self.plan.conditions:
+                    if trial >= asked and self._is_decided():
+                        return
+                    if trial not in self.results.of(condition, task.id):
+                        yield Attempt.new(task.id, trial, condition)
+
+    def _is_decided(self) -> bool:
+        return all(test.decision is not SequentialDecision.UNDECIDED for test in self.tests)
+
+    def _is_over(self) -> bool:
+        if self.ended_by:
+            return True
+        if self._started >= self.plan.max_runs:
+            self.ended_by = f"--max-runs {self.plan.max_runs} is reached"
+        most = self.plan.max_cost
+        if most is not None and self.results.all:
+            cost = self.cost
+            if cost is None:
+                self.ended_by = "an attempt does not say what it cost, so --max-cost cannot hold"
+            elif cost + self._cost_under_way(cost) > most:
+                self.ended_by = f"--max-cost {most:g} is reached"
+        return bool(self.ended_by)
+
+    def _cost_under_way(self, cost: float) -> float:
+        """Return what the attempts under way and one more will cost, by the mean so far."""
+        done = len(self.results.all)
+        return cost / done * (self._started - done + 1)
+
+    def _update(self) -> None:
+        for test in self.tests:
+            test.update(self.results)
+
+    async def _attempt(self, receiver: Receiver, attempt: Attempt) -> AttemptResult:
+        plan = self.plan
+        task = next(task for task in plan.tasks if task.id == attempt.task_id)
+        endpoint = receiver.addresses[plan.protocol]
+        env = environment_of(attempt, endpoint, plan.protocol, os.environ)
+        receiver.inbox.take()
+        ended = await run_process(*arguments_of(plan.command, task), env, plan.timeout)
+        requests = receiver.inbox.take()
+        named = [marked_request(one, attempt.attributes) for one in requests]
+        runs = _runs_of(named, self._settings)
+        success = await success_of(ended, runs, task, plan.check, os.environ, plan.timeout)
+        if success.error and not self.first_error:
+            self.first_error = _last_line(ended)
+        return self._journal.write(attempt, ended, success, requests, runs)
+
+
+def _last_line(ended: Ended) -> str:
+    lines = ended.errors.strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def _runs_of(requests: Sequence[object], settings: Settings) -> list[Run]:
+    """Return the runs of an attempt, rebuilt from its requests as from a file."""
+    runs: list[Run] = []
+    recording = Recording(settings, final=runs.extend)
+    for request in requests:
+        batch = decode_request(request)
+        recording.engine.receive(batch.spans)
+        recording.engine.receive_logs(batch.logs)
+        recording.engine.receive_evaluations(batch.evaluations)
+    recording.close()
+    return runs
