@@ -39,6 +39,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "change": "Detect whether an agent's behaviour changed, since when, and by which signals.",
     "gate": "Check a recording against targets, for CI; exits 1 where one fails.",
     "experiment": "Run an agent on tasks until it is certain whether it meets its targets.",
+    "fault-proxy": "Start an MCP server whose tools fail where an experiment asks for it.",
     "explain": "Explain a metric: its meaning, formula, and how to improve it.",
     "sample-size": "Compute how many runs a pass rate needs.",
     "serve": "Receive OTLP, export metrics: the service next to a Collector.",

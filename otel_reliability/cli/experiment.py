@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,12 +22,19 @@ from otel_reliability.cli.options import CONFIG, form, set_option, settings_of
 from otel_reliability.cli.output import show, write
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.experiments.decision import is_sequential
-from otel_reliability.experiments.experiment import DEFAULT_ROUNDS, Experiment, ExperimentPlan
-from otel_reliability.experiments.journal import Journal
+from otel_reliability.experiments.decision import MARGIN, is_sequential, no_loss_since
+from otel_reliability.experiments.experiment import (
+    DEFAULT_ROUNDS,
+    FAULT,
+    Experiment,
+    ExperimentPlan,
+)
+from otel_reliability.experiments.faults import KINDS
+from otel_reliability.experiments.journal import AttemptResult, Journal, read_results
 from otel_reliability.experiments.receiver import PROTOCOLS
+from otel_reliability.experiments.rewriters import variants_of
 from otel_reliability.experiments.success import NO_ERROR
-from otel_reliability.experiments.tasks import read_tasks
+from otel_reliability.experiments.tasks import Task, read_tasks
 from otel_reliability.metrics.passes.run_counts import recommend_runs
 from otel_reliability.model.row import BASELINE
 from otel_reliability.recording import Recording
@@ -40,6 +47,7 @@ from otel_reliability.statistics.sequential import SequentialDecision
 HALF_WIDTH: Final = "0.05"
 """Precision of the fixed design that an experiment is compared with: ± 5 points."""
 DEFAULT_MAX_RUNS: Final = recommend_runs(HALF_WIDTH)
+DEFAULT_KINDS: Final = tuple(kind for kind in KINDS if kind != "slow")
 MAX_TASKS: Final = 20
 """Tasks that the progress page shows."""
 FAILED: Final = 1
@@ -56,6 +64,15 @@ _COLOURS: Final = {
 @click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
 @click.option(
     "--require", "requirements", multiple=True, metavar="TARGET", help="What must hold; repeatable."
+)
+@click.option(
+    "--against",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="EARLIER",
+    help=(
+        "Require that no success is lost since the experiment of this recording, by more than "
+        f"{MARGIN * 100:g} points; compared task by task."
+    ),
 )
 @click.option("--check", metavar="COMMAND", help="Succeeds if an attempt did its task.")
 @click.option(
@@ -103,6 +120,24 @@ _COLOURS: Final = {
     show_default=True,
     help="OTLP protocol of the agent.",
 )
+@click.option(
+    "--vary",
+    type=click.Choice(("prompt", "structure")),
+    multiple=True,
+    help="Also run with other forms of the input; repeatable.",
+)
+@click.option(
+    "--fault",
+    metavar="tools:RATE",
+    help="Also run with this share of the tool calls failing, like tools:0.2.",
+)
+@click.option(
+    "--fault-kind",
+    "fault_kinds",
+    type=click.Choice(KINDS),
+    multiple=True,
+    help="Kind of the faults; repeatable; default: error, timeout, empty, malformed.",
+)
 @click.option("--name", metavar="AGENT", help="Name of an agent of which no span arrives.")
 @form("terminal", "json")
 @CONFIG
@@ -111,6 +146,7 @@ def command(
     tasks: Path,
     command: tuple[str, ...],
     requirements: tuple[str, ...],
+    against: Path | None,
     check: str | None,
     out: Path,
     resume: bool,
@@ -120,6 +156,9 @@ def command(
     jobs: int,
     timeout: float,
     protocol: str,
+    vary: tuple[str, ...],
+    fault: str | None,
+    fault_kinds: tuple[str, ...],
     name: str | None,
     form: str,
     config: Path | None,
@@ -129,6 +168,7 @@ def command(
 
     \b
       otel-reliability experiment tasks.jsonl --require 'success_rate>=0.9' -- python agent.py
+      otel-reliability experiment tasks.jsonl --vary prompt --fault tools:0.2 --require 'robustness>=0.8' -- python agent.py
       otel-reliability experiment tasks.csv --repeat 8 --check ./check.sh -- node agent.js {input}
 
     TASKS has an id, an input and what to expect, one task an entry: {"id": "7", "input": "…",
@@ -149,14 +189,23 @@ def command(
     if shutil.which(command[0]) is None:
         raise ConfigurationError("COMMAND", command[0], "a program", "give its path")
     found = read_tasks(tasks)
-    conditions = (BASELINE,)
+    conditions = (BASELINE, *dict.fromkeys(vary), *([FAULT] if fault else ()))
+    variants = {
+        (condition, task.id): _variants(condition, task) for condition in vary for task in found
+    }
     ids = {task.id for task in found}
     for target in targets:
         if target.task is not None and target.task not in ids:
             raise ConfigurationError("--require", target.task, "a task", "name one of TASKS")
+    earlier = _earlier(against, ids)
+    if against is not None:
+        targets.append(no_loss_since(against.name))
     is_decided_early = bool(targets) and all(is_sequential(each, conditions) for each in targets)
     rounds = repeat or (None if is_decided_early else DEFAULT_ROUNDS)
     least = (rounds or 0) * len(found) * len(conditions)
+    most = DEFAULT_MAX_RUNS if targets else 0
+    if earlier and len(targets) == 1:
+        most = min(most, len(earlier) * len(conditions))
     plan = ExperimentPlan(
         command,
         found,
@@ -164,12 +213,17 @@ def command(
         targets,
         shlex.split(check or ""),
         rounds,
-        max_runs or max(DEFAULT_MAX_RUNS if targets else 0, least),
+        max_runs or max(most, least),
         max_cost,
         jobs,
         timeout,
         protocol,
+        variants,
+        _rate(fault),
+        fault_kinds or DEFAULT_KINDS,
+        earlier,
     )
+    _show_variants(variants)
     experiment = _run(plan, Journal(out, name, resume=resume), settings)
     recording = Recording(settings)
     recording.read_all([out])
@@ -183,6 +237,49 @@ def command(
             show(lambda console: terminal.render(report, console))
         show(lambda console: _conclude(experiment, checked, out, console))
     sys.exit(_exit_code(experiment, checked))
+
+
+def _variants(condition: str, task: Task) -> list[str]:
+    """Return the other forms of a task's input: its own, if it has some."""
+    if condition == "prompt" and task.variants:
+        return list(task.variants)
+    return variants_of(condition, task.id, task.input)
+
+
+def _earlier(path: Path | None, task_ids: Collection[str]) -> list[AttemptResult]:
+    """Return the undisturbed attempts at these tasks in an earlier recording."""
+    if path is None:
+        return []
+    found = [
+        one for one in read_results(path) if one.condition == BASELINE and one.task_id in task_ids
+    ]
+    if not found:
+        raise ConfigurationError(
+            "--against", str(path), "an experiment at these tasks", "name one that has their ids"
+        )
+    return found
+
+
+def _show_variants(variants: Mapping[tuple[str, str], Sequence[str]]) -> None:
+    """Print each form of each input, before it is used."""
+    for (condition, task_id), texts in variants.items():
+        for text in texts:
+            line = " ".join(text.split())
+            print(f"{condition} of task {clean(task_id, 40)}: {clean(line, 200)}", file=sys.stderr)
+
+
+def _rate(fault: str | None) -> float:
+    """Return the share of tool calls that fail."""
+    if fault is None:
+        return 0.0
+    try:
+        what, _, share = fault.partition(":")
+        rate = float(share) if what == "tools" else 0.0
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate <= 1:
+        raise ConfigurationError("--fault", fault, "tools:RATE", "write it like tools:0.2")
+    return rate
 
 
 def _run(plan: ExperimentPlan, journal: Journal, settings: Settings) -> Experiment:

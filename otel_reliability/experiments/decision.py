@@ -24,6 +24,12 @@ from otel_reliability.statistics.sequential import (
 ALPHA: Final = 0.05
 _SERIES: Final = ("pass_hat_k", "pass_at_k")
 _ROBUSTNESS: Final = {f"{name}_robustness": name for name in ("fault", "structure", "prompt")}
+DIFFERENCE: Final = "success_difference"
+"""Success of an attempt − that of the attempt of an earlier experiment at the same task with the
+same number.
+"""
+MARGIN: Final = 0.05
+"""How much less success than before still counts as no loss."""
 _SIGNS: Final = (">=", ">", "<=", "<")
 
 Trials: TypeAlias = Mapping[int, AttemptResult]
@@ -43,9 +49,12 @@ class TargetData(NamedTuple):
 
 
 class Results:
-    """All results so far, by condition, task and trial."""
+    """All results so far, by condition, task and trial. `earlier`: those of an earlier experiment,
+    to compare with.
+    """
 
-    def __init__(self, task_ids: Sequence[str]) -> None:
+    def __init__(self, task_ids: Sequence[str], earlier: Results | None = None) -> None:
+        self.earlier = earlier
         self.task_ids = tuple(task_ids)
         self.all: list[AttemptResult] = []
         self._trials: dict[tuple[str, str], dict[int, AttemptResult]] = {}
@@ -113,7 +122,9 @@ class SequentialTest:
             return f"{name}; no attempts yet"
         low, high = self.bounds
         of = (
-            f"mean of condition − {self.target.wanted:g} × baseline is {self.mean:.3f}"
+            f"mean difference is {self.mean:.3f}"
+            if self.target.name == DIFFERENCE
+            else f"mean of condition − {self.target.wanted:g} × baseline is {self.mean:.3f}"
             if self.target.name in _ROBUSTNESS
             else f"{self.mean:.3f}"
         )
@@ -142,7 +153,7 @@ def is_sequential(target: GateTarget, conditions: Sequence[str]) -> bool:
     """
     series, _, k = target.name.partition(".")
     known = (
-        target.name in {"success_rate", "error_rate"}
+        target.name in {"success_rate", "error_rate", DIFFERENCE}
         or _ROBUSTNESS.get(target.name) in conditions
         or (series in _SERIES and k)
     )
@@ -164,6 +175,8 @@ def _reader(target: GateTarget) -> tuple[Callable[[Results, str], Values], Range
         kept = target.wanted
         condition = _ROBUSTNESS[name]
         return lambda results, task: _kept(results, task, condition, kept), Range(-kept, 1.0)
+    if name == DIFFERENCE:
+        return _difference, Range(-1.0, 1.0)
     series, _, k = name.partition(".")
     if series in _SERIES:
         holds = all if series == "pass_hat_k" else any
@@ -175,6 +188,22 @@ def _reader(target: GateTarget) -> tuple[Callable[[Results, str], Values], Range
 
 def _each(results: Results, task: str, value: Callable[[AttemptResult], bool]) -> Values:
     return {trial: float(value(one)) for trial, one in results.of(BASELINE, task).items()}
+
+
+def _difference(results: Results, task: str) -> Values:
+    earlier = results.earlier
+    before: Trials = {} if earlier is None else earlier.of(BASELINE, task)
+    return {
+        trial: float(one.success - before[trial].success)
+        for trial, one in results.of(BASELINE, task).items()
+        if trial in before
+    }
+
+
+def no_loss_since(name: str) -> GateTarget:
+    """Return the target that no success is lost since an earlier experiment."""
+    text = f"success rate >= that of {name} − {MARGIN:g}"
+    return GateTarget(text, None, None, DIFFERENCE, ">=", -MARGIN)
 
 
 def _blocks(

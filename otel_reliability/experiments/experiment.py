@@ -6,14 +6,18 @@ import asyncio
 import itertools
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.experiments.agent import Ended, arguments_of, run_process
 from otel_reliability.experiments.decision import Results, SequentialTest, tests_of
 from otel_reliability.experiments.environment import Attempt, environment_of
+from otel_reliability.experiments.faults import CALL, VARIABLE, Faults
 from otel_reliability.experiments.journal import AttemptResult, Journal, marked_request
 from otel_reliability.experiments.receiver import Receiver
 from otel_reliability.experiments.success import success_of
@@ -24,13 +28,21 @@ from otel_reliability.report.target import GateTarget
 from otel_reliability.sources.otlp_json import decode_request
 from otel_reliability.statistics.sequential import SequentialDecision
 
+FAULT: Final = "fault"
+"""The condition under which tool calls fail."""
+LEAST_FAULT_ATTEMPTS: Final = 3
+"""Attempts under `FAULT` after which some tool call must have been subject to it: without any, the
+agent would look robust.
+"""
 DEFAULT_ROUNDS: Final = 5
 """Attempts at each task where nothing decides earlier or later."""
 
 
 class ExperimentPlan(NamedTuple):
     """What to run, and how long. `rounds` is None where sequential targets alone decide;
-    `timeout` is in seconds, `max_cost` in US dollars.
+    `timeout` is in seconds, `max_cost` in US dollars. `variants` holds the other forms of an input,
+    by condition and task; `fault_rate` is the share of tool calls that fail under `fault`;
+    `earlier` are the results to compare with.
     """
 
     command: Sequence[str]
@@ -44,6 +56,10 @@ class ExperimentPlan(NamedTuple):
     jobs: int
     timeout: float
     protocol: str
+    variants: Mapping[tuple[str, str], Sequence[str]] = {}
+    fault_rate: float = 0.0
+    fault_kinds: tuple[str, ...] = ()
+    earlier: Sequence[AttemptResult] = ()
 
 
 class Experiment:
@@ -57,7 +73,11 @@ class Experiment:
         changed: Callable[[], None],
     ) -> None:
         self.plan = plan
-        self.results = Results([task.id for task in plan.tasks])
+        ids = [task.id for task in plan.tasks]
+        earlier = Results(ids)
+        for result in plan.earlier:
+            earlier.add(result)
+        self.results = Results(ids, earlier)
         self.tests: list[SequentialTest] = tests_of(
             plan.targets, self.results.task_ids, plan.conditions
         )
@@ -71,6 +91,8 @@ class Experiment:
         self._settings = settings
         self._changed = changed
         self._started = 0
+        self._fault_attempts = 0
+        self._fault_calls = 0
         self._workers: list[asyncio.Task[None]] = []
         self._plans = self._attempts()
         for result in journal.earlier:
@@ -136,6 +158,11 @@ class Experiment:
     def _is_over(self) -> bool:
         if self.ended_by:
             return True
+        if self._fault_attempts >= LEAST_FAULT_ATTEMPTS and not self._fault_calls:
+            self.ended_by = (
+                "no tool call could fail: decorate tools with `faulty`, or start MCP servers by "
+                "`otel-reliability fault-proxy`"
+            )
         if self._started >= self.plan.max_runs:
             self.ended_by = f"--max-runs {self.plan.max_runs} is reached"
         most = self.plan.max_cost
@@ -161,8 +188,11 @@ class Experiment:
         task = next(task for task in plan.tasks if task.id == attempt.task_id)
         endpoint = receiver.addresses[plan.protocol]
         env = environment_of(attempt, endpoint, plan.protocol, os.environ)
+        variants = plan.variants.get((attempt.condition, task.id))
+        text = variants[attempt.trial % len(variants)] if variants else task.input
+        arguments = arguments_of(plan.command, task._replace(input=text))
         receiver.inbox.take()
-        ended = await run_process(*arguments_of(plan.command, task), env, plan.timeout)
+        ended = await self._run_agent(attempt, arguments, env)
         requests = receiver.inbox.take()
         named = [marked_request(one, attempt.attributes) for one in requests]
         runs = _runs_of(named, self._settings)
@@ -170,6 +200,23 @@ class Experiment:
         if success.error and not self.first_error:
             self.first_error = _last_line(ended)
         return self._journal.write(attempt, ended, success, requests, runs)
+
+    async def _run_agent(
+        self, attempt: Attempt, arguments: tuple[list[str], bytes | None], env: dict[str, str]
+    ) -> Ended:
+        """Run the agent; under `FAULT` with faults, seeded by the task and the trial."""
+        plan = self.plan
+        if attempt.condition != FAULT:
+            return await run_process(*arguments, env, plan.timeout)
+        seed = f"{zlib.crc32(attempt.task_id.encode())}-{attempt.trial}"
+        with tempfile.TemporaryDirectory() as folder:
+            counts = Path(folder) / "calls"
+            counts.touch()
+            faults = Faults(plan.fault_rate, seed, plan.fault_kinds, str(counts))
+            ended = await run_process(*arguments, {**env, VARIABLE: faults.encoded()}, plan.timeout)
+            self._fault_calls += counts.read_text().count(CALL)
+            self._fault_attempts += 1
+        return ended
 
 
 def _last_line(ended: Ended) -> str:

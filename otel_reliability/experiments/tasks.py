@@ -13,7 +13,7 @@ import yaml
 from otel_reliability.errors import ConfigurationError, SourceError
 from otel_reliability.experiments.expectation import Expectation, expectation_of
 
-FIELDS: Final = frozenset({"id", "input", "expect"})
+FIELDS: Final = frozenset({"id", "input", "expect", "variants"})
 """Fields of a task."""
 EXAMPLE: Final = '{"id": "refund-7", "input": "Refund order 7", "expect": {"contains": "done"}}'
 
@@ -24,6 +24,8 @@ class Task(NamedTuple):
     id: str
     input: str
     expectation: Expectation | None = None
+    variants: tuple[str, ...] = ()
+    """Other forms of the input that mean the same, for `--vary prompt`."""
 
 
 def read_tasks(path: Path) -> list[Task]:
@@ -75,7 +77,20 @@ def _task(place: str, entry: object, number: int) -> Task:
         str(number) if id_ is None or id_ == "" else str(id_),
         text,
         expectation_of(place, fields.get("expect")),
+        _variants(place, fields.get("variants")),
     )
+
+
+def _variants(place: str, value: object) -> tuple[str, ...]:
+    if value is None or value == "":
+        return ()
+    items: list[object] = [None]
+    if isinstance(value, list):
+        items = cast("list[object]", value)
+    texts = [item for item in items if isinstance(item, str)]
+    if len(texts) < len(items):
+        raise ConfigurationError(f"{place}, variants", items, "a list of texts", "write them so")
+    return tuple(texts)
 
 
 def _lines(text: str) -> list[object]:

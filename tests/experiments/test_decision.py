@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pytest
 
@@ -10,6 +10,7 @@ from otel_reliability.experiments.decision import (
     SequentialTest,
     TargetData,
     is_sequential,
+    no_loss_since,
     observed_by,
 )
 from otel_reliability.experiments.journal import AttemptResult
@@ -20,7 +21,7 @@ BASELINE = ("baseline",)
 
 
 def results(
-    outcomes: dict[str, Iterable[bool]], condition: str = "baseline", into: Results | None = None
+    outcomes: Mapping[str, Iterable[bool]], condition: str = "baseline", into: Results | None = None
 ) -> Results:
     found = Results(list(outcomes)) if into is None else into
     for task, passes in outcomes.items():
@@ -101,3 +102,19 @@ def test_only_rates_of_attempts_are_decided_early() -> None:
     assert not any(is_sequential(parse(text), BASELINE) for text in late)
     assert not is_sequential(parse("fault_robustness>=0.9"), BASELINE)
     assert is_sequential(parse("fault_robustness>=0.9"), ("baseline", "fault"))
+
+
+def test_loss_since_an_earlier_experiment_is_found_task_by_task() -> None:
+    earlier = results({"a": [True] * 20, "b": [False] * 20})
+    target = no_loss_since("earlier.jsonl")
+    now = {
+        SequentialDecision.FAIL: {"a": [False] * 20, "b": [False] * 20},
+        SequentialDecision.UNDECIDED: {"a": [True] * 20, "b": [False] * 20},
+        SequentialDecision.PASS: {"a": [True] * 20, "b": [True] * 20},
+    }
+    for expected, outcomes in now.items():
+        found = results(outcomes, into=Results(["a", "b"], earlier))
+        test = SequentialTest(target, found.task_ids, 0.05)
+        test.update(found)
+
+        assert test.decision is expected
