@@ -22,7 +22,7 @@ GRACE_S: Final = 5.0
 
 
 class Ended(NamedTuple):
-    """How a process ended. `exit_code` is None where it ran into the time limit."""
+    """End of a process. `exit_code` is None where it ran into the time limit."""
 
     exit_code: int | None
     output: str

@@ -29,7 +29,7 @@ DIFFERENCE: Final = "success_difference"
 same number.
 """
 MARGIN: Final = 0.05
-"""How much less success than before still counts as no loss."""
+"""Loss of success rate that still counts as none."""
 _SIGNS: Final = (">=", ">", "<=", "<")
 
 Trials: TypeAlias = Mapping[int, AttemptResult]

@@ -39,7 +39,7 @@ DEFAULT_ROUNDS: Final = 5
 
 
 class ExperimentPlan(NamedTuple):
-    """What to run, and how long. `rounds` is None where sequential targets alone decide;
+    """Command, tasks, targets and limits. `rounds` is None where sequential targets alone decide;
     `timeout` is in seconds, `max_cost` in US dollars. `variants` holds the other forms of an input,
     by condition and task; `fault_rate` is the share of tool calls that fail under `fault`;
     `earlier` are the results to compare with.

@@ -41,7 +41,7 @@ class ToolFault(Exception):
 
 
 class Faults(NamedTuple):
-    """What an experiment asks for: the share of calls that fail, a seed, the kinds of faults, and
+    """Request of an experiment: the share of calls that fail, a seed, the kinds of faults, and
     the file in which calls and faults are counted.
     """
 

@@ -1,4 +1,4 @@
-"""Whether an attempt succeeded, and the rule that decided."""
+"""Success of an attempt, and the rule that decided it."""
 
 from __future__ import annotations
 
