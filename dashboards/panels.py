@@ -70,6 +70,8 @@ OUTCOMES: Final = {
     "success": "green",
     "failure": "red",
     "completed": "blue",
+    "paused": "yellow",
+    "cancelled": "orange",
     "unknown": "gray",
 }
 """The colour of each outcome of a run."""

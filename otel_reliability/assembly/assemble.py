@@ -210,6 +210,7 @@ class Assemble:
         made_of: set[tuple[str | None, ...]] = set()
         senders: set[tuple[str, str, str]] = set()
         rejected: set[int] = set()
+        pending: list[int] = []
         has_tool_spans = asked_silently = unnamed = calls_itself = is_remote = False
         for i in members:
             (
@@ -273,7 +274,10 @@ class Assemble:
                         unnamed = unnamed or call[0] is None
                 elif type(facts) is RejectionFacts:
                     has_tool_spans = True
-                    rejected.add(tree.in_tool.get(i, NONE))
+                    if facts.pending:
+                        pending.append(i)
+                    else:
+                        rejected.add(tree.in_tool.get(i, NONE))
             elif kind is _HANDOFF:
                 target = facts.target if isinstance(facts, HandoffFacts) else None
                 step = Step(i, since, until, span_id, 0, Call(target, failed=failed), nodes[i])
@@ -350,7 +354,8 @@ class Assemble:
             path, tool_calls, arguments_known = self._path(tree, steps, models, actors)
         if (session is None and root is not None and root.above is not None) or tree.others:
             session = _session_above(tree, root, members, rank, session)
-        seen = outcome.observed(tree, root, members, self._outcome)
+        waits = bool(pending) and _still_waits(tree, pending, members)
+        seen = outcome.observed(tree, root, members, self._outcome, waits=waits)
         result = seen
         if annotated or evaluations or attempt:
             result = outcome.reported(notes, evaluations, self._outcome) or seen
@@ -542,6 +547,16 @@ def _members(tree: SpanTree) -> dict[Invocation, list[int]]:
     return found
 
 
+def _still_waits(tree: SpanTree, pending: Sequence[int], members: Sequence[int]) -> bool:
+    """Return whether nothing went on after the last of these calls that waited for somebody."""
+    last = max(tree.spans[i].end_ns for i in pending)
+    return not any(
+        tree.spans[i].kind in STEPS and tree.spans[i].start_ns >= last
+        for i in members
+        if i not in pending
+    )
+
+
 def _first_runs_below(tree: SpanTree) -> dict[int, list[Invocation]]:
     """The roots of the first two top-level runs below each span."""
     found: dict[int, list[Invocation]] = {}
@@ -692,13 +707,18 @@ def _tools_of_messages(models: Sequence[ModelSpan]) -> Tools:
 
 
 def _message_steps(tree: SpanTree, models: Sequence[ModelSpan]) -> list[Step]:
-    """Calls read from messages: in the order they were asked for, at the end of
-    their model call.
+    """Calls read from messages: in the order they were asked for, at the end of their model call.
+    Messages tell what was said before, too: a call is taken where its id first occurs.
     """
     found: list[Step] = []
+    known: set[str] = set()
     for i, facts in models:
         span = tree.spans[i]
         for position, call in enumerate(facts.calls):
+            if call.call_id is not None:
+                if call.call_id in known:
+                    continue
+                known.add(call.call_id)
             found.append(
                 Step(i, span.end_ns, span.end_ns, span.span_id, position, call, tree.nodes[i])
             )

@@ -43,15 +43,17 @@ class RunOutcome(NamedTuple):
     @property
     def ended_in_error(self) -> bool | None:
         """True if the run ended in an error, of an outcome that `observed` returned; None where its
-        end was not observed.
+        end was not observed, or it did not come to one.
         """
-        return None if self.outcome is Outcome.UNKNOWN else self.source in _ERRORS
+        return None if self.outcome in _NOT_ENDED else self.source in _ERRORS
 
 
 _ERRORS: Final = frozenset({"root_error", "agent_error", "last_step_error", "orphan_error"})
 """The sources of outcomes that are errors: a limit that was reached is a failure, but none."""
 
+_NOT_ENDED: Final = frozenset({Outcome.UNKNOWN, Outcome.PAUSED, Outcome.CANCELLED})
 _COMPLETED: Final = RunOutcome(Outcome.COMPLETED, "end")
+_PAUSED: Final = RunOutcome(Outcome.PAUSED, "pending_call")
 _BY_STATUS: Final = RunOutcome(Outcome.SUCCESS, "status")
 
 
@@ -76,23 +78,33 @@ def reported(
 
 
 def observed(
-    tree: SpanTree, root: Invocation | None, members: Sequence[int], settings: OutcomeSettings
+    tree: SpanTree,
+    root: Invocation | None,
+    members: Sequence[int],
+    settings: OutcomeSettings,
+    *,
+    waits: bool = False,
 ) -> RunOutcome:
     """Return the outcome by the run's spans: errors of the root and of the last invocations in it,
-    limits, and errors that its scope hides. `root` is None for implicit runs.
+    what stopped them, limits, and errors that its scope hides. `root` is None for implicit runs.
+    `waits`: its last call waits for somebody.
     """
     spans = tree.spans
     if root is None:
-        return _without_root(tree, members)
+        return _PAUSED if waits else _without_root(tree, members)
     node: Invocation | None = root
     last = root
     hides_failure = False
     while node is not None:
         if node.span[8]:
             return RunOutcome(Outcome.FAILURE, "root_error" if node is root else "agent_error")
+        if node.facts.stopped is not None and not _is_resumed(node):
+            return RunOutcome(Outcome(node.facts.stopped), "stopped")
         last = node
         hides_failure = hides_failure or node.facts.hides_failure
         node = _last_inside(node)
+    if waits:
+        return _PAUSED
     if root.facts.limit_reached or last.facts.limit_reached:
         return RunOutcome(Outcome.FAILURE, "limit")
     if root.facts.expects_finish and _is_cut_off(tree, root):
@@ -131,6 +143,12 @@ def _last_inside(node: Invocation) -> Invocation | None:
         if not one.below_tool and (one.root is node.root or not node.is_agent)
     ]
     return max(inside, key=lambda one: one.at) if inside else None
+
+
+def _is_resumed(node: Invocation) -> bool:
+    """Return whether the same run went on below an invocation that had paused."""
+    following = _last_inside(node)
+    return following is not None and following.span.start_ns >= node.span.end_ns
 
 
 def _without_root(tree: SpanTree, members: Sequence[int]) -> RunOutcome:

@@ -15,11 +15,15 @@ from otel_reliability.conventions.adapters.codex import Codex
 from otel_reliability.conventions.adapters.copilot import Copilot
 from otel_reliability.conventions.adapters.gemini_cli import GeminiCli
 from otel_reliability.conventions.adapters.genai import GenAI
+from otel_reliability.conventions.adapters.genkit import Genkit
 from otel_reliability.conventions.adapters.google_adk import GoogleADK
 from otel_reliability.conventions.adapters.haystack import Haystack
+from otel_reliability.conventions.adapters.laminar import Laminar
 from otel_reliability.conventions.adapters.langchain import GenAILangChain
+from otel_reliability.conventions.adapters.langchain4j import LangChain4j
 from otel_reliability.conventions.adapters.langfuse import Langfuse
 from otel_reliability.conventions.adapters.langsmith import LangSmith
+from otel_reliability.conventions.adapters.livekit import LiveKit
 from otel_reliability.conventions.adapters.llama_index import LlamaIndex
 from otel_reliability.conventions.adapters.logfire import Logfire
 from otel_reliability.conventions.adapters.mastra import Mastra
@@ -29,11 +33,14 @@ from otel_reliability.conventions.adapters.ms_agent_framework import MSAgentFram
 from otel_reliability.conventions.adapters.openinference import OpenInference
 from otel_reliability.conventions.adapters.openlit import OpenLit
 from otel_reliability.conventions.adapters.openllmetry import OpenLLMetry
+from otel_reliability.conventions.adapters.pipecat import Pipecat
 from otel_reliability.conventions.adapters.pydantic_ai import PydanticAI
 from otel_reliability.conventions.adapters.qwen_code import QwenCode
 from otel_reliability.conventions.adapters.session_files import SessionFiles
+from otel_reliability.conventions.adapters.spring_ai import SpringAI
 from otel_reliability.conventions.adapters.strands import Strands
 from otel_reliability.conventions.adapters.vercel import Vercel
+from otel_reliability.conventions.adapters.voltagent import VoltAgent
 from otel_reliability.conventions.base import Convention
 
 TABLE: Final[tuple[Convention, ...]] = (
@@ -53,15 +60,22 @@ TABLE: Final[tuple[Convention, ...]] = (
     MSAgentFramework(),
     Haystack(),
     LlamaIndex(),
+    LiveKit(),
     Mastra(),
     Logfire(),
     GenAILangChain(),
     PydanticAI(),
+    Pipecat(),
+    LangChain4j(),
+    VoltAgent(),
     # keyed on attributes; Traceloop's and OpenInference's kinds beat a GenAI operation on the same
     # span
     OpenInference(),
     OpenLLMetry(),
     Vercel(),
+    Genkit(),
+    SpringAI(),
+    Laminar(),
     GenAI(),
     Mcp(),
     # keyed on names

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, Protocol
 
-from otel_reliability.model.span import Call, Facts, Kind, RawEvent, RawLog, RawSpan
+from otel_reliability.model.span import STATUS_ERROR, Call, Facts, Kind, RawEvent, RawLog, RawSpan
 
 
 class Own(NamedTuple):
@@ -135,11 +135,22 @@ class SpanView:
     """A span as a convention sees it; it records what the answer depends on.
 
     `asked` are the keys whose values were asked for, `derived` the readers of which only the result
-    was; `by_name`, `by_kind` and `by_events`: whether the span's name, kind or events were. Which
-    keys there are is the same for all spans of an answer.
+    was; `by_name`, `by_kind` and `by_events`: whether the span's name, kind or events were;
+    `by_failure_events`: whether those of a span that failed were. Which keys there are is the same
+    for all spans of an answer.
     """
 
-    __slots__ = ("_span", "asked", "by_events", "by_kind", "by_name", "derived", "scope", "status")
+    __slots__ = (
+        "_span",
+        "asked",
+        "by_events",
+        "by_failure_events",
+        "by_kind",
+        "by_name",
+        "derived",
+        "scope",
+        "status",
+    )
 
     def __init__(self, span: RawSpan, scope: str) -> None:
         self._span = span
@@ -147,7 +158,7 @@ class SpanView:
         self.status = span.status
         self.asked: set[str] = set()
         self.derived: set[tuple[Callable[[Any], Any], str]] = set()
-        self.by_name = self.by_kind = self.by_events = False
+        self.by_name = self.by_kind = self.by_events = self.by_failure_events = False
 
     @property
     def name(self) -> str:
@@ -164,6 +175,16 @@ class SpanView:
     def events(self) -> tuple[RawEvent, ...]:
         """The span's events. An answer that depends on some is made for this span alone."""
         self.by_events = True
+        return self._span.events
+
+    @property
+    def failure_events(self) -> tuple[RawEvent, ...]:
+        """The events of a span whose status is ERROR, or whose events were asked for anyway; of any
+        other span none.
+        """
+        if self.status != STATUS_ERROR and not self.by_events:
+            return ()
+        self.by_failure_events = True
         return self._span.events
 
     def get(self, key: str, /) -> Any:

@@ -28,11 +28,34 @@ from otel_reliability.model.tools import READS_ONLY, SHELL_WORDS, has_word, only
 DIGEST_SIZE: Final = 8
 
 REDACTED: Final = frozenset(
-    {"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "<elided>", "<redacted>"}
+    {
+        *("__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "<redacted>", "[redacted]"),
+        *("[Redacted]", "<Redacted>", "**REDACTED**", "***REDACTED***", "<elided>"),
+        *("[Filtered]", "[FILTERED]", "FILTERED"),
+        *("<masked>", "[masked]", "<MASKED>", "[MASKED]", "MASKED"),
+    }
 )
 """Texts that instrumentations write where they hide a value: it says nothing, so what holds one is
 unknown as a whole.
 """
+_REPEATED: Final = re.compile(r"\*{3,}|•{3,}|█{3,}|X{4,}")
+"""A symbol that is repeated in the place of a value says as little."""
+_MASK: Final = re.compile(
+    r"[x#.●_-]{4,}"
+    r"|[\[<({*_#%]+[\w .:'-]*(?:redacted|filtered|masked|hidden|elided|scrubbed|obfuscated"
+    r"|anonymi[sz]ed|sanitized|censored|omitted|removed)\b[^\[\]<>{}]{0,60}[\]>)}*_#%]+",
+    re.IGNORECASE,
+)
+"""A mask where it is the whole value: one symbol, or a word of its kind in brackets."""
+_CUT_MARK: Final = re.compile(r"truncated\b[^\n]{0,40}$")
+"""The end of a text that says that it was cut."""
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_CUT_MARK_SIZE: Final = 60
+_OPENS: Final = frozenset('{["')
+CUT_LENGTHS: Final = frozenset(
+    {*(1 << power for power in range(7, 21)), 4095, 5000, 10_000, 12_000, 32_766, 65_535, 100_000}
+)
+"""Characters at which SDKs, Collectors and backends are known to cut values."""
 WRAPPED: Final = "kwargs"
 """The key under which libraries wrap the arguments of a call."""
 LARGEST_INTEGER: Final = 1 << 128
@@ -40,7 +63,11 @@ LARGEST_INTEGER: Final = 1 << 128
 _ADDRESS: Final = " at 0x"
 """The text before a memory address in Python's own texts of objects."""
 _ADDRESSES: Final = re.compile(_ADDRESS + "[0-9a-fA-F]+")
-_UNUSUAL: Final = ("REDACTED", "redacted", "<elided>", _ADDRESS, "\\u")
+_UNUSUAL: Final = (
+    *("REDACTED", "redacted", "Redacted", "<elided>", "Filtered]", "FILTERED"),
+    *("masked>", "masked]", "MASKED", "***", "•••", "███", "XXXX", "truncated"),
+    *(_ADDRESS, "\\u"),
+)
 """A JSON text with one of these, with many brackets or with a long number is rewritten value by
 value.
 """
@@ -255,7 +282,7 @@ class Hasher:
         (False, True)
         """
         text, meant = _canonical(value)
-        if text is None:
+        if text is None or (isinstance(meant, str) and len(meant) in CUT_LENGTHS):
             return None, None
         digest = self._digest(text)
         if len(text) <= RULES.free_text_length or text.count(" ") < RULES.free_text_spaces:
@@ -354,7 +381,32 @@ def unwrapped(value: object) -> tuple[bool, Any]:
     """
     if value is None or value == "":
         return False, None
-    return True, _without_wrapper(values.parsed(value))
+    meant = values.parsed(value)
+    if isinstance(meant, str) and (_is_mask(meant) or is_cut(meant)):
+        return False, None
+    return True, _without_wrapper(meant)
+
+
+def _is_mask(text: str) -> bool:
+    return len(text) <= values.LONGEST and _MASK.fullmatch(text.strip()) is not None
+
+
+def is_cut(text: str) -> bool:
+    """Return whether a text that is no JSON was cut off: it opens like JSON and does not close, or
+    says so at its end.
+
+    >>> is_cut('{"path": "a.py", "content": "impo'), is_cut("[1] the first source")
+    (True, False)
+    """
+    if len(text) > values.MAX_TEXT:
+        return False
+    if _CUT_MARK.search(text, max(0, len(text) - _CUT_MARK_SIZE)) is not None:
+        return True
+    if text.lstrip()[:1] not in _OPENS:
+        return False
+    rest = _QUOTED.sub("", text)
+    opened, closed = rest.count("{") + rest.count("["), rest.count("}") + rest.count("]")
+    return opened > closed or '"' in rest
 
 
 def _without_wrapper(meant: Any) -> Any:
@@ -396,7 +448,7 @@ def _plain(value: object, depth: int) -> object:
 
 
 def _plain_text(value: str) -> str:
-    if value in REDACTED:
+    if value in REDACTED or _REPEATED.fullmatch(value):
         raise _Hidden
     return _ADDRESSES.sub("", value) if _ADDRESS in value else value
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from otel_reliability.conventions import evaluations, fingerprints, notes
+from otel_reliability.conventions import control_flow, evaluations, fingerprints, notes
 from otel_reliability.conventions.base import Convention
 
 SESSIONS: Final = ("gen_ai.conversation.id", "session.id")
@@ -51,6 +51,7 @@ class Keys:
         table = tuple(table)
         careful = {
             *fingerprints.TEXTS,
+            control_flow.STATUS_MESSAGE,
             *(key for one in table for key in (*one.messages, *one.tool_content)),
         }
         content = {key for one in table for key in one.content} - careful
@@ -59,6 +60,7 @@ class Keys:
             *fingerprints.VERSIONS,
             *fingerprints.PROMPT_NAMES,
             *fingerprints.PROMPT_VERSIONS,
+            *control_flow.TYPES,
             *(key for one in table for key in (*one.plain, *one.needs, *one.conversation)),
         }
         self.plain = frozenset(plain - careful - content)

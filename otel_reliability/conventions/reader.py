@@ -22,7 +22,14 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from msgspec.structs import replace
 
 from otel_reliability.config import InputSettings, Settings, ToolSettings
-from otel_reliability.conventions import evaluations, fingerprints, notes, requests, values
+from otel_reliability.conventions import (
+    control_flow,
+    evaluations,
+    fingerprints,
+    notes,
+    requests,
+    values,
+)
 from otel_reliability.conventions.base import (
     NOTHING,
     Answer,
@@ -64,6 +71,8 @@ from otel_reliability.model.span import (
 
 MAPPED_RANK: Final = -1
 CONVENTION_RANK: Final = 2
+INVENTED_SESSIONS: Final = ("openinference.instrumentation.claude_agent_sdk",)
+"""Scopes whose sessions are ids of the framework's own: one of the application's is better."""
 
 MAX_MEMORY: Final = 32 * 1024 * 1024
 """Bytes, roughly, of all plans and templates: a sender may invent keys and values without end.
@@ -378,7 +387,8 @@ class Plan:
 
     - `conventions`: those that may know such a span, whatever its name.
     - `asked`, `derived`, `by_name`, `by_kind`, `by_events`: what their answers depend on, as far as
-      is known; `take` gives the values asked for. `templates` are the answers by all of these.
+      is known (`by_failures_only`: of events those of spans that failed); `take` gives the values
+      asked for. `templates` are the answers by all of these.
     - `sessions`: the keys that name a session; `conversation`: those of a convention that puts its
       spans together by one. `has_fingerprints`: a prompt, tool definitions or a version may be
       there. `has_more`: notes, evaluations, a conversation or what settings ask for may be there.
@@ -387,6 +397,7 @@ class Plan:
     __slots__ = (
         "asked",
         "by_events",
+        "by_failures_only",
         "by_kind",
         "by_name",
         "conventions",
@@ -405,7 +416,12 @@ class Plan:
     )
 
     def __init__(
-        self, keys: tuple[str, ...], conventions: Sequence[Convention], *, has_more: bool
+        self,
+        keys: tuple[str, ...],
+        conventions: Sequence[Convention],
+        *,
+        has_more: bool,
+        invents_sessions: bool = False,
     ) -> None:
         self.keys = frozenset(keys)
         self.conventions = frozenset(
@@ -416,10 +432,15 @@ class Plan:
         self.asked: tuple[str, ...] = ()
         self.derived: tuple[tuple[Callable[[Any], Any], str], ...] = ()
         self.by_name = self.by_kind = self.by_events = False
+        self.by_failures_only = True
         self.version = 0
         self.take: Callable[[Values], Any] = _nothing
         self.templates: dict[tuple[Any, ...], Template] = {}
-        self.sessions = tuple((rank, key) for rank, key in enumerate(SESSIONS) if key in self.keys)
+        self.sessions = tuple(
+            (CONVENTION_RANK if invents_sessions else rank, key)
+            for rank, key in enumerate(SESSIONS)
+            if key in self.keys
+        )
         self.is_noted = any(key.startswith(notes.PREFIX) for key in keys)
         self.is_judged = any(key.startswith(evaluations.PREFIXES) for key in keys)
         self.is_messaging = any(key.startswith(MESSAGING) for key in keys)
@@ -437,8 +458,10 @@ class Plan:
         """Add what an answer depended on. Where something is new, this answer and those before it
         are not remembered.
         """
-        self.by_events = self.by_events or view.by_events
-        if view.by_events and span.events:
+        by_events = view.by_events or view.by_failure_events
+        self.by_events = self.by_events or by_events
+        self.by_failures_only = self.by_failures_only and not view.by_events
+        if by_events and span.events:
             return True
         asked = view.asked.difference(self.asked)
         derived = view.derived.difference(self.derived)
@@ -569,7 +592,9 @@ class Reader:
             template = plan.templates.get(asked)
         except TypeError:  # a value that cannot be looked up: a program may set anything
             template = None
-        if template is None or (events and plan.by_events):
+        if template is None or (
+            events and plan.by_events and (status == STATUS_ERROR or not plan.by_failures_only)
+        ):
             template = self._asked_again(scope, plan, span, asked)
         kind, failed, facts, _, _, build, own_session, _ = template
         if build is not None:
@@ -655,6 +680,7 @@ class Reader:
         answer = next((answer for answer in answers if answer is not None), None)
         is_unknown = answer is None
         answer = answer or NOTHING
+        answer = control_flow.applied(answer, view)
         if plan.has_fingerprints:
             answer = fingerprints.completed(answer, plan.keys, self.hasher)
         if self.reads_requests:
@@ -678,7 +704,12 @@ class Reader:
         """Return how the spans of a scope that have these keys are read."""
         found = scope.plans.get(keys)
         if found is None:
-            found = Plan(keys, scope.conventions, has_more=self._has_more)
+            found = Plan(
+                keys,
+                scope.conventions,
+                has_more=self._has_more,
+                invents_sessions=scope.name.startswith(INVENTED_SESSIONS),
+            )
             size = sum(map(len, keys))
             if size <= MAX_KEYS_SIZE:
                 self.remember(PLAN_SIZE + 2 * size)

@@ -16,12 +16,15 @@ from otel_reliability.model.sums import known_sum
 
 class Outcome(enum.Enum):
     """The outcome of a run. COMPLETED: it ended without an error, which is *unknown* for every
-    metric that needs outcomes.
+    metric that needs outcomes. PAUSED: it waits for somebody; CANCELLED: somebody stopped it. Both
+    are neither success nor failure.
     """
 
     SUCCESS = "success"
     FAILURE = "failure"
     COMPLETED = "completed"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
     UNKNOWN = "unknown"
 
 

@@ -268,6 +268,10 @@ class CompressionFacts(NamedTuple):
     end_ns: int = 0
 
 
+PAUSED: Final = "paused"
+CANCELLED: Final = "cancelled"
+
+
 class InvocationFacts(NamedTuple):
     """The facts of an agent, workflow or chain span beyond its times.
 
@@ -293,6 +297,7 @@ class InvocationFacts(NamedTuple):
       the definitions of its tools.
     - `compressions`: those of the context that are events of its span.
     - `request`: the sketch of what the user asked (`conventions.requests`).
+    - `stopped`: `PAUSED` where it waits for somebody, `CANCELLED` where somebody stopped it.
     """
 
     name: str | None = None
@@ -312,6 +317,7 @@ class InvocationFacts(NamedTuple):
     tools: str | None = None
     compressions: tuple[CompressionFacts, ...] = ()
     request: bytes | None = None
+    stopped: str | None = None
 
 
 class ToolFacts(NamedTuple):
@@ -325,10 +331,11 @@ class ToolFacts(NamedTuple):
 
 class RejectionFacts(NamedTuple):
     """A call that was refused and never executed: it is no step, and neither is the call that its
-    span lies in.
+    span lies in. `pending`: it was not refused, it waits for somebody.
     """
 
     call_id: str | None = None
+    pending: bool = False
 
 
 class ModelFacts(NamedTuple):

@@ -395,3 +395,28 @@ def test_the_event_of_a_model_call_opens_no_run() -> None:
     (found,) = rebuilt(span(1, attributes=AGENT, end=9), *events)
 
     assert (found.path, found.input_tokens, found.model_calls) == ((), None, ())
+
+
+def test_an_unknown_operation_falls_back_on_keys() -> None:
+    usage = {"gen_ai.usage.input_tokens": 80, "gen_ai.usage.output_tokens": 12}
+    asked = {"gen_ai.operation.name": "chat.completions", "gen_ai.request.model": "gpt", **usage}
+    assert model(span(attributes=asked)).tokens == Tokens(80, 12)
+    named = {"gen_ai.operation.name": "call_tool", "gen_ai.tool.name": "search"}
+    assert call(span(attributes=named)).name == "search"
+
+
+@pytest.mark.parametrize("operation", ["embeddings", "create_agent", "something"])
+def test_what_only_counts_input_is_no_model_call(operation: str) -> None:
+    attributes = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.request.model": "text-embedding",
+        "gen_ai.usage.input_tokens": 80,
+    }
+    assert is_nothing(span(attributes=attributes))
+
+
+def test_a_model_call_without_an_operation() -> None:
+    asked = {"gen_ai.request.model": "gpt", "gen_ai.usage.completion_tokens": 12}
+    assert model(span(attributes=asked)).tokens.output == 12
+    record = {"gen_ai.response.model": "gpt", "gen_ai.usage.output_tokens": 12}
+    assert is_nothing(span(attributes=record))

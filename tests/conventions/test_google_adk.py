@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from otel_reliability.model.span import Kind, RawSpan, Tokens
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, model, read, run, session
+from tests.conventions.reading import (
+    call,
+    hashed,
+    invocation,
+    is_nothing,
+    model,
+    read,
+    run,
+    session,
+)
 
 SCOPE = "gcp.vertex.agent"
 OPERATION = "gen_ai.operation.name"
@@ -121,3 +130,9 @@ def test_schema_2_is_otel_genai_with_a_session() -> None:
 
     assert invocation(span(attributes=attributes, scope=SCOPE)).name == "support"
     assert session(span(attributes=attributes, scope=SCOPE)) == "s"
+
+
+def test_a_tool_without_attributes_failed() -> None:
+    found = call(span(name="execute_tool search", scope="gcp.vertex.agent"))
+    assert (found.name, found.failed) == ("search", True)
+    assert is_nothing(span(name="execute_tool (merged tools)", scope="gcp.vertex.agent"))

@@ -23,7 +23,7 @@ from otel_reliability.model.span import Call, ToolFacts
 from otel_reliability.model.tools import READS_ONLY
 from otel_reliability.sources.otlp_protobuf import read_traces
 from otel_reliability.testing import span
-from tests.conventions.reading import HASHER, hashed, reader
+from tests.conventions.reading import HASHER, call, hashed, reader
 from tests.otlp import traces_protobuf
 
 SCALARS = (
@@ -295,3 +295,67 @@ def test_a_shell_command_that_only_reads_has_no_effect(arguments: object) -> Non
 
 def test_hashes_without_a_key_die_with_the_process() -> None:
     assert Hasher().value("x") != Hasher().value("x")
+
+
+CUT = '{"path": "/repo/app.py", "content": "# Copyright 2026 Example\\nimport os\\nimpo'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        CUT,
+        '["a", "b',
+        '{"a": [1, 2',
+        '"a text without its end',
+        "The output was long ... [truncated]",
+        "[Filtered]",
+        "<masked>",
+        "[Scrubbed due to 'password']",
+        "****",
+        "••••••",
+        "XXXXXXXX",
+        "xxxx",
+        "<hidden>",
+        '{"query": "****"}',
+        '{"query": "[Filtered]", "limit": "<masked>"}',
+        '{"query": "\\u2022\\u2022\\u2022"}',
+    ],
+)
+def test_what_was_cut_or_masked_is_unknown(value: str) -> None:
+    assert HASHER.value(value) is None
+    assert HASHER.arguments(value) == (None, None)
+    read_call = call(
+        span(
+            attributes={
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": "write",
+                "gen_ai.tool.call.arguments": value,
+                "gen_ai.tool.call.result": value,
+            }
+        )
+    )
+    assert (read_call.arguments, read_call.result) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "[1] the first source [2] the second",
+        '{"a": 1}\n{"a": 2}',
+        "*",
+        "--",
+        "unmasked text of a letter",
+        '{"pattern": "**/*.py"}',
+        '{"note": "say *** twice"}',
+        "the filtered list",
+        "[print('no')]",
+    ],
+)
+def test_what_only_looks_like_it_is_known(value: str) -> None:
+    assert HASHER.value(value) is not None
+
+
+def test_a_text_of_exactly_a_known_limit_is_unknown() -> None:
+    assert HASHER.arguments("a" * 1024) == (None, None)
+    assert HASHER.arguments("a" * 1023) != (None, None)
+    assert HASHER.arguments(json.dumps({"a": "a" * (1024 - 9)})) != (None, None)

@@ -472,3 +472,16 @@ def test_q46_the_main_agent_of_the_claude_agent_sdk_is_claude() -> None:
         ).name
         == "Task"
     )
+
+
+def test_a_session_of_the_application_is_better_than_one_that_an_sdk_invents() -> None:
+    root = span(attributes={"session.id": "app-1"}, scope="app")
+    agent = span(
+        2,
+        1,
+        attributes={"openinference.span.kind": "AGENT", "session.id": "cli-1"},
+        scope="openinference.instrumentation.claude_agent_sdk",
+    )
+    tool = span(3, 2, attributes={"openinference.span.kind": "TOOL", "tool.name": "Grep"})
+    assert run(root, agent, tool).session_id == "app-1"
+    assert run(agent._replace(parent_id=None), tool).session_id == "cli-1"

@@ -97,3 +97,12 @@ def test_generation_7_is_otel_genai() -> None:
         is Kind.AGENT
     )
     assert is_nothing(span(attributes={"gen_ai.operation.name": "agent_step"}, scope="ai"))
+
+
+def test_version_7_keeps_the_session_in_the_context() -> None:
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "chat",
+        "ai.settings.context.sessionId": "s-7",
+    }
+    assert session(span(attributes=attributes, scope="ai")) == "s-7"

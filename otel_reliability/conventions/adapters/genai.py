@@ -24,6 +24,8 @@ from otel_reliability.conventions.base import (
     reported_call,
 )
 from otel_reliability.model.span import (
+    CANCELLED,
+    PAUSED,
     STATUS_ERROR,
     Call,
     HandoffFacts,
@@ -87,6 +89,21 @@ MODEL_OPERATIONS: Final = frozenset(
     }
 )
 TOOL_OPERATIONS: Final = frozenset({"execute_tool", "tool.execute"})
+NO_STEPS: Final = frozenset(
+    {
+        "agent_step",
+        "create_agent",
+        "embedding",
+        "embeddings",
+        "execute_task",
+        "fetch_response",
+        "moderation",
+        "plan",
+        "record_usage",
+        "rerank",
+    }
+)
+"""Operations that are no step, whatever else their spans carry."""
 RETRIEVAL_OPERATIONS: Final = frozenset({"retrieval", "retrieve", "search_memory"})
 
 MEMORY_CHANGES: Final = frozenset(
@@ -106,6 +123,14 @@ MEMORY_IDS: Final = ("gen_ai.memory.store.id", "gen_ai.memory.record.id")
 
 LIMIT_WORDS: Final = frozenset({"max_steps", "max_turns", "max_iterations", "length"})
 """Finish reasons of an agent that say it was stopped by a limit (never read from a model call)."""
+STOP_WORDS: Final = {
+    **dict.fromkeys(
+        ("interrupt", "interrupted", "suspended", "paused", "requires_action", "input_required"),
+        PAUSED,
+    ),
+    **dict.fromkeys(("aborted", "abort", "cancelled", "canceled"), CANCELLED),
+}
+"""Finish reasons and states of an agent that say why it stopped before its end."""
 TOOL_WORDS: Final = frozenset(
     {"tool_calls", "tool_call", "tool_use", "tool-calls", "function_call"}
 )
@@ -157,7 +182,7 @@ class GenAI(Convention):
     tool_content = (INPUT, OUTPUT)
     tool_mark = (OPERATION, *sorted(TOOL_OPERATIONS))
     messages = (OUTPUT_MESSAGES,)
-    needs = (OPERATION, TOOL_NAME, OLD_AGENT_NAME, SYSTEM)
+    needs = (OPERATION, TOOL_NAME, OLD_AGENT_NAME, SYSTEM, REQUEST_MODEL)
     event_scopes = ("",)
 
     def read(self, span: SpanView) -> Answer | None:
@@ -193,8 +218,8 @@ def details_event(log: RawLog) -> EventAnswer | None:
 
 
 def by_operation(operation: str, span: SpanView) -> Answer:
-    """Return what a span with a named operation is. Operations that are no step (embeddings,
-    create_agent, …) are nothing.
+    """Return what a span with a named operation is; where the operation is unknown, by what only
+    a step carries. Operations that are no step (embeddings, create_agent, …) are nothing.
     """
     if operation in MODEL_OPERATIONS:
         return model(span)
@@ -206,7 +231,9 @@ def by_operation(operation: str, span: SpanView) -> Answer:
         return Answer(Kind.WORKFLOW, InvocationFacts(name=values.name(span.get(WORKFLOW_NAME))))
     if operation in RETRIEVAL_OPERATIONS:
         return Answer(Kind.RETRIEVAL)
-    return memory_change(operation, span) if operation in MEMORY_CHANGES else NOTHING
+    if operation in MEMORY_CHANGES:
+        return memory_change(operation, span)
+    return NOTHING if operation in NO_STEPS else _by_keys(span) or NOTHING
 
 
 def memory_change(operation: str, span: SpanView) -> Answer:
@@ -226,26 +253,45 @@ def _without_operation(span: SpanView) -> Answer | None:
     """Q15, older pydantic-ai and koog: a tool by `gen_ai.tool.name`, an agent by `agent_name` and
     the name `X run`.
     """
-    if values.text(span.get(TOOL_NAME)) is not None and MCP_METHOD not in span:
-        return tool(span)
-    if values.name(span.get(OLD_AGENT_NAME)) is not None and span.name.endswith(" run"):
+    is_agent = values.name(span.get(OLD_AGENT_NAME)) is not None and span.name.endswith(" run")
+    if is_agent and TOOL_NAME not in span:
         return agent(span)
     if SYSTEM in span and (REQUEST_MODEL in span or RESPONSE_MODEL in span):
         return model(span)
-    return None
+    return _by_keys(span)
+
+
+def _by_keys(span: SpanView) -> Answer | None:
+    """Return what a span is that names no operation, or an unknown one: a tool's name makes a tool
+    call, the model that was asked and the tokens that it wrote make a model call. (Embeddings write
+    none; a record of usage asks no model.)
+    """
+    if values.text(span.get(TOOL_NAME)) is not None and MCP_METHOD not in span:
+        return tool(span)
+    is_model = REQUEST_MODEL in span and any(key in span for key in OUTPUT_TOKENS)
+    return model(span) if is_model else None
 
 
 def agent(span: SpanView, **other: Any) -> Answer:
     """An agent, with the totals of its whole run; `other`: the facts that a convention reads in
     another way.
     """
+    reasons = finish_reasons(span)
     facts = InvocationFacts(
         name=values.first(span, (AGENT_NAME, OLD_AGENT_NAME), values.name),
         tokens=own_tokens(span, AGGREGATED_INPUT, AGGREGATED_OUTPUT),
-        limit_reached=not LIMIT_WORDS.isdisjoint(finish_reasons(span)),
+        limit_reached=not LIMIT_WORDS.isdisjoint(reasons),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
+        stopped=stopped_by(reasons),
     )
     return Answer(Kind.AGENT, facts._replace(**other))
+
+
+def stopped_by(reasons: Iterable[str]) -> str | None:
+    """Return why an agent with these finish reasons stopped before its end; None where it did
+    not.
+    """
+    return next((STOP_WORDS[reason] for reason in reasons if reason in STOP_WORDS), None)
 
 
 def usage(
@@ -342,11 +388,19 @@ def message_calls(messages: object) -> tuple[Call, ...]:
     )
 
 
-def tool(span: SpanView, call_id: Any = None, arguments: Any = None, result: Any = None) -> Answer:
+def tool(
+    span: SpanView,
+    call_id: Any = None,
+    arguments: Any = None,
+    result: Any = None,
+    *,
+    failed: bool = False,
+) -> Answer:
     """An `execute_tool` span: one call, unless it only merges others (Q9) or marks the end
     (smolagents' final answer).
 
-    `call_id`, `arguments`, `result`: where a convention reads them in another way.
+    `call_id`, `arguments`, `result`: where a convention reads them in another way; `failed`: it
+    knows that the call failed.
     """
     name = values.text(span.get(TOOL_NAME))
     if name is None and span.name.startswith(TOOL_SPAN):
@@ -357,17 +411,23 @@ def tool(span: SpanView, call_id: Any = None, arguments: Any = None, result: Any
         return Answer(Kind.HANDOFF, HandoffFacts(values.name(span.get(TRANSFER_TARGET))))
     if name == FINISH_TOOL and "smolagents" in span.scope:
         return Answer(Kind.TOOL, ToolFacts(finish=True))
-    return tool_answer(span, name, call_id, arguments, result)
+    return tool_answer(span, name, call_id, arguments, result, failed=failed)
 
 
 def tool_answer(
-    span: SpanView, name: str | None, call_id: Any = None, arguments: Any = None, result: Any = None
+    span: SpanView,
+    name: str | None,
+    call_id: Any = None,
+    arguments: Any = None,
+    result: Any = None,
+    *,
+    failed: bool = False,
 ) -> Answer:
     """A tool span of one call."""
     call_id = own(values.identifier, CALL_ID) if call_id is None else call_id
     arguments = own_value(*TOOL_ARGUMENTS) if arguments is None else arguments
     result = own_value(*TOOL_RESULTS) if result is None else result
-    facts = one_call(span, name, call_id, arguments, result)
+    facts = one_call(span, name, call_id, arguments, result, failed=failed)
     return Answer(Kind.TOOL, facts, facts.calls[0].failed, fails_with_call=True)
 
 

@@ -10,13 +10,15 @@ from typing import Final
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView, own, own_of_all
-from otel_reliability.model.span import InvocationFacts, Kind, Tokens
+from otel_reliability.model.span import InvocationFacts, Kind, RejectionFacts, Tokens
 
 SESSION: Final = "gcp.vertex.agent.session_id"
 ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 RESPONSE: Final = "gcp.vertex.agent.tool_response"
 MODEL_RESPONSE: Final = "gcp.vertex.agent.llm_response"
 _NOT_SERIALIZED: Final = ("N/A", "<not serializable>")
+_WAITS: Final = "requires confirmation"
+_REJECTED: Final = "tool call is rejected"
 
 
 class GoogleADK(Convention):
@@ -52,7 +54,18 @@ def _by_name(span: SpanView) -> Answer | None:
         return Answer(Kind.AGENT, InvocationFacts(name=bracketed(span.name)))
     if span.name.startswith("call_llm"):
         return _model(span)
-    return None
+    return _failed_tool(span)
+
+
+def _failed_tool(span: SpanView) -> Answer | None:
+    """A tool's span gets its attributes when the tool has returned: without any, it failed, also
+    where the status does not say so (ADK for JavaScript).
+    """
+    name = values.text(span.name.removeprefix(genai.TOOL_SPAN))
+    is_tool = span.name.startswith(genai.TOOL_SPAN) and name not in genai.MERGED_TOOLS
+    if not is_tool or next(iter(span), None) is not None:
+        return None
+    return genai.tool_answer(span, name, failed=True)
 
 
 def bracketed(name: str) -> str | None:
@@ -67,12 +80,25 @@ def bracketed(name: str) -> str | None:
 
 def _tool(span: SpanView) -> Answer:
     """An executed tool; the span that only merges parallel ones is none (Q9)."""
+    refused = span.found_in(RESPONSE, _not_executed)
+    if refused is not None:
+        facts = RejectionFacts(pending=refused == _WAITS)
+        return Answer(Kind.TOOL, facts, failed=False)
     if ARGUMENTS not in span:
         return genai.tool(span)
     told = genai.tool(
         span, arguments=own(_serialized, ARGUMENTS), result=own(_serialized, RESPONSE)
     )
     return told._replace(fails_with_call=False)
+
+
+def _not_executed(response: object) -> str | None:
+    """Return by which error a call was held back or refused; None where it was executed."""
+    if isinstance(response, str) and "tool call" not in response:
+        return None
+    error = values.mapping(response).get("error")
+    given = error if isinstance(error, str) else ""
+    return next((mark for mark in (_WAITS, _REJECTED) if mark in given), None)
 
 
 def _serialized(value: object) -> object:

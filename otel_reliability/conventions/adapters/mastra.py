@@ -1,7 +1,8 @@
 """Mastra's OpenTelemetry exporter: operation names of its own, agents of kind SERVER, no OTLP flags
 (Q29).
 
-Source: @mastra/otel-exporter 0.3 with Mastra 0.24, scope `@mastra/otel`.
+Source: @mastra/otel-exporter 0.3 with Mastra 0.24, and the exporter and the bridge of Mastra 1,
+scopes `@mastra/otel…`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from otel_reliability.model.span import InvocationFacts, Kind
 
 SESSION: Final = "threadId"
 AGENT_ID: Final = ("gen_ai.agent.id", "agent.id")
+AGENT_OUTPUT: Final = "mastra.agent_run.output"
 
 
 class Mastra(Convention):
@@ -23,6 +25,7 @@ class Mastra(Convention):
     name = "Mastra"
     scopes = ("@mastra/otel",)
     plain = (SESSION, *AGENT_ID)
+    messages = (AGENT_OUTPUT,)
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
@@ -38,4 +41,12 @@ class Mastra(Convention):
         if not isinstance(operation, str):
             return None
         told = genai.by_operation(operation, span)
+        if isinstance(told.facts, InvocationFacts):
+            stopped = span.found_in(AGENT_OUTPUT, _stopped) or told.facts.stopped
+            told = told._replace(facts=told.facts._replace(stopped=stopped))
         return told._replace(session=session)
+
+
+def _stopped(output: object) -> str | None:
+    """Return why an agent stopped: its output is then an object with a status."""
+    return genai.stopped_by(values.words(values.mapping(output).get("status")))

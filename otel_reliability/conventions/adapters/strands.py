@@ -1,7 +1,8 @@
 """Strands Agents: GenAI operations, arguments in span events, usage that runs on over an agent
 object's life.
 
-Source: strands-agents 1.0 and 1.62, scope `strands.telemetry.tracer`.
+Source: strands-agents 1.0 and 1.62, scope `strands.telemetry.tracer`; @strands-agents/sdk 1.19,
+scope `strands-agents`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView
 from otel_reliability.conventions.hashing import is_known
+from otel_reliability.model.span import STATUS_ERROR, Kind, RejectionFacts
 
+JAVASCRIPT: Final = "strands-agents"
 MESSAGE_EVENT: Final = "gen_ai.tool.message"
 CHOICE_EVENT: Final = "gen_ai.choice"
 
@@ -21,7 +24,7 @@ class Strands(Convention):
     """Agents and tools of the Strands tracer."""
 
     name = "Strands"
-    scopes = ("strands.telemetry.tracer",)
+    scopes = ("strands.telemetry.tracer", JAVASCRIPT)
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
@@ -30,15 +33,25 @@ class Strands(Convention):
         """
         operation = span.get(genai.OPERATION)
         if operation == "invoke_agent":
-            return genai.agent(span, tokens=None)
+            told = genai.agent(span, tokens=None)
+            return _stopped(told, span) if span.scope == JAVASCRIPT else told
         if operation == "execute_tool":
             return _tool(span)
         return None
 
 
+def _stopped(told: Answer, span: SpanView) -> Answer:
+    """In JavaScript the finish reason of an agent stands in the event of its answer."""
+    reasons = [event.attributes.get("finish_reason") for event in span.events]
+    stopped = genai.stopped_by(values.words([reason for reason in reasons if reason]))
+    return told._replace(facts=told.facts._replace(stopped=stopped))
+
+
 def _tool(span: SpanView) -> Answer:
     if not span.events:
         return genai.tool(span)
+    if span.scope == JAVASCRIPT and span.status != STATUS_ERROR and not _has_result(span):
+        return Answer(Kind.TOOL, RejectionFacts(pending=True))
     call_id = values.identifier(span.get(genai.CALL_ID))
     given = values.raw(span, genai.TOOL_ARGUMENTS)
     result = values.raw(span, genai.TOOL_RESULTS)
@@ -50,3 +63,11 @@ def _tool(span: SpanView) -> Answer:
         elif event.name == CHOICE_EVENT and not is_known(result):
             result = event.attributes.get("message")
     return genai.tool(span, call_id, given, result)._replace(fails_with_call=by_attribute)
+
+
+def _has_result(span: SpanView) -> bool:
+    """Return whether a call was executed: one that waits for somebody has neither a status nor a
+    result.
+    """
+    by_key = any(key in span for key in (*genai.TOOL_STATUS, *genai.TOOL_RESULTS))
+    return by_key or any(event.name == CHOICE_EVENT for event in span.events)

@@ -26,6 +26,11 @@ METADATA: Final = "ai.telemetry.metadata."
 SESSIONS: Final = tuple(
     METADATA + key for key in ("sessionId", "session_id", "conversationId", "threadId", "chatId")
 )
+CONTEXT_SESSIONS: Final = tuple(
+    "ai.settings.context." + key
+    for key in ("sessionId", "session_id", "conversationId", "threadId", "chatId")
+)
+"""Where version 7 keeps what its user gave as context."""
 FINISH_REASON: Final = "ai.response.finishReason"
 INPUT_TOKENS: Final = ("ai.usage.inputTokens", "ai.usage.promptTokens", "gen_ai.usage.input_tokens")
 OUTPUT_TOKENS: Final = (
@@ -50,6 +55,7 @@ class Vercel(Convention):
         FUNCTION_ID,
         FINISH_REASON,
         *SESSIONS,
+        *CONTEXT_SESSIONS,
         *INPUT_TOKENS,
         *OUTPUT_TOKENS,
         "ai.model.id",
@@ -59,13 +65,13 @@ class Vercel(Convention):
     )
     content = ("ai.toolCall.args", "ai.toolCall.result")
     messages = ("ai.response.toolCalls",)
-    needs = (OPERATION_ID,)
+    needs = (OPERATION_ID, *CONTEXT_SESSIONS)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by the SDK's operation. Operations that are no step (embeddings, …) are nothing."""
         operation = span.get(OPERATION_ID)
         if not isinstance(operation, str):
-            return None
+            return _of_version_7(span)
         session = own(values.identifier, *SESSIONS)
         if operation in AGENTS:
             name = values.name(span.get(FUNCTION_ID))  # the function id (Q3)
@@ -76,6 +82,15 @@ class Vercel(Convention):
         if operation[operation.rfind(".") :] in MODELS and not operation.startswith("ai.embed"):
             return Answer(Kind.MODEL, _model(span), session=session)
         return NOTHING
+
+
+def _of_version_7(span: SpanView) -> Answer | None:
+    """A span of GenAI operations, with a session of the user's context."""
+    operation = span.get(genai.OPERATION)
+    if not isinstance(operation, str):
+        return None
+    session = own(values.identifier, *CONTEXT_SESSIONS)
+    return genai.by_operation(operation, span)._replace(session=session)
 
 
 def _model(span: SpanView) -> ModelFacts:

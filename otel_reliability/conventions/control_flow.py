@@ -1,0 +1,126 @@
+"""Errors that are control flow: a pause, a cancellation, a hand-off. Frameworks raise them as
+exceptions, so spans end in ERROR though nothing failed.
+
+A paused tool call was not executed: it is no step. A paused or cancelled invocation is no failure,
+and neither is a step that was cancelled. Whatever raised to pass control on simply ended.
+
+Sources: LangGraph (`GraphInterrupt`, `ParentCommand`), pydantic-ai (`ApprovalRequired`,
+`CallDeferred`), Genkit (`ToolInterruptError`), Strands (`InterruptError`), LlamaIndex
+(`WaitingForEvent`), agno (`StopAgentRun`), asyncio, .NET, Java and DOM.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.base import Answer, SpanView
+from otel_reliability.model.span import (
+    CANCELLED,
+    PAUSED,
+    STATUS_ERROR,
+    InvocationFacts,
+    RejectionFacts,
+    ToolFacts,
+)
+
+ERROR_TYPE: Final = "error.type"
+EXCEPTION_TYPE: Final = "exception.type"
+EXCEPTION: Final = "exception"
+STATUS_MESSAGE: Final = "langfuse.observation.status_message"
+TYPES: Final = (ERROR_TYPE, EXCEPTION_TYPE)
+
+
+class Signal(enum.Enum):
+    """The meaning of an error that is none. PASSED: control went on elsewhere."""
+
+    PAUSED = PAUSED
+    CANCELLED = CANCELLED
+    PASSED = "passed"
+
+
+_WORK: Final = (
+    "Task|Operation|Request|Run|Job|Workflow|Activity|Client|User|Stream|Generation|Agent|Call"
+    "|Tool|Turn|Response|Execution|Invocation|Future|Promise|Context|Graph|Node|Step|Flow|Human"
+)
+_ASKED: Final = "Approval|Confirmation|Consent|HumanInput|UserInput|HumanFeedback|HumanReview"
+_TABLE: Final[tuple[tuple[str, Signal], ...]] = (
+    ("KeyboardInterrupt", Signal.CANCELLED),
+    ("Interrupted(IO)?Exception", Signal.CANCELLED),  # Java: the thread was told to stop
+    (f"({_WORK})*Cancell?ed(Error|Exception)?", Signal.CANCELLED),
+    ("Cancellation(Error|Exception)", Signal.CANCELLED),
+    (f"(API)?({_WORK})*Abort(ed)?(Error|Exception)", Signal.CANCELLED),
+    (f"({_WORK})+Aborted", Signal.CANCELLED),
+    ("GeneratorExit", Signal.CANCELLED),  # the reader of a stream went away
+    (f"({_WORK})*Interrupt(ed)?(Error|Exception)?", Signal.PAUSED),
+    (f"({_WORK})*({_ASKED})(Required|Pending|Needed|Requested)(Error|Exception)?", Signal.PAUSED),
+    (f"({_WORK})*(Deferred|Suspended|Suspend|Paused|Pause)(Error|Exception)?", Signal.PAUSED),
+    (r"WaitingFor\w+", Signal.PAUSED),
+    (r"(Parent)?Command|GraphBubbleUp|GraphDelegate", Signal.PASSED),
+    (r"(Agent)?Hand-?[Oo]ff(Error|Exception|Requested|Signal)?|TransferToAgent", Signal.PASSED),
+    ("StopAgentRun|StopIteration|StopAsyncIteration|ContinueAsNew(Error)?", Signal.PASSED),
+)
+"""The names of errors that are control flow, without the modules they are of. First match wins."""
+_PATTERNS: Final = tuple((re.compile(pattern), signal) for pattern, signal in _TABLE)
+_WORDS: Final = {"cancelled": Signal.CANCELLED, "canceled": Signal.CANCELLED}
+"""Values of `error.type` that are no names of a class, as gRPC has them."""
+_NAME: Final = re.compile(r"\s*\(?\s*([A-Za-z_][\w.]*)\s*\(")
+"""The name at the beginning of a text that `repr` wrote: `Command(…`, `(Interrupt(…`."""
+
+
+def signal_of(name: object) -> Signal | None:
+    """Return what an error of this name means; None where it is an error.
+
+    >>> signal_of("langgraph.errors.GraphInterrupt"), signal_of("asyncio.CancelledError")
+    (<Signal.PAUSED: 'paused'>, <Signal.CANCELLED: 'cancelled'>)
+    >>> signal_of("ValueError"), signal_of("ConnectionAbortedError"), signal_of("OrderCancelled")
+    (None, None, None)
+    """
+    found = values.text(name)
+    if found is None:
+        return None
+    bare = re.split(r"[.:/\\$]", found)[-1]
+    return next(
+        (signal for pattern, signal in _PATTERNS if pattern.fullmatch(bare)),
+        _WORDS.get(bare.lower()),
+    )
+
+
+def applied(answer: Answer, span: SpanView) -> Answer:
+    """Return the answer about a span that ended in an error, which is none where it is control
+    flow.
+    """
+    if span.status != STATUS_ERROR and not answer.failed:
+        return answer
+    signal = _signal(span)
+    return answer if signal is None else _without_failure(answer, signal)
+
+
+def _signal(span: SpanView) -> Signal | None:
+    for key in TYPES:
+        if (signal := signal_of(span.get(key))) is not None:
+            return signal
+    exceptions = [event for event in span.failure_events if event.name == EXCEPTION]
+    if exceptions:
+        return signal_of(exceptions[-1].attributes.get(EXCEPTION_TYPE))
+    return signal_of(span.found_in(STATUS_MESSAGE, _named_in))
+
+
+def _named_in(message: object) -> str | None:
+    found = _NAME.match(message) if isinstance(message, str) else None
+    return None if found is None else values.text(found[1])
+
+
+def _without_failure(answer: Answer, signal: Signal) -> Answer:
+    facts = answer.facts
+    if isinstance(facts, InvocationFacts) and signal is not Signal.PASSED:
+        facts = facts._replace(stopped=signal.value)
+    elif isinstance(facts, ToolFacts):
+        if signal is Signal.PAUSED:
+            facts = RejectionFacts(pending=True)
+        else:
+            calls = tuple([call._replace(failed=False) for call in facts.calls])
+            facts = facts._replace(calls=calls)
+    return answer._replace(facts=facts, failed=False, fails_with_call=False)

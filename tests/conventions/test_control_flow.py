@@ -1,0 +1,176 @@
+"""Errors that are control flow."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from otel_reliability.conventions.control_flow import Signal, signal_of
+from otel_reliability.model.run import Outcome, Run
+from otel_reliability.model.span import STATUS_ERROR, Kind, RawSpan, RejectionFacts
+from otel_reliability.testing import span
+from tests.conventions.reading import read, rebuilt, run
+
+PAUSES = (
+    "langgraph.errors.GraphInterrupt",
+    "pydantic_ai.exceptions.ApprovalRequired",
+    "pydantic_ai.exceptions.CallDeferred",
+    "ToolInterruptError",
+    "InterruptError",
+    "workflows.errors.WaitingForEvent",
+    "WorkflowSuspended",
+    "UserInputRequiredException",
+)
+CANCELLATIONS = (
+    "asyncio.exceptions.CancelledError",
+    "KeyboardInterrupt",
+    "AbortError",
+    "APIUserAbortError",
+    "System.Threading.Tasks.TaskCanceledException",
+    "java.util.concurrent.CancellationException",
+    "java.lang.InterruptedException",
+    "cancelled",
+)
+ERRORS = (
+    "ValueError",
+    "ConnectionAbortedError",
+    "OrderCancelledError",
+    "InputRequiredError",
+    "builtins.PermissionError",
+    "timeout",
+    "500",
+    "",
+    None,
+)
+
+
+@pytest.mark.parametrize("name", PAUSES)
+def test_pauses(name: str) -> None:
+    assert signal_of(name) is Signal.PAUSED
+
+
+@pytest.mark.parametrize("name", CANCELLATIONS)
+def test_cancellations(name: str) -> None:
+    assert signal_of(name) is Signal.CANCELLED
+
+
+@pytest.mark.parametrize("name", ["langgraph.errors.ParentCommand", "agno.StopAgentRun"])
+def test_control_that_went_on_elsewhere(name: str) -> None:
+    assert signal_of(name) is Signal.PASSED
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_stay_errors(name: str | None) -> None:
+    assert signal_of(name) is None
+
+
+def step(
+    operation: str, number: int, parent: int | None, error: str | None = None, **place: Any
+) -> RawSpan:
+    """A step that ended with an exception of that type, if any."""
+    named = {"chat": {"gen_ai.request.model": "gpt"}, "execute_tool": {"gen_ai.tool.name": "pay"}}
+    attributes = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.agent.name": "desk",
+        **named.get(operation, {}),
+    }
+    events = [("exception", {"exception.type": error})] if error else []
+    status = STATUS_ERROR if error else 0
+    return span(number, parent, attributes=attributes, events=events, status=status, **place)
+
+
+def rebuilt_run(
+    of_root: str | None, of_tool: str | None, *others: RawSpan, in_attribute: bool = False
+) -> Run:
+    root = step("invoke_agent", 1, None, of_root, start=0.0, end=9.0)
+    tool = step("execute_tool", 2, 1, of_tool, start=1.0, end=2.0)
+    if in_attribute:
+        tool = tool._replace(attributes={**tool.attributes, "error.type": of_tool}, events=())
+    (found,) = rebuilt(root, tool, *others)
+    return found
+
+
+@pytest.mark.parametrize("in_attribute", [False, True])
+def test_a_paused_call_was_not_executed_and_pauses_its_run(in_attribute: bool) -> None:
+    found = rebuilt_run(None, "GraphInterrupt", in_attribute=in_attribute)
+    assert (found.path, found.outcome, found.success) == ((), Outcome.PAUSED, None)
+    assert found.ended_in_error is None
+
+
+def test_a_run_that_went_on_is_not_paused() -> None:
+    again = step("execute_tool", 3, 1, start=4.0, end=5.0)
+    found = rebuilt_run(None, "GraphInterrupt", again)
+    assert (found.path, found.outcome) == (("pay",), Outcome.COMPLETED)
+
+
+def test_a_cancelled_run_has_no_failed_call_and_is_no_failure() -> None:
+    found = rebuilt_run("CancelledError", "CancelledError")
+    assert (found.path, found.outcome, found.success) == (("pay",), Outcome.CANCELLED, None)
+    assert [one.ok for one in found.tool_calls or ()] == [True]
+
+
+def test_a_hand_off_ends_nothing() -> None:
+    assert rebuilt_run("langgraph.errors.ParentCommand", None).outcome is Outcome.COMPLETED
+
+
+def test_an_error_after_others_of_the_same_keys_is_an_error() -> None:
+    cancelled = step("execute_tool", 2, 1, "CancelledError", start=1.0)
+    failed = step("execute_tool", 3, 1, "ValueError", start=3.0)
+    found = rebuilt_run(None, "CancelledError", failed)
+    assert [one.ok for one in found.tool_calls or ()] == [True, False]
+    assert [read(one).failed for one in (failed, cancelled, failed)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        ("interrupt", Outcome.PAUSED),
+        ("aborted", Outcome.CANCELLED),
+        ("stop", Outcome.COMPLETED),
+    ],
+)
+def test_the_finish_reason_of_an_agent(reason: str, outcome: Outcome) -> None:
+    root = step("invoke_agent", 1, None)
+    attributes = {**root.attributes, "gen_ai.response.finish_reasons": (reason,)}
+    assert run(root._replace(attributes=attributes), step("chat", 2, 1)).outcome is outcome
+
+
+def test_google_adk_tells_by_the_response_that_a_call_was_not_executed() -> None:
+    def call(error: str) -> RawSpan:
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "pay",
+            "gcp.vertex.agent.tool_call_args": "{}",
+            "gcp.vertex.agent.tool_response": json.dumps({"error": error}),
+        }
+        return span(attributes=attributes, scope="gcp.vertex.agent")
+
+    waiting = "This tool call requires confirmation, please approve or reject."
+    assert read(call(waiting)).facts == RejectionFacts(pending=True)
+    assert read(call("This tool call is rejected.")).facts == RejectionFacts()
+    assert read(call("no such order")).kind is Kind.TOOL
+
+
+def test_strands_for_javascript() -> None:
+    scope = "strands-agents"
+    asked = ("gen_ai.tool.message", {"content": "{}", "id": "c1"})
+    root = span(
+        attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"},
+        events=[("gen_ai.choice", {"finish_reason": "interrupt"})],
+        scope=scope,
+    )
+    tool = span(
+        2,
+        1,
+        attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay"},
+        events=[asked],
+        scope=scope,
+    )
+    found = run(root, tool)
+    assert (found.path, found.outcome) == ((), Outcome.PAUSED)
+    answered = tool._replace(
+        attributes={**tool.attributes, "gen_ai.tool.status": "success"},
+    )
+    assert run(root._replace(events=()), answered).path == ("pay",)

@@ -1,0 +1,45 @@
+"""Spring AI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from otel_reliability.model.span import RawSpan
+from otel_reliability.testing import span
+from tests.conventions.reading import call, is_nothing, run
+
+
+def spring(
+    kind: str, facts: Mapping[str, Any] = {}, number: int = 1, parent: int | None = None
+) -> RawSpan:
+    """A span of Spring AI, whose operation says nothing."""
+    told = {f"spring.ai.{key}": value for key, value in facts.items()}
+    attributes = {"gen_ai.operation.name": "framework", "spring.ai.kind": kind, **told}
+    return span(number, parent, attributes=attributes, scope="org.springframework.boot")
+
+
+@pytest.mark.parametrize("operation", ["framework", "execute_tool"])
+def test_tools_stand_under_keys_of_their_own(operation: str) -> None:
+    found = spring("tool_call", {"tool.definition.name": "weather", "tool.call.id": "c1"})
+    attributes = {**found.attributes, "gen_ai.operation.name": operation}
+    read = call(found._replace(attributes=attributes))
+    assert (read.name, read.call_id) == ("weather", "c1")
+
+
+def test_a_chat_client_is_an_agent_of_its_service() -> None:
+    chat = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "gpt",
+        "gen_ai.usage.input_tokens": "120",
+    }
+    found = run(
+        spring("chat_client", {"chat.client.conversation.id": "conv-7"}),
+        spring("advisor", {}, 2, 1),
+        span(3, 2, attributes=chat, scope="org.springframework.boot"),
+        spring("tool_call", {"tool.definition.name": "weather"}, 4, 2),
+    )
+    assert (found.session_id, found.path, found.input_tokens) == ("conv-7", ("weather",), 120)
+    assert is_nothing(spring("advisor"))
