@@ -74,6 +74,15 @@ TRIALS: Final = (
         ("tests/service/test_hostile.py::test_a_hundred_thousand_bad_requests_harm_nobody",),
     ),
     Trial(
+        "openings",
+        (
+            "malformed openings of HTTP and gRPC: no byte of theirs in a log, no thread lost, "
+            "memory flat, others served"
+        ),
+        "100,000 connections",
+        ("tests/service/test_openings.py::test_malformed_openings_harm_nobody[100000]",),
+    ),
+    Trial(
         "names",
         "agents, tools and sessions without end: series stay within their limits",
         "1,000,000 names",
