@@ -287,9 +287,18 @@ class AgentWindow(Numbers):
 
     def path_distance(self, row: Row) -> Reading:
         """Return the mean distance of a run to the other runs of its group in the window."""
-        return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(
-            self.grouped(row), inside=self.counts(row)
-        )
+        row = self.grouped(row)
+        group = row.group
+        if group is not None and self._groups is not None:  # decode the rows of its group only
+            self._held = [
+                self._kept.row(at)._replace(group=group)
+                for at, own in enumerate(self._groups, self._start)
+                if own == group
+            ]
+        metric = cast("PathSimilarity", self.metric(PathSimilarity.spec.name))
+        found = metric.distance(row, inside=self.counts(row))
+        self._held = None
+        return found
 
     def penalties(self) -> dict[str, PartCost]:
         """Return the penalty of each part of the score that has data."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from operator import mul
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
@@ -221,10 +222,12 @@ class GroupMetric(Metric, Generic[G]):
         return self._input_groups(key).get(key) if type(key) is int else self._groups.get(key)
 
     def _input_groups(self, wanted: Hashable = None) -> dict[Hashable, G]:
-        """Return the input groups of the window, or the wanted one."""
+        """Return the input groups of at least 2 runs of the window, or the wanted one."""
         found: dict[Hashable, G] = {}
-        for row in self._rows() if self._rows is not None else ():
-            if row.group is None or not self.concerns(row):
+        rows = [row for row in self._rows() if row.group is not None] if self._rows else []
+        sizes = Counter([row.group for row in rows])
+        for row in rows:
+            if sizes[row.group] < 2 or not self.concerns(row):
                 continue
             key = self.key(row)
             if type(key) is int and wanted in (None, key):
