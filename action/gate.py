@@ -45,15 +45,9 @@ def main(env: Mapping[str, str]) -> int:
         _command("error", gate.stderr.strip())
         return gate.returncode
     results = json.loads(gate.stdout)
-    changes = (
-        json.loads(_ours("report", "--format", "json", *compared, *common).stdout)["baseline"]
-        if baseline
-        else None
-    )
-    text = (
-        f"## {env['INPUT_TITLE']}\n\n"
-        f"{_markdown(results, changes, bool(_lines(env.get('INPUT_BASELINE', ''))))}"
-    )
+    report = json.loads(_ours("report", "--format", "json", *compared, *common).stdout)
+    wanted = bool(_lines(env.get("INPUT_BASELINE", "")))
+    text = f"## {env['INPUT_TITLE']}\n\n{_markdown(results, report, wanted)}"
     full = _ours("report", "--format", "markdown", *common).stdout
     details = f"\n<details><summary>Every number</summary>\n\n{full}\n</details>\n"
     _append(env.get("GITHUB_STEP_SUMMARY"), _cut(text + details, MAX_SUMMARY))
@@ -115,11 +109,13 @@ def _cut(text: str, limit: int) -> str:
 # --- Markdown -------------------------------------------------------------------------------------
 
 
-def _markdown(results: Mapping[str, Any], changes: Mapping[str, Any] | None, wanted: bool) -> str:
-    """Return the targets with values, intervals and runs, then what changed against the base
-    branch.
+def _markdown(results: Mapping[str, Any], report: Mapping[str, Any], wanted: bool) -> str:
+    """Return what changed against the base branch and why runs fail, then the targets with values,
+    intervals and runs, then the numbers of both branches.
     """
+    changes = report.get("baseline")
     lines = [f"**{RESULTS.get(results['exit_code'], '❔')} {results['summary']}**", ""]
+    lines += [*_changed(changes), *_why(report["agents"]), ""]
     if results["verdicts"]:
         lines += ["| target | agent | value | 95 % | runs | |", "|---|---|---:|---:|---:|---|"]
         lines += map(_target, results["verdicts"])
@@ -132,7 +128,7 @@ def _markdown(results: Mapping[str, Any], changes: Mapping[str, Any] | None, wan
             )
         ]
     if changes is not None:
-        lines += ["", "### Changed against the base branch", "", *_differences(changes)]
+        lines += ["", "### Numbers against the base branch", "", *_differences(changes)]
     elif wanted:
         lines += ["", "There is no recording of the base branch yet, so nothing is compared."]
     return "\n".join(lines) + "\n"
@@ -150,13 +146,24 @@ def _notes(results: Mapping[str, Any]) -> Iterator[str]:
         yield from filter(None, (result["why"], result["doubt"], *result["reasons"]))
 
 
+def _changed(changes: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield what differs in each agent's runs from those of the base branch."""
+    for agent in () if changes is None else changes["agents"]:
+        yield f"- {_escaped(agent['agent'])}, since the base branch: {_escaped(agent['sentence'])}"
+
+
+def _why(agents: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what the failing runs of each agent have in common."""
+    for agent in agents:
+        for one in agent.get("why", ()):
+            sentence = f"{_escaped(one['sentence'])} (traces {', '.join(one['traces'])})"
+            yield f"- {_escaped(agent['agent'])}, why runs fail: {sentence}"
+
+
 def _differences(changes: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what differs in each agent's runs, then a table of the scores and of the numbers that
-    differ by more than chance.
+    """Yield a table of the score of each agent and of the numbers that differ by more than
+    chance.
     """
-    for agent in changes["agents"]:
-        yield f"- {_escaped(agent['agent'])}: {_escaped(agent['sentence'])}"
-    yield ""
     yield "| agent | number | before | 95 % | runs | after | 95 % | runs | |"
     yield "|---|---|---:|---:|---:|---:|---:|---:|---|"
     for agent in changes["agents"]:
@@ -211,7 +218,8 @@ def _command(name: str, text: str) -> None:
 
 def _comment(env: Mapping[str, str], text: str) -> None:
     """Write the comment of this title, or update it. Without a pull request there is none."""
-    event = json.loads(Path(env["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    path = env.get("GITHUB_EVENT_PATH")
+    event: Any = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
     number = event.get("pull_request", {}).get("number")
     if number is None:
         return

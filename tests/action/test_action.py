@@ -108,8 +108,17 @@ def github() -> Iterator[GitHub]:
     server.server_close()
 
 
-def act(folder: Path, github: GitHub, *, event: Any = None, **inputs: str) -> Done:
-    """Run the last step of action.yml with these inputs and the defaults of the others."""
+def act(
+    folder: Path,
+    github: GitHub,
+    *,
+    event: Any = None,
+    without: str = "",
+    **inputs: str,
+) -> Done:
+    """Run the last step of action.yml with these inputs and the defaults of the others, and
+    `without` one variable of the runner.
+    """
     defaults = {name: str(known.get("default", "")) for name, known in ACTION["inputs"].items()}
     values = {
         **defaults,
@@ -142,6 +151,7 @@ def act(folder: Path, github: GitHub, *, event: Any = None, **inputs: str) -> Do
         "PYTHONPATH": str(ROOT),
         "RUNNER_TEMP": str(folder / "runner"),
     }
+    env = {name: value for name, value in env.items() if name != without}
     shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
     done = subprocess.run(shell, cwd=folder, env=env, capture_output=True, text=True, check=False)
     return Done(
@@ -173,7 +183,9 @@ def test_summary_and_comment_show_values_intervals_and_changes(
     assert re.search(
         r"\| `score>=99` \| support \| [\d.]+ \| [\d.]+ to [\d.]+ \| 25 \| ❌ failed \|", comment
     )
-    assert "### Changed against the base branch" in comment
+    assert "### Numbers against the base branch" in comment
+    changed = comment.index("- support, since the base branch: differs: pay is used in 0 % →")
+    assert changed < comment.index("| target |")
     assert re.search(
         r"\| support \| `score` \| 100 \| .* \| 25 \| [\d.]+ \| .* \| 25 \| \*\*worse\*\* \|",
         comment,
@@ -296,3 +308,23 @@ def test_files_of_github_satisfy_their_schemas(schema: str, file: str) -> None:
     )
 
     assert done.returncode == 0, done.stdout
+
+
+def test_without_an_event_the_results_are_printed(tmp_path: Path, github: GitHub) -> None:
+    """Why the failing runs of an agent fail is among them."""
+    failing = (
+        runs(*["search pay"] * 12, success=False),
+        runs(*["search"] * 12, first=20, success=True),
+    )
+    write_otlp(tmp_path / "new.jsonl", [span for spans in failing for span in spans])
+    done = act(
+        tmp_path,
+        github,
+        without="GITHUB_EVENT_PATH",
+        recordings="new.jsonl",
+        require="success_rate>=0.9",
+    )
+
+    assert (done.code, done.outputs) == (1, "exit-code=1\n")
+    assert "why runs fail: runs that call pay fail in 100 % (12 of 12 runs)" in done.summary
+    assert not any("otel-reliability" in one["body"] for one in github.comments)

@@ -111,8 +111,8 @@ def test_every_surface_begins_with_the_same_sentence(tmp_path: Path) -> None:
     assert each.sentence in report_file.render(found)
     document = loaded(json.render(found))["baseline"]
     assert document["agents"][0]["sentence"] == each.sentence
-    lines = list(gate._differences(document))
-    assert lines[0].replace("\\", "") == f"- support: {each.sentence}"
+    lines = list(gate._changed(document))
+    assert lines[0].replace("\\", "") == f"- support, since the base branch: {each.sentence}"
 
 
 def test_no_difference_is_said_with_its_size(tmp_path: Path) -> None:
