@@ -22,6 +22,7 @@ from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refu
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.grpc import OtlpGrpc
 from otel_reliability.service.health import Readiness
+from otel_reliability.service.hosts import Hosts
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake, RequestBudget
 from otel_reliability.service.settings import TLSSettings
@@ -83,7 +84,7 @@ class Receiver:
         )
         tokens = AccessTokens()
         self._http = OtlpHttp(intake, self._threads)
-        self._web = Web(tokens, None, lambda _: None)
+        self._web = Web(tokens, Hosts(()), None, lambda _: None)
         self._grpc = OtlpGrpc(
             intake, readiness, tokens, self._threads, max_connection_age=MAX_CONNECTION_AGE_S
         )
