@@ -12,13 +12,19 @@ any other yourself: `provider.add_span_processor(reliability.processor)`. Target
 `--otel-reliability-record FILE` writes the spans of all such tests to a file that `otel-reliability
 report` reads.
 
+`@pytest.mark.reliability(require="success_rate>=0.9")` makes an experiment of a test: it is
+repeated until the target is decided (`repeat` times at most), with `faults=0.2` also while tools
+fail.
+
 pytest loads this in every suite where the package is installed, so it loads nothing before a test
 asks for the fixture.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -40,10 +46,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin a new file, once for all workers of pytest-xdist."""
+    """Declare the marker, and begin a new file, once for all workers of pytest-xdist."""
+    config.addinivalue_line(
+        "markers",
+        "reliability(require, repeat=None, faults=0.0): repeat a test until targets are decided",
+    )
     path = config.getoption(OPTION)
     if path is not None and not hasattr(config, "workerinput"):
         Path(path).write_bytes(b"")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Repeat a test that has the marker; its fixtures are those of the first attempt."""
+    marker = pyfuncitem.get_closest_marker("reliability")
+    if marker is None:
+        return None
+    from otel_reliability.experiments.repeated_test import repeat  # noqa: PLC0415  see above
+
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    given = {name: pyfuncitem.funcargs[name] for name in wanted}
+    repeat(partial(pyfuncitem.obj, **given), pyfuncitem.name, *marker.args, **marker.kwargs)
+    return True
 
 
 @pytest.fixture

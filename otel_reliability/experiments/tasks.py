@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-import yaml
-
 from otel_reliability.errors import ConfigurationError, SourceError
 from otel_reliability.experiments.expectation import Expectation, expectation_of
 
@@ -41,7 +39,7 @@ def read_tasks(path: Path) -> list[Task]:
         entries = reader(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path} cannot be read: {error}") from None
-    except (ValueError, yaml.YAMLError) as error:
+    except ValueError as error:
         raise SourceError(f"{path} cannot be parsed: {error}") from None
     return _tasks(path.name, entries)
 
@@ -102,7 +100,12 @@ def _csv(text: str) -> list[object]:
 
 
 def _yaml(text: str) -> list[object]:
-    found: object = yaml.safe_load(text)
+    import yaml  # noqa: PLC0415  the other formats need no package
+
+    try:
+        found: object = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
     if not isinstance(found, list):
         raise ValueError("it is no list of tasks")  # noqa: TRY004  it becomes a `SourceError`
     return cast("list[object]", found)
