@@ -52,7 +52,7 @@ class Difference(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What differs between two sets of runs, the largest deviation first.
+    """Differences between two sets of runs, the largest deviation first.
 
     `why` is the reason why nothing can be compared; empty where something was. `shared_tasks` is
     the share of runs whose task the other side has too, None where not all tasks are known.
@@ -68,7 +68,7 @@ class Compared(NamedTuple):
 
     @property
     def differs(self) -> bool | None:
-        """Whether anything differs; None where nothing could be compared."""
+        """Return whether anything differs; None where nothing could be compared."""
         return None if self.why else bool(self.differences)
 
 

@@ -21,7 +21,7 @@ MIN_SUPPORT: Final = 5
 """Runs that must have a feature, and that must not have it, up to 100 runs: fewer can show nothing.
 """
 MAX_SUPPORT: Final = 10
-"""The same from 200 runs on; between, one in twenty."""
+"""Runs that must have it, and that must not, from 200 runs on; between, one in twenty."""
 MANY: Final = 3
 """Calls of one tool from which a run calls it repeatedly."""
 MAX_FEATURES: Final = 300

@@ -16,7 +16,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 class Sample(NamedTuple):
-    """What is kept of one run: names of tools and numbers, no argument and no text.
+    """The kept part of one run: names of tools and numbers, no argument and no text.
 
     `block` is what makes runs depend on one another: their task, else their session, else their
     trace. `failed`, `retried` and `repeated` are tools of which a call failed, was a retry, or

@@ -47,7 +47,7 @@ class Finding(NamedTuple):
 
 
 class Why(NamedTuple):
-    """What failing runs have in common, the strongest first, at most five findings.
+    """Features that failing runs have in common, the strongest first, at most five findings.
 
     `by_error`: outcomes are unknown, so runs that ended in an error are contrasted with the others.
     `strata` is what `within_p` is within: `tasks`, `input groups`, or empty. `why` is the reason
