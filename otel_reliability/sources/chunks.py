@@ -25,8 +25,8 @@ from otel_reliability.sources.lines import LONGEST
 
 
 PACKED_CHUNK: Final = 1024
-"""What is unpacked at once. It bounds the memory, also for a file made to explode: 1 000 times in
-gzip, 32 000 in zstd.
+"""Bytes that are unpacked at once. It bounds the memory, also for a file made to explode: 1 000
+times in gzip, 32 000 in zstd.
 """
 
 _CHECKSUM_BYTES: Final = 8

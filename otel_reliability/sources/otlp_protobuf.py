@@ -83,7 +83,7 @@ _fields: Final = attrgetter(
     "attributes",
     "events",
 )
-"""What every span has, in one call made in C."""
+"""Fields of every span, in one call made in C."""
 
 
 def read_traces(body: bytes, read: Callable[[RawSpan], T]) -> tuple[list[T], list[Malformed]]:

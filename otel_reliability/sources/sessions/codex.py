@@ -89,7 +89,7 @@ class _Reader:
         self._agents: dict[str, set[str]] = {}
         """The sub-agents that each turn started."""
         self._has_usage = False
-        """Whether the file has usage records, beside which token counts only repeat."""
+        """True where the file has usage records, beside which token counts only repeat."""
         self._total: object = None
         self._told: set[str] = set()
         """Calls whose item said how they ended, better than the text of their output."""

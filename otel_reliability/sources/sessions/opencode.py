@@ -35,7 +35,7 @@ _CANCELLED: Final = "Tool execution aborted"
 
 
 class _Store(Protocol):
-    """Where sessions lie."""
+    """The files or the database of sessions."""
 
     def sessions(self) -> Iterator[dict[str, Any]]:
         """Yield the sessions, by when they began."""

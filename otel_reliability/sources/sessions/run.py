@@ -30,7 +30,7 @@ from otel_reliability.sources.batch import Batch
 
 
 class CallStatus(enum.Enum):
-    """How a tool call ended. One without an answer is unfinished: whether it was executed is not
+    """The end of a tool call. One without an answer is unfinished: whether it was executed is not
     known, and it is no step.
     """
 
