@@ -126,7 +126,7 @@ def test_a_class_is_not_a_task_of_the_same_name() -> None:
 
 def test_similarity_says_what_the_limit_left_out() -> None:
     metric = PathSimilarity(Settings(limits=LimitSettings(paths=2)))
-    for each in rows_of("a", "b", "c", "c"):
+    for each in rows_of("a", "b", "c", "c", task="refund"):
         metric.add(each)
     value, runs, _, note = metric.value()
     assert (value, runs) == (pytest.approx(1 / 3), 3)

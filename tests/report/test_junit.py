@@ -29,7 +29,7 @@ def cases_with(suite: Element, tag: str) -> dict[str, str]:
 
 
 def test_every_number_is_a_test_and_missing_evidence_is_skipped(tmp_path: Path) -> None:
-    suite = suite_of(tmp_path, runs("a", "a"))
+    suite = suite_of(tmp_path, runs("a", "a", task="refund"))
 
     assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == (
         "support (shop · test)",
