@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from otel_reliability.annotation import annotate
+    from otel_reliability.annotation import annotate, reliability_run
     from otel_reliability.config import Settings
     from otel_reliability.errors import ConfigurationError, ReliabilityError
     from otel_reliability.exporter import ReliabilitySpanExporter
@@ -25,6 +25,7 @@ __all__ = [
     "Settings",
     "annotate",
     "record",
+    "reliability_run",
 ]
 
 _HOMES = {
@@ -35,6 +36,7 @@ _HOMES = {
     "Settings": "config",
     "annotate": "annotation",
     "record": "span_file",
+    "reliability_run": "annotation",
 }
 
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
-from opentelemetry.trace import Span, get_current_span
+from opentelemetry.trace import Span, get_current_span, get_tracer
 
 from otel_reliability.conventions import notes
 from otel_reliability.telemetry.guard import Guard
 
 _ANNOTATE: Final = Guard("annotate")
+_NO_SPAN: Final = "no span"
+_logger = logging.getLogger("otel_reliability")
+
+lost: Final[Counter[str]] = Counter()
+"""Calls of `annotate` that reached no run, by reason, since the process began."""
 
 
 def annotate(
@@ -33,7 +42,9 @@ def annotate(
 
     They are attributes of that span: they cost nothing where no span is recorded, and work in every
     deployment mode (in process, through a Collector, from a file). Where several spans of a run set
-    one attribute, the span that started last wins.
+    one attribute, the span that started last wins. Where there is no span at all, they are lost:
+    that is counted (`otel_reliability.annotation.lost`), and logged once. `reliability_run` brings
+    a span.
 
     Args:
         task_id: what makes two runs attempts at the same work.
@@ -73,8 +84,42 @@ def annotate(
             }
         )
         target = get_current_span() if span is None else span
+        if not target.get_span_context().is_valid:
+            _lose(_NO_SPAN)
+            return
         target.set_attributes(
             {key: value for key, value in attributes.items() if value is not None}
+        )
+
+
+@contextmanager
+def reliability_run(**annotations: Any) -> Generator[Callable[..., None]]:
+    """Open a span around one run of an agent, and annotate that run; arguments are those of
+    `annotate`.
+
+    It yields `annotate` for this run, for what is known after it only. The agent's own spans become
+    children of the span, so that the annotations reach the run wherever they are made; with two
+    runs below it they reach neither.
+
+    >>> with reliability_run(task_id="refund-7") as annotate_run:
+    ...     answer = "refunded"  # run the agent here
+    ...     annotate_run(success=answer == "refunded")
+    """
+    tracer = get_tracer("otel_reliability")
+    with tracer.start_as_current_span(
+        "reliability_run", record_exception=False, set_status_on_exception=False
+    ) as span:
+        annotate(span=span, **annotations)
+        yield partial(annotate, span=span)
+
+
+def _lose(reason: str) -> None:
+    lost[reason] += 1
+    if lost[reason] == 1:
+        _logger.warning(
+            "annotate was called where there is no span, so the annotation is lost. Call it inside "
+            "the agent's run, or use `with reliability_run(...)` around the run. Further calls are "
+            "counted in otel_reliability.annotation.lost and not logged."
         )
 
 

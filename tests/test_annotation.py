@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, cast
 
 import pytest
 from opentelemetry.trace import NonRecordingSpan, SpanContext
 
-from otel_reliability import annotate
+from otel_reliability import annotate, annotation, reliability_run
 from otel_reliability.model.run import Outcome
 from otel_reliability.sources import sdk
 from otel_reliability.telemetry.guard import Guard
@@ -93,3 +94,40 @@ def test_a_wrong_word_never_stops_the_agent(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Guard, "loud", False)
     annotate(violations=cast("Any", 5))
     assert Guard.faults["annotate"] == 1
+
+
+def test_a_run_has_a_span_of_its_own_for_annotations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known before the run, after it, and by a call between that knows of no span."""
+    keeping = Keeping()
+    made = provider(keeping)
+    monkeypatch.setattr(annotation, "get_tracer", made.get_tracer)
+    with reliability_run(task_id="refund-7", trial=2) as annotate_run:
+        annotate(confidence=0.9)
+        with agent_run(made.get_tracer("test")):
+            tool_call(made.get_tracer("test"), "pay")
+        annotate_run(success=True)
+    (run,) = rebuilt(map(sdk.read, keeping.ended)).runs
+
+    assert (run.task_id, run.trial, run.confidence) == ("refund-7", 2, 0.9)
+    assert (run.outcome, run.path) == (Outcome.SUCCESS, ("pay",))
+
+
+def test_an_error_of_the_agent_passes_and_leaves_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeping = Keeping()
+    monkeypatch.setattr(annotation, "get_tracer", provider(keeping).get_tracer)
+    with pytest.raises(ValueError, match="secret"), reliability_run(task_id=1):
+        raise ValueError("secret")
+
+    assert [len(span.events) for span in keeping.ended] == [0]
+
+
+def test_an_annotation_without_a_span_is_counted_and_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(annotation, "lost", Counter[str]())
+    annotate(success=True)
+    annotate(task_id=1)
+
+    assert annotation.lost == {"no span": 2}
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "reliability_run" in caplog.text
