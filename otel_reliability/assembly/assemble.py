@@ -338,7 +338,10 @@ class Assemble:
         if steps and not rejected and (lost := _lost_steps(tree, steps, models)):
             steps = sorted([*steps, *lost], key=lambda step: step.order)
             tools = Tools.MESSAGES
-        if unnamed and any(step.call[0] is None and not step.handoff for step in steps):
+        lacks_steps = root is not None and root.above is not None and _lacks_its_steps(tree, root)
+        if lacks_steps or (
+            unnamed and any(step.call[0] is None and not step.handoff for step in steps)
+        ):
             tools = Tools.UNOBSERVABLE
         elif (
             not steps
@@ -576,6 +579,8 @@ def _is_run(tree: SpanTree, root: Invocation, members: Sequence[int]) -> bool:
     nested = root.above is not None
     if len(members) > 1 and not nested and root.span[7] is _AGENT:
         return True
+    if nested and _lacks_its_steps(tree, root):
+        return True
     acted = any(spans[i][7] in STEPS or (not nested and spans[i][7] is _AGENT) for i in members)
     return acted or (root.is_agent and (not nested or root.span[8]))
 
@@ -593,6 +598,22 @@ def request_of(
         if isinstance(facts, InvocationFacts | ModelFacts) and facts.request is not None:
             return facts.request
     return None
+
+
+def _lacks_its_steps(tree: SpanTree, root: Invocation) -> bool:
+    """Return whether a tool called an agent that has no spans below it, while calls that may be its
+    own lie below its caller: its path is unknown.
+    """
+    over = root.over
+    if over is None or not root.below_tool or root.name is None or root.steps or root.inner:
+        return False
+    spans = tree.spans
+    start = root.span.start_ns
+    end = root.span.end_ns
+    return root.span.kind is _AGENT and any(
+        spans[i].kind is _TOOL and start <= spans[i].start_ns and spans[i].end_ns <= end
+        for i in over.steps
+    )
 
 
 class _Actors(dict[Invocation | None, str]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeAlias
 
@@ -166,6 +167,7 @@ def _assign(invocations: list[Invocation], spans: Sequence[AgentSpan]) -> None:
     """Find top-level runs, then, parents first, what is the same invocation and what is a nested
     run.
     """
+    separate = _separate_runs(invocations, spans) if len(invocations) > 2 else ()
     first: dict[Invocation, tuple[int, str]] = {}
     weak: dict[Invocation, str] = {}
     for node in invocations:
@@ -190,6 +192,8 @@ def _assign(invocations: list[Invocation], spans: Sequence[AgentSpan]) -> None:
             else:
                 named = first[node][1] if node in first else None
                 node.agent = named or node.name or weak.get(node) or node.facts.fallback_name
+        elif node in separate:
+            node.agent = node.name
         else:
             _place_in(over, node, spans)
 
@@ -204,6 +208,62 @@ def _place_in(over: Invocation, node: Invocation, spans: Sequence[AgentSpan]) ->
     node.depth = over.root.depth + 1
     node.agent = node.name or node.facts.name or node.facts.fallback_name
     node.is_detached = _is_detached(node, over, spans)
+
+
+def _separate_runs(
+    invocations: Sequence[Invocation], spans: Sequence[AgentSpan]
+) -> set[Invocation]:
+    """Return agents that are runs of their own although a container is around them: a loop over
+    runs, and no agent that is reported once a step.
+
+    A container that has steps of its own, or agents of several names, is one run.
+    """
+    inside: dict[Invocation, list[Invocation]] = {}
+    for node in invocations:
+        if node.over is not None:
+            inside.setdefault(node.over, []).append(node)
+    found: set[Invocation] = set()
+    for over, nodes in inside.items():
+        if len(nodes) < 2 or over.over is not None or over.is_agent:
+            continue
+        names = {node.name for node in nodes if node.span.kind is _AGENT and not node.below_tool}
+        is_one_agent = len(names) == 1 and None not in names
+        if (
+            is_one_agent
+            and all(node.span.kind is _AGENT and not node.below_tool for node in nodes)
+            and not any(spans[i].kind in STEPS for i in over.steps)
+            and all(_are_separate(one, two, over, spans) for one, two in pairwise(nodes))
+        ):
+            found.update(nodes)
+    return found
+
+
+def _are_separate(
+    one: Invocation, two: Invocation, over: Invocation, spans: Sequence[AgentSpan]
+) -> bool:
+    """Return whether an agent's invocation begins anew after the one before: in another
+    conversation, or in a loop of the user's own after an end of its own, with no longer input.
+    """
+    first_session = one.span.session
+    next_session = two.span.session
+    if first_session is not None and next_session is not None and first_session != next_session:
+        return True
+    before = _models_of(one, spans)
+    after = _models_of(two, spans)
+    if not before or not after or over.span.scope == one.span.scope:
+        return False
+    last = before[-1][1]
+    first = after[0][1]
+    if last.tokens.input is None or first.tokens.input is None:
+        return False
+    has_tools = any(spans[i].kind is _TOOL for i in one.steps)
+    has_end = has_tools or one.span.failed or not last.asked_for_tools
+    return has_end and first.tokens.input <= last.tokens.input
+
+
+def _models_of(node: Invocation, spans: Sequence[AgentSpan]) -> list[tuple[AgentSpan, ModelFacts]]:
+    found = [(spans[i], spans[i].facts) for i in node.steps if spans[i].kind is _MODEL]
+    return [(span, facts) for span, facts in found if isinstance(facts, ModelFacts)]
 
 
 def _is_same(node: Invocation, over: Invocation) -> bool:
