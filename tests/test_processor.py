@@ -551,7 +551,7 @@ def test_a_hook_that_comes_back_in_never_hangs() -> None:
     """
     host = Host()
     tracer = provider(Calling(host.processor.on_end, host.processor.on_start)).get_tracer("test")
-    reader = host.live.engine.reader
+    reader = host.processor._queue._reader
     read = reader.read
 
     def reading(span: RawSpan) -> AgentSpan:
