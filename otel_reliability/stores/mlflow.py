@@ -18,6 +18,7 @@ from otel_reliability.sources.otlp_json import items, record, text
 from otel_reliability.stores.client import NOT_FOUND, Client, StoreError
 from otel_reliability.stores.scopes import scopes_of
 from otel_reliability.stores.trace import (
+    SECOND,
     Known,
     Period,
     Trace,
@@ -45,15 +46,18 @@ _FOREIGN: Final = (
 )
 """Begins attributes of other conventions."""
 _UNFINISHED: Final = "IN_PROGRESS"
+_ENDED_NS: Final = 3_600 * SECOND
+"""Time after which a trace is fetched although its root is missing: it may never arrive."""
 
 
 def fetch(client: Client, period: Period, project: str | None, known: Known) -> Iterator[Trace]:
-    """Yield the finished traces of an experiment, or of all."""
+    """Yield the traces of an experiment, or of all; those of the last hour once they ended."""
     experiments = _experiments(client, project)
     pending: list[str] = []
     for info in _search(client, experiments, period):
         trace_id = text(info.get("trace_id"))
-        is_done = info.get("state") != _UNFINISHED
+        is_old = time_ns(info.get("request_time")) < period.end_ns - _ENDED_NS
+        is_done = is_old or info.get("state") != _UNFINISHED
         if trace_id and is_done and not known(trace_id.removeprefix("tr-")):
             pending.append(trace_id)
         if len(pending) == _TRACES:
