@@ -69,7 +69,7 @@ def one(name: str, selector: str = "", when: str = "") -> str:
     that of the instance with more runs in its window. `when` is an `offset` or `@`.
 
     >>> one("a", 'b="c"')[:70]
-    'max without (instance, job) (a{b="c"} and on (service_namespace, servic'
+    'max without (instance, job) (a{b="c"} and on (service_namespace, servi'
     """
     some = f"{{{selector}}}" if selector else ""
     leader = f"topk by ({BY}) (1, {RUNS_IN_WINDOW}{some}{when})"

@@ -7,7 +7,7 @@ Python. What decides is its data (`conventions.hashing.TextRules`), which it han
 cdef enum:
     MAX_DEPTH = 32
     MAX_MEMBERS = 64
-    MAX_MARKS = 16
+    MAX_MARKS = 64
     MAX_MARK = 32
 
 

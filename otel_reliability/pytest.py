@@ -62,7 +62,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     marker = pyfuncitem.get_closest_marker("reliability")
     if marker is None:
         return None
-    from otel_reliability.experiments.repeated_test import repeat  # noqa: PLC0415  see above
+    from otel_reliability.experiments.repetition import repeat  # noqa: PLC0415  see above
 
     wanted = inspect.signature(pyfuncitem.obj).parameters
     given = {name: pyfuncitem.funcargs[name] for name in wanted}

@@ -124,6 +124,7 @@ def test_the_public_names_are_these_and_sorted() -> None:
         "Settings",
         "annotate",
         "record",
+        "reliability_run",
     ]
     assert sorted(otel_reliability.__all__) == otel_reliability.__all__ == dir(otel_reliability)
 

@@ -50,7 +50,7 @@ def headline(differences: Sequence[Difference]) -> list[Difference]:
     """Return the differences that a sentence names: success and errors first, then the tools, then
     the numbers; the order of steps where neither tools nor calls differ.
     """
-    outcomes = [each for each in differences if each.feature.kind in OUTCOMES]
+    outcomes = [each for kind in OUTCOMES for each in differences if each.feature.kind == kind]
     numbers = [each for each in differences if each.feature.kind in NUMBERS]
     order = [each for each in differences if each.feature.kind in OF_ORDER]
     told = {id(each) for each in (*outcomes, *numbers, *order)}

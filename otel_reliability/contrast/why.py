@@ -72,7 +72,7 @@ def why_runs_fail(samples: Sequence[Sample]) -> Why:
     counts = Why(len(runs), int(failing.sum()), by_error)
     if min(counts.failing, counts.runs - counts.failing) < MIN_RUNS:
         return counts._replace(why=f"it needs {MIN_RUNS} runs that fail and {MIN_RUNS} that do not")
-    found = design(runs, without=OUTCOMES)
+    found = design(runs, without=frozenset(OUTCOMES))
     labels: list[bool] = failing.tolist()
     result = contrast(found.columns, labels, [run.block for run in runs], level=SIGNIFICANCE_LEVEL)
     chosen = [at for at, p in enumerate(result.p) if p <= SIGNIFICANCE_LEVEL]

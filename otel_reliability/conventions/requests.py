@@ -17,10 +17,10 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from otel_reliability.conventions import values
-from otel_reliability.conventions.base import Answer, Own
+from otel_reliability.conventions.base import Answer, Own, itself
 from otel_reliability.conventions.hashing import REDACTED
 from otel_reliability.conventions.sketch import sketch_of, words_of
-from otel_reliability.model.span import InvocationFacts, ModelFacts
+from otel_reliability.model.span import INVOCATIONS, InvocationFacts, Kind, ModelFacts
 
 KEYS: Final = (
     "gen_ai.input.messages",
@@ -115,6 +115,8 @@ class Message(NamedTuple):
 
 Values: TypeAlias = Mapping[str, Any]
 _NONE: Final[list[Message]] = []
+_ASKED: Final = INVOCATIONS | {Kind.MODEL}
+"""Kinds of spans that may carry a request."""
 
 
 # --- Spans ----------------------------------------------------------------------------------------
@@ -123,10 +125,27 @@ _NONE: Final[list[Message]] = []
 def completed(answer: Answer, keys: AbstractSet[str]) -> Answer:
     """Return the answer with the sketch of the request that spans of these keys carry."""
     facts = answer.facts
-    if not isinstance(facts, ModelFacts | InvocationFacts):
+    own = own_of(keys, is_model=answer.kind is Kind.MODEL)
+    if own is None:
         return answer
-    own = own_of(keys, is_model=isinstance(facts, ModelFacts))
-    return answer if own is None else answer._replace(facts=facts._replace(request=own))
+    if isinstance(facts, ModelFacts | InvocationFacts):
+        return answer._replace(facts=facts._replace(request=own))
+    if isinstance(facts, Own) and answer.kind in _ASKED:
+        return answer._replace(facts=_with_request(facts, own))
+    return answer
+
+
+def _with_request(facts: Own, request: Own) -> Own:
+    """Return how facts that a convention reads as a whole are read together with a request."""
+    number = len(facts.keys)
+
+    def read(*given: Any) -> Any:
+        found = facts.of(given[:number], itself)
+        if not isinstance(found, ModelFacts | InvocationFacts):
+            return found
+        return found._replace(request=request.of(given[number:], itself))
+
+    return Own(read, (*facts.keys, *request.keys), joined=True)
 
 
 def own_of(keys: AbstractSet[str], *, is_model: bool) -> Own | None:

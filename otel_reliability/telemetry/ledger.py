@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from otel_reliability.change.signals import SIGNALS
 from otel_reliability.config import Settings
 from otel_reliability.model.limit import Limit
-from otel_reliability.model.run import AgentKey
+from otel_reliability.model.run import AgentKey, Outcome
 from otel_reliability.telemetry import names
 
 BUDGET: Final = 1_900
@@ -23,9 +23,7 @@ BUDGET: Final = 1_900
 MAX_AGENTS: Final = 400
 """Agents with series of their own, ever, in one process."""
 WIDEST: Final = 4
-"""Attribute sets of one agent and window in the widest instrument: four tiers, four outcomes,
-pass^k for four k.
-"""
+"""Attribute sets of one agent and window in the widest instrument: tiers, pass^k for four k."""
 
 
 def fitting(settings: Settings) -> Settings:
@@ -37,7 +35,7 @@ def fitting(settings: Settings) -> Settings:
     (210, 210)
     """
     signals = len(SIGNALS) if settings.change.enabled else 0
-    widest = max(WIDEST * len(settings.windows), signals)
+    widest = max(WIDEST * len(settings.windows), signals, len(Outcome))
     room = max(1, BUDGET // widest - 1)  # one is for `__other__`
     return replace(
         settings,

@@ -26,6 +26,7 @@ from opentelemetry.trace import (
 )
 
 from otel_reliability.errors import MalformedSpan
+from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.span import (
     KIND_CLIENT,
     KIND_CONSUMER,
@@ -225,7 +226,7 @@ def test_what_is_no_span(span: object) -> None:
 
 
 def test_resources_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: dict[int, Any] = {}
+    kept = Remembered[int, Any](64)
     monkeypatch.setattr(sdk, "_resources", kept)
     for number in range(200):
         name = read(

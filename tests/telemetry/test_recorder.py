@@ -48,6 +48,8 @@ def test_runs_are_counted_by_outcome() -> None:
         "failure": 2,
         "completed": 1,
         "unknown": 1,
+        "paused": 1,
+        "cancelled": 1,
     }
     assert (
         found.value("runs", outcome="failure", gen_ai__agent__name="agent", service__name="shop")

@@ -16,6 +16,8 @@ SESSION: Final = "gcp.vertex.agent.session_id"
 ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 RESPONSE: Final = "gcp.vertex.agent.tool_response"
 MODEL_RESPONSE: Final = "gcp.vertex.agent.llm_response"
+RETURNED: Final = (genai.TOOL_NAME, genai.CALL_ID, ARGUMENTS, RESPONSE)
+"""Attributes that a tool's span gets when the tool has returned; others may come from anywhere."""
 _NOT_SERIALIZED: Final = ("N/A", "<not serializable>")
 _WAITS: Final = "requires confirmation"
 _REJECTED: Final = "tool call is rejected"
@@ -58,12 +60,12 @@ def _by_name(span: SpanView) -> Answer | None:
 
 
 def _failed_tool(span: SpanView) -> Answer | None:
-    """A tool's span gets its attributes when the tool has returned: without any, it failed, also
-    where the status does not say so (ADK for JavaScript).
+    """A tool's span gets its attributes when the tool has returned: without any of them, it failed,
+    also where the status does not say so (ADK for JavaScript).
     """
     name = values.text(span.name.removeprefix(genai.TOOL_SPAN))
     is_tool = span.name.startswith(genai.TOOL_SPAN) and name not in genai.MERGED_TOOLS
-    if not is_tool or next(iter(span), None) is not None:
+    if not is_tool or any(key in span for key in RETURNED):
         return None
     return genai.tool_answer(span, name, failed=True)
 
