@@ -97,8 +97,9 @@ def play(path: Path, console: Console, *, once: bool, pace: float) -> None:
             with _shown(console, transient=False) as show, suppress(KeyboardInterrupt):
                 while True:
                     replay.round()
+                    agents = read(api)
                     below = (
-                        f"Live: {count(_runs(agents := read(api)), 'run')} so far. Ctrl-C "
+                        f"Live: {count(replay.rounds, 'round')} of the fleet so far. Ctrl-C "
                         "ends it and leaves only the file."
                     )
                     show(
@@ -137,10 +138,6 @@ def read(api: str) -> list[Agent]:
 def _get(url: str) -> Any:
     with opener(url).open(url, timeout=TIMEOUT_S) as response:
         return json.load(response)
-
-
-def _runs(agents: Sequence[Agent]) -> int:
-    return sum(agent["runs"] for agent in agents)
 
 
 # --- What is shown --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.demo.fleet import A_ROUND, ROUNDS
+from tests.demo.fleet import ROUNDS
 from tests.real.process import untraced
 from tests.real.terminal import Terminal
 from tests.real.waiting import until
@@ -33,11 +33,11 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 def test_it_follows_live_until_ctrl_c_and_leaves_the_file(
     terminal: Terminal, tmp_path: Path
 ) -> None:
-    until(lambda: "runs so far" in terminal.seen(), "the verdict")
+    until(lambda: "of the fleet so far" in terminal.seen(), "the verdict")
     told = terminal.seen()
     (page,) = set(re.findall(r"its page\s+(http://[\d.:]+)/", told))
     (metrics,) = set(re.findall(r"(http://[\d.:]+/metrics)", told))
-    until(lambda: _runs(terminal) > ROUNDS * A_ROUND, "the fleet to go on")
+    until(lambda: _rounds(terminal) > ROUNDS + 10, "the fleet to go on")
     lives = answers(f"{page}/api/v1/agents"), answers(metrics)
     code = terminal.end(signal.SIGINT)
 
@@ -48,6 +48,6 @@ def test_it_follows_live_until_ctrl_c_and_leaves_the_file(
     assert [file.name for file in tmp_path.iterdir()] == ["demo-spans.jsonl"]
 
 
-def _runs(terminal: Terminal) -> int:
-    found = re.findall(r"Live: ([\d,]+) runs so far", terminal.seen())
+def _rounds(terminal: Terminal) -> int:
+    found = re.findall(r"Live: ([\d,]+) rounds of the fleet so far", terminal.seen())
     return int(found[-1].replace(",", "")) if found else 0
