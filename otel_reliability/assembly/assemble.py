@@ -645,17 +645,15 @@ class _Actors(dict[Invocation | None, str]):
 
 def _detached(tree: SpanTree, root: Invocation, members: Sequence[int]) -> set[int]:
     """Return the spans of a run that lie in invocations which it started in the background."""
-    found: set[int] = set()
-    if not any(node.is_detached for node in tree.invocations):
-        return found
-    for i in members:
-        node = tree.innermost(i)
-        while node is not None and node is not root:
-            if node.is_detached:
-                found.add(i)
-                break
-            node = node.over
-    return found
+    if not tree.has_background:
+        return set()
+    return {
+        i
+        for i in members
+        if (node := tree.innermost(i)) is not None
+        and node.background is not None
+        and node.background is not root.background
+    }
 
 
 def _own_bounds(

@@ -57,7 +57,8 @@ class Invocation:
     - `root`: the invocation whose run it is part of. `above`: for the root of a nested run, the
       root of the run above.
     - `name`: its own name. `agent`: for the root of a run, the name that the run has.
-    - `is_detached`: it went on in the background after the run that started it.
+    - `background`: the nearest invocation, itself or above, that went on after the run that started
+      it; None where there is none.
     - `below_tool`: a tool lies between it and `over`. `gap`: a local parent is missing above all.
     """
 
@@ -65,12 +66,12 @@ class Invocation:
         "above",
         "agent",
         "at",
+        "background",
         "below_tool",
         "depth",
         "facts",
         "gap",
         "inner",
-        "is_detached",
         "is_direct",
         "name",
         "over",
@@ -96,7 +97,7 @@ class Invocation:
         self.root = self.top = self
         self.depth = 0
         self.is_direct = True
-        self.is_detached = False
+        self.background: Invocation | None = None
         self.steps: list[int] = []
         self.inner: list[Invocation] = []
 
@@ -175,6 +176,7 @@ def _assign(invocations: list[Invocation], spans: Sequence[AgentSpan]) -> None:
         if over is not None:
             node.top = over.top
             node.is_direct = over.is_direct and not node.below_tool
+            node.background = over.background
         name = node.facts.name
         if name is not None and node.is_direct:
             if node.facts.weak:
@@ -207,7 +209,8 @@ def _place_in(over: Invocation, node: Invocation, spans: Sequence[AgentSpan]) ->
     node.above = over.root
     node.depth = over.root.depth + 1
     node.agent = node.name or node.facts.name or node.facts.fallback_name
-    node.is_detached = _is_detached(node, over, spans)
+    if _is_detached(node, over, spans):
+        node.background = node
 
 
 def _separate_runs(
@@ -347,6 +350,7 @@ class SpanTree:
         "cut",
         "details",
         "evaluations",
+        "has_background",
         "in_model",
         "in_tool",
         "invocations",
@@ -405,6 +409,7 @@ class SpanTree:
             _cut_leaked_contexts(self.invocations)
             _name(self.invocations)
             _assign(self.invocations, spans)
+        self.has_background = any(node.background is node for node in self.invocations)
 
     # --- Building ---------------------------------------------------------------------------------
 
