@@ -208,6 +208,11 @@ class Recording:
         found = self._samples.get(key)
         return [] if found is None else [one for one in found.latest() if one.end_ns >= since_ns]
 
+    def samples_by_agent(self, since_ns: int = 0) -> dict[AgentKey, list[Sample]]:
+        """Return the `samples` of every agent that has any."""
+        found = {key: self.samples(key, since_ns) for key in self.agents()}
+        return {key: samples for key, samples in found.items() if samples}
+
     def sessions(self, key: AgentKey, since_ns: int = 0) -> Sequence[SessionScores]:
         """Return the closed sessions of an agent that the engine remembers, by when they ended."""
         ended = self._ended.get(key, {})

@@ -9,7 +9,7 @@ crosses c.
 
 `signals` defines the numbers, `reference` the path signal; `signal_state` and `detector` are the
 detector of one agent, `task_order` the case in which it cannot hold its guarantee; `monitor` keeps
-the detectors of all agents; `recording` evaluates a file, `compare` two; `alarm`, `result` and
+the detectors of all agents; `recording` evaluates a file; `alarm`, `result` and
 `sentences` are what comes out. `to_data` and `from_data` convert states to values that MessagePack
 and JSON can hold, named tuples among them.
 

@@ -17,7 +17,6 @@ from otel_reliability.change.signals import SIGNALS
 from otel_reliability.model.run import short_value
 
 if TYPE_CHECKING:  # they need numpy, which an agent's process need not load
-    from otel_reliability.change.compare import Comparison, SignalTest
     from otel_reliability.change.recording import RecordingResult
 
 MAX_ALARMS_SHOWN: Final = 3
@@ -138,23 +137,6 @@ def of_recording(recording: RecordingResult) -> str:
     )
 
 
-def of_comparison(comparison: Comparison) -> str:
-    """Return the sentence of a comparison."""
-    if comparison.result is Result.NO_RESULT:
-        return f"no result: {comparison.why}"
-    tested = f"{len(comparison.tests)} signals compared"
-    if comparison.result is Result.NO_CHANGE:
-        return f"no change: {tested}, none differs by more than chance"
-    differing = [_test(test) for test in comparison.tests if test.differs]
-    text = f"changed: {'; '.join([*differing, *map(_tool, comparison.tools)])} ({tested})"
-    if comparison.shared_tasks is not None and comparison.shared_tasks < 1:
-        text += (
-            f"; only {100 * comparison.shared_tasks:.0f} % of the observations are at tasks "
-            "that both have, which may be why"
-        )
-    return text
-
-
 def of_evidence(evidence: Evidence, runs_per_false_alarm: float) -> str:
     """Return the sentence of a detector's reading; an alarm needs evidence of
     `runs_per_false_alarm`.
@@ -181,13 +163,6 @@ def moment(ns: int) -> str:
 
 def _change(change: SignalChange) -> str:
     return f"{SIGNALS[change.signal].words} {_shift(change.signal, change.before, change.after)}"
-
-
-def _test(test: SignalTest) -> str:
-    return (
-        f"{SIGNALS[test.signal].words} {_shift(test.signal, test.before, test.after)} (p = "
-        f"{test.p:.2g})"
-    )
 
 
 def _shift(signal: str, before: Summary | None, after: Summary | None) -> str:

@@ -8,6 +8,7 @@ from otel_reliability.change.recording import Observations
 from otel_reliability.cli.options import Choice, baseline_option, form, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read
+from otel_reliability.recording import Recording
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import changes, json
 from otel_reliability.report.changes import Finding, ObservationsOf
@@ -29,12 +30,12 @@ def command(choice: Choice, baseline: tuple[str, ...], form: str) -> None:
       otel-reliability change --set change.reference=good.jsonl spans.jsonl
 
     In one recording the first 60 observations of an agent (runs, or sessions) are the baseline,
-    which raises no alarm; two recordings need 20 observations each. `gate --no-change` makes a test
-    of it.
+    which raises no alarm. Two recordings need 20 complete runs each, and are compared as `report
+    --baseline` compares them. `gate --no-change` makes a test of it.
     """
     observations = Observations()
-    read(choice, final=observations.add)
-    findings = findings_of(choice, observations, baseline)
+    recording = read(choice, final=None if baseline else observations.add)
+    findings = findings_of(choice, recording, observations, baseline)
     settings = choice.settings.change
     if form == "json":
         write(json.render(changes.document(findings, settings)))
@@ -43,15 +44,17 @@ def command(choice: Choice, baseline: tuple[str, ...], form: str) -> None:
 
 
 def findings_of(
-    choice: Choice, observations: ObservationsOf, baseline: tuple[str, ...]
+    choice: Choice,
+    recording: Recording,
+    observations: ObservationsOf,
+    baseline: tuple[str, ...],
 ) -> list[Finding]:
-    """Return the result for each agent of a recording, alone or compared with an earlier one;
-    `--since` is for the new one.
+    """Return the result for each agent of a recording: of its observations alone, or of its runs
+    compared with those of an earlier recording; `--since` is for the new one.
     """
-    settings = choice.settings
+    if baseline:
+        earlier = read(choice, baseline).samples_by_agent()
+        return changes.compared(earlier, recording.samples_by_agent(choice.since_ns), choice.agents)
     latest = changes.since(observations, choice.since_ns)
-    if not baseline:
-        return changes.detected(latest, settings.change, pinned_by(settings), choice.agents)
-    earlier = Observations()
-    read(choice, baseline, final=earlier.add)
-    return changes.compared(earlier, latest, choice.agents)
+    settings = choice.settings
+    return changes.detected(latest, settings.change, pinned_by(settings), choice.agents)

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from otel_reliability.change.compare import MIN_OBSERVATIONS
 from otel_reliability.change.detector import BLIND
 from otel_reliability.change.signals import SIGNALS
 from otel_reliability.cli.output import show
@@ -21,6 +20,7 @@ from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.model.reading import MetricSpec
+from otel_reliability.report.changes import MIN_RUNS
 from otel_reliability.telemetry.names import CHANGE_EVIDENCE, CHANGES, PREFIX
 
 OF_TARGETS: Final[Mapping[str, str]] = {
@@ -67,7 +67,7 @@ ON_CHANGE: Final[Mapping[str, str]] = {
     ),
     "Needs": (
         f"{BLIND} observations as a baseline, and as many after each change; two recordings: "
-        f"{MIN_OBSERVATIONS} each"
+        f"{MIN_RUNS} complete runs each"
     ),
     "What to do": (
         "check the signals it names and the tools whose use shifted; report --since shows "

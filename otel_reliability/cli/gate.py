@@ -56,12 +56,13 @@ def command(
     if baseline and not no_change:
         raise click.UsageError("--baseline is what --no-change compares with; give both.")
     observations = Observations()
-    recording = read(choice, final=observations.add if no_change else None)
+    detects = no_change and not baseline
+    recording = read(choice, final=observations.add if detects else None)
     report = report_of(recording, choice.agents, choice.since_ns) if targets else None
     results = (
         [] if report is None else gate.check(report, targets, choice.settings.metrics.min_runs)
     )
-    changes = findings_of(choice, observations, baseline) if no_change else []
+    changes = findings_of(choice, recording, observations, baseline) if no_change else []
     match form:
         case "json":
             write(json.render(gate.document(results, changes)))

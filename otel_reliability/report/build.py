@@ -404,7 +404,7 @@ def compared(
         groups=_compared_groups(old, new, sides or _sides(old.key, new.key)),
         sentence=clean(of_comparison(found), MAX_SENTENCE),
         differs=found.differs,
-        differences=[_difference(one) for one in found.differences],
+        differences=[difference_view(one) for one in found.differences],
         detectable=found.detectable,
         shared_tasks=found.shared_tasks,
         metrics=metrics,
@@ -439,7 +439,8 @@ def _compared_groups(
     return before, after
 
 
-def _difference(one: Difference) -> DifferenceView:
+def difference_view(one: Difference) -> DifferenceView:
+    """Return a difference as every surface shows it."""
     return DifferenceView(
         feature=one.feature.kind,
         names=one.feature.names,

@@ -14,29 +14,29 @@ from rich.padding import Padding
 from rich.text import Text
 
 from otel_reliability.change.alarm import Alarm, Summary
-from otel_reliability.change.compare import LEVEL, compare
 from otel_reliability.change.detector import BLIND
 from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.recording import evaluate
 from otel_reliability.change.result import Result
-from otel_reliability.change.sentences import (
-    moment,
-    of_alarm,
-    of_comparison,
-    of_point,
-    of_recording,
-)
+from otel_reliability.change.sentences import moment, of_alarm, of_point, of_recording
 from otel_reliability.change.signals import SIGNALS
 from otel_reliability.config import ChangeSettings
+from otel_reliability.contrast.compare import LEVEL, compare
+from otel_reliability.contrast.sample import Sample
+from otel_reliability.contrast.sentences import of_comparison
 from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ReferenceByName, by_name
-from otel_reliability.report.build import chosen
+from otel_reliability.report.build import chosen, difference_view
 from otel_reliability.report.json import plain
 from otel_reliability.report.text import agent_name, clean, count, instant, percent, place
 from otel_reliability.report.view import BEHAVIOUR, ChangeMark, ChangeView, Instant
 
 MAX_SENTENCE: Final = 10_000
+MIN_RUNS: Final = 20
+"""Minimum runs of either of two recordings for a result: with fewer, that nothing differs shows
+nothing.
+"""
 NOT_PINNED: Final = (
     "it has no observation in the reference recording, so its own first observations were "
     "the reference"
@@ -61,6 +61,7 @@ ABOUT: Final = (
 )
 
 ObservationsOf: TypeAlias = Mapping[AgentKey, Sequence[Observation]]
+SamplesOf: TypeAlias = Mapping[AgentKey, Sequence[Sample]]
 
 
 class Finding(NamedTuple):
@@ -102,9 +103,7 @@ def detected(
     ]
 
 
-def compared(
-    before: ObservationsOf, after: ObservationsOf, names: Iterable[str] = ()
-) -> list[Finding]:
+def compared(before: SamplesOf, after: SamplesOf, names: Iterable[str] = ()) -> list[Finding]:
     """Return, for two recordings, whether each agent behaves in the later as in the earlier.
 
     Agents are the same by service, environment and name; else by name, where no other has it; else
@@ -213,30 +212,33 @@ def _measured_against(key: AgentKey, pinned: ObservationsOf) -> str:
 
 
 def _compared(
-    key: AgentKey, earlier: AgentKey | None, before: ObservationsOf, after: ObservationsOf
+    key: AgentKey, earlier: AgentKey | None, before: SamplesOf, after: SamplesOf
 ) -> Finding:
     if earlier is None:
         return _without_result(
-            key, f"it has no observation in the {'earlier' if key in after else 'later'} recording"
+            key, f"it has no complete run in the {'earlier' if key in after else 'later'} recording"
         )
-    old = before[earlier]
-    new = after[key]
-    found = compare(old, new)
-    tests = [
-        {
-            "signal": test.signal,
-            "p": test.p,
-            "differs": test.differs,
-            **_sides(test.before, test.after),
-        }
-        for test in found.tests
-    ]
+    found = compare(before[earlier], after[key])
+    sentence = clean(of_comparison(found), MAX_SENTENCE)
+    note = ""
+    result = Result.CHANGED if found.differs else Result.NO_CHANGE
+    if min(found.before, found.after) < MIN_RUNS:
+        result = Result.NO_RESULT
+        note = "" if found.differs is None else sentence
+        sentence = (
+            f"no result: either side needs {MIN_RUNS} complete runs; there are {found.before:,} "
+            f"before and {found.after:,} after"
+        )
     view = ChangeView(
-        verdict=found.result,
-        sentence=clean(of_comparison(found), MAX_SENTENCE),
-        state=STATES[found.result],
-        note=f"{count(len(old), 'observation')} before, {len(new):,} after",
-        evidence={"tests": tests, "tools": found.tools, "shared_tasks": found.shared_tasks},
+        verdict=result,
+        sentence=sentence,
+        state=STATES[result],
+        note=note,
+        evidence={
+            "differences": [difference_view(one) for one in found.differences],
+            "detectable": found.detectable,
+            "shared_tasks": found.shared_tasks,
+        },
     )
     return Finding(key, view, None if earlier == key else earlier)
 
@@ -323,7 +325,7 @@ def render(findings: Sequence[Finding], settings: ChangeSettings, console: Conso
             "each alarm, are the baseline: they raise no alarm."
         )
         console.print(Text(promise, "dim"))
-    if any("tests" in finding.change.evidence for finding in findings):
+    if any("differences" in finding.change.evidence for finding in findings):
         cases = f"in at most {percent(LEVEL)} of cases."
         console.print(
             Text(

@@ -243,7 +243,11 @@ def test_comment_of_one_title_is_updated(tmp_path: Path, github: GitHub) -> None
             0,
             "There is no recording of the base branch yet",
         ),
-        ({"no-change": "true", "baseline": "spans.jsonl"}, 0, "✅ held: support: no change"),
+        (
+            {"no-change": "true", "baseline": "spans.jsonl"},
+            0,
+            "✅ held: support: no difference that these runs",
+        ),
         ({"require": "scor>=80"}, 2, "Did you mean score?"),
         ({"recordings": "none.jsonl", "require": "score>=80"}, 2, "no recording matches"),
         ({}, 2, "nothing is required"),

@@ -9,12 +9,22 @@ from typing import Final
 
 import numpy as np
 
-from otel_reliability.change.compare import distances
 from otel_reliability.change.signals import SIGNALS
-from otel_reliability.model.observation import Observation
+from otel_reliability.model.observation import Observation, Steps
+from otel_reliability.statistics.edits import coded, edit_shares
 from tests.change.simulate import Floats, Pool
 
 SIZE: Final = 5_000
+
+
+def distances(paths: Sequence[Steps]) -> Floats:
+    """The Levenshtein distances over the longer length of all pairs."""
+    letters: dict[str, str] = {}
+    codes = [coded(path, letters) for path in paths]
+    distinct = {code: i for i, code in enumerate(dict.fromkeys(codes))}
+    table = np.array([edit_shares(code, distinct) for code in distinct])
+    at = np.array([distinct[code] for code in codes])
+    return table[np.ix_(at, at)]
 
 
 def recorded(observations: Sequence[Observation]) -> Pool:

@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 
-from otel_reliability.change.compare import compare
 from otel_reliability.change.detector import Detector
 from otel_reliability.change.recording import evaluate
 from otel_reliability.change.result import Result
@@ -96,22 +95,6 @@ def test_a_pinned_recording_tells_a_new_model_from_its_first_observations() -> N
     assert not any(
         unchanged.add(observation) for observation in resampled(GPT_AIRLINE, 200, seed=7)
     )
-
-
-def test_two_recordings_of_two_models_differ() -> None:
-    comparison = compare(recorded_observations(GPT_AIRLINE), recorded_observations(CLAUDE_AIRLINE))
-    assert comparison.result is Result.CHANGED
-    assert comparison.tests[0].differs
-
-
-def test_the_halves_of_one_recording_do_not() -> None:
-    observations = recorded_observations(CLAUDE_AIRLINE)
-    dice = random.Random(8)
-    verdicts: list[Result] = []
-    for seed in range(12):
-        shuffled = dice.sample(observations, len(observations))
-        verdicts.append(compare(shuffled[:25], shuffled[25:], seed).result)
-    assert set(verdicts) == {Result.NO_CHANGE}
 
 
 def test_a_benchmark_in_blocks_gives_no_verdict() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from otel_reliability.change import sentences
-from otel_reliability.change.compare import compare
 from otel_reliability.change.detector import Detector
 from otel_reliability.change.recording import evaluate
 from otel_reliability.config import ChangeSettings
@@ -17,17 +16,6 @@ def test_a_change_is_told_with_when_and_what() -> None:
     assert "1970-01-01 00:02 UTC" in text
     assert "tool calls" in text
     assert "refund is used in 0 %" in text
-
-
-def test_two_recordings_are_told() -> None:
-    one = [observation(n, ("search",), task="a") for n in range(30)]
-    two = [observation(n, ("search", "refund", "mail"), task="ab"[n % 2]) for n in range(30)]
-    text = sentences.of_comparison(compare(one, two))
-    assert "tool calls 1 → 3 (p = " in text
-    assert "8 signals compared" in text
-    assert "only 75 % of the observations are at tasks that both have" in text
-    assert sentences.of_comparison(compare(one, one)).startswith("no change: 8 signals")
-    assert sentences.of_comparison(compare(one[:5], two)).startswith("no result: either side needs")
 
 
 def test_a_detector_says_what_it_waits_for() -> None:

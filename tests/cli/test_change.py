@@ -32,7 +32,7 @@ def changed_of(tmp_path: Path) -> Path:
 
 @pytest.fixture(name="same")
 def same_of(tmp_path: Path) -> Path:
-    return write_otlp(tmp_path / "same.jsonl", runs(100))
+    return write_otlp(tmp_path / "same.jsonl", runs(100, first=1_001))
 
 
 def test_a_change_is_a_sentence(capsys: pytest.CaptureFixture[str], changed: Path) -> None:
@@ -61,8 +61,25 @@ def test_two_files_are_compared(
         changed: "changed",
         like: "no change",
     }
-    assert any(test["differs"] for test in found[changed]["tests"])
-    assert found[like]["note"] == "100 observations before, 40 after"
+    assert "escalate" in [one["names"][0] for one in found[changed]["differences"] if one["names"]]
+    assert found[changed]["sentence"].startswith("differs: ")
+    assert "(100 → 160 runs, " in found[changed]["sentence"]
+    assert found[like]["sentence"].startswith("no difference that these runs could show (100 → 40")
+    assert found[like]["detectable"]["share"] < 0.5
+
+
+def test_change_and_report_say_the_same_of_two_files(
+    capsys: pytest.CaptureFixture[str], same: Path, changed: Path
+) -> None:
+    asked = [
+        call(capsys, *command, "--baseline", same, changed, "--format", "json").out
+        for command in (("change",), ("report",), ("gate", "--no-change"))
+    ]
+    change, report, gate = map(json.loads, asked)
+    [told] = report["baseline"]["agents"]
+    for one in (change["agents"][0], gate["changes"][0]):
+        assert one["sentence"] == told["sentence"]
+        assert one["differences"] == told["differences"]
 
 
 def test_a_reference_recording_is_read(
@@ -90,12 +107,15 @@ def test_the_gate_fails_on_a_change(
 
 
 @pytest.mark.parametrize(("before", "after"), [(19, 40), (40, 19)])
-def test_the_gate_misses_evidence_of_fewer_than_20_units(
+def test_the_gate_has_no_result_with_fewer_than_20_runs(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, before: int, after: int
 ) -> None:
     old = write_otlp(tmp_path / "old.jsonl", runs(before))
     new = write_otlp(tmp_path / "new.jsonl", runs(after, also="escalate"))
-    assert call(capsys, "gate", new, "--no-change", "--baseline", old).code == 3
+    done = call(capsys, "gate", new, "--no-change", "--baseline", old)
+    assert done.code == 3
+    words = " ".join(done.out.split())
+    assert f"there are {before} before and {after} after differs: escalate" in words
     assert call(capsys, "gate", new, "--no-change").code == 3
 
 
