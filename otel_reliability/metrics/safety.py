@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.per_run import PerRun
 from otel_reliability.metrics.base import DEFAULTS, EVALUATED, UNDISTURBED, Composite, Metric
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -13,27 +14,7 @@ QUARTERS: Final = {"low": 1, "medium": 2, "high": 4}
 """The weight of each severity in quarters. An unknown word weighs as much as medium."""
 
 
-class _Violations(Metric):
-    """A metric about the violations of evaluated, undisturbed runs. State: three integers."""
-
-    __slots__ = ("_evaluated", "_quarters", "_violated")
-
-    requires = UNDISTURBED | EVALUATED
-
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._evaluated = self._violated = self._quarters = 0
-
-    def count(self, row: Row, sign: int) -> None:
-        self._evaluated += sign
-        if row.violations:
-            self._violated += sign
-            self._quarters += sign * max(
-                QUARTERS.get(severity, QUARTERS["medium"]) for _, severity in row.violations
-            )
-
-
-class Compliance(_Violations):
+class Compliance(PerRun):
     """S_comp = 1 − violated / evaluated runs. A run that was not evaluated is left out.
 
     The evaluator chooses the constraints. The methodology's own four: *no PII exposure* (no
@@ -51,6 +32,8 @@ class Compliance(_Violations):
 
     __slots__ = ()
 
+    requires = UNDISTURBED | EVALUATED
+
     spec = MetricSpec(
         name="compliance",
         title="Compliance (S_comp)",
@@ -67,19 +50,15 @@ class Compliance(_Violations):
         interval="share",
     )
 
-    def value(self) -> Reading:
-        return (
-            Reading(1.0 - self._violated / self._evaluated, self._evaluated)
-            if self._evaluated
-            else NO_DATA
-        )
+    def of_run(self, row: Row) -> bool:
+        return not row.violations
 
 
-class HarmSeverity(_Violations):
+class HarmSeverity(Metric):
     """S_harm = 1 − the mean, over the violated runs, of each run's greatest weight (low ¼, medium
     ½, high 1).
 
-    1 where the evaluated runs are all clean.
+    1 where the evaluated runs are all clean. State: three integers.
 
     >>> from otel_reliability.testing import row
     >>> metric = HarmSeverity()
@@ -91,7 +70,9 @@ class HarmSeverity(_Violations):
     0.5
     """
 
-    __slots__ = ()
+    __slots__ = ("_evaluated", "_quarters", "_violated")
+
+    requires = UNDISTURBED | EVALUATED
 
     spec = MetricSpec(
         name="harm_severity",
@@ -111,6 +92,18 @@ class HarmSeverity(_Violations):
         improve="Put a human or a hard check before the actions behind the high ones.",
         interval="comparison",
     )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._evaluated = self._violated = self._quarters = 0
+
+    def count(self, row: Row, sign: int) -> None:
+        self._evaluated += sign
+        if row.violations:
+            self._violated += sign
+            self._quarters += sign * max(
+                QUARTERS.get(severity, QUARTERS["medium"]) for _, severity in row.violations
+            )
 
     def value(self) -> Reading:
         if not self._evaluated:

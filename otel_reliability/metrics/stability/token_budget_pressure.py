@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from otel_reliability.config import Settings
-from otel_reliability.metrics._support.sums import FixedSum, clamp
-from otel_reliability.metrics.base import DEFAULTS, PRESSURE, UNDISTURBED, Metric
-from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
+from otel_reliability.metrics._support.per_run import PerRun
+from otel_reliability.metrics._support.sums import clamp
+from otel_reliability.metrics.base import PRESSURE, UNDISTURBED
+from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 
 
-class TokenBudgetPressure(Metric):
+class TokenBudgetPressure(PerRun):
     """The mean over runs of the tokens of a run's fullest model call over its model's context
     limit, each cut at 1.
 
-    Above 0.8 the *flag* `token_pressure_high` is set, which changes neither score nor tier. State:
-    an exact sum.
+    Above 0.8 the *flag* `token_pressure_high` is set, which changes neither score nor tier.
 
     The source's example, a window of 128,000 tokens:
 
@@ -26,7 +25,7 @@ class TokenBudgetPressure(Metric):
     65.6%
     """
 
-    __slots__ = ("_runs", "_sum")
+    __slots__ = ()
 
     requires = UNDISTURBED | PRESSURE
 
@@ -49,15 +48,5 @@ class TokenBudgetPressure(Metric):
         interval="runs",
     )
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._runs = 0
-        self._sum = FixedSum()
-
-    def count(self, row: Row, sign: int) -> None:
-        if row.pressure is not None:
-            self._runs += sign
-            self._sum.add(clamp(row.pressure), sign)
-
-    def value(self) -> Reading:
-        return Reading(self._sum.mean(self._runs), self._runs) if self._runs else NO_DATA
+    def of_run(self, row: Row) -> float | None:
+        return None if row.pressure is None else clamp(row.pressure)

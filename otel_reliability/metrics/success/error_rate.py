@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, END, UNDISTURBED, Metric
-from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
+from otel_reliability.metrics._support.per_run import PerRun
+from otel_reliability.metrics.base import END, UNDISTURBED
+from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 
 
-class ErrorRate(Metric):
-    """Runs that ended in an error over the runs whose end was observed. State: two integers.
+class ErrorRate(PerRun):
+    """Runs that ended in an error over the runs whose end was observed.
 
     It needs no label, because an error is seen. An end without an error is no success, so
     1 − error_rate is no more than an upper bound of the success rate.
@@ -22,7 +22,7 @@ class ErrorRate(Metric):
     Reading(value=0.25, runs=4, parts=(), note='')
     """
 
-    __slots__ = ("_errors", "_runs")
+    __slots__ = ()
 
     requires = UNDISTURBED | END
 
@@ -40,14 +40,5 @@ class ErrorRate(Metric):
         interval="share",
     )
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._runs = 0
-        self._errors = 0
-
-    def count(self, row: Row, sign: int) -> None:
-        self._runs += sign
-        self._errors += sign * (row.ended_in_error is True)
-
-    def value(self) -> Reading:
-        return Reading(self._errors / self._runs, self._runs) if self._runs else NO_DATA
+    def of_run(self, row: Row) -> bool:
+        return row.ended_in_error is True

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, OUTCOME, UNDISTURBED, Metric, noted
-from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
+from otel_reliability.metrics._support.per_run import PerRun
+from otel_reliability.metrics.base import OUTCOME, UNDISTURBED
+from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 
 
-class SuccessRate(Metric):
-    """Succeeded runs over the runs whose outcome is known. State: three integers.
+class SuccessRate(PerRun):
+    """Succeeded runs over the runs whose outcome is known.
 
     An end without an error is no success: where that is all that is known of some runs, and none is
     known to have succeeded, there is no value (`error_rate` needs no outcome).
@@ -23,7 +23,7 @@ class SuccessRate(Metric):
     Reading(value=0.6666666666666666, runs=3, parts=(), note='')
     """
 
-    __slots__ = ("_by_status", "_passed", "_runs")
+    __slots__ = ()
 
     requires = UNDISTURBED | OUTCOME
     of_outcomes = True
@@ -42,18 +42,5 @@ class SuccessRate(Metric):
         interval="share",
     )
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._runs = 0
-        self._passed = 0
-        self._by_status = 0
-
-    def count(self, row: Row, sign: int) -> None:
-        self._runs += sign
-        self._passed += sign * (row.success is True)
-        self._by_status += sign * row.by_status
-
-    def value(self) -> Reading:
-        if not self._runs:
-            return NO_DATA
-        return noted(Reading(self._passed / self._runs, self._runs), self._by_status)
+    def of_run(self, row: Row) -> bool:
+        return row.success is True
