@@ -14,8 +14,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.buffers import TraceBuffer
+from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import WatchSettings
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.row import Row

@@ -8,8 +8,9 @@ from collections.abc import Collection, Container, Iterator, Sequence
 from itertools import compress, count
 from typing import Final
 
-from otel_reliability.assembly.closed_traces import RUN_KEYS, ClosedIds, ClosedTraces
-from otel_reliability.assembly.span_tree import NO_CONVENTION, Account, is_kept
+from otel_reliability.assembly.accounts import NO_CONVENTION, Account
+from otel_reliability.assembly.closed_ids import RUN_KEYS, ClosedIds, ClosedTraces
+from otel_reliability.assembly.span_tree import is_kept
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Evaluation, SpanRef, TraceId

@@ -8,17 +8,9 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from otel_reliability.assembly.closed_traces import RUN_KEYS, ClosedIds
-from otel_reliability.assembly.span_tree import (
-    BESIDE_AGENT,
-    NO_AGENT,
-    NONE,
-    Account,
-    Invocation,
-    SpanTree,
-    is_kept,
-    parent_ref,
-)
+from otel_reliability.assembly.accounts import BESIDE_AGENT, NO_AGENT, Account
+from otel_reliability.assembly.closed_ids import RUN_KEYS, ClosedIds
+from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept, parent_ref
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.span import (
     KIND_CONSUMER,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from otel_reliability.assembly.closed_traces import ClosedIds
+from otel_reliability.assembly.closed_ids import ClosedIds
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Outcome

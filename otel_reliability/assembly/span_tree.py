@@ -27,17 +27,6 @@ from otel_reliability.model.span import (
     SpanRef,
 )
 
-Account: TypeAlias = tuple[str, str]
-"""The fate of a span: (disposition, reason)."""
-USED: Final[Account] = ("used", "")
-NO_CONVENTION: Final[Account] = ("other", "no_convention")
-NO_AGENT: Final[Account] = ("other", "no_agent")
-BESIDE_AGENT: Final[Account] = ("other", "beside_agent")
-NO_RUN: Final[Account] = ("other", "no_run")
-DUPLICATE: Final[Account] = ("duplicate", "")
-LATE: Final[Account] = ("late", "")
-SEALED: Final[Account] = ("refused", "span_limit")
-
 # --- Invocations: agents, workflows and containers; which of them are runs, and how each is named -
 
 

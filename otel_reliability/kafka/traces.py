@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import Settings
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
 from otel_reliability.kafka.stage import Outgoing, write

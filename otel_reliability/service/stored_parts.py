@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from msgspec import Struct
 
-from otel_reliability.assembly.assembler import Assembler
-from otel_reliability.assembly.closed_traces import since_of
+from otel_reliability.assembly.closed_ids import since_of
+from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.record import pack_spans, unpack_spans

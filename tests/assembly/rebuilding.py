@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import AssemblySettings, LimitSettings, Settings
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from otel_reliability.assembly import evaluations
-from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.evaluations import WAIT
+from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.model.span import AgentSpan, CompressionFacts, Evaluation, Kind, Notes, SpanId

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.assembly import closed_traces
-from otel_reliability.assembly.assemble import Assemble, Assembled
+from otel_reliability.assembly import closed_ids
+from otel_reliability.assembly.rebuild import Assemble, Assembled
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import CloseReason, Run, RunChange
 from otel_reliability.model.span import AgentSpan, Notes, Session
@@ -76,7 +76,7 @@ def test_a_trace_is_forgotten_in_time() -> None:
 def test_traces_are_remembered_in_tables_and_forgotten_oldest_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(closed_traces, "TABLE", 2)
+    monkeypatch.setattr(closed_ids, "TABLE", 2)
     assembler = watched()
     for trace in range(5):
         assembler.add(agent(1, trace=trace))

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
 
-from otel_reliability.assembly import assembler, closed_traces, span_tree
-from otel_reliability.assembly.assemble import Assembled
-from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.assembly import accounts, closed_ids, lifecycle, span_tree
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
-from otel_reliability.assembly.closed_traces import ClosedTraces
+from otel_reliability.assembly.closed_ids import ClosedTraces
+from otel_reliability.assembly.lifecycle import Assembler
+from otel_reliability.assembly.rebuild import Assembled
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan
 from otel_reliability.windows.agents import AgentState
@@ -177,13 +177,13 @@ def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
 
 
 def test_a_child_of_a_final_run_that_begins_another(monkeypatch: Plant) -> None:
-    account_of = closed_traces.account_of
+    account_of = closed_ids.account_of
 
     def duplicates_only(closed: Any, span: AgentSpan) -> Any:
         account = account_of(closed, span)
-        return None if account == span_tree.LATE else account
+        return None if account == accounts.LATE else account
 
-    for module in (assembler, closed_traces):
+    for module in (lifecycle, closed_ids):
         monkeypatch.setattr(module, "account_of", duplicates_only)
 
     assert_caught(laws.lateness)

@@ -10,17 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.assembly import conversations, outcome
-from otel_reliability.assembly.closed_traces import ClosedIds
+from otel_reliability.assembly.closed_ids import ClosedIds
 from otel_reliability.assembly.orphans import UNTIMED, ImplicitRun, Orphans, decide
-from otel_reliability.assembly.span_tree import (
-    NO_CONVENTION,
-    NO_RUN,
-    NONE,
-    USED,
-    Account,
-    Invocation,
-    SpanTree,
-)
+from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
 from otel_reliability.assembly.steps import (
     ContextLimits,
     ModelSpan,
@@ -102,20 +94,6 @@ class Assembled(NamedTuple):
     tree: SpanTree
     has_gap: bool
     orphans: Orphans
-
-
-def accounts_of(
-    runs: Iterable[Run], spans: int, others: int, unclaimed: Iterable[Account]
-) -> dict[Account, int]:
-    """Return what became of spans, each counted once. `others` only connect spans; `unclaimed`: of
-    work that is in no run.
-    """
-    used = sum([run.span_count for run in runs if not run.nested])
-    found = {USED: used, NO_CONVENTION: others, NO_RUN: spans - used - others}
-    for account in unclaimed:
-        found[account] = found.get(account, 0) + 1
-        found[NO_RUN] -= 1
-    return found
 
 
 class Assemble:

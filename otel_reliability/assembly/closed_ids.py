@@ -14,15 +14,8 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.msgpack import Decoder, Encoder
 
-from otel_reliability.assembly.span_tree import (
-    DUPLICATE,
-    LATE,
-    REF,
-    SEALED,
-    Account,
-    is_kept,
-    parent_ref,
-)
+from otel_reliability.assembly.accounts import DUPLICATE, LATE, SEALED, Account
+from otel_reliability.assembly.span_tree import REF, is_kept, parent_ref
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import (
     BY_TIME,

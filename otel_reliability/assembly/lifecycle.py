@@ -14,9 +14,16 @@ from itertools import compress
 from math import inf
 from typing import Final, TypeAlias
 
-from otel_reliability.assembly.assemble import Assemble, Assembled, accounts_of
+from otel_reliability.assembly.accounts import (
+    DUPLICATE,
+    LATE,
+    NO_CONVENTION,
+    SEALED,
+    Account,
+    accounts_of,
+)
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
-from otel_reliability.assembly.closed_traces import (
+from otel_reliability.assembly.closed_ids import (
     RUN_KEYS,
     ClosedIds,
     Record,
@@ -31,19 +38,9 @@ from otel_reliability.assembly.evaluations import (
     WaitingEvaluations,
 )
 from otel_reliability.assembly.outcome import candidates
-from otel_reliability.assembly.parts import Part, divide, unchangeable
-from otel_reliability.assembly.span_tree import (
-    DUPLICATE,
-    LATE,
-    NO_CONVENTION,
-    NONE,
-    REF,
-    SEALED,
-    Account,
-    SpanTree,
-    is_kept,
-    latest_versions,
-)
+from otel_reliability.assembly.progress import Part, divide, unchangeable
+from otel_reliability.assembly.rebuild import Assemble, Assembled
+from otel_reliability.assembly.span_tree import NONE, REF, SpanTree, is_kept, latest_versions
 from otel_reliability.config import Settings
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent, event_of

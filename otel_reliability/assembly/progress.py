@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from otel_reliability.assembly.assemble import Assembled
 from otel_reliability.assembly.buffers import TraceBuffer
+from otel_reliability.assembly.rebuild import Assembled
 from otel_reliability.assembly.span_tree import NONE, is_kept, parent_ref
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.span import INVOCATIONS, SpanId, SpanRef, TraceId

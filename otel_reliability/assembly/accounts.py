@@ -1,0 +1,33 @@
+"""What becomes of a span: each is counted once, by disposition and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+from otel_reliability.model.run import Run
+
+Account: TypeAlias = tuple[str, str]
+"""The fate of a span: (disposition, reason)."""
+USED: Final[Account] = ("used", "")
+NO_CONVENTION: Final[Account] = ("other", "no_convention")
+NO_AGENT: Final[Account] = ("other", "no_agent")
+BESIDE_AGENT: Final[Account] = ("other", "beside_agent")
+NO_RUN: Final[Account] = ("other", "no_run")
+DUPLICATE: Final[Account] = ("duplicate", "")
+LATE: Final[Account] = ("late", "")
+SEALED: Final[Account] = ("refused", "span_limit")
+
+
+def accounts_of(
+    runs: Iterable[Run], spans: int, others: int, unclaimed: Iterable[Account]
+) -> dict[Account, int]:
+    """Return what became of spans, each counted once. `others` only connect spans; `unclaimed`: of
+    work that is in no run.
+    """
+    used = sum([run.span_count for run in runs if not run.nested])
+    found: dict[Account, int] = {USED: used, NO_CONVENTION: others, NO_RUN: spans - used - others}
+    for account in unclaimed:
+        found[account] = found.get(account, 0) + 1
+        found[NO_RUN] -= 1
+    return found
