@@ -14,7 +14,7 @@ add a metric: one file with one class, one row in `metrics.TABLE`, one fixture
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from otel_reliability.config import Settings
@@ -153,6 +153,13 @@ class Metric(ABC):
     def value(self) -> Reading:
         """Return the value for the rows in the window, with the number of runs behind it. Changes
         no later value.
+        """
+
+    def regroup(  # noqa: B027 (most metrics do not compare runs)
+        self, left: Iterable[Sequence[Row]] | None, entered: Iterable[Sequence[Row]]
+    ) -> None:
+        """Replace input groups of the window, each given by its runs, by others. None: all that
+        there were.
         """
 
     def companion_values(self) -> tuple[Reading, ...]:

@@ -314,18 +314,20 @@ _OWN: Final = (
     "session_id",
     "signals",
     "step_growth",
-    "request",
 )
 """Fields in which nearly every two rows differ, besides their times, id and path."""
 _FACTS: Final = tuple(
     name
     for name in Row._fields
-    if name not in {"end_ns", "run_id", "start_ns", "path", "group", *_OWN}
+    if name not in {"end_ns", "run_id", "start_ns", "path", "request", "group", *_OWN}
 )
 _own = itemgetter(*map(Row._fields.index, _OWN))
 _facts = itemgetter(*map(Row._fields.index, _FACTS))
 _in_order = itemgetter(
-    *map(("end_ns", "run_id", "start_ns", "path", "group", *_OWN, *_FACTS).index, Row._fields)
+    *map(
+        ("end_ns", "run_id", "start_ns", "path", "request", "group", *_OWN, *_FACTS).index,
+        Row._fields,
+    )
 )
 _shared = Remembered[Facts, Facts](MAX_SHARED)
 
@@ -333,8 +335,8 @@ _shared = Remembered[Facts, Facts](MAX_SHARED)
 class RowStore:
     """Rows sorted by (end time, run id).
 
-    Of each row it keeps its path, the facts that it shares with other rows, and a record: its order
-    and its own values.
+    Of each row it keeps its path, the facts that it shares with other rows, and a record: its
+    order, its own values, and at the end the sketch of its request, which is read the most often.
 
     >>> from otel_reliability.testing import row
     >>> store, first, second = RowStore(), row(["search"], 1), row(["book"], 2)
@@ -359,12 +361,13 @@ class RowStore:
 
     def insert(self, row: Row, order: bytes) -> int:
         """Insert a row of this order (`order_of` its end and id); return its index."""
-        record = order + marshal.dumps((row.end_ns - row.start_ns, *_own(row)))
+        request = row.request or b""
+        record = order + marshal.dumps((row.end_ns - row.start_ns, *_own(row))) + request
         records = self._records
         at = len(records) if not records or records[-1] < record else bisect_left(records, record)
         records.insert(at, record)
         self._paths.insert(at, row.path)
-        self._facts.insert(at, _share(_facts(row)))
+        self._facts.insert(at, _share((*_facts(row), len(request))))
         return at
 
     def index(self, order: bytes) -> int | None:
@@ -399,11 +402,18 @@ class RowStore:
         run_id, begin = run_id_in(record)
         lasted, *own = marshal.loads(record[begin:])  # noqa: S302 (we wrote it)
         end_ns = end_in(record)
+        path = self._paths[at]
+        request = self.request(at)
         return Row._make(
             _in_order(
-                (end_ns, run_id, end_ns - lasted, self._paths[at], None, *own, *self._facts[at])
+                (end_ns, run_id, end_ns - lasted, path, request, None, *own, *self._facts[at])
             )
         )
+
+    def request(self, at: int) -> bytes | None:
+        """Return the sketch of the request of a row; None without one."""
+        size = self._facts[at][-1]
+        return self._records[at][-size:] if size else None
 
     def rows(self, first: int = 0, last: int | None = None) -> list[Row]:
         """Return the rows from an index on, up to another."""

@@ -32,6 +32,10 @@ EMITTED: Final = {spec.name: spec for spec in SPECS if spec.emitted}
 """The numbers that are live gauges, by name."""
 
 
+MAX_LEFT: Final = 8
+"""Rows that left groups, kept until groups are formed again; beyond that all are counted anew."""
+
+
 class AgentWindow(Numbers):
     """The runs of an agent that are in one window now, and every number about them.
 
@@ -51,14 +55,15 @@ class AgentWindow(Numbers):
         "_final_ns",
         "_forgotten",
         "_groups",
-        "_held",
         "_kept",
         "_last",
+        "_left",
         "_open",
         "_period_ns",
         "_reopenable",
         "_requests",
         "_series",
+        "_stale",
         "_start",
         "name",
     )
@@ -84,12 +89,16 @@ class AgentWindow(Numbers):
         self._forgotten = 0
         self._final_ns: int | None = None
         self._series: Series | None = None
-        self._groups: list[int | None] | None = None
-        """The input group of each row of the window, until the rows change."""
-        self._held: list[Row] | None = None
-        """The rows, while several numbers are read that need their groups."""
         self._requests = 0
         """Number of rows in the window with a request."""
+        self._groups: list[int | None] | None = None
+        """The input group of each row of the window, as last formed; None for rows without one,
+        and those that entered since. None: none are formed, or too many rows left since.
+        """
+        self._left: list[tuple[int, Row]] = []
+        """The rows that left groups since these were formed, each with its group."""
+        self._stale = False
+        """Whether rows with a request entered or left since."""
 
     # --- Runs -------------------------------------------------------------------------------------
 
@@ -117,15 +126,15 @@ class AgentWindow(Numbers):
 
     def rows(self) -> list[Row]:
         """Return the rows in the window, by (end time, run id), with their input groups."""
-        if self._held is not None:
-            return self._held
-        rows = self._kept.rows(self._start)
-        if not self._requests:
-            return rows
+        groups = self._formed()
         return [
             row if group is None else row._replace(group=group)
-            for row, group in zip(rows, self._groups_of(rows), strict=True)
+            for row, group in zip(self._plain_rows(), groups, strict=True)
         ]
+
+    def _plain_rows(self) -> list[Row]:
+        """Return the rows in the window, without their groups."""
+        return self._kept.rows(self._start)
 
     def find(self, run_id: str, order: bytes | None = None) -> Row | None:
         """Return the row of a run of that order (None: whatever its end), in the window or a spare;
@@ -143,28 +152,57 @@ class AgentWindow(Numbers):
         at = self._kept.index(order_of(row.end_ns, row.run_id))
         return at is not None and at >= self._start
 
-    def grouped(self, row: Row) -> Row:
-        """Return a row of the window with its input group."""
+    def alike(self, row: Row) -> list[Row]:
+        """Return the runs of the input group of a row of the window; none if it has no group."""
         at = None if row.request is None else self._kept.index(order_of(row.end_ns, row.run_id))
         if at is None or at < self._start:
-            return row
-        groups = self._groups
-        if groups is None or len(groups) != self.runs:
-            groups = self._groups_of(self._kept.rows(self._start))
-        return row._replace(group=groups[at - self._start])
+            return []
+        groups = self._formed()
+        group = groups[at - self._start]
+        return [self._kept.row(self._start + at) for at, one in enumerate(groups) if one == group]
 
-    def _hold(self) -> None:
-        """Keep the rows at hand if several numbers need them: they are decoded, and long."""
-        self._held = self.rows() if self._requests else None
+    # --- Input groups -----------------------------------------------------------------------------
 
-    def _groups_of(self, rows: Sequence[Row]) -> list[int | None]:
+    def _formed(self) -> list[int | None]:
         """Return the input group of each row of the window: a pure function of the rows, in their
         order. None for a row of a task, and one of unknown input.
+
+        Groups are formed if the rows changed. The metrics learn which groups changed: of a hundred
+        runs one more changes few.
         """
-        if self._groups is None or len(self._groups) != len(rows):
-            numbers = iter(groups_of([row.request for row in rows if row.request is not None]))
-            self._groups = [None if row.request is None else next(numbers) for row in rows]
-        return self._groups
+        groups = self._groups
+        if not self._stale:
+            return [None] * self.runs if groups is None else groups
+        requests = [self._kept.request(at) for at in range(self._start, len(self._kept))]
+        numbers = iter(groups_of([request for request in requests if request is not None]))
+        formed = [None if request is None else next(numbers) for request in requests]
+        left, entered = self._regrouped(formed)
+        for metric in self._made.values():
+            metric.regroup(None if groups is None else left, entered)
+        self._groups = formed if self._requests else None
+        self._left = []
+        self._stale = False
+        return formed
+
+    def _regrouped(self, formed: Sequence[int | None]) -> tuple[list[list[Row]], list[list[Row]]]:
+        """Return the runs of the groups that these groups replace, and of those that replace
+        them.
+        """
+        before = _members(self._groups or ())
+        after = _members(formed)
+        gone: dict[int, list[Row]] = {}
+        for group, row in self._left:
+            gone.setdefault(group, []).append(row)
+        same = {runs for group, runs in before.items() if group not in gone} & {*after.values()}
+        left = [
+            [*self._rows_at(before.get(group, ())), *gone.get(group, ())]
+            for group in before.keys() | gone.keys()
+            if before.get(group) not in same
+        ]
+        return left, [self._rows_at(runs) for runs in after.values() if runs not in same]
+
+    def _rows_at(self, places: Iterable[int]) -> list[Row]:
+        return [self._kept.row(self._start + place) for place in places]
 
     # --- Changes ----------------------------------------------------------------------------------
 
@@ -179,7 +217,7 @@ class AgentWindow(Numbers):
         if at <= self._start:
             self._start += 1  # `_move` lets it enter if the window begins there
         else:
-            self._add(row)
+            self._enter(row, at)
         return at >= self._move()
 
     def remove(self, order: bytes) -> None:
@@ -190,7 +228,7 @@ class AgentWindow(Numbers):
         if at is None:
             return
         if at >= self._start:
-            self._evict(self._kept.row(at))
+            self._leave(at)
         else:
             self._start -= 1
         self._drop(at, 1)
@@ -212,12 +250,35 @@ class AgentWindow(Numbers):
         kept = self._kept
         begin = self._begin()
         while self._start < begin:
-            self._evict(kept.row(self._start))
+            self._leave(self._start)
             self._start += 1
         while self._start > begin:
             self._start -= 1
-            self._add(kept.row(self._start))
+            self._enter(kept.row(self._start), self._start)
         return self._drop_spent()
+
+    def _enter(self, row: Row, at: int) -> None:
+        """Count the row of this index in."""
+        self._add(row)
+        if self._groups is not None:
+            self._groups.insert(at - self._start, None)
+        if row.request is not None:
+            self._requests += 1
+            self._stale = True
+
+    def _leave(self, at: int) -> None:
+        """Count the row of this index out."""
+        row = self._kept.row(at)
+        self._evict(row)
+        if row.request is not None:
+            self._requests -= 1
+            self._stale = True
+        group = None if self._groups is None else self._groups.pop(at - self._start)
+        if group is not None:
+            self._left.append((group, row))
+            if len(self._left) > MAX_LEFT:
+                self._groups = None
+                self._left = []
 
     def _begin(self) -> int:
         """Return the index of the first row that should be in the window."""
@@ -267,7 +328,6 @@ class AgentWindow(Numbers):
     def series(self) -> Series:
         """Return what is emitted: (spec, attributes, reading) of all that has a value."""
         if self._series is None:
-            self._hold()
             self._series = [
                 (spec, attributes, reading)
                 for name, spec in EMITTED.items()
@@ -276,29 +336,12 @@ class AgentWindow(Numbers):
                 )
                 if reading.value is not None
             ]
-            self._held = None
         return self._series
-
-    def readings(self) -> dict[str, Reading]:
-        self._hold()
-        found = super().readings()
-        self._held = None
-        return found
 
     def path_distance(self, row: Row) -> Reading:
         """Return the mean distance of a run to the other runs of its group in the window."""
-        row = self.grouped(row)
-        group = row.group
-        if group is not None and self._groups is not None:  # decode the rows of its group only
-            self._held = [
-                self._kept.row(at)._replace(group=group)
-                for at, own in enumerate(self._groups, self._start)
-                if own == group
-            ]
         metric = cast("PathSimilarity", self.metric(PathSimilarity.spec.name))
-        found = metric.distance(row, inside=self.counts(row))
-        self._held = None
-        return found
+        return metric.distance(row, self.alike(row), inside=self.counts(row))
 
     def penalties(self) -> dict[str, PartCost]:
         """Return the penalty of each part of the score that has data."""
@@ -306,14 +349,17 @@ class AgentWindow(Numbers):
         return score.penalties({name: self.reading(name) for name in score.needs})
 
     def _count(self, row: Row, step: int) -> tuple[int, ...]:
-        self._series = self._groups = None
-        self._requests += step if row.request is not None else 0
+        self._series = None
         return super()._count(row, step)
 
     def _make(self, at: int) -> Metric:
         metric = super()._make(at)
-        metric.bind(self.rows)
+        metric.bind(self._plain_rows)
         return metric
+
+    def _measure(self, at: int) -> None:
+        self._formed()
+        super()._measure(at)
 
     def _labelled(self, name: str) -> Iterable[tuple[Attributes, Reading]]:
         number = self.metric(name)
@@ -322,6 +368,15 @@ class AgentWindow(Numbers):
                 {name: self.reading(name) if name in EMITTED else NO_DATA for name in number.needs}
             )
         return () if number.of_outcomes and self.one_sided else number.series()
+
+
+def _members(groups: Sequence[int | None]) -> dict[int, tuple[int, ...]]:
+    """Return the places of the members of each group."""
+    found: dict[int, list[int]] = {}
+    for place, group in enumerate(groups):
+        if group is not None:
+            found.setdefault(group, []).append(place)
+    return {group: tuple(places) for group, places in found.items()}
 
 
 def measure(runs: Iterable[Run], settings: Settings = DEFAULTS) -> AgentWindow:

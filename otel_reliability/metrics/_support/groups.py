@@ -7,8 +7,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from operator import mul
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -66,13 +65,16 @@ class RunGroup(ABC):
     def share(self) -> Share | None:
         """Return the group's contribution; None without enough data."""
 
+    def keep_rows(self) -> None:  # noqa: B027 (most groups need none)
+        """Keep the rows that come, if they are needed: nobody else has those of this group."""
+
 
 G = TypeVar("G", bound=RunGroup)
 
 UNGROUPED: Final = object()
 """The key of a run that is compared with no other."""
 TO_FORM: Final = object()
-"""The key of a run whose input group its window forms when it is read."""
+"""The key of a run whose input group the window forms when it is read."""
 
 
 def input_key(row: Row) -> Hashable:
@@ -102,13 +104,13 @@ class Totals:
         self.runs += sign * runs
         self.left_out += sign * left_out
 
-    def copy(self) -> Totals:
-        """Return the same sums."""
-        found = Totals(len(self.sums))
-        found.sums = tuple([total.copy() for total in self.sums])
-        found.weight = self.weight
-        found.runs = self.runs
-        found.left_out = self.left_out
+    def __add__(self, other: Totals) -> Totals:
+        """Return the sums of both."""
+        found = Totals(0)
+        found.sums = tuple([one + two for one, two in zip(self.sums, other.sums, strict=True)])
+        found.weight = self.weight + other.weight
+        found.runs = self.runs + other.runs
+        found.left_out = self.left_out + other.left_out
         return found
 
 
@@ -119,11 +121,11 @@ class GroupMetric(Metric, Generic[G]):
     as much as groups changed since the last one, however many there are. The sums are integers:
     they do not depend on what has passed through.
 
-    Input groups depend on all runs of the window, which forms them when it is read. So they are
-    counted then, from the window's rows, and forgotten: what is kept does not grow with them.
+    Input groups depend on all runs of the window, which forms them when it is read, and then passes
+    those that changed to `regroup`. Their sums are kept, and nothing of each.
     """
 
-    __slots__ = ("_changed", "_formed", "_groups", "_rows", "_settings", "_to_form", "_totals")
+    __slots__ = ("_changed", "_formed", "_groups", "_rows", "_settings", "_totals")
 
     values = 1
     """The number of values that a group gives; the first is the metric's, the others its
@@ -137,10 +139,8 @@ class GroupMetric(Metric, Generic[G]):
         self._groups: dict[Hashable, G] = {}
         self._changed: list[G] = []
         self._totals = Totals(self.values)
-        self._to_form = 0
-        """Number of runs whose groups are formed when the metric is read."""
         self._formed: Totals | None = None
-        """The totals with their groups, until the rows change."""
+        """The sums over the input groups that the window formed; None before it has."""
 
     @abstractmethod
     def new_group(self) -> G:
@@ -149,8 +149,7 @@ class GroupMetric(Metric, Generic[G]):
     @abstractmethod
     def key(self, row: Row) -> Hashable:
         """Return the key of the group of a run with the required data; `UNGROUPED` if it is
-        compared with no other, `TO_FORM` while its input group is not formed. The keys of input
-        groups are integers.
+        compared with no other, `TO_FORM` if the window forms its input group.
         """
 
     def bind(self, rows: Rows) -> None:
@@ -158,11 +157,7 @@ class GroupMetric(Metric, Generic[G]):
 
     def count(self, row: Row, sign: int) -> None:
         key = self.key(row)
-        if key is UNGROUPED:
-            return
-        self._formed = None
-        if key is TO_FORM:
-            self._to_form += sign
+        if key is UNGROUPED or key is TO_FORM:
             return
         group = self._groups.get(key)
         if group is None:
@@ -193,13 +188,17 @@ class GroupMetric(Metric, Generic[G]):
             self._totals.count(group.counted, -1)
             group.changed, group.counted = False, group.share() if group.runs else None
             self._totals.count(group.counted, 1)
-        if not self._to_form:
-            return self._totals
-        if self._formed is None:
-            self._formed = self._totals.copy()
-            for group in self._input_groups().values():
-                self._formed.count(group.share(), 1)
-        return self._formed
+        return self._totals if self._formed is None else self._totals + self._formed
+
+    def regroup(
+        self, left: Iterable[Sequence[Row]] | None, entered: Iterable[Sequence[Row]]
+    ) -> None:
+        if left is None or self._formed is None:
+            self._formed = Totals(self.values)
+        for rows in left or ():
+            self._formed.count(self._input_group(rows).share(), -1)
+        for rows in entered:
+            self._formed.count(self._input_group(rows).share(), 1)
 
     @property
     def left_out(self) -> int:
@@ -212,31 +211,25 @@ class GroupMetric(Metric, Generic[G]):
         group = self._groups.get(None)
         return group is not None and group.runs > 1
 
-    def group_of(self, row: Row) -> G | None:
+    def group_of(self, row: Row, alike: Sequence[Row] = ()) -> G | None:
         """Return the group of a run; None if the run is compared with no other, or the group is
-        empty.
+        empty. `alike`: the runs of its input group.
         """
         if not self.concerns(row):
             return None
-        key = self.key(row)
-        return self._input_groups(key).get(key) if type(key) is int else self._groups.get(key)
+        return self._input_group(alike) if alike else self._groups.get(self.key(row))
 
-    def _input_groups(self, wanted: Hashable = None) -> dict[Hashable, G]:
-        """Return the input groups of at least 2 runs of the window, or the wanted one."""
-        found: dict[Hashable, G] = {}
-        rows = [row for row in self._rows() if row.group is not None] if self._rows else []
-        sizes = Counter([row.group for row in rows])
+    def _input_group(self, rows: Sequence[Row]) -> G:
+        """Return the group of those of some runs with alike requests that have the required data
+        and no other group.
+        """
+        group = self.new_group()
+        group.keep_rows()
         for row in rows:
-            if sizes[row.group] < 2 or not self.concerns(row):
-                continue
-            key = self.key(row)
-            if type(key) is int and wanted in (None, key):
-                group = found.get(key)
-                if group is None:
-                    group = found[key] = self.new_group()
+            if self.concerns(row) and self.key(row) is TO_FORM:
                 group.runs += 1
                 group.count(row, 1)
-        return found
+        return group
 
     def pairs(
         self, distances: Distances[K], code: Callable[[Row], K], *, by_runs: bool = True
@@ -440,6 +433,10 @@ class LatestPairs(RunGroup, Generic[K]):
         """Return the mean distance over all pairs; None for fewer than 2 runs."""
         runs = len(self)
         return self._total / (ONE * (runs * (runs - 1) // 2)) if runs >= 2 else None
+
+    def keep_rows(self) -> None:
+        self._rows = []
+        self._read_rows = None
 
     def share(self) -> Share | None:
         """Return 1 − the mean distance."""

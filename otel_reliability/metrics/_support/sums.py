@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -27,9 +26,11 @@ class _Sum:
     def __init__(self) -> None:
         self._units = 0
 
-    def copy(self) -> Self:
-        """Return the same sum."""
-        return copy.copy(self)
+    def __add__(self, other: Self) -> Self:
+        """Return the sum of both."""
+        found = type(self)()
+        found._units = self._units + other._units
+        return found
 
     @property
     def value(self) -> float:
