@@ -4,24 +4,58 @@ convention.
 Total: every span comes out, as kind OTHER where no convention knows it, and nothing it carries can
 raise.
 
-An instrumentation sets the same keys on span after span. So there is one `Plan` per scope and set
-of keys: it names the attributes that are read, and remembers the answers of the conventions as
-templates, into which the parts that are each span's own are put. Nothing else is remembered of a
-span.
+Theory of operation
+-------------------
+
+To ask a dozen conventions what a span is takes tens of microseconds; a service reads tens of
+thousands of spans a second. But an instrumentation sets the same keys on span after span, and most
+of what a convention answers is the same each time. So an answer is asked for once and shared:
+
+    RawSpan ── scope, keys ──▶ Plan ── values asked for ──▶ Template ── own values ──▶ AgentSpan
+                               (plans.py)                   (templates.py)
+
+1. **Scope.** Its name decides which conventions may concern its spans at all (`Scope`).
+2. **Plan.** One for each set of keys of a scope. By the keys alone it is known which conventions
+   need not be asked, which attributes name the session, and whether there are notes, evaluations
+   or fingerprints to read.
+3. **Template.** One for each combination of the values that an answer depended on. A convention
+   reads a span through a `SpanView`, which notes every value that it looks at (`asked`), every
+   finding of a reader (`derived`), and whether it looked at the name, the kind or the events. What
+   a convention only passes on, such as a token count, it returns as an `Own`: unread, by key and
+   reader. Such parts stay open in the template.
+4. **Filling.** A span whose plan has a template for its values costs one look-up; its own values
+   are then put into the open parts. Calls are hashed and named here, in one place for all
+   conventions (`Templates`).
+5. **Rest.** Session, notes, evaluations, link, and the sender, which all spans of a resource share.
+
+A plan *learns*: until it has seen what an answer depends on, it does not know which values to look
+up. Whenever an answer depended on something new, the plan adds it and drops its templates, since
+they were kept under too few values (`Plan.has_learned`). The answer at hand is used and not kept.
+A plan soon learns nothing new. What it must not be told apart by is unbounded: a convention with a
+new function for each span would make it learn for ever, so that number is bounded (`MAX_DERIVED`),
+and its spans are then asked one by one.
+
+**Three rules keep a template honest.** What a template holds was computed from nothing but the
+values it is kept under. A value that cannot be looked up (a list that a program set) or is too long
+(`MAX_ASKED_SIZE`) makes no template. Events are not looked up: where an answer depends on them, a
+span with events is asked by itself.
+
+**Memory.** A sender may invent scopes, keys and values without end. Sizes are estimated and added
+up; above `MAX_MEMORY` everything is forgotten and made again. `generation` counts that, because the
+native decoder (`service/native_decoder.py`) keeps layouts made of these plans and templates.
+
+Nothing else is remembered of a span, and no text of a prompt or argument: these are hashed before
+they can be kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from fnmatch import fnmatchcase
-from functools import lru_cache
-from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from otel_reliability.config import InputSettings, Settings, ToolSettings
+from otel_reliability.config import InputSettings, Settings
 from otel_reliability.conventions import (
     control_flow,
     evaluations,
@@ -32,7 +66,6 @@ from otel_reliability.conventions import (
 )
 from otel_reliability.conventions.base import (
     NOTHING,
-    Answer,
     Convention,
     EventAnswer,
     Own,
@@ -40,9 +73,17 @@ from otel_reliability.conventions.base import (
     itself,
 )
 from otel_reliability.conventions.events import spans_of
-from otel_reliability.conventions.hashing import HashedResult, Hasher
-from otel_reliability.conventions.keys import MESSAGING, SESSIONS, Keys
+from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.conventions.keys import Keys
 from otel_reliability.conventions.mapping import Mapped, OwnSpans
+from otel_reliability.conventions.plans import (
+    CONVENTION_RANK,
+    Plan,
+    Scope,
+    asked_of,
+    canonical_scope,
+)
+from otel_reliability.conventions.templates import RawValues, Template, Templates
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.span import (
     BY_TIME,
@@ -51,26 +92,20 @@ from otel_reliability.model.span import (
     LONGEST,
     STATUS_ERROR,
     AgentSpan,
-    Call,
     InvocationFacts,
-    Kind,
     LazyAttributes,
-    ModelFacts,
     Notes,
     RawLog,
     RawSpan,
     Resource,
     Session,
     SpanRef,
-    Tokens,
-    ToolFacts,
     bounded,
     named_tuple,
     trace_of,
 )
 
 MAPPED_RANK: Final = -1
-CONVENTION_RANK: Final = 2
 INVENTED_SESSIONS: Final = ("openinference.instrumentation.claude_agent_sdk",)
 """Scopes whose sessions are ids of the framework's own: one of the application's is better."""
 
@@ -88,400 +123,6 @@ MIN_CONVERSATION: Final = 16
 """Characters of the id of a conversation; shorter values under its keys are numbers of threads."""
 PLAN_SIZE: Final = 2_048
 TEMPLATE_SIZE: Final = 1_024
-MAX_TOOL_NAME: Final = 256
-MAX_TOOL_NAMES: Final = 65_536
-MAX_HASHING_READERS: Final = 256
-MAX_DERIVED: Final = 16
-"""Readers whose findings answers of one plan depend on. A convention that makes a function anew for
-each span has ever new ones: beyond, the spans of the plan are asked one by one.
-"""
-
-_JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-"
-
-Values = Mapping[str, Any]
-"""Attributes by key: values, or their undecoded bytes."""
-
-
-# --- Templates ------------------------------------------------------------------------------------
-
-
-Parts: TypeAlias = list[Any]
-"""The fields of facts in a row: those of a model call and of an invocation with input and output
-tokens in place of `tokens`, those of its one call for a tool, with the reported name of the tool in
-place of `effect`; the facts themselves where a convention reads them as a whole.
-"""
-
-_RESULT: Final = Call._fields.index("result")
-_MODEL_TOKENS: Final = ModelFacts._fields.index("tokens")
-_MODEL_CALLS: Final = ModelFacts._fields.index("calls") + 1
-_INVOCATION_TOKENS: Final = InvocationFacts._fields.index("tokens")
-_INVOCATION_CALL: Final = InvocationFacts._fields.index("call") + 1
-
-
-class Template(NamedTuple):
-    """The common part of the spans of one answer.
-
-    `build` None: `facts` are complete. Otherwise they are parts, and `build` makes facts of them
-    with those that are read from each span: `single` ones from the value of one key, `others` as
-    their `Own` says. `has_result`: the span failed also where the result of its call is a failure
-    to the user.
-    """
-
-    kind: Kind
-    failed: bool
-    facts: Any
-    single: tuple[tuple[int, Callable[[Any], Any], str], ...] = ()
-    others: tuple[tuple[int, Own], ...] = ()
-    build: Callable[[Parts], Any] | None = None
-    session: Own | str | None = None
-    has_result: bool = False
-
-
-class Templates:
-    """Makes templates and facts; calls are hashed, and named by the user's rules (`tools.ignore`,
-    `tools.rename`).
-    """
-
-    own = Own
-
-    def __init__(self, hasher: Hasher, settings: ToolSettings) -> None:
-        self._hasher = hasher
-        self._ignored, self._renamed = settings.ignore, dict(settings.rename)
-        self._names: dict[str, str | None] = {}
-        hashing = _hashed(itself, hasher.arguments), _hashed(itself, hasher.result)
-        self.readers = values.integer, values.text, values.identifier, itself, *hashing
-        """The readers that the native extension knows, in the order in which it knows them."""
-
-    def template(self, answer: Answer, keys: AbstractSet[str], status: int) -> Template:
-        kind, facts, failed, session, fails_with_call = answer
-        parts, build = self._parts(facts)
-        single: list[tuple[int, Callable[[Any], Any], str]] = []
-        others: list[tuple[int, Own]] = []
-        for place, part in enumerate(parts):
-            if isinstance(part, Own):
-                own = part.within(keys)
-                if keys.isdisjoint(own.keys):
-                    parts[place] = own.reader(*[None] * len(own.keys)) if own.joined else None
-                elif len(own.keys) != 1 or own.once:
-                    others.append((place, own))
-                else:
-                    single.append((place, own.reader, own.keys[0]))
-        if isinstance(session, Own):
-            session = session.within(keys)
-            session = None if keys.isdisjoint(session.keys) else session
-        failed = status == STATUS_ERROR if failed is None else failed
-        if build is not None and not single and not others:
-            failed = failed or (fails_with_call and _is_soft_error(parts[_RESULT]))
-            facts = build(parts)
-            build = None
-        return Template(
-            kind,
-            failed,
-            facts if build is None else parts,
-            tuple(single),
-            tuple(others),
-            build,
-            session,
-            fails_with_call and build is not None,
-        )
-
-    def filled(
-        self, template: Template, raw: Values, value: Callable[[Any], Any]
-    ) -> tuple[Any, bool]:
-        """Return the facts of a span of a template with parts of its own, and whether it failed;
-        `value` decodes what is raw.
-        """
-        parts = template.facts.copy()
-        for place, read, key in template.single:
-            parts[place] = read(value(raw[key]))
-        for place, own in template.others:
-            given = tuple(map(raw.get, own.keys))
-            parts[place] = (
-                self._hasher.once(own, given, value) if own.once else own.of(given, value)
-            )
-        failed = template.failed or (template.has_result and _is_soft_error(parts[_RESULT]))
-        return template.build(parts) if template.build is not None else None, failed
-
-    def complete(self, facts: Any) -> Any:
-        """Return facts that a convention read as a whole, with their calls hashed."""
-        if isinstance(facts, ToolFacts):
-            return ToolFacts(self._calls(facts.calls), facts.finish)
-        if isinstance(facts, ModelFacts):
-            calls = self._calls(facts.calls) if facts.calls else None
-            return self.model(_flat(facts._replace(calls=calls), _MODEL_TOKENS))
-        parts, build = self._parts(facts)
-        return facts if build is None else build(parts)
-
-    def _parts(self, facts: Any) -> tuple[Parts, Callable[[Parts], Any] | None]:
-        """Return the parts of facts, and what makes facts of them again; None where they stay as
-        they are.
-        """
-        match facts:
-            case ModelFacts():
-                parts = _flat(facts, _MODEL_TOKENS)
-                parts[_MODEL_CALLS] = (
-                    _once(facts.calls, self._calls_of_messages) if facts.calls else None
-                )
-                return parts, self.model
-            case InvocationFacts():
-                parts = _flat(facts, _INVOCATION_TOKENS)
-                if facts.call is not None:
-                    parts[_INVOCATION_CALL] = next(iter(self._calls((facts.call,))), None)
-                return parts, self.invocation
-            case ToolFacts(calls=(call,)):
-                reported, call_id, arguments, failed, result, _ = call
-                name = None if reported is None else self._name(reported)
-                arguments = _once(arguments, self._hasher.arguments_of(reported))
-                return [
-                    name,
-                    call_id,
-                    arguments,
-                    failed,
-                    _once(result, self._hasher.result),
-                    reported,
-                ], self.tool
-            case Own():
-                return [_once(facts, self.complete)], itemgetter(0)
-            case _:
-                return [], None
-
-    def model(self, parts: Parts) -> ModelFacts:
-        """Return the facts of a model call; its calls are None where it asked for none, empty where
-        all are ignored.
-        """
-        (
-            model,
-            request_model,
-            given,
-            output,
-            asked,
-            messages,
-            calls,
-            limit,
-            cost,
-            response,
-            *marks,
-        ) = parts
-        if type(given) is Tokens:
-            given, output = given
-        if calls is not None:
-            asked = bool(calls)
-        return named_tuple(
-            ModelFacts,
-            (
-                model,
-                request_model,
-                named_tuple(Tokens, (given, output)),
-                asked,
-                messages,
-                calls or (),
-                limit,
-                cost,
-                response,
-                *marks,
-            ),
-        )
-
-    def invocation(self, parts: Parts) -> InvocationFacts:
-        name, weak, fallback, at_root, given, output, *others = parts
-        if type(given) is Tokens:
-            given, output = given
-        tokens = None if given is None and output is None else named_tuple(Tokens, (given, output))
-        return named_tuple(InvocationFacts, (name, weak, fallback, at_root, tokens, *others))
-
-    def tool(self, parts: Parts) -> ToolFacts:
-        """Return the facts of a tool span of one call."""
-        name, call_id, arguments, failed, result, reported = parts
-        call = self._hasher.hashed_call(reported, call_id, arguments, result, failed=failed)
-        if name != reported:
-            return ToolFacts(() if name is None else (call._replace(name=name),))
-        return named_tuple(ToolFacts, ((call,), False))
-
-    def _calls(self, calls: Iterable[Any]) -> tuple[Call, ...]:
-        """Return reported calls hashed, by the names that they have here, without those that are
-        ignored.
-        """
-        found: list[Call] = []
-        for name, call_id, arguments, failed, result, _ in calls:
-            known = None if name is None else self._name(name)
-            if name is None or known is not None:
-                call = self._hasher.call(name, call_id, arguments, result, failed=failed)
-                found.append(call if known == name else call._replace(name=known))
-        return tuple(found)
-
-    def _calls_of_messages(self, calls: tuple[Any, ...]) -> tuple[Call, ...] | None:
-        return self._calls(calls) if calls else None
-
-    def _name(self, name: str) -> str | None:
-        """Return what a tool is called here; None where it is no step."""
-        if name in self._names:
-            return self._names[name]
-        found: str | None = name if len(name) <= MAX_TOOL_NAME else name[: MAX_TOOL_NAME - 1] + "…"
-        if any(fnmatchcase(name, pattern) for pattern in self._ignored):
-            found = None
-        else:
-            found = next(
-                (new for old, new in self._renamed.items() if fnmatchcase(name, old)), found
-            )
-        if len(self._names) < MAX_TOOL_NAMES:
-            self._names[name] = found
-        return found
-
-
-def _once(part: Any, finish: Callable[[Any], Any]) -> Any:
-    """Return a part with what makes hashes of it, once for equal values; of a value that is known
-    already, the hashes.
-    """
-    if isinstance(part, Own):
-        return part._replace(reader=_hashed(part.reader, finish), once=True)
-    return None if part is None else finish(part)
-
-
-@lru_cache(MAX_HASHING_READERS)
-def _hashed(read: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Return a reader that finishes what another one reads; the same one, so that equal values are
-    known in every template.
-    """
-
-    def hashed(*given: Any) -> Any:
-        found = read(*given)
-        return None if found is None else finish(found)
-
-    return hashed
-
-
-def _is_soft_error(result: HashedResult | None) -> bool:
-    return result is not None and result.is_soft_error
-
-
-def _flat(facts: tuple[Any, ...], place: int) -> Parts:
-    """Return the fields of facts, their tokens as two: one `Own` for both stands in the place of
-    the first.
-    """
-    tokens = facts[place]
-    pair = tokens if isinstance(tokens, Tokens) else (tokens, None)
-    return [*facts[:place], *pair, *facts[place + 1 :]]
-
-
-# --- Plans ----------------------------------------------------------------------------------------
-
-
-class Scope:
-    """An instrumentation scope: the name it goes by, the conventions it may concern, and its plans
-    by the keys of a span.
-
-    `names` are the beginnings of a span's name by which alone it may concern one of them.
-    """
-
-    def __init__(self, name: str, table: Sequence[Convention]) -> None:
-        self.name = name
-        self.conventions = tuple(
-            one for one in table if not one.scopes or name.startswith(one.scopes)
-        )
-        self.names = tuple(start for one in self.conventions for start in one.names)
-        self.plans: dict[tuple[str, ...], Plan] = {}
-
-
-class Plan:
-    """The way in which the spans of one scope and one set of keys are read.
-
-    - `conventions`: those that may know such a span, whatever its name.
-    - `asked`, `derived`, `by_name`, `by_kind`, `by_events`: what their answers depend on, as far as
-      is known (`by_failures_only`: of events those of spans that failed); `take` gives the values
-      asked for. `templates` are the answers by all of these.
-    - `sessions`: the keys that name a session; `conversation`: those of a convention that puts its
-      spans together by one. `has_fingerprints`: a prompt, tool definitions or a version may be
-      there. `has_more`: notes, evaluations, a conversation or what settings ask for may be there.
-    """
-
-    __slots__ = (
-        "asked",
-        "by_events",
-        "by_failures_only",
-        "by_kind",
-        "by_name",
-        "conventions",
-        "conversation",
-        "derived",
-        "has_fingerprints",
-        "has_more",
-        "is_judged",
-        "is_messaging",
-        "is_noted",
-        "keys",
-        "sessions",
-        "take",
-        "templates",
-        "version",
-    )
-
-    def __init__(
-        self,
-        keys: tuple[str, ...],
-        conventions: Sequence[Convention],
-        *,
-        has_more: bool,
-        invents_sessions: bool = False,
-    ) -> None:
-        self.keys = frozenset(keys)
-        self.conventions = frozenset(
-            one
-            for one in conventions
-            if not (one.needs or one.names) or any(key in self.keys for key in one.needs)
-        )
-        self.asked: tuple[str, ...] = ()
-        self.derived: tuple[tuple[Callable[[Any], Any], str], ...] = ()
-        self.by_name = self.by_kind = self.by_events = False
-        self.by_failures_only = True
-        self.version = 0
-        self.take: Callable[[Values], Any] = _nothing
-        self.templates: dict[tuple[Any, ...], Template] = {}
-        self.sessions = tuple(
-            (CONVENTION_RANK if invents_sessions else rank, key)
-            for rank, key in enumerate(SESSIONS)
-            if key in self.keys
-        )
-        self.is_noted = any(key.startswith(notes.PREFIX) for key in keys)
-        self.is_judged = any(key.startswith(evaluations.PREFIXES) for key in keys)
-        self.is_messaging = any(key.startswith(MESSAGING) for key in keys)
-        self.conversation = tuple(
-            dict.fromkeys(
-                key for one in conventions for key in one.conversation if key in self.keys
-            )
-        )
-        self.has_fingerprints = any(
-            key in fingerprints.KEYS or key.startswith(fingerprints.PREFIXES) for key in keys
-        )
-        self.has_more = has_more or self.is_noted or bool(self.conversation)
-
-    def has_learned(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:
-        """Add what an answer depended on. Where something is new, this answer and those before it
-        are not remembered.
-        """
-        by_events = view.by_events or view.by_failure_events
-        self.by_events = self.by_events or by_events
-        self.by_failures_only = self.by_failures_only and not view.by_events
-        if by_events and span.events:
-            return True
-        asked = view.asked.difference(self.asked)
-        derived = view.derived.difference(self.derived)
-        by_name = view.by_name and not named and not self.by_name
-        by_kind = view.by_kind and not self.by_kind
-        if not (asked or derived or by_name or by_kind):
-            return False
-        if len(self.derived) + len(derived) > MAX_DERIVED:
-            return True
-        self.templates.clear()
-        self.version += 1
-        self.by_name = self.by_name or by_name
-        self.by_kind = self.by_kind or by_kind
-        self.derived += tuple(derived)
-        self.asked += tuple(sorted(asked))
-        self.take = itemgetter(*self.asked) if self.asked else _nothing
-        return True
-
-
-# --- Spans ----------------------------------------------------------------------------------------
 
 
 class Reader:
@@ -542,7 +183,7 @@ class Reader:
         """The name of the convention that knows the span, for `inspect`."""
         scope = self.scope(span.scope)
         view = SpanView(span, scope.name)
-        asked = _asked(scope, self.plan(scope, tuple(span.attributes)), span.name)
+        asked = asked_of(scope, self.plan(scope, tuple(span.attributes)), span.name)
         return next((one.name for one in asked if one.read(view) is not None), None)
 
     def is_ordinary(self, scope: str, name: str) -> bool:
@@ -571,7 +212,7 @@ class Reader:
             resource,
             state,
         ) = span
-        raw: Values
+        raw: RawValues
         raw, value = (
             (attributes.raw, attributes.value)
             if type(attributes) is LazyAttributes
@@ -676,7 +317,7 @@ class Reader:
         asks for share the answer.
         """
         view = SpanView(span, scope.name)
-        answers = (convention.read(view) for convention in _asked(scope, plan, span.name))
+        answers = (convention.read(view) for convention in asked_of(scope, plan, span.name))
         answer = next((answer for answer in answers if answer is not None), None)
         is_unknown = answer is None
         answer = answer or NOTHING
@@ -745,7 +386,7 @@ class Reader:
         return facts, session, found, self._extra(span) if self._agent_key else ()
 
     def _session(
-        self, plan: Plan, own: Own | str | None, raw: Values, value: Callable[[Any], Any]
+        self, plan: Plan, own: Own | str | None, raw: RawValues, value: Callable[[Any], Any]
     ) -> Session | None:
         """The session a span names; spans in a row share it."""
         for rank, key in plan.sessions:
@@ -803,17 +444,6 @@ class Reader:
         )
 
 
-def _asked(scope: Scope, plan: Plan, name: str) -> list[Convention]:
-    """The conventions that may know a span of this name and these keys, in their order."""
-    return [
-        one for one in scope.conventions if one in plan.conventions or name.startswith(one.names)
-    ]
-
-
-def _nothing(attributes: Values) -> Any:
-    return ()
-
-
 def _size(value: Any) -> int:
     """The length of a value that an answer depends on; too long for any template where it is no
     text: 1 equals True.
@@ -827,17 +457,6 @@ def _size(value: Any) -> int:
         if isinstance(value, tuple)
         else MAX_ASKED_SIZE + 1
     )
-
-
-def canonical_scope(scope: str) -> str:
-    """Q18: the JavaScript packages of OpenInference are the Python ones by another name.
-
-    >>> canonical_scope("@arizeai/openinference-instrumentation-langchain")
-    'openinference.instrumentation.langchain'
-    """
-    if not scope.startswith(_JAVASCRIPT):
-        return scope
-    return "openinference.instrumentation." + scope.removeprefix(_JAVASCRIPT).replace("-", "_")
 
 
 def threshold(trace_state: str) -> int | None:

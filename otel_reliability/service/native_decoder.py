@@ -16,8 +16,8 @@ from google.protobuf.message import DecodeError
 
 from otel_reliability.conventions.base import Own
 from otel_reliability.conventions.hashing import RULES, HashedResult, TextRules
-from otel_reliability.conventions.reader import Template
 from otel_reliability.conventions.results import error_word
+from otel_reliability.conventions.templates import Template
 from otel_reliability.model.span import (
     AgentSpan,
     Call,

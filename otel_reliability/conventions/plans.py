@@ -1,0 +1,167 @@
+"""Plans: how the spans of one instrumentation scope and one set of keys are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, Final
+
+from otel_reliability.conventions import (
+    evaluations,
+    fingerprints,
+    notes,
+)
+from otel_reliability.conventions.base import (
+    Convention,
+    SpanView,
+)
+from otel_reliability.conventions.keys import MESSAGING, SESSIONS
+from otel_reliability.conventions.templates import RawValues, Template
+from otel_reliability.model.span import (
+    RawSpan,
+)
+
+CONVENTION_RANK: Final = 2
+"""Rank of a session that a convention names."""
+MAX_DERIVED: Final = 16
+"""Readers whose findings answers of one plan depend on. A convention that makes a function anew for
+each span has ever new ones: beyond, the spans of the plan are asked one by one.
+"""
+_JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-"
+
+
+class Scope:
+    """An instrumentation scope: the name it goes by, the conventions it may concern, and its plans
+    by the keys of a span.
+
+    `names` are the beginnings of a span's name by which alone it may concern one of them.
+    """
+
+    def __init__(self, name: str, table: Sequence[Convention]) -> None:
+        self.name = name
+        self.conventions = tuple(
+            one for one in table if not one.scopes or name.startswith(one.scopes)
+        )
+        self.names = tuple(start for one in self.conventions for start in one.names)
+        self.plans: dict[tuple[str, ...], Plan] = {}
+
+
+class Plan:
+    """The way in which the spans of one scope and one set of keys are read.
+
+    - `conventions`: those that may know such a span, whatever its name.
+    - `asked`, `derived`, `by_name`, `by_kind`, `by_events`: what their answers depend on, as far as
+      is known (`by_failures_only`: of events those of spans that failed); `take` gives the values
+      asked for. `templates` are the answers by all of these.
+    - `sessions`: the keys that name a session; `conversation`: those of a convention that puts its
+      spans together by one. `has_fingerprints`: a prompt, tool definitions or a version may be
+      there. `has_more`: notes, evaluations, a conversation or what settings ask for may be there.
+    """
+
+    __slots__ = (
+        "asked",
+        "by_events",
+        "by_failures_only",
+        "by_kind",
+        "by_name",
+        "conventions",
+        "conversation",
+        "derived",
+        "has_fingerprints",
+        "has_more",
+        "is_judged",
+        "is_messaging",
+        "is_noted",
+        "keys",
+        "sessions",
+        "take",
+        "templates",
+        "version",
+    )
+
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        conventions: Sequence[Convention],
+        *,
+        has_more: bool,
+        invents_sessions: bool = False,
+    ) -> None:
+        self.keys = frozenset(keys)
+        self.conventions = frozenset(
+            one
+            for one in conventions
+            if not (one.needs or one.names) or any(key in self.keys for key in one.needs)
+        )
+        self.asked: tuple[str, ...] = ()
+        self.derived: tuple[tuple[Callable[[Any], Any], str], ...] = ()
+        self.by_name = self.by_kind = self.by_events = False
+        self.by_failures_only = True
+        self.version = 0
+        self.take: Callable[[RawValues], Any] = _nothing
+        self.templates: dict[tuple[Any, ...], Template] = {}
+        self.sessions = tuple(
+            (CONVENTION_RANK if invents_sessions else rank, key)
+            for rank, key in enumerate(SESSIONS)
+            if key in self.keys
+        )
+        self.is_noted = any(key.startswith(notes.PREFIX) for key in keys)
+        self.is_judged = any(key.startswith(evaluations.PREFIXES) for key in keys)
+        self.is_messaging = any(key.startswith(MESSAGING) for key in keys)
+        self.conversation = tuple(
+            dict.fromkeys(
+                key for one in conventions for key in one.conversation if key in self.keys
+            )
+        )
+        self.has_fingerprints = any(
+            key in fingerprints.KEYS or key.startswith(fingerprints.PREFIXES) for key in keys
+        )
+        self.has_more = has_more or self.is_noted or bool(self.conversation)
+
+    def has_learned(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:
+        """Add what an answer depended on. Where something is new, this answer and those before it
+        are not remembered.
+        """
+        by_events = view.by_events or view.by_failure_events
+        self.by_events = self.by_events or by_events
+        self.by_failures_only = self.by_failures_only and not view.by_events
+        if by_events and span.events:
+            return True
+        asked = view.asked.difference(self.asked)
+        derived = view.derived.difference(self.derived)
+        by_name = view.by_name and not named and not self.by_name
+        by_kind = view.by_kind and not self.by_kind
+        if not (asked or derived or by_name or by_kind):
+            return False
+        if len(self.derived) + len(derived) > MAX_DERIVED:
+            return True
+        self.templates.clear()
+        self.version += 1
+        self.by_name = self.by_name or by_name
+        self.by_kind = self.by_kind or by_kind
+        self.derived += tuple(derived)
+        self.asked += tuple(sorted(asked))
+        self.take = itemgetter(*self.asked) if self.asked else _nothing
+        return True
+
+
+def asked_of(scope: Scope, plan: Plan, name: str) -> list[Convention]:
+    """The conventions that may know a span of this name and these keys, in their order."""
+    return [
+        one for one in scope.conventions if one in plan.conventions or name.startswith(one.names)
+    ]
+
+
+def _nothing(attributes: RawValues) -> Any:
+    return ()
+
+
+def canonical_scope(scope: str) -> str:
+    """Q18: the JavaScript packages of OpenInference are the Python ones by another name.
+
+    >>> canonical_scope("@arizeai/openinference-instrumentation-langchain")
+    'openinference.instrumentation.langchain'
+    """
+    if not scope.startswith(_JAVASCRIPT):
+        return scope
+    return "openinference.instrumentation." + scope.removeprefix(_JAVASCRIPT).replace("-", "_")
