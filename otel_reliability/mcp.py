@@ -415,7 +415,7 @@ def _score(found: Object) -> Object:
         "interval": metrics["score"],
         "parts": [{**cost, **metrics[cost["name"]]} for cost in findings["costs"]],
         "reasons": findings["reasons"],
-        "missing": found["missing"],
+        **_picked(found, "missing", "data_quality"),
     }
 
 

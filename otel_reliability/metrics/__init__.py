@@ -21,12 +21,14 @@ from otel_reliability.metrics import (
     success,
 )
 from otel_reliability.metrics.base import Derived, Metric
+from otel_reliability.metrics.data_quality import DataQualityFindings
 from otel_reliability.metrics.reliability import Reliability
 from otel_reliability.metrics.window import WindowRuns
 from otel_reliability.model.reading import MetricSpec
 
 TABLE: Final[tuple[type[Metric | Derived], ...]] = (
     WindowRuns,
+    DataQualityFindings,
     *success.ROWS,
     *stability.ROWS,
     *consistency.ROWS,

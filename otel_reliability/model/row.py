@@ -123,6 +123,7 @@ class Row(NamedTuple):
     - `group`: the number of its input group among the runs of its window, which are compared with
       one another; None until the window forms its groups, and without a request.
     - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).
+    - `flaws`: the kinds of flaws of its telemetry (`model.flaws`).
     """
 
     end_ns: int
@@ -156,6 +157,7 @@ class Row(NamedTuple):
     ended_in_error: bool | None = None
     request: bytes | None = None
     group: int | None = None
+    flaws: tuple[str, ...] = ()
 
     @property
     def success(self) -> bool | None:

@@ -32,6 +32,7 @@ from otel_reliability.recording import Recording
 from otel_reliability.report.badge import failing_text
 from otel_reliability.report.badge import text as badge_text
 from otel_reliability.report.compression import compression_of
+from otel_reliability.report.data_quality import quality_of_rows, quality_of_spans
 from otel_reliability.report.findings import findings_of, path_distances
 from otel_reliability.report.groups import groups_of_agents, lettered
 from otel_reliability.report.history import recorded_history
@@ -141,6 +142,9 @@ def report_of(
         span_reasons=_by_reason(engine.accounts),
         problems=dict(recording.problems),
         attributes_refused=_by_reason(engine.refused_attributes),
+        data_quality=quality_of_spans(
+            engine.accounts, recording.spans["received"], recording.problems.total()
+        ),
         notes=[
             (
                 f"The limit of {each.limit:,} {each.name.replace('_', ' ')} was reached "
@@ -282,6 +286,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
             sample, metrics, distances, settings, compression, has_tasks=bool(tasks)
         ),
         missing=missing_of(source.rows),
+        data_quality=quality_of_rows(source.rows),
         caveats=(),
         change=source.change,
         compression=compression,

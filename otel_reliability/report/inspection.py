@@ -11,7 +11,7 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from rich.console import Console, Group, RenderableType
@@ -21,16 +21,19 @@ from rich.text import Text
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
 from otel_reliability.conventions.reader import Reader
+from otel_reliability.model.flaws import INVENTED_SESSIONS, UNKNOWN_SCOPE, flaws_of
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run, Tools
 from otel_reliability.model.span import EVALUATION, LINK, RUN_KEY, Kind, RawLog, crossing
 from otel_reliability.model.tools import ToolRules, classified
+from otel_reliability.report import sections
+from otel_reliability.report.data_quality import are_invented, quality_of
 from otel_reliability.report.missing import missing_of
 from otel_reliability.report.proposal import MAX_GROUPS, OTHERS, Proposal, Unknown, settings_lines
 from otel_reliability.report.sections import Cell, Section, dim
 from otel_reliability.report.terminal import INDENT, drawn, heading, missing_data
-from otel_reliability.report.text import ABSENT, agent_name, clean, count, percent
-from otel_reliability.report.view import MERGED
+from otel_reliability.report.text import ABSENT, agent_name, clean, count, listed, percent
+from otel_reliability.report.view import MERGED, QualityFinding
 from otel_reliability.sources.batch import Batch
 
 K = TypeVar("K", bound=tuple[str, ...])
@@ -103,6 +106,14 @@ CARRIED: Final[Mapping[str, Callable[[Run], bool]]] = {
 """The data that a run may carry, by name."""
 
 
+@dataclass(frozen=True, slots=True)
+class AgentQuality:
+    """A flaw of the telemetry of one agent; `agent` empty: of spans that belong to no run."""
+
+    agent: str
+    finding: QualityFinding = field(metadata=MERGED)
+
+
 class ToolClass(NamedTuple):
     """A tool that was called, whether its calls count as effects, and why."""
 
@@ -128,6 +139,7 @@ class InspectionView:
     """Result of an inspection; its serialisation is the JSON. Each list begins with what is most
     frequent.
 
+    - `data_quality`: the flaws of the telemetry: by agent, then those of spans without a run.
     - `crossing`: spans that may belong to a run of another trace, by what: workers that each have
       some traces cannot join them.
     - `events`: those that are read first. `unknown`: the scopes that look like agents' work first.
@@ -137,6 +149,7 @@ class InspectionView:
       though no rule makes the calls fail.
     """
 
+    data_quality: Sequence[AgentQuality]
     spans: int
     crossing: Mapping[str, int]
     recognised: Sequence[Recognised]
@@ -164,6 +177,7 @@ class Inspection:
         self._tools: Counter[str] = Counter()
         self._first: dict[str, tuple[int, str, int]] = {}
         self._crossing: Counter[str] = Counter()
+        self._flaws: dict[AgentKey, Counter[str]] = {}
 
     def see(self, batch: Batch) -> None:
         """Count the spans and log events of a batch."""
@@ -200,6 +214,7 @@ class Inspection:
         for run in runs:
             known = self._runs.setdefault(run.key, Counter(dict.fromkeys(CARRIED, 0)))
             known.update(name for name, holds in CARRIED.items() if holds(run))
+            self._flaws.setdefault(run.key, Counter()).update(flaws_of(run))
             if not run.nested:
                 if run.session_id is not None:
                     self._sessions.setdefault(run.key, set()).add(run.session_id)
@@ -208,9 +223,11 @@ class Inspection:
                     here = (run.start_ns, run.run_id, at)
                     self._first[call.name] = min(here, self._first.get(call.name, here))
 
-    def found(self) -> InspectionView:
-        """Return what was counted so far."""
+    def found(self, of_spans: Sequence[QualityFinding] = ()) -> InspectionView:
+        """Return what was counted so far. `of_spans`: the flaws of spans without a run."""
+        unknown = self._unknown.scopes()
         return InspectionView(
+            data_quality=[*self._quality_of_agents(), *self._quality_of_spans(unknown, of_spans)],
             spans=self._spans,
             crossing=dict(self._crossing),
             recognised=[Recognised(*key, number) for key, number in _ranked(self._recognised)],
@@ -218,7 +235,7 @@ class Inspection:
                 (LogEvents(*key, number) for key, number in self._events.items()),
                 key=lambda one: (one.kind is None, -one.events, one.scope, one.name),
             ),
-            unknown=self._unknown.scopes(),
+            unknown=unknown,
             agents=sorted(
                 map(self._agent, self._runs),
                 key=lambda known: (-known.runs["runs"], *known.key.values()),
@@ -240,7 +257,24 @@ class Inspection:
     def _agent(self, key: AgentKey) -> AgentTelemetry:
         runs = self._runs[key]
         sessions = len(self._sessions.get(key, ()))
-        return AgentTelemetry(key._asdict(), runs, sessions, runs["with_session"] == sessions >= 3)
+        invented = are_invented(runs["with_session"], sessions)
+        return AgentTelemetry(key._asdict(), runs, sessions, invented)
+
+    def _quality_of_agents(self) -> Iterator[AgentQuality]:
+        for key, flaws in sorted(self._flaws.items()):
+            known = self._agent(key)
+            runs = known.runs
+            invented = runs["with_session"] if known.invented_sessions else 0
+            counts = {**flaws, INVENTED_SESSIONS: invented}
+            for one in quality_of(counts, runs["runs"] + runs["nested"]):
+                yield AgentQuality(known.name, one)
+
+    def _quality_of_spans(
+        self, unknown: Sequence[Unknown], of_spans: Sequence[QualityFinding]
+    ) -> Iterator[AgentQuality]:
+        suspected = sum(one.spans for one in unknown if one.suspected)
+        for one in (*of_spans, *quality_of({UNKNOWN_SCOPE: suspected}, self._spans)):
+            yield AgentQuality("", one)
 
 
 def _ranked(counts: Mapping[K, int]) -> list[tuple[K, int]]:
@@ -269,6 +303,7 @@ def render(
 def _page(
     found: InspectionView, rows: Sequence[tuple[str, Sequence[Row]]]
 ) -> Iterator[RenderableType]:
+    yield _quality(found.data_quality)
     yield _spans(found)
     if found.events:
         yield _events(found.events)
@@ -305,6 +340,27 @@ def _warning(text: str) -> Text:
 
 def _option(line: str) -> tuple[str, str]:
     return f"--set {shlex.quote(line)}", "cyan"
+
+
+def _quality(found: Sequence[AgentQuality]) -> RenderableType:
+    """Return the flaws of the telemetry: one line a finding, with the agents that have it."""
+    agents: dict[str, list[AgentQuality]] = {}
+    for each in found:
+        agents.setdefault(each.finding.kind, []).append(each)
+    merged = [
+        replace(
+            every[0].finding,
+            count=sum(each.finding.count for each in every),
+            of=sum(each.finding.of for each in every),
+        )
+        for every in agents.values()
+    ]
+    for section in sections.data_quality(merged):
+        whose = [listed(filter(None, (one.agent for one in every)), 3) for every in agents.values()]
+        rows = [(*row[:2], name, *row[2:]) for row, name in zip(section.rows, whose, strict=True)]
+        titles = (*section.titles[:2], "agents", *section.titles[2:])
+        return _table(titles, "lrlll", rows)
+    return Group(heading("Data quality"), Text("No flaw was found in this telemetry."))
 
 
 def _spans(found: InspectionView) -> RenderableType:
@@ -402,10 +458,8 @@ def _runs(agents: Sequence[AgentTelemetry]) -> RenderableType:
         "task",
         "session",
     )
-    notes = [_warning(f"{known.name}: {note}") for known in agents for note in _notes(known)]
-    return _table(
-        titles, "lrrrrrrr", [(known.name, *_shares(known.runs)) for known in agents], notes
-    )
+    rows = [(known.name, *_shares(known.runs)) for known in agents]
+    return _table(titles, "lrrrrrrr", rows)
 
 
 def _shares(runs: Mapping[str, int]) -> Iterator[str]:
@@ -418,28 +472,6 @@ def _shares(runs: Mapping[str, int]) -> Iterator[str]:
     ):
         yield percent(number / (runs["runs"] + runs["nested"]))
     yield percent(runs["with_session"] / runs["runs"]) if runs["runs"] else ABSENT
-
-
-def _notes(known: AgentTelemetry) -> Iterator[str]:
-    runs = known.runs
-    notes = (
-        (
-            runs["from_messages"],
-            "the calls of {} were read from model messages, without their failures.",
-        ),
-        (runs["unobservable"], "the tools of {} cannot be observed; they do not count for paths."),
-        (runs["incomplete"], "{} without a root span; they do not count for paths."),
-        (
-            runs["calls"] - runs["arguments"],
-            "arguments of calls are unknown in {}; retries are matched by tool alone.",
-        ),
-    )
-    if known.invented_sessions:
-        yield (
-            "every run has a conversation id of its own; if the instrumentation makes them "
-            "up, no session is real."
-        )
-    yield from (note.format(count(number, "run")) for number, note in notes if number)
 
 
 def _tools(tools: Sequence[ToolClass]) -> RenderableType:

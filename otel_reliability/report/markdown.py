@@ -60,6 +60,7 @@ def _templates() -> Environment:
         costs=sections.costs,
         details=partial(sections.details, brief=False),
         gaps=sections.gaps,
+        data_quality=sections.data_quality,
         overview=sections.overview,
         points_lost=sections.points_lost,
         symbols=SYMBOLS,

@@ -50,18 +50,6 @@ def _undisturbed(rows: Sequence[Row]) -> tuple[int, int]:
 
 REQUIRED_DATA: Final = (
     RequiredData(
-        "tool calls",
-        "paths, tools, retries, loops",
-        "give each a span: gen_ai.operation.name = execute_tool",
-        _each(lambda row: row.tool_calls is None),
-    ),
-    RequiredData(
-        "root spans",
-        "paths and tools",
-        "export the agent's own span too: it was sampled away, or dropped",
-        _each(lambda row: row.path is None, lambda row: row.tool_calls is not None),
-    ),
-    RequiredData(
         "task ids",
         "branches, consistency, effects, pass^k over tasks",
         'annotate(task_id="…") sets reliability.task.id',
@@ -87,12 +75,6 @@ REQUIRED_DATA: Final = (
             lambda row: row.pressure is None,
             lambda row: row.tokens is not None or row.pressure is not None,
         ),
-    ),
-    RequiredData(
-        "arguments of tool calls",
-        "exact retries, loops and effects",
-        "capture gen_ai.tool.call.arguments; only a keyed hash of them is kept",
-        _each(lambda row: not row.arguments_known, lambda row: row.tool_calls is not None),
     ),
     RequiredData(
         "outcomes",

@@ -30,7 +30,14 @@ from otel_reliability.report.text import (
     place,
     share,
 )
-from otel_reliability.report.view import AgentComparison, AgentView, Compared, Cost, ReadingView
+from otel_reliability.report.view import (
+    AgentComparison,
+    AgentView,
+    Compared,
+    Cost,
+    QualityFinding,
+    ReadingView,
+)
 
 COLOURS: Final = {
     Tier.STABLE: "green",
@@ -177,6 +184,22 @@ def gaps(agent: AgentView) -> Iterator[Section]:
     ]
     if rows:
         yield Section(("Missing data", "runs that have it", "for", "how to add it"), "lrll", rows)
+
+
+def data_quality(found: Sequence[QualityFinding]) -> Iterator[Section]:
+    """Yield the flaws of telemetry, one line each."""
+    rows = [
+        (
+            one.finding,
+            f"{one.count:,} of {count(one.of, one.unit.removesuffix('s'))}",
+            one.affects,
+            one.remedy,
+        )
+        for one in found
+    ]
+    if rows:
+        titles = ("Data quality", "found in", "affects", "at the source")
+        yield Section(titles, "lrll", rows)
 
 
 def comparison(each: AgentComparison, *, brief: bool) -> Section:

@@ -117,6 +117,7 @@ def _page(report: ReportView) -> Iterator[RenderableType]:
     for agent in agents[:MAX_DETAILED]:
         parts = [
             _score_lines(agent),
+            *map(drawn, sections.data_quality(agent.data_quality)),
             *_common(agent),
             *map(drawn, sections.costs(agent)),
             *_why(agent),
@@ -133,6 +134,8 @@ def _page(report: ReportView) -> Iterator[RenderableType]:
     gaps = missing_data([(agent_name(agent.key), agent.missing) for agent in agents])
     if gaps is not None:
         yield gaps
+    for section in sections.data_quality(report.data_quality):
+        yield drawn(section)
     spans, *limits = words.about_recording(report)
     yield Group(dim(f"{spans}."), *(Text(f"{limit}.", "yellow") for limit in limits))
 

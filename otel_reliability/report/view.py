@@ -167,6 +167,24 @@ class Gap:
     of: int
 
 
+@dataclass(frozen=True, slots=True)
+class QualityFinding:
+    """A flaw of telemetry (`model.flaws`) in `count` of `of` runs, or `count` spans of a recording:
+    the numbers that it affects, and what to change at the source.
+
+    `decisive`: it can turn a verdict.
+    """
+
+    kind: str
+    finding: str
+    count: int
+    of: int
+    unit: str
+    affects: str
+    remedy: str
+    decisive: bool
+
+
 # --- Compression of the context -------------------------------------------------------------------
 
 
@@ -258,8 +276,8 @@ class ScorePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
-    """One agent: its verdict, every reading with the runs behind it, the findings, the missing data
-    and the caveats.
+    """One agent: its verdict, every reading with the runs behind it, the findings, the missing
+    data, the flaws of its telemetry and the caveats.
 
     `success_rate` and `error_rate` are the values of these metrics. `grade` is the tier by whose
     colour and rank the agent is shown: the worse of success and stability. `runs` leaves perturbed
@@ -297,6 +315,7 @@ class AgentView:
     tasks: Sequence[TaskRow]
     findings: Findings
     missing: Sequence[Gap]
+    data_quality: Sequence[QualityFinding]
     caveats: Sequence[str]
     change: ChangeView | None = None
     compression: CompressionView | None = None
@@ -457,6 +476,7 @@ class ReportView:
     - `spans`: the spans by disposition; `span_reasons`: the same by disposition and reason.
     - `problems`: lines and spans that could not be read, by reason; `attributes_refused`:
       attributes with values out of range.
+    - `data_quality`: flaws of spans that belong to no run.
     - `notes`: the limits that were reached, a sentence each.
     """
 
@@ -466,5 +486,6 @@ class ReportView:
     span_reasons: Mapping[str, Mapping[str, int]]
     problems: Mapping[str, int]
     attributes_refused: Mapping[str, Mapping[str, int]]
+    data_quality: Sequence[QualityFinding]
     notes: Sequence[str]
     baseline: Baseline | None = None

@@ -328,6 +328,7 @@ def caveats_of(agent: AgentView, rows: Sequence[Row]) -> list[str]:
     """Return the caveats of an agent whose window holds these rows."""
     return [
         *_of_flags(agent, rows),
+        *_of_telemetry(agent),
         *_of_window(agent, rows),
         *_of_outcomes(agent),
         *_of_readings(agent),
@@ -356,6 +357,16 @@ def _of_flags(agent: AgentView, rows: Sequence[Row]) -> Iterator[str]:
             f"the context window of session {clean(soonest.session_id)} is {rate}: {until} "
             f"({CONTEXT_GROWTH})"
         )
+
+
+def _of_telemetry(agent: AgentView) -> Iterator[str]:
+    """Yield the flaws of telemetry that can turn a verdict."""
+    for one in agent.data_quality:
+        if one.decisive:
+            yield (
+                f"{one.finding} in {one.count:,} of {count(one.of, 'run')}, which affects "
+                f"{one.affects}"
+            )
 
 
 def _of_window(agent: AgentView, rows: Sequence[Row]) -> Iterator[str]:

@@ -67,7 +67,13 @@ class Agents:
         min_runs = _whole(request, "min_runs", 0) or settings.metrics.min_runs
         agents = [live_view(found, settings) for found in self._found(request)]
         report = ReportView(
-            agents=agents, spans={}, span_reasons={}, problems={}, attributes_refused={}, notes=()
+            agents=agents,
+            spans={},
+            span_reasons={},
+            problems={},
+            attributes_refused={},
+            data_quality=(),
+            notes=(),
         )
         return document(check(report, targets, min_runs))
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import version
 from importlib.resources import files
@@ -327,6 +327,10 @@ def _traces(text: str, url: str | None, digits: int = 32) -> Markup:
     return Markup("").join(shown(part) if at % 2 else escape(part) for at, part in enumerate(parts))
 
 
+def _quality(agent: AgentView) -> Iterator[sections.Section]:
+    return sections.data_quality(agent.data_quality)
+
+
 def _known(agent: AgentView, names: Sequence[str]) -> list[str]:
     return [name for name in names if agent.metrics[name].value is not None]
 
@@ -346,6 +350,7 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "chart": _chart,
     "flow": _flow,
     "gaps": sections.gaps,
+    "data_quality": _quality,
     "headed": headed,
     "id": id_of,
     "known": _known,

@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from otel_reliability.metrics.stability.context_growth import slope_of
+from otel_reliability.model.flaws import flaws_of
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.row import CallTotals, Compressions, Path, Retries, Row
 from otel_reliability.model.run import ModelCall, Run, ToolCall
@@ -75,6 +76,7 @@ def row_of(run: Run, paths: PathTable) -> Row:
         compressions=compressions_of(run) if run.compressions else None,
         ended_in_error=run.ended_in_error,
         request=run.request if task is None else None,
+        flaws=flaws_of(run),
     )
 
 

@@ -376,6 +376,9 @@ def wasted(row: Row, tokens: int) -> float | None:
 NAIVE: Mapping[str, Formula] = {
     "window.runs": lambda rows, settings: float(len(baseline(rows))),
     "window.effective_runs": effective_runs,
+    "data_quality.findings": lambda rows, settings: float(
+        sum(bool(row.flaws) for row in baseline(rows))
+    ),
     "error_rate": error_rate,
     "verdict": verdict,
     "grade": worse_grade,

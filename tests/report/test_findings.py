@@ -222,13 +222,6 @@ def test_evidence_that_is_there_is_no_gap(tmp_path: Path) -> None:
     assert gaps(tmp_path, spans).keys() == {"tokens", "evaluations in sessions"}
 
 
-def test_tools_that_cannot_be_seen_are_a_gap(tmp_path: Path) -> None:
-    found = gaps(tmp_path, [*runs(""), chat(1, gen_ai__response__finish_reasons=["tool_calls"])])
-
-    assert (found["tool calls"].runs, found["tool calls"].of) == (1, 1)
-    assert "arguments of tool calls" not in found
-
-
 @pytest.mark.parametrize("data", REQUIRED_DATA, ids=[data.missing for data in REQUIRED_DATA])
 def test_remedies_name_what_there_is(data: RequiredData) -> None:
     call = data.remedy.partition("annotate(")[2].partition("=")[0]

@@ -67,7 +67,7 @@ def test_without_arguments_the_report_says_that_they_were_unknown(
     assert len(agent["findings"]["exploding_runs"]) == exploding
     assert any("arguments unknown" in caveat for caveat in agent["caveats"])
     assert "arguments unknown" in agent["metrics"]["retry_explosion"]["note"]
-    assert "arguments of tool calls" in [gap["missing"] for gap in agent["missing"]]
+    assert "arguments_unknown" in [one["kind"] for one in agent["data_quality"]]
 
 
 def _without_arguments(line: str) -> str:

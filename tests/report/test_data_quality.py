@@ -1,0 +1,245 @@
+"""Flaws of telemetry: each is planted and found, and a clean recording has none."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from otel_reliability.cli.app import app
+from otel_reliability.model.flaws import FLAWS
+from otel_reliability.model.span import KIND_CLIENT, RawSpan, Resource
+from otel_reliability.report.data_quality import quality_of_spans
+from otel_reliability.report.view import QualityFinding
+from otel_reliability.testing import SECOND, span, write_otlp
+from tests.corpora.recordings import CAPTURES
+from tests.report.build import agent_of, chat, printed, report, run_spans, runs, spoil
+from tests.shared import shared
+
+Spans = list[RawSpan]
+
+
+def findings(tmp_path: Path, spans: Iterable[RawSpan]) -> dict[str, QualityFinding]:
+    """The findings about the only agent of these spans, and about spans without a run."""
+    found = report(tmp_path, list(spans))
+    [agent] = found.agents
+    return {one.kind: one for one in (*agent.data_quality, *found.data_quality)}
+
+
+def model(number: int, parent: int | None, start: float, *, tokens: int | None = None) -> RawSpan:
+    """A model call in trace 1 that lasts a tenth of a second."""
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    used = {} if tokens is None else {"gen_ai.usage.input_tokens": tokens}
+    return span(
+        number,
+        parent,
+        name="chat m",
+        kind=KIND_CLIENT,
+        start=start,
+        end=start + 0.1,
+        attributes={**attributes, **used},
+    )
+
+
+def without(spans: Spans, key: str) -> Spans:
+    return [
+        each._replace(attributes={k: v for k, v in each.attributes.items() if k != key})
+        for each in spans
+    ]
+
+
+def wrong_unit() -> Spans:
+    return [
+        each._replace(start_ns=each.start_ns // 1000, end_ns=each.end_ns // 1000)
+        for each in runs("a b")
+    ]
+
+
+def rootless() -> Spans:
+    return runs("a b")[1:]
+
+
+def partial_tokens() -> Spans:
+    return [*runs("a"), model(8, 1, 100.2, tokens=50), model(9, 1, 101.2)]
+
+
+def unobservable() -> Spans:
+    return [*runs(""), chat(1, gen_ai__response__finish_reasons=["tool_calls"])]
+
+
+def messages() -> Spans:
+    asked = (
+        '[{"role": "assistant", "parts": [{"type": "tool_call", "id": "1", "name": "a", '
+        '"arguments": {}}]}]'
+    )
+    return [
+        *runs(""),
+        chat(1, gen_ai__response__finish_reasons=["tool_calls"], gen_ai__output__messages=asked),
+    ]
+
+
+def skewed() -> Spans:
+    root, *tools = runs("a b")
+    other = Resource.of({"service.name": "other"})
+    return [
+        root,
+        *(
+            each._replace(
+                start_ns=each.start_ns - 30 * SECOND,
+                end_ns=each.end_ns - 30 * SECOND,
+                resource=other,
+                parent_remote=True,
+            )
+            for each in tools
+        ),
+    ]
+
+
+def tied() -> Spans:
+    root, first, second = runs("a b")
+    return [root, first, second._replace(start_ns=first.start_ns)]
+
+
+def scopeless() -> Spans:
+    return [
+        each._replace(scope="", scope_version="")
+        for each in [*runs("a"), model(9, 1, 100.1, tokens=5)]
+    ]
+
+
+def nameless() -> Spans:
+    return [each._replace(resource=Resource.of({})) for each in runs("a")]
+
+
+def own_conversations() -> Spans:
+    return [one for n in (1, 2, 3) for one in run_spans(n, "a", session=f"c{n}")]
+
+
+def orphans() -> Spans:
+    return [*runs("a"), model(9, None, 500.0)]
+
+
+PLANTED: dict[str, Callable[[], Spans]] = {
+    "time_unit": wrong_unit,
+    "root_missing": rootless,
+    "tokens_partial": partial_tokens,
+    "calls_from_messages": messages,
+    "calls_unobservable": unobservable,
+    "arguments_unknown": lambda: without(runs("a"), "gen_ai.tool.call.arguments"),
+    "clock_skew": skewed,
+    "time_resolution": tied,
+    "scope_missing": scopeless,
+    "service_missing": nameless,
+    "conversation_invented": own_conversations,
+    "orphan_span": orphans,
+    "duplicate_span": lambda: [*runs("a"), *runs("a")],
+}
+ELSEWHERE = {"unread_span", "late_span", "scope_unrecognized"}
+"""Kinds that no list of spans plants: tests below do."""
+
+
+def test_every_kind_of_flaw_is_planted() -> None:
+    assert PLANTED.keys() | ELSEWHERE == {flaw.kind for flaw in FLAWS}
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_a_planted_flaw_is_found_and_no_other(tmp_path: Path, kind: str) -> None:
+    assert findings(tmp_path, PLANTED[kind]()).keys() == {kind}
+
+
+def test_a_clean_recording_has_no_finding(tmp_path: Path) -> None:
+    spans = [one for n in (1, 2, 3) for one in run_spans(n, "a b", session="c")]
+
+    assert findings(tmp_path, [*spans, model(9, 1, 100.1, tokens=5)]) == {}
+
+
+def test_counts_are_of_the_runs_that_have_the_flaw(tmp_path: Path) -> None:
+    found = findings(
+        tmp_path, [*without(runs("a"), "gen_ai.tool.call.arguments"), *runs("a", first=2)]
+    )
+
+    assert (found["arguments_unknown"].count, found["arguments_unknown"].of) == (1, 2)
+
+
+def test_a_finding_that_can_turn_a_verdict_stands_next_to_it(tmp_path: Path) -> None:
+    agent = agent_of(tmp_path, partial_tokens())
+
+    assert (
+        "tokens of some model calls only in 1 of 1 run, which affects tokens, cost, token budget "
+        "pressure"
+    ) in agent.caveats
+    assert "Data quality" in printed(report(tmp_path, partial_tokens()))
+
+
+def inspected(file: Path) -> list[str]:
+    """The kinds of findings of `inspect`, which begins with them."""
+    result = CliRunner().invoke(app, ["inspect", "--format", "json", str(file)])
+    document = json.loads(result.stdout)
+    assert next(iter(document)) == "data_quality"
+    return [one["kind"] for one in document["data_quality"]]
+
+
+def test_inspect_begins_with_the_findings(tmp_path: Path) -> None:
+    file = write_otlp(tmp_path / "spans.jsonl", rootless())
+
+    assert inspected(file) == ["root_missing"]
+    shown = CliRunner().invoke(app, ["inspect", str(file)]).stdout
+    assert shown.lstrip().startswith("Data quality")
+
+
+def test_lines_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
+    file = spoil(write_otlp(tmp_path / "spans.jsonl", runs("a")), "{")
+
+    assert inspected(file) == ["unread_span"]
+
+
+def test_spans_that_came_too_late_are_a_finding() -> None:
+    [found] = quality_of_spans({("late", ""): 3, ("used", ""): 7}, 10, 0)
+
+    assert (found.kind, found.count, found.of, found.unit) == ("late_span", 3, 10, "spans")
+
+
+def test_an_unknown_dialect_is_a_finding(tmp_path: Path) -> None:
+    spans = [
+        span(n, trace=n, name="step", attributes={"acme.agent.step": "x"}, scope="acme")
+        for n in range(1, 4)
+    ]
+
+    assert inspected(write_otlp(tmp_path / "spans.jsonl", spans)) == ["scope_unrecognized"]
+
+
+TRUE_FINDINGS = {
+    "arguments_unknown": 154,
+    "calls_unobservable": 35,
+    "calls_from_messages": 17,
+    "tokens_partial": 1,
+    "conversation_invented": 6,
+    "root_missing": 2,
+    "time_resolution": 1,
+}
+"""Findings about real recordings, by runs: what these instrumentations do not record (arguments
+without capture of content; tools of two of them), one that gives each run a conversation, two runs
+whose process was killed, a model call that ended without an answer, and one recording in
+milliseconds.
+"""
+
+
+@pytest.mark.skipif(not CAPTURES, reason="needs ../shared/corpora/captured")
+def test_real_recordings_have_true_findings_only(tmp_path: Path) -> None:
+    from otel_reliability.recording import REPORT_SETTINGS, Recording  # noqa: PLC0415
+    from otel_reliability.report.build import report_of  # noqa: PLC0415
+
+    found: Counter[str] = Counter()
+    for name in CAPTURES:
+        recording = Recording(REPORT_SETTINGS)
+        recording.read(shared(f"corpora/captured/{name}.jsonl.gz"))
+        recording.close()
+        view = report_of(recording, max_runs_for_intervals=0)
+        for each in (view.data_quality, *(agent.data_quality for agent in view.agents)):
+            found.update({one.kind: one.count for one in each})
+
+    assert found == TRUE_FINDINGS
