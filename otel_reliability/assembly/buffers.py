@@ -9,7 +9,8 @@ from itertools import compress, count
 from typing import Final
 
 from otel_reliability.assembly.accounts import NO_CONVENTION, Account
-from otel_reliability.assembly.closed_ids import RUN_KEYS, ClosedIds, ClosedTraces
+from otel_reliability.assembly.closed_ids import RUN_KEYS, ClosedIds
+from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.span_tree import is_kept
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
@@ -169,11 +170,11 @@ class Buffers:
       to be closed first.
     - `open_spans`, `reopenable_spans`: numbers of agent spans in these. `other_spans`: number of
       spans that only connect others.
-    - `closed`: what is remembered of traces without a buffer.
+    - `memory`: what is remembered of traces without a buffer.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.closed = ClosedTraces()
+    def __init__(self, settings: Settings, memory: Memory) -> None:
+        self.memory = memory
         self.growing: dict[TraceBuffer, None] = {}
         self.reopenable: OrderedDict[TraceBuffer, None] = OrderedDict()
         self.open_spans = self.reopenable_spans = self.other_spans = 0
@@ -195,13 +196,13 @@ class Buffers:
         came to connect others.
         """
         buffer = self._by_trace[trace_id] = TraceBuffer(trace_id, now, self._span_limit)
-        record = self.closed.take(trace_id)
-        if record is not None:
-            packed, connecting = record
-            known = ClosedIds.unpacked(packed)
+        closed = self.memory.take(trace_id)
+        if closed is not None:
+            connecting = closed.connecting
+            known = ClosedIds.unpacked(closed.packed)
             if len(known):
                 buffer.closed[trace_id] = known
-                self.closed.ids += len(known)
+                self.memory.ids += len(known)
             if connecting:
                 buffer.spans.extend(connecting)
                 buffer.others = len(connecting)
@@ -318,7 +319,7 @@ class Buffers:
             self.reopenable_spans -= buffer.weight
         self.other_spans -= buffer.others
         if buffer.closed:
-            self.closed.ids -= sum(map(len, buffer.closed.values()))
+            self.memory.ids -= sum(map(len, buffer.closed.values()))
         for trace_id in buffer.traces:
             del self._by_trace[trace_id]
         buffer.clear()

@@ -1,11 +1,8 @@
-"""The memory of final runs, by which duplicates and late spans are recognized: span ids, and little
-else.
-"""
+"""The span ids of final runs, by which duplicates and late spans are recognized."""
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter
 from struct import Struct
@@ -33,21 +30,16 @@ RUN_KEYS: Final = b"run.key"
 run.
 """
 ID_BYTES: Final = 8
-TABLE: Final = 65_536
-"""Traces whose records lie in one table."""
 _UTF8: Final = ("utf-8", "surrogatepass")
 _MAX_NAMES: Final = 2
 """Names of agents that are remembered: more make no difference."""
 _AGENT: Final = Kind.AGENT
 _TRACE: Final[Callable[[AgentSpan], TraceId]] = itemgetter(0)
 _ID: Final[Callable[[AgentSpan], SpanId]] = itemgetter(1)
-Record: TypeAlias = tuple[bytes, Sequence[AgentSpan]]
-"""A trace without open runs: what `ClosedIds.packed` returned, and its spans that belong to no run
-and connect others.
-"""
+PackedIds: TypeAlias = bytes
+"""`ClosedIds` as bytes, which take less memory than objects: there are hundreds of thousands."""
 _HEAD: Final = Struct("<dI")
-"""Head of packed ids: since when (seconds), and their number. A record is forgotten by these alone.
-"""
+"""Head of packed ids: since when (seconds), and their number."""
 _encode: Final = Encoder().encode
 _decode: Final = Decoder(tuple[bytes, bytes, bytes, tuple[bytes, ...], bool]).decode
 
@@ -69,10 +61,8 @@ class ClosedIds(msgspec.Struct, eq=False):
     def __len__(self) -> int:
         return len(self.ids) + len(self.anchors)
 
-    def packed(self, since: float) -> bytes:
-        """Return all of it as bytes, which take less memory than objects: there are hundreds of
-        thousands.
-        """
+    def packed(self, since: float) -> PackedIds:
+        """Return all of it as bytes. `since`: when the trace was closed, in seconds."""
         ids = b"".join(self.ids)
         anchors = b"".join(self.anchors)
         sealed = b"".join(self.sealed)
@@ -82,77 +72,25 @@ class ClosedIds(msgspec.Struct, eq=False):
         )
 
     @classmethod
-    def unpacked(cls, packed: bytes) -> ClosedIds:
+    def unpacked(cls, packed: PackedIds) -> ClosedIds:
         """Return what `packed` made these bytes of."""
         ids, anchors, sealed, names, had_invocation = _decode(memoryview(packed)[_HEAD.size :])
         agents = frozenset([name.decode(*_UTF8) for name in names])
         return cls(_split(ids), _split(anchors), _split(sealed), agents, had_invocation)
 
 
+def since_of(packed: PackedIds) -> float:
+    """Return when the trace of packed ids was closed, in seconds."""
+    return _HEAD.unpack_from(packed)[0]
+
+
+def count_of(packed: PackedIds) -> int:
+    """Return how many ids are packed."""
+    return _HEAD.unpack_from(packed)[1]
+
+
 def _split(joined: bytes) -> set[SpanId]:
     return {joined[at : at + ID_BYTES] for at in range(0, len(joined), ID_BYTES)}
-
-
-def since_of(record: Record) -> float:
-    """Return since when a trace is without open runs, in seconds."""
-    return _HEAD.unpack_from(record[0])[0]
-
-
-class ClosedTraces:
-    """Records of traces, the oldest first. `ids` counts span ids in records and in closed parts of
-    traces of which spans still arrive, `spans` the spans kept in records.
-
-    Records lie in tables of a bounded size: one of all would take twenty megabytes each time that
-    it is copied.
-    """
-
-    def __init__(self) -> None:
-        self.ids = self.spans = 0
-        self._tables: deque[OrderedDict[TraceId, bytes]] = deque([OrderedDict()])
-        self._connecting: dict[TraceId, Sequence[AgentSpan]] = {}
-
-    def get(self, trace_id: TraceId) -> Record | None:
-        for table in self._tables:
-            if trace_id in table:
-                return table[trace_id], self._connecting.get(trace_id, ())
-        return None
-
-    def has_ids(self, trace_id: TraceId) -> bool:
-        record = self.get(trace_id)
-        return record is not None and bool(_decode(memoryview(record[0])[_HEAD.size :])[0])
-
-    def put(self, trace_id: TraceId, record: Record) -> None:
-        """Add a record; the trace has none."""
-        if len(self._tables[-1]) >= TABLE:
-            self._tables.append(OrderedDict())
-        self._tables[-1][trace_id], connecting = record
-        self.ids += _HEAD.unpack_from(record[0])[1]
-        if connecting:
-            self._connecting[trace_id] = connecting
-            self.spans += len(connecting)
-
-    def take(self, trace_id: TraceId) -> Record | None:
-        """Remove a record and return it."""
-        record = self.get(trace_id)
-        if record is not None:
-            self._drop(trace_id)
-        return record
-
-    def take_oldest(self, horizon: float) -> TraceId | None:
-        """Remove the oldest record, unless it is newer than `horizon`, and return its trace."""
-        while not self._tables[0] and len(self._tables) > 1:
-            self._tables.popleft()
-        trace_id = next(iter(self._tables[0]), None)
-        if trace_id is None or _HEAD.unpack_from(self._tables[0][trace_id])[0] > horizon:
-            return None
-        self._drop(trace_id)
-        return trace_id
-
-    def _drop(self, trace_id: TraceId) -> None:
-        table = next(table for table in self._tables if trace_id in table)
-        self.ids -= _HEAD.unpack_from(table.pop(trace_id))[1]
-        if self._connecting:
-            self.spans -= len(self._connecting.pop(trace_id, ()))
 
 
 # --- Remembering ----------------------------------------------------------------------------------

@@ -1,19 +1,12 @@
-"""Evaluations that arrive apart from spans: the spans and runs they are about, those that wait for
-them, and final runs that can still be evaluated: evaluations arrive minutes after the run they are
-about.
-"""
+"""Evaluations that arrive apart from spans, and wait for the runs that they are about."""
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from otel_reliability.assembly.outcome import NO_NOTES, latest, reported
-from otel_reliability.config import OutcomeSettings
-from otel_reliability.model.record import pack, unpack_run
-from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, Evaluation, ModelFacts, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, ModelFacts, SpanRef, TraceId
 
 WAIT: Final = 600.0
 """Seconds for which an evaluation waits for its run."""
@@ -108,66 +101,3 @@ class WaitingEvaluations:
 def _response_of(span: AgentSpan) -> str | None:
     facts = span[9]
     return facts.response_id if isinstance(facts, ModelFacts) else None
-
-
-# --- Final runs -----------------------------------------------------------------------------------
-
-
-MAX_RUNS: Final = 10_000
-"""Final runs that can be evaluated; beyond, the first to become final are dropped."""
-_BY_USER: Final = "reliability."
-_TOP_LEVEL = b"\0"
-_NESTED = b"\1"
-
-
-class FinalRuns:
-    """The latest final runs, by trace. An evaluation makes a new version of its run, whose outcome
-    follows it unless the user reports the outcome; spans no longer do.
-
-    A run is kept as bytes, which take less memory than its objects; the first byte says whether it
-    is nested.
-    """
-
-    def __init__(self, settings: OutcomeSettings) -> None:
-        self._settings = settings
-        self._by_trace: OrderedDict[TraceId, dict[SpanId | str, bytes]] = OrderedDict()
-        self._count = 0
-
-    def remember(self, run: Run) -> None:
-        known = self._by_trace.setdefault(run.trace_id, {})
-        key = run.root_span_id or run.run_id
-        self._count += key not in known
-        known[key] = (_NESTED if run.nested else _TOP_LEVEL) + pack(run)
-        while self._count > MAX_RUNS:
-            self._count -= len(self._by_trace.popitem(last=False)[1])
-
-    def forget(self, trace_id: TraceId) -> None:
-        self._count -= len(self._by_trace.pop(trace_id, ()))
-
-    def evaluate(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:
-        """Return the run that an evaluation is about, as it was and as it is now (the same if
-        nothing is new). None: unknown.
-
-        It is the run whose root the evaluation names, else the one top-level run of the trace.
-        """
-        known = self._by_trace.get(trace_id, {})
-        packed = known.get(evaluation.span_id or "") or _only(
-            [one for one in known.values() if one.startswith(_TOP_LEVEL)]
-        )
-        if packed is None:
-            return None
-        run = unpack_run(packed[1:])
-        evaluations = latest([*run.evaluations, evaluation])
-        if evaluations == run.evaluations:
-            return run, run
-        evaluated = run._replace(evaluations=evaluations)
-        if not run.outcome_source.startswith(_BY_USER) and (
-            result := reported(NO_NOTES, evaluations, self._settings)
-        ):
-            evaluated = evaluated._replace(outcome=result.outcome, outcome_source=result.source)
-        self.remember(evaluated)
-        return run, evaluated
-
-
-def _only(found: Sequence[bytes]) -> bytes | None:
-    return found[0] if len(found) == 1 else None

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
-from math import inf
 from typing import Final, TypeAlias
 
 from otel_reliability.assembly.accounts import (
@@ -26,7 +25,6 @@ from otel_reliability.assembly.buffers import Buffers, TraceBuffer
 from otel_reliability.assembly.closed_ids import (
     RUN_KEYS,
     ClosedIds,
-    Record,
     account_of,
     accounts_below,
     remember,
@@ -34,9 +32,9 @@ from otel_reliability.assembly.closed_ids import (
 from otel_reliability.assembly.evaluations import (
     MAX_PER_TRACE,
     NO_TARGET,
-    FinalRuns,
     WaitingEvaluations,
 )
+from otel_reliability.assembly.memory import ClosedTrace, Memory
 from otel_reliability.assembly.outcome import candidates
 from otel_reliability.assembly.progress import Part, divide, unchangeable
 from otel_reliability.assembly.rebuild import Assemble, Assembled
@@ -113,8 +111,8 @@ class Assembler:
         self._limits = settings.limits
         self._assemble = Assemble(settings)
         self._opened = OpenSpansByTrace()
-        self._final = FinalRuns(settings.outcome)
-        self._buffers = Buffers(settings)
+        self._memory = Memory(settings.outcome)
+        self._buffers = Buffers(settings, self._memory)
         self._evaluations = WaitingEvaluations(
             self._limits.evaluations, self.accounts, self._give, self.spans
         )
@@ -141,7 +139,7 @@ class Assembler:
         accounts = self.accounts
         open_bytes = buffers.open_spans * SPAN_BYTES
         reopenable_bytes = buffers.reopenable_spans * SPAN_BYTES
-        other_spans = buffers.other_spans + buffers.closed.spans
+        other_spans = buffers.other_spans + self._memory.spans
         waiting = self._evaluations.count
         return (
             Limit(
@@ -165,7 +163,7 @@ class Assembler:
             Limit("other_spans", other_spans, limits.other_spans, accounts["limit", "other_spans"]),
             Limit(
                 "closed_ids",
-                buffers.closed.ids,
+                self._memory.ids,
                 limits.closed_ids,
                 accounts["limit", "remembered_ids"],
             ),
@@ -218,7 +216,7 @@ class Assembler:
                     self._count_closed(buffer.closed, span, account)
                     continue
                 if span[7] is _OTHER and span[13] is None and not span[14]:
-                    if buffers.other_spans + buffers.closed.spans >= self._limits.other_spans:
+                    if buffers.other_spans + self._memory.spans >= self._limits.other_spans:
                         self.accounts[NO_CONVENTION] += 1
                         self.accounts["limit", "other_spans"] += 1
                         continue
@@ -264,7 +262,7 @@ class Assembler:
         """
         self.accounts[account] += 1
         if account != DUPLICATE:
-            self._buffers.closed.ids += remember(closed, (span,), sealed=account == SEALED)
+            self._memory.ids += remember(closed, (span,), sealed=account == SEALED)
 
     # --- Evaluations ------------------------------------------------------------------------------
 
@@ -282,7 +280,7 @@ class Assembler:
         trace_id = evaluation.trace_id or b""
         buffer = self._buffers.get(trace_id)
         if buffer is None:
-            is_known = self._buffers.closed.has_ids(trace_id)
+            is_known = self._memory.has_ids(trace_id)
             if is_known:
                 self._evaluate_final(evaluation, trace_id)
             return is_known
@@ -304,7 +302,7 @@ class Assembler:
 
     def _evaluate_final(self, evaluation: Evaluation, trace_id: TraceId) -> None:
         """Change what windows hold of a final run; what counters have recorded stays."""
-        found = self._final.evaluate(evaluation, trace_id)
+        found = self._memory.evaluate(evaluation, trace_id)
         if found is None:
             self.accounts["evaluation_late", ""] += 1
         elif found[0] is not found[1]:
@@ -358,8 +356,7 @@ class Assembler:
                 if buffer.joined:
                     continue
                 self._finalize(buffer, now)
-            self._buffers.closed.take(trace_id)
-            self._final.forget(trace_id)
+            self._memory.forget(trace_id)
             self._opened.pop(trace_id, None)
         return self._take_events()
 
@@ -417,7 +414,7 @@ class Assembler:
             is_joined = False
             for key, run in built.orphans.keyed.items():
                 trace_id = RUN_KEYS + key
-                if self._buffers.closed.has_ids(trace_id) or trace_id in buffer.closed:
+                if self._memory.has_ids(trace_id) or trace_id in buffer.closed:
                     dropped.update((built.tree.ref(i), LATE) for i in run.members)
                 elif self._buffers.get(trace_id) is not buffer:
                     buffer = self._buffers.join_key(buffer, key, now)
@@ -578,7 +575,7 @@ class Assembler:
         ]
         buffer.evaluations = tuple(waiting)
         anchors = [anchor for anchor, i in orphans.anchors.items() if i in spans]
-        self._buffers.closed.ids += remember(
+        self._memory.ids += remember(
             buffer.closed, [tree.spans[i] for i in spans], runs, anchors, sealed=sealed
         )
         refs = set(map(tree.ref, spans))
@@ -683,20 +680,19 @@ class Assembler:
             self.accounts[NO_TARGET] += sum(one not in given for one in evaluations)
             evaluations = ()
         closed = buffer.closed
-        self._buffers.closed.ids += remember(closed, own, buffer.emitted.values(), buffer.anchors)
+        self._memory.ids += remember(closed, own, buffer.emitted.values(), buffer.anchors)
         traces = buffer.traces
         self._buffers.remove(buffer)
         for trace_id in traces:
             kept = [span for span in connecting if span[0] == trace_id] if connecting else ()
             if trace_id in closed or kept:
-                self._buffers.closed.put(
-                    trace_id, ((closed.get(trace_id) or ClosedIds()).packed(now), kept)
-                )
+                ids = closed.get(trace_id) or ClosedIds()
+                self._memory.put(trace_id, ClosedTrace(ids.packed(now), kept))
         self.evaluate(evaluations, now)
 
     def _emit_final(self, run: Run) -> None:
         self._events.append(event_of((_FINAL, run, None)))
-        self._final.remember(run)
+        self._memory.keep(run)
 
     # --- Limits -----------------------------------------------------------------------------------
 
@@ -735,18 +731,18 @@ class Assembler:
         """
         limits = self._limits
         buffers = self._buffers
-        closed = self._buffers.closed
+        memory = self._memory
         opened = self._opened
         horizon = now - self._times.remember
-        while (trace_id := closed.take_oldest(horizon)) is not None:
-            self._final.forget(trace_id)
-        if buffers.other_spans + closed.spans >= limits.other_spans:
+        while memory.forget_oldest(horizon):
+            pass
+        if buffers.other_spans + memory.spans >= limits.other_spans:
             self._forget_oldest(
-                lambda: buffers.other_spans + closed.spans < limits.other_spans * (1 - 1 / _SHARE)
+                lambda: buffers.other_spans + memory.spans < limits.other_spans * (1 - 1 / _SHARE)
             )
-        if closed.ids > limits.closed_ids:
-            self._forget_oldest(lambda: closed.ids <= limits.closed_ids * (1 - 1 / _SHARE))
-            self._forget_live_ids(closed.ids - limits.closed_ids)
+        if memory.ids > limits.closed_ids:
+            self._forget_oldest(lambda: memory.ids <= limits.closed_ids * (1 - 1 / _SHARE))
+            self._forget_live_ids(memory.ids - limits.closed_ids)
         if self._evaluations.count:
             self._evaluations.expire(now)
         while opened and (oldest := next(iter(opened.items())))[1][0] <= horizon:
@@ -755,8 +751,7 @@ class Assembler:
                 opened[oldest[0]] = (now, oldest[1][1])
 
     def _forget_oldest(self, is_enough: Callable[[], bool]) -> None:
-        while not is_enough() and (trace_id := self._buffers.closed.take_oldest(inf)) is not None:
-            self._final.forget(trace_id)
+        while not is_enough() and self._memory.forget_oldest():
             self.accounts["limit", "remembered_ids"] += 1
 
     def _forget_live_ids(self, number: int) -> None:
@@ -775,7 +770,7 @@ class Assembler:
             while ids and number > 0:
                 ids.pop()
                 number -= 1
-                self._buffers.closed.ids -= 1
+                self._memory.ids -= 1
 
     # --- Over a restart ---------------------------------------------------------------------------
 
@@ -783,24 +778,22 @@ class Assembler:
         """Return whether a trace has spans or evaluations that are still needed to assemble it."""
         return self._buffers.get(trace_id) is not None or trace_id in self._evaluations
 
-    def closed_record(self, trace_id: TraceId, now: float) -> Record | None:
+    def closed_trace(self, trace_id: TraceId, now: float) -> ClosedTrace | None:
         """Return what is remembered of the final runs of a trace; None: nothing of it is final."""
         buffer = self._buffers.get(trace_id)
         if buffer is None:
-            return self._buffers.closed.get(trace_id)
+            return self._memory.get(trace_id)
         closed = buffer.closed.get(trace_id)
-        return None if closed is None else (closed.packed(now), ())
+        return None if closed is None else ClosedTrace(closed.packed(now))
 
-    def restore_closed(self, records: Iterable[tuple[TraceId, Record]]) -> None:
-        """Remember what `closed_record` returned, before any span of these traces
-        is added again.
-        """
-        for trace_id, record in records:
-            self._buffers.closed.put(trace_id, record)
+    def restore_closed(self, traces: Iterable[tuple[TraceId, ClosedTrace]]) -> None:
+        """Remember what `closed_trace` returned, before any span of these traces is added again."""
+        for trace_id, closed in traces:
+            self._memory.put(trace_id, closed)
 
     def restore_final(self, runs: Iterable[Run]) -> None:
         """Remember the latest final runs, the latest at the end: evaluations of them may still
         arrive.
         """
         for run in runs:
-            self._final.remember(run)
+            self._memory.keep(run)

@@ -22,7 +22,8 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from otel_reliability.assembly.evaluations import MAX_RUNS, WAIT
+from otel_reliability.assembly.evaluations import WAIT
+from otel_reliability.assembly.memory import MAX_RUNS
 from otel_reliability.engine import MAX_UNREAD
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.record import (

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from msgspec import Struct
 
-from otel_reliability.assembly.closed_ids import since_of
 from otel_reliability.assembly.lifecycle import Assembler
+from otel_reliability.assembly.memory import ClosedTrace
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.record import pack_spans, unpack_spans
@@ -88,12 +88,12 @@ class ClosedTraceRecords:
         self._changed = {}
         now = self._now()
         for trace_id in changed:
-            record = self._assembler.closed_record(trace_id, now)
-            if record is not None:
+            closed = self._assembler.closed_trace(trace_id, now)
+            if closed is not None:
                 self._since.pop(trace_id, None)
                 self._since[trace_id] = now
-                ids, connecting = record
-                yield trace_id, [ids, pack_spans(connecting) if connecting else b""]
+                spans = pack_spans(closed.connecting) if closed.connecting else b""
+                yield trace_id, [closed.packed, spans]
         while self._since:
             trace_id, since = next(iter(self._since.items()))
             if since >= now - self._remember:
@@ -103,11 +103,11 @@ class ClosedTraceRecords:
 
     def restore(self, data: Iterable[Item]) -> None:
         found = [
-            (trace_id, (ids, unpack_spans(spans) if spans else ()))
+            (trace_id, ClosedTrace(ids, unpack_spans(spans) if spans else ()))
             for trace_id, (ids, spans) in data
         ]
-        found.sort(key=lambda one: since_of(one[1]))  # the oldest is forgotten first
-        self._since = {trace_id: since_of(record) for trace_id, record in found}
+        found.sort(key=lambda one: one[1].since)  # the oldest is forgotten first
+        self._since = {trace_id: closed.since for trace_id, closed in found}
         self._assembler.restore_closed(found)
 
 

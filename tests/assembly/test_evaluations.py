@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from otel_reliability.assembly import evaluations
+from otel_reliability.assembly import memory
 from otel_reliability.assembly.evaluations import WAIT
 from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import LimitSettings, Settings
@@ -120,7 +120,7 @@ def test_one_that_may_be_about_two_units_is_about_none_when_one_is_final(
 
 
 def test_the_first_final_runs_are_dropped_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluations, "MAX_RUNS", 2)
+    monkeypatch.setattr(memory, "MAX_RUNS", 2)
     assembler = final(2)
     for trace in (1, 2):
         assembler.add(FINAL._replace(trace_id=trace_id(trace)))

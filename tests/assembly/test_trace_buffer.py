@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.assembly import closed_ids
+from otel_reliability.assembly import memory
 from otel_reliability.assembly.rebuild import Assemble, Assembled
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import CloseReason, Run, RunChange
@@ -38,7 +38,7 @@ def is_remembered(watched: Watched, trace: int) -> bool:
     assembler = watched.assembler
     return (
         assembler.holds(trace_id(trace))
-        or assembler.closed_record(trace_id(trace), watched.clock()) is not None
+        or assembler.closed_trace(trace_id(trace), watched.clock()) is not None
     )
 
 
@@ -76,7 +76,7 @@ def test_a_trace_is_forgotten_in_time() -> None:
 def test_traces_are_remembered_in_tables_and_forgotten_oldest_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(closed_ids, "TABLE", 2)
+    monkeypatch.setattr(memory, "TABLE", 2)
     assembler = watched()
     for trace in range(5):
         assembler.add(agent(1, trace=trace))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from otel_reliability.assembly import accounts, closed_ids, lifecycle, span_tree
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
-from otel_reliability.assembly.closed_ids import ClosedTraces
 from otel_reliability.assembly.lifecycle import Assembler
+from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.rebuild import Assembled
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan
@@ -71,7 +71,7 @@ def assert_caught(law: Law) -> None:
             AgentState, "withdraw", does_nothing, [laws.order_and_batches], id="a revised run stays"
         ),
         pytest.param(
-            ClosedTraces,
+            Memory,
             "put",
             does_nothing,
             [laws.duplication, laws.lateness],

@@ -1,0 +1,163 @@
+"""What is remembered of traces whose runs are final: their span ids, so that what comes later is
+recognized, and the latest runs themselves, since evaluations arrive minutes after the run that they
+are about. Both are forgotten together.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from math import inf
+from typing import Final
+
+from msgspec import Struct
+
+from otel_reliability.assembly.closed_ids import ClosedIds, PackedIds, count_of, since_of
+from otel_reliability.assembly.outcome import NO_NOTES, latest, reported
+from otel_reliability.config import OutcomeSettings
+from otel_reliability.model.record import pack, unpack_run
+from otel_reliability.model.run import Run
+from otel_reliability.model.span import AgentSpan, Evaluation, SpanId, TraceId
+
+TABLE: Final = 65_536
+"""Traces whose ids lie in one table."""
+MAX_RUNS: Final = 10_000
+"""Final runs that can be evaluated; beyond, the first to become final are dropped."""
+_BY_USER: Final = "reliability."
+_TOP_LEVEL = b"\0"
+_NESTED = b"\1"
+
+
+class ClosedTrace(Struct, frozen=True, eq=False):
+    """A trace without open runs.
+
+    - `packed`: the ids of its final runs, and since when it is closed.
+    - `connecting`: its spans that belong to no run and connect others.
+    """
+
+    packed: PackedIds
+    connecting: Sequence[AgentSpan] = ()
+
+    @property
+    def since(self) -> float:
+        """When it was closed, in seconds."""
+        return since_of(self.packed)
+
+
+class Memory:
+    """Closed traces, the oldest first, and the latest final runs by trace.
+
+    - `ids`: number of span ids that are remembered here, and in buffers of traces of which a part
+      is final. `spans`: number of connecting spans that are kept.
+
+    Ids lie in tables of a bounded size: one of all would take twenty megabytes each time that it is
+    copied. A run is kept as bytes, which take less memory than its objects; the first byte says
+    whether it is nested.
+
+    A trace of which more spans arrive is taken out until it closes again; its final runs stay.
+    """
+
+    def __init__(self, settings: OutcomeSettings) -> None:
+        self.ids = self.spans = 0
+        self._settings = settings
+        self._tables: deque[OrderedDict[TraceId, PackedIds]] = deque([OrderedDict()])
+        self._connecting: dict[TraceId, Sequence[AgentSpan]] = {}
+        self._runs: OrderedDict[TraceId, dict[SpanId | str, bytes]] = OrderedDict()
+        self._run_count = 0
+
+    # --- Closed traces ----------------------------------------------------------------------------
+
+    def get(self, trace_id: TraceId) -> ClosedTrace | None:
+        for table in self._tables:
+            if trace_id in table:
+                return ClosedTrace(table[trace_id], self._connecting.get(trace_id, ()))
+        return None
+
+    def has_ids(self, trace_id: TraceId) -> bool:
+        """Return whether spans of final runs of a trace are known, apart from missing parents."""
+        closed = self.get(trace_id)
+        return closed is not None and bool(ClosedIds.unpacked(closed.packed).ids)
+
+    def put(self, trace_id: TraceId, closed: ClosedTrace) -> None:
+        """Remember a closed trace, of which nothing is remembered here."""
+        if len(self._tables[-1]) >= TABLE:
+            self._tables.append(OrderedDict())
+        self._tables[-1][trace_id] = closed.packed
+        self.ids += count_of(closed.packed)
+        if closed.connecting:
+            self._connecting[trace_id] = closed.connecting
+            self.spans += len(closed.connecting)
+
+    def take(self, trace_id: TraceId) -> ClosedTrace | None:
+        """Remove a closed trace and return it: more of it arrives. Its final runs stay."""
+        closed = self.get(trace_id)
+        if closed is not None:
+            self._drop(trace_id)
+        return closed
+
+    def forget(self, trace_id: TraceId) -> None:
+        """Forget a trace and its final runs."""
+        self.take(trace_id)
+        self._forget_runs(trace_id)
+
+    def forget_oldest(self, horizon: float = inf) -> bool:
+        """Forget the trace that was closed first, and its final runs; False: none was closed at
+        `horizon` or before.
+        """
+        while not self._tables[0] and len(self._tables) > 1:
+            self._tables.popleft()
+        trace_id = next(iter(self._tables[0]), None)
+        if trace_id is None or since_of(self._tables[0][trace_id]) > horizon:
+            return False
+        self._drop(trace_id)
+        self._forget_runs(trace_id)
+        return True
+
+    def _drop(self, trace_id: TraceId) -> None:
+        table = next(table for table in self._tables if trace_id in table)
+        self.ids -= count_of(table.pop(trace_id))
+        if self._connecting:
+            self.spans -= len(self._connecting.pop(trace_id, ()))
+
+    # --- Final runs -------------------------------------------------------------------------------
+
+    def keep(self, run: Run) -> None:
+        """Keep a final run, or its new version: it can be evaluated."""
+        known = self._runs.setdefault(run.trace_id, {})
+        key = run.root_span_id or run.run_id
+        self._run_count += key not in known
+        known[key] = (_NESTED if run.nested else _TOP_LEVEL) + pack(run)
+        while self._run_count > MAX_RUNS:
+            self._run_count -= len(self._runs.popitem(last=False)[1])
+
+    def evaluate(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:
+        """Return the final run that an evaluation is about, as it was and as it is now (the same if
+        nothing is new). None: unknown.
+
+        It is the run whose root the evaluation names, else the one top-level run of the trace. Its
+        outcome follows the evaluation unless the user reports the outcome.
+        """
+        known = self._runs.get(trace_id, {})
+        packed = known.get(evaluation.span_id or "") or _only(
+            [one for one in known.values() if one.startswith(_TOP_LEVEL)]
+        )
+        if packed is None:
+            return None
+        run = unpack_run(packed[1:])
+        evaluations = latest([*run.evaluations, evaluation])
+        if evaluations == run.evaluations:
+            return run, run
+        evaluated = run._replace(evaluations=evaluations)
+        if not run.outcome_source.startswith(_BY_USER) and (
+            result := reported(NO_NOTES, evaluations, self._settings)
+        ):
+            evaluated = evaluated._replace(outcome=result.outcome, outcome_source=result.source)
+        self.keep(evaluated)
+        return run, evaluated
+
+    def _forget_runs(self, trace_id: TraceId) -> None:
+        self._run_count -= len(self._runs.pop(trace_id, ()))
+
+
+def _only(found: Sequence[bytes]) -> bytes | None:
+    return found[0] if len(found) == 1 else None
