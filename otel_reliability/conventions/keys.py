@@ -44,7 +44,8 @@ class Keys:
     """The attributes that any of some conventions reads, and those that the user's settings name.
 
     `wanted` are the keys that are read exactly, `prefixes` the beginnings of the others. A key
-    that only the user names may be text of messages.
+    that only the user names may be text of messages. `requests` are those in which a request lies,
+    the most telling first.
     """
 
     def __init__(self, table: Iterable[Convention], of_settings: Iterable[str]) -> None:
@@ -72,6 +73,9 @@ class Keys:
             *fingerprints.PREFIXES,
             *sorted({prefix for one in table for prefix in one.prefixes}),
         )
+        self.requests = tuple(dict.fromkeys(key for one in table for key in one.request))
+        self.asks = tuple({prefix for one in table for prefix in one.asks})
+        self.finish = frozenset(key for one in table for key in one.finish)
         self.tool_marks = tuple(
             ToolMark(one.tool_mark[0], frozenset(one.tool_mark[1:]), frozenset(one.tool_content))
             for one in table

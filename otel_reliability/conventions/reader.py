@@ -325,7 +325,7 @@ class Reader:
         if plan.has_fingerprints:
             answer = fingerprints.completed(answer, plan.keys, self.hasher)
         if self.reads_requests:
-            answer = requests.completed(answer, plan.keys)
+            answer = requests.completed(answer, plan.keys, self.keys.requests)
         template = self.templates.template(answer, plan.keys, span.status)
         is_shared = not plan.has_learned(view, span, named=span.name.startswith(scope.names))
         if is_unknown and self.on_unknown is not None and self.on_unknown(span):

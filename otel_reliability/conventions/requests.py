@@ -4,6 +4,8 @@ It is the last message of the user at the beginning of the run; where that says 
 ("yes, do it"), with the message of the assistant before it. A request that is data counts by its
 keys and short values. Its sketch (`conventions.sketch`) leaves here, and no text.
 
+Each convention names the keys of its inputs (`Convention.request`); `known` are those of all.
+
 An invocation carries its request in its input. A model call tells it only where the user's message
 is the last one: later calls of a run end in what tools returned, and are passed over without
 parsing them.
@@ -22,27 +24,6 @@ from otel_reliability.conventions.hashing import REDACTED
 from otel_reliability.conventions.sketch import sketch_of, words_of
 from otel_reliability.model.span import INVOCATIONS, InvocationFacts, Kind, ModelFacts
 
-KEYS: Final = (
-    "gen_ai.input.messages",
-    "gen_ai.workflow.input",
-    "gen_ai.prompt",
-    "pydantic_ai.all_messages",
-    "all_messages_events",
-    "ai.prompt",
-    "ai.prompt.messages",
-    "traceloop.entity.input",
-    "langfuse.observation.input",
-    "langfuse.trace.input",
-    "mlflow.spanInputs",
-    "haystack.agent.input",
-    "haystack.pipeline.input_data",
-    "smolagents.task",
-    "user_prompt",
-    "raw_input",
-    "session_file.prompt",
-    "input.value",
-)
-"""Keys of a whole request, or of messages that contain it, the most telling first."""
 PREFIXES: Final = ("gen_ai.prompt.", "llm.input_messages.")
 """Prefixes of the keys of conventions that write each part of a message as an attribute."""
 
@@ -122,10 +103,10 @@ _ASKED: Final = INVOCATIONS | {Kind.MODEL}
 # --- Spans ----------------------------------------------------------------------------------------
 
 
-def completed(answer: Answer, keys: AbstractSet[str]) -> Answer:
+def completed(answer: Answer, keys: AbstractSet[str], known: Iterable[str]) -> Answer:
     """Return the answer with the sketch of the request that spans of these keys carry."""
     facts = answer.facts
-    own = own_of(keys, is_model=answer.kind is Kind.MODEL)
+    own = own_of(keys, known, is_model=answer.kind is Kind.MODEL)
     if own is None:
         return answer
     if isinstance(facts, ModelFacts | InvocationFacts):
@@ -148,29 +129,29 @@ def _with_request(facts: Own, request: Own) -> Own:
     return Own(read, (*facts.keys, *request.keys), joined=True)
 
 
-def own_of(keys: AbstractSet[str], *, is_model: bool) -> Own | None:
+def own_of(keys: AbstractSet[str], known: Iterable[str], *, is_model: bool) -> Own | None:
     """Return how the request is read from spans of these keys; None where none of them holds it."""
     flat = flat_keys(keys)
     if flat:
         return Own(_of_flat_model if is_model else _of_flat, flat, joined=True, once=True)
-    found = tuple(key for key in KEYS if key in keys)
+    found = tuple(key for key in known if key in keys)
     if not found:
         return None
     return Own(of_model if is_model else of_invocation, found, once=True)
 
 
-def of_attributes(attributes: Values, *, is_model: bool) -> bytes | None:
+def of_attributes(attributes: Values, known: Iterable[str], *, is_model: bool) -> bytes | None:
     """Return the sketch of the request that attributes hold."""
-    own = own_of(attributes.keys(), is_model=is_model)
+    own = own_of(attributes.keys(), known, is_model=is_model)
     return (
         None if own is None else own.of(tuple(map(attributes.get, own.keys)), lambda value: value)
     )
 
 
-def keys_of(keys: Iterable[str]) -> tuple[str, ...]:
+def keys_of(keys: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     """Return those of a span's keys that its request is read from."""
     given = frozenset(keys)
-    return flat_keys(given) or tuple(key for key in KEYS if key in given)
+    return flat_keys(given) or tuple(key for key in known if key in given)
 
 
 def flat_keys(keys: Iterable[str]) -> tuple[str, ...]:

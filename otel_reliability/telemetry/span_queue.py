@@ -59,17 +59,6 @@ MAX_PLANS: Final = 2_048
 NEVER: Final = 2**63
 """A time in nanoseconds that no span starts at."""
 
-MESSAGES: Final = (
-    "gen_ai.output.messages",
-    "gen_ai.completion.",
-    "llm.output_messages.",
-    "ai.response.toolCalls",
-)
-"""Prefixes of the keys of messages, in which tool calls are searched for."""
-FINISH: Final = frozenset(
-    {"gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason"}
-)
-
 _READ: Final = Guard("reading a span")
 _NUMBERS: Final = frozenset({bool, int, float})
 
@@ -124,7 +113,7 @@ class AttributePlans(Remembered[tuple[str, ...], AttributePlan]):
 
     def __missing__(self, keys: tuple[str, ...]) -> AttributePlan:
         read = tuple(key for key in keys if self._known.are_read(key))
-        asked = requests.keys_of(keys) if self._reads_requests else ()
+        asked = requests.keys_of(keys, self._known.requests) if self._reads_requests else ()
         own = tuple(key for key in asked if key in keys)
         plan = self[keys] = AttributePlan(read, self._known, own)
         return plan
@@ -154,7 +143,7 @@ def with_request(span: AgentSpan, texts: Attributes) -> AgentSpan:
     facts = span.facts
     if not isinstance(facts, ModelFacts | InvocationFacts):
         return span
-    found = requests.of_attributes(texts, is_model=isinstance(facts, ModelFacts))
+    found = requests.of_attributes(texts, texts, is_model=isinstance(facts, ModelFacts))
     return span._replace(facts=facts._replace(request=found))
 
 
@@ -511,7 +500,7 @@ def _read_messages(raw: RawSpan, attributes: Attributes, reader: Reader) -> Agen
     messages = [
         (key, text)
         for key, text in attributes.items()
-        if key.startswith(MESSAGES) and isinstance(text, str)
+        if key.startswith(reader.keys.asks) and isinstance(text, str)
     ]
     too_long = [key for key, text in messages if len(text) > MAX_MESSAGE]
     for key in too_long:
@@ -522,7 +511,7 @@ def _read_messages(raw: RawSpan, attributes: Attributes, reader: Reader) -> Agen
         too_long
         and isinstance(facts, ModelFacts)
         and not facts.calls
-        and not FINISH.intersection(attributes)
+        and not reader.keys.finish.intersection(attributes)
     ):
         return span._replace(facts=facts._replace(asked_for_tools=True))
     return span

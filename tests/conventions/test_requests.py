@@ -114,7 +114,7 @@ def test_flattened_messages_are_read_from_the_last_two() -> None:
         for part, value in message.items()
     }
 
-    assert requests.of_attributes(keys, is_model=True) == sketch_of(ASKED)
+    assert requests.of_attributes(keys, (), is_model=True) == sketch_of(ASKED)
 
 
 def test_a_reader_reads_requests_of_agents_and_models_unless_it_is_off() -> None:
@@ -128,3 +128,32 @@ def test_a_reader_reads_requests_of_agents_and_models_unless_it_is_off() -> None
     assert isinstance(model, ModelFacts)
     assert isinstance(off, InvocationFacts)
     assert (facts.request, model.request, off.request) == (sketch_of(ASKED), sketch_of(ASKED), None)
+
+
+GENAI_AGENT: Final = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "orders"}
+
+
+@pytest.mark.parametrize(
+    ("scope", "attributes"),
+    [
+        (
+            "genkit-tracer",
+            {"genkit:type": "action", "genkit:metadata:subtype": "flow", "genkit:input": ASKED},
+        ),
+        ("@voltagent/core", {"entity.type": "agent", "agent.messages": json.dumps([SYSTEM, USER])}),
+        ("@mastra/otel-bridge", {**GENAI_AGENT, "mastra.agent_run.input": ASKED}),
+        ("openlit.otel.tracing", {**GENAI_AGENT, "gen_ai.task.description": ASKED}),
+        (
+            "gcp.vertex.agent",
+            {
+                "gen_ai.operation.name": "generate_content",
+                "gcp.vertex.agent.llm_request": json.dumps({"contents": [USER]}),
+            },
+        ),
+    ],
+)
+def test_each_convention_names_its_own_inputs(scope: str, attributes: dict[str, Any]) -> None:
+    facts = read(span(1, scope=scope, name="invoke_agent", attributes=attributes)).facts
+
+    assert isinstance(facts, InvocationFacts | ModelFacts)
+    assert facts.request == sketch_of(ASKED)

@@ -60,6 +60,7 @@ class ClaudeCode(Convention):
     name = "Claude Code"
     scopes = (SCOPE,)
     event_scopes = (SCOPE,)
+    request = ("user_prompt",)
     conversation = ("session.id",)
     plain = (
         "model",

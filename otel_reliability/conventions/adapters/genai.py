@@ -156,6 +156,9 @@ class GenAI(Convention):
     """Spans that name their operation, and older ones that are recognized by their other keys."""
 
     name = "OTel GenAI"
+    request = ("gen_ai.input.messages", "gen_ai.workflow.input", "gen_ai.prompt")
+    asks = (OUTPUT_MESSAGES,)
+    finish = (FINISH_REASONS, OLD_FINISH_REASON)
     plain = (
         AGENT_NAME,
         WORKFLOW_NAME,

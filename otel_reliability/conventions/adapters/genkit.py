@@ -39,6 +39,7 @@ class Genkit(Convention):
     """Spans of Genkit's actions."""
 
     name = "Genkit"
+    request = (INPUT,)
     plain = (SUBTYPE, NAME, *SESSIONS)
     tool_content = (INPUT, OUTPUT)
     tool_mark = (SUBTYPE, *sorted(TOOLS))

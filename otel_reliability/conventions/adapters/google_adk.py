@@ -28,6 +28,7 @@ class GoogleADK(Convention):
 
     name = "Google ADK"
     scopes = ("gcp.vertex.agent",)
+    request = ("gcp.vertex.agent.llm_request",)
     plain = (SESSION,)
     content = (ARGUMENTS, RESPONSE)
     messages = (MODEL_RESPONSE,)

@@ -42,6 +42,7 @@ class Haystack(Convention):
 
     name = "Haystack"
     scopes = ("haystack",)
+    request = ("haystack.agent.input", "haystack.pipeline.input_data")
     plain = (TYPE, NAME)
     messages = (INPUT, OUTPUT)
 

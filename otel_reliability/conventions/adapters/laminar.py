@@ -32,6 +32,7 @@ class Laminar(Convention):
     """Spans of Laminar's decorators, by type."""
 
     name = "Laminar"
+    request = (INPUT,)
     plain = SESSIONS
     tool_content = (INPUT, OUTPUT)
     tool_mark = (TYPE, "tool")

@@ -31,6 +31,7 @@ class Langfuse(Convention):
 
     name = "Langfuse"
     scopes = ("langfuse-sdk",)
+    request = (INPUT, "langfuse.trace.input")
     plain = (MODEL, USAGE, COST, LEVEL, INTEGRATION, AGENT_NAME, CALL_ID)
     tool_content = (INPUT, OUTPUT)
     tool_mark = (TYPE, "tool")

@@ -39,6 +39,7 @@ class LiveKit(Convention):
 
     name = "LiveKit"
     scopes = ("livekit-agents",)
+    request = ("lk.user_input", "lk.pii.user_input")
     plain = (*AGENTS, *TOOL_NAMES, *CALL_IDS, IS_ERROR, INTERRUPTED_BY)
     content = (*ARGUMENTS, *RESULTS)
 

@@ -22,6 +22,7 @@ class Logfire(Convention):
 
     name = "logfire"
     scopes = ("logfire",)
+    request = ("raw_input",)
     plain = (LEVEL, "name", "group_id", "to_agent", "logfire.span_type")
     tool_content = ("input", "output")
     tool_mark = (TEMPLATE, "function: {name}")

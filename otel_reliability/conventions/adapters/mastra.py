@@ -24,6 +24,7 @@ class Mastra(Convention):
 
     name = "Mastra"
     scopes = ("@mastra/otel",)
+    request = ("mastra.agent_run.input", "input")
     plain = (SESSION, *AGENT_ID)
     messages = (AGENT_OUTPUT,)
     needs = (genai.OPERATION,)

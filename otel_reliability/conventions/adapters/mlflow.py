@@ -30,6 +30,7 @@ class MLflow(Convention):
 
     name = "MLflow"
     scopes = ("mlflow",)
+    request = (INPUTS,)
     plain = (MODEL, USAGE, CALL_ID)
     tool_content = (INPUTS, OUTPUTS, METADATA)
     tool_mark = (TYPE, "tool", '"tool"')

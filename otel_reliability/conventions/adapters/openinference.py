@@ -73,6 +73,9 @@ class OpenInference(Convention):
     """Spans that say their kind in OpenInference's words."""
 
     name = "OpenInference"
+    request = ("smolagents.task", INPUT)
+    asks = ("llm.output_messages.",)
+    finish = (FINISH_REASON,)
     tool_content = (INPUT, OUTPUT, METADATA)
     tool_mark = (SPAN_KIND, "tool")
     plain = (

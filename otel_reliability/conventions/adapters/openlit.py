@@ -21,6 +21,7 @@ class OpenLit(Convention):
 
     name = "openlit"
     scopes = ("openlit",)
+    request = ("gen_ai.task.description",)
 
     def read(self, span: SpanView) -> Answer | None:
         """Agents and workflows by the quirks below, everything else by its GenAI operation."""

@@ -49,6 +49,8 @@ class OpenLLMetry(Convention):
     """Spans that say their kind in Traceloop's words; the kind beats the operation (Q6)."""
 
     name = "OpenLLMetry"
+    request = (ENTITY_INPUT, "crewai.crew.tasks")
+    asks = (COMPLETION,)
     needs = (SPAN_KIND, REQUEST_TYPE)
     names = (CREW,)
     plain = (ENTITY_NAME, WORKFLOW_NAME, TO_AGENT, CREW_ROLE, *SESSIONS)

@@ -31,6 +31,7 @@ class Pipecat(Convention):
 
     name = "Pipecat"
     scopes = ("pipecat",)
+    request = (INPUT,)
     plain = (SESSION,)
     messages = (INPUT,)
 

@@ -16,6 +16,7 @@ class PydanticAI(Convention):
 
     name = "pydantic-ai"
     scopes = ("pydantic-ai",)
+    request = ("pydantic_ai.all_messages", "all_messages_events")
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:

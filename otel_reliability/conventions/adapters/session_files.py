@@ -24,6 +24,7 @@ class SessionFiles(Convention):
 
     name = "Session files"
     scopes = (SCOPE,)
+    request = ("session_file.prompt",)
     plain = (*genai.GenAI.plain, *genai.GenAI.needs, REJECTED, TOKENS_BEFORE, TOKENS_AFTER, TRIGGER)
     content = genai.GenAI.content
     tool_content = genai.GenAI.tool_content

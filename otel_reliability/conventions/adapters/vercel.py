@@ -51,6 +51,8 @@ class Vercel(Convention):
     """
 
     name = "Vercel AI SDK"
+    request = ("ai.prompt", "ai.prompt.messages")
+    asks = ("ai.response.toolCalls",)
     plain = (
         FUNCTION_ID,
         FINISH_REASON,

@@ -41,6 +41,7 @@ class VoltAgent(Convention):
 
     name = "VoltAgent"
     scopes = ("@voltagent/",)
+    request = ("agent.messages", "llm.messages", INPUT)
     plain = (
         TYPE,
         ENTITY_TYPE,
