@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 from otel_reliability.assembly.accounts import BESIDE_AGENT, NO_AGENT, Account
 from otel_reliability.assembly.closed_ids import RUN_KEYS, ClosedIds
-from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept, parent_ref
+from otel_reliability.assembly.invocations import Invocation
+from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept, parent_ref
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.span import (
     KIND_CONSUMER,

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.assembly.closed_ids import ClosedIds
-from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept
+from otel_reliability.assembly.invocations import Invocation
+from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import (

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.assembly import conversations, outcome
 from otel_reliability.assembly.closed_ids import ClosedIds
+from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.orphans import UNTIMED, ImplicitRun, Orphans, decide
-from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
+from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.assembly.steps import (
     ContextLimits,
     ModelSpan,

@@ -1,4 +1,4 @@
-"""The agent spans of one trace as a tree, and its invocations. Pure: a function of the set of
+"""The agent spans of a buffer as a tree. Pure: a function of the set of
 spans, not of their order.
 
 Spans are sorted by (start, end, span id). One pass, parents first, attaches every span to the
@@ -10,283 +10,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeAlias
 
+from otel_reliability.assembly.invocations import Invocation, settle
 from otel_reliability.model.span import (
     KIND_CONSUMER,
     KIND_SERVER,
     STEPS,
     AgentSpan,
     Evaluation,
-    InvocationFacts,
     Kind,
     ModelFacts,
     Session,
     SpanRef,
 )
-
-# --- Invocations: agents, workflows and containers; which of them are runs, and how each is named -
-
-
-MAX_NESTING: Final = 64
-"""Maximum depth of nested runs; deeper ones are part of the run above, because every step counts
-once for each run it is in.
-"""
-_NO_FACTS: Final = InvocationFacts()
-
-
-class Invocation:
-    """An agent, a workflow, or a chain that is a container: a node of the tree of invocations.
-
-    - `at`: its index among the spans. `steps`: indices of the spans whose nearest invocation it is.
-    - `over`: the invocation that encloses it (None: top level). `inner`: those that it encloses
-      directly.
-    - `root`: the invocation whose run it is part of. `above`: for the root of a nested run, the
-      root of the run above.
-    - `name`: its own name. `agent`: for the root of a run, the name that the run has.
-    - `background`: the nearest invocation, itself or above, that went on after the run that started
-      it; None where there is none.
-    - `below_tool`: a tool lies between it and `over`. `gap`: a local parent is missing above all.
-    """
-
-    __slots__ = (
-        "above",
-        "agent",
-        "at",
-        "background",
-        "below_tool",
-        "depth",
-        "facts",
-        "gap",
-        "inner",
-        "is_direct",
-        "name",
-        "over",
-        "root",
-        "span",
-        "steps",
-        "top",
-    )
-
-    def __init__(
-        self, at: int, span: AgentSpan, over: Invocation | None, below_tool: bool, gap: bool
-    ) -> None:
-        facts = span[9]
-        self.at = at
-        self.span = span
-        self.over = over
-        self.below_tool = below_tool
-        self.gap = gap
-        self.facts = facts if isinstance(facts, InvocationFacts) else _NO_FACTS
-        self.name: str | None = None
-        self.agent: str | None = None
-        self.above: Invocation | None = None
-        self.root = self.top = self
-        self.depth = 0
-        self.is_direct = True
-        self.background: Invocation | None = None
-        self.steps: list[int] = []
-        self.inner: list[Invocation] = []
-
-    @property
-    def is_agent(self) -> bool:
-        """Return whether it is an agent: by its kind, or a graph with nothing above it."""
-        if self.span[7] is _AGENT:
-            return True
-        return self.over is None and self.facts.agent_if_root and self.name is not None
-
-
-def _cut_leaked_contexts(invocations: list[Invocation]) -> None:
-    """A context that leaked out of a failed agent makes later runs its descendants; they are
-    top-level runs.
-    """
-    failed_end: dict[Invocation, int] = {}
-    for node in invocations:
-        span = node.span
-        if span.failed and span.kind is _AGENT:
-            for over in (node, node.over):
-                if over is not None:
-                    failed_end[over] = min(failed_end.get(over, span.end_ns), span.end_ns)
-    if not failed_end:
-        return
-    for node in invocations:
-        over = node.over
-        span = node.span
-        if over is None or node.below_tool or over not in failed_end:
-            continue
-        if span.start_ns >= failed_end[over] and span.end_ns > over.span.end_ns:
-            node.over = None
-
-
-def _is_detached(node: Invocation, over: Invocation, spans: Sequence[AgentSpan]) -> bool:
-    """Return whether a tool started an invocation in the background, which went on after the run
-    that started it.
-
-    The clocks of two services differ, so there it must have lasted longer than that run.
-    """
-    caller = over.root.span
-    if not node.below_tool or node.span.end_ns <= over.root.span.end_ns <= caller.start_ns:
-        return False
-    end = max([caller.end_ns, *[spans[i].end_ns for i in (*over.root.steps, *over.steps)]])
-    if node.span.end_ns <= end or node.span.kind is not _AGENT:
-        return False
-    if node.span.resource.service_name == caller.resource.service_name:
-        return node.span.start_ns >= caller.start_ns
-    return node.span.end_ns - node.span.start_ns > end - caller.start_ns
-
-
-def _name(invocations: list[Invocation]) -> None:
-    """Give each its own name, else the one its manager calls it by."""
-    for node in invocations:
-        facts = node.facts
-        over = node.over
-        if not facts.weak:
-            node.name = facts.name
-        if node.name is None and over is not None and facts.fallback_name is not None:
-            manages = over.facts.manages
-            if manages and over.facts.fallback_name is not None:
-                if len(manages) == 1:
-                    node.name = manages[0]
-                elif facts.called_as in manages:
-                    node.name = facts.called_as
-
-
-def _assign(invocations: list[Invocation], spans: Sequence[AgentSpan]) -> None:
-    """Find top-level runs, then, parents first, what is the same invocation and what is a nested
-    run.
-    """
-    separate = _separate_runs(invocations, spans) if len(invocations) > 2 else ()
-    first: dict[Invocation, tuple[int, str]] = {}
-    weak: dict[Invocation, str] = {}
-    for node in invocations:
-        over = node.over
-        if over is not None:
-            node.top = over.top
-            node.is_direct = over.is_direct and not node.below_tool
-            node.background = over.background
-        name = node.facts.name
-        if name is not None and node.is_direct:
-            if node.facts.weak:
-                weak[node.top] = name
-            elif node.span.kind is _AGENT and (
-                node.top not in first or node.at < first[node.top][0]
-            ):
-                first[node.top] = (node.at, name)
-    for node in invocations:
-        over = node.over
-        if over is None:
-            if node.name is not None and node.is_agent:
-                node.agent = node.name
-            # the first named agent's name, the container's, the innermost weak one, a class name
-            else:
-                named = first[node][1] if node in first else None
-                node.agent = named or node.name or weak.get(node) or node.facts.fallback_name
-        elif node in separate:
-            node.agent = node.name
-        else:
-            _place_in(over, node, spans)
-
-
-def _place_in(over: Invocation, node: Invocation, spans: Sequence[AgentSpan]) -> None:
-    """Make an invocation a part of the run above it, a nested run, or a top-level run."""
-    over.inner.append(node)
-    if _is_same(node, over):
-        node.root = over.root
-        return
-    node.above = over.root
-    node.depth = over.root.depth + 1
-    node.agent = node.name or node.facts.name or node.facts.fallback_name
-    if _is_detached(node, over, spans):
-        node.background = node
-
-
-def _separate_runs(
-    invocations: Sequence[Invocation], spans: Sequence[AgentSpan]
-) -> set[Invocation]:
-    """Return agents that are runs of their own although a container is around them: a loop over
-    runs, and no agent that is reported once a step.
-
-    A container that has steps of its own, or agents of several names, is one run.
-    """
-    inside: dict[Invocation, list[Invocation]] = {}
-    for node in invocations:
-        if node.over is not None:
-            inside.setdefault(node.over, []).append(node)
-    found: set[Invocation] = set()
-    for over, nodes in inside.items():
-        if len(nodes) < 2 or over.over is not None or over.is_agent:
-            continue
-        names = {node.name for node in nodes if node.span.kind is _AGENT and not node.below_tool}
-        is_one_agent = len(names) == 1 and None not in names
-        if (
-            is_one_agent
-            and all(node.span.kind is _AGENT and not node.below_tool for node in nodes)
-            and not any(spans[i].kind in STEPS for i in over.steps)
-            and all(_are_separate(one, two, over, spans) for one, two in pairwise(nodes))
-        ):
-            found.update(nodes)
-    return found
-
-
-def _are_separate(
-    one: Invocation, two: Invocation, over: Invocation, spans: Sequence[AgentSpan]
-) -> bool:
-    """Return whether an agent's invocation begins anew after the one before: in another
-    conversation, or in a loop of the user's own after an end of its own, with no longer input.
-    """
-    first_session = one.span.session
-    next_session = two.span.session
-    if first_session is not None and next_session is not None and first_session != next_session:
-        return True
-    before = _models_of(one, spans)
-    after = _models_of(two, spans)
-    if not before or not after or over.span.scope == one.span.scope:
-        return False
-    last = before[-1][1]
-    first = after[0][1]
-    if last.tokens.input is None or first.tokens.input is None:
-        return False
-    has_tools = any(spans[i].kind is _TOOL for i in one.steps)
-    has_end = has_tools or one.span.failed or not last.asked_for_tools
-    return has_end and first.tokens.input <= last.tokens.input
-
-
-def _models_of(node: Invocation, spans: Sequence[AgentSpan]) -> list[tuple[AgentSpan, ModelFacts]]:
-    found = [(spans[i], spans[i].facts) for i in node.steps if spans[i].kind is _MODEL]
-    return [(span, facts) for span, facts in found if isinstance(facts, ModelFacts)]
-
-
-def _is_same(node: Invocation, over: Invocation) -> bool:
-    """Return whether it is not below a tool, and unnamed, a workflow, of an enclosing name, or the
-    container's agent.
-    """
-    root = over.root
-    name = node.name
-    if root.depth >= MAX_NESTING:
-        return True
-    if node.below_tool:
-        return False
-    if name is None or node.span.kind is not _AGENT or _is_name_above(over, name):
-        return True
-    return (not root.is_agent or root.name is None) and root.agent == name
-
-
-def _is_name_above(over: Invocation, name: str) -> bool:
-    """Return whether an enclosing invocation has the name, up to the nearest tool."""
-    here: Invocation | None = over
-    for _ in range(MAX_NESTING):
-        if here is None:
-            return False
-        if here.name == name:
-            return True
-        here = None if here.below_tool else here.over
-    return False
-
-
-# --- Tree -----------------------------------------------------------------------------------------
-
 
 NONE: Final = -1
 """The index that stands for no span."""
@@ -395,9 +133,7 @@ class SpanTree:
         self._sessions: dict[int, Session] | None = None
         self._attach()
         if self.invocations:
-            _cut_leaked_contexts(self.invocations)
-            _name(self.invocations)
-            _assign(self.invocations, spans)
+            settle(self.invocations, spans)
         self.has_background = any(node.background is node for node in self.invocations)
 
     # --- Building ---------------------------------------------------------------------------------

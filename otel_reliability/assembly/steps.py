@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
+from otel_reliability.assembly.invocations import Invocation
+from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.model.span import AgentSpan, Call, ModelFacts, SpanId, Tokens
 from otel_reliability.model.sums import known_sum
 from otel_reliability.model.tools import EDITING, HANDOFF_MARK, has_word
