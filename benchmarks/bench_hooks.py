@@ -5,6 +5,10 @@ A round is some thousand spans of each host in short slices, taken in turns, so 
 both. Every slice ends with a collection of the youngest garbage in its own time: each host pays for
 what it leaves behind. The queue is emptied before each round, unmeasured: draining runs in whoever
 collects metrics.
+
+Where nobody collects, hooks do that work too, a little each. The longest of them are measured at a
+steady rate of runs, in CPU time of the host's thread: no hook waits for anything. Garbage
+collections within a hook count, over what we hold, not over what the host held before.
 """
 
 from __future__ import annotations
@@ -15,12 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Thread
 from typing import Any, Final, NamedTuple
 
+from opentelemetry.context import Context
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
 from benchmarks.measure import Row, ratios, row
+from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.processor import ReliabilitySpanProcessor
 
 ROUNDS: Final = 31
@@ -30,6 +36,12 @@ SLICES: Final = 8
 THREADS: Final = 8
 RUN: Final = 16
 """Spans per run."""
+RATE: Final = 200
+"""Runs a second at which the longest hooks are measured."""
+STEADY_S: Final = 20.0
+"""Seconds for which they are measured."""
+STEADY: Final = Settings(assembly=AssemblySettings(linger=1, reopen=5))
+"""Settings with which runs become final within that time."""
 
 
 class Spans(NamedTuple):
@@ -115,10 +127,56 @@ class Host:
             thread.join()
 
 
+class Timed(SpanProcessor):
+    """Our processor, and the CPU seconds of the host's thread in each of its hooks."""
+
+    def __init__(self, processor: SpanProcessor) -> None:
+        self._processor = processor
+        self.seconds: list[float] = []
+
+    def on_start(self, span: Any, parent_context: Context | None = None) -> None:
+        began = time.thread_time()
+        self._processor.on_start(span, parent_context)
+        self.seconds.append(time.thread_time() - began)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        began = time.thread_time()
+        self._processor.on_end(span)
+        self.seconds.append(time.thread_time() - began)
+
+
 def rows(rounds: int = ROUNDS) -> list[Row]:
     """Return the cost of a GenAI span, of an ordinary span, and of a GenAI span where eight threads
-    make them.
+    make them; and the longest hooks.
     """
+    return [*_costs(rounds), *_longest(STEADY_S)]
+
+
+def _longest(seconds: float) -> list[Row]:
+    """Return the longest hooks of a host whose metrics nobody collects."""
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader], shutdown_on_exit=False, resource=Resource({}))
+    processor = ReliabilitySpanProcessor(STEADY, meter_provider=provider)
+    timed = Timed(processor)
+    host = Host(timed, GENAI)
+    gc.collect()
+    gc.freeze()
+    began = time.monotonic()
+    for number in range(int(seconds * RATE)):
+        host.make(RUN)
+        time.sleep(max(0.0, began + number / RATE - time.monotonic()))
+    gc.unfreeze()
+    processor.shutdown()
+    found = sorted(timed.seconds)
+    against = f"{RATE} runs/s of {RUN} spans, no collection"
+    common = found[int(len(found) * 0.999)]
+    return [
+        row("a hook, p99.9", [common], against=against, at_most=1.0, unit="ms", scale=1e3),
+        row("a hook, longest", [found[-1]], against=against, at_most=20.0, unit="ms", scale=1e3),
+    ]
+
+
+def _costs(rounds: int) -> list[Row]:
     provider = MeterProvider(
         [InMemoryMetricReader()], shutdown_on_exit=False, resource=Resource({})
     )

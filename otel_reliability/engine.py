@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from math import inf
 from typing import Any, Final, TypeAlias, TypeVar
 
 from otel_reliability import conventions
@@ -144,6 +145,8 @@ class Engine:
         """Closed runs whose own root never arrived; runs changed after closing; runs that were not
         recorded in time.
         """
+        self.is_behind = False
+        """Whether the last tick left work for a caller that may not be held up."""
         self.event_lag = 0.0
         """Seconds between the end of the last span received and its receipt."""
 
@@ -191,18 +194,22 @@ class Engine:
     def now(self) -> float:
         return self._clock()
 
-    def tick(self, *, wait: float = -1) -> bool:
+    def tick(self, *, wait: float = -1, spans: float = inf) -> bool:
         """Meet every deadline that has passed: close and finalize runs, expire idle agents. As
         `receive`.
+
+        `spans`: for callers that may not be held up, about how many spans of runs they close and
+        finalize. The rest waits for the next call: see `is_behind`.
         """
 
         def act(now: float) -> None:
-            self._apply(self.assembler.tick(now), now)
+            self._apply(self.assembler.tick(now, spans), now)
             self.sessions.forget(*self.agents.advance(now))
-            scored = self.sessions.tick(now)
+            scored = self.sessions.tick(now, None if spans == inf else 1)
             self._keep(self._scored, scored)
             if self.monitor is not None:
                 self.monitor.advance(now, scored)
+            self.is_behind = self.assembler.is_behind(now) or self.sessions.is_due(now)
 
         return self._in_turn(act, wait)
 

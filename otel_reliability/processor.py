@@ -3,13 +3,17 @@
     provider.add_span_processor(ReliabilitySpanProcessor())
 
 `on_end` copies what is needed of a span and appends it to a queue. The queue is drained by the
-first of: a collection of metrics, `force_flush`, a reading, or, when it is full, the thread that
-ends the next root, one run at a time. No hook waits for a lock, and no exception leaves one.
+first of: a collection of metrics, `force_flush`, or the host's threads in their hooks, once a
+second or when it is full. No hook waits for a lock or works for more than about a millisecond, and
+no exception leaves one.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from itertools import islice
+from math import inf
 from typing import Any, Final
 
 from opentelemetry.context import Context
@@ -30,8 +34,12 @@ HARD_CAPACITY: Final = 8 * CAPACITY
 """Queue length from which further spans are refused and counted."""
 STRIDE: Final = 256
 """Spans after which a thread checks the queue's length and the deadlines."""
-MAX_HELP: Final = 512
-"""Maximum spans, non-agent ones and others, each, that a host's thread drains in one check."""
+HELP_STRIDE: Final = 4
+"""The same while there is work that no collection has done."""
+MAX_HELP_S: Final = 0.15e-3
+"""Seconds after which a host's thread begins no further work in one hook."""
+MAX_REPORTED: Final = 64
+"""Lost and open spans that a host's thread reports at a time, of each so many."""
 
 _ON_START: Final = Guard("ReliabilitySpanProcessor.on_start")
 _ON_END: Final = Guard("ReliabilitySpanProcessor.on_end")
@@ -79,6 +87,7 @@ class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
         self._names = queue.names
         self._scopes = queue.scopes
         self._hindered = self._stopped
+        self._has_read = False
         self._check_after(0)
 
     # --- Hooks ------------------------------------------------------------------------------------
@@ -154,10 +163,11 @@ class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
         """Hand the engine all spans that wait, and report which are open."""
         return self._engine.receive(self._read(len(self._queue)), wait=wait) and self._report(wait)
 
-    def _report(self, wait: float) -> bool:
-        """Report the spans that are lost and those that are open."""
-        lost = self._engine.lost(self._queue.lost_since(), wait=wait)
-        return lost and self._engine.opened(self._queue.opened_since(), wait=wait)
+    def _report(self, wait: float, most: int | None = None) -> bool:
+        """Report the spans that are lost and those that are open, of each so many or all."""
+        queue = self._queue
+        lost = self._engine.lost(islice(queue.lost_since(), most), wait=wait)
+        return lost and self._engine.opened(islice(queue.opened_since(), most), wait=wait)
 
     def _check_after(self, stride: int) -> None:
         """Let a hook call `_check` once `stride` more spans wait; while hindered, let every span
@@ -168,26 +178,40 @@ class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
         self._check_non_agent_at = len(self._non_agent) + stride
 
     def _check(self, span: ReadableSpan) -> None:
-        """Check whether the queue is full, and meet deadlines that no collection met."""
-        self._hindered = self._stopped or len(self._queue) >= CAPACITY
-        self._check_after(STRIDE)
+        """Check whether the queue is full, and help with deadlines that no collection met."""
         self._live.begin(span.resource)
         self._queue.latest_ns = span.end_time or 0
-        if (
-            self._live.due()
-            and self._engine.receive(self._read(MAX_HELP), wait=0)
-            and self._report(0)
-        ):
-            self._live.tick(0)
+        self._help()
+        self._hindered = self._stopped or len(self._queue) >= CAPACITY
+        self._check_after(HELP_STRIDE if self._live.due() else STRIDE)
+
+    def _help(self) -> None:
+        """Drain the queue, then meet deadlines, for a short time. What is left waits for the next
+        hook or collection. While the queue is full, both take turns.
+        """
+        engine = self._engine
+        end = time.perf_counter() + MAX_HELP_S
+        while self._live.due():
+            waiting = len(self._queue)
+            self._has_read = waiting > 0 and not (waiting >= CAPACITY and self._has_read)
+            if self._has_read:
+                is_free = engine.receive(self._read(waiting, until=end), wait=0)
+            else:
+                is_free = self._report(0, MAX_REPORTED)
+                if is_free and not self._queue.starts_waiting:
+                    is_free = self._live.help()
+            if not is_free or time.perf_counter() >= end:
+                return
 
     def _may_put(self, span: ReadableSpan) -> bool:
-        """Drain one run of a full queue if no other thread does. False: the span is refused and
-        counted.
+        """Drain a full queue for a short time if no other thread does. False: the span is refused
+        and counted.
         """
         if self._stopped:
             return self._refuse(span, "shutdown")
         if span.parent is None or span.parent.is_remote or len(self._queue) >= 2 * CAPACITY:
-            self._engine.receive(self._read(MAX_HELP, until_root=True), wait=0)
+            end = time.perf_counter() + MAX_HELP_S
+            self._engine.receive(self._read(len(self._queue), until=end), wait=0)
         return len(self._queue) < HARD_CAPACITY or self._refuse(span, "queue_full")
 
     def _refuse(self, span: ReadableSpan, reason: str) -> bool:
@@ -195,8 +219,12 @@ class ReliabilitySpanProcessor(SpanProcessor, SpanSource):
         self._engine.count("refused", reason)
         return False
 
-    def _read(self, limit: int, *, until_root: bool = False) -> Iterator[AgentSpan]:
+    def _read(self, limit: int, *, until: float = inf) -> Iterator[AgentSpan]:
+        """Read up to `limit` spans; `until`: the last at this time of `perf_counter`."""
         try:
-            yield from self._queue.read_all(limit, until_root=until_root)
+            for span in self._queue.read_all(limit):
+                yield span
+                if until < inf and time.perf_counter() >= until:
+                    return
         finally:
             self._check_after(0)

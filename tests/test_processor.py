@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import itertools
 import threading
 from collections import ChainMap
 from collections.abc import Callable
@@ -28,12 +29,14 @@ from opentelemetry.trace import (
 )
 
 from otel_reliability import processor as processor_module
+from otel_reliability.assembly.lifecycle import MAX_HURRIED_SPANS
 from otel_reliability.assembly.span_tree import is_kept, parent_ref
 from otel_reliability.config import Settings
 from otel_reliability.model.span import AgentSpan, RawSpan
 from otel_reliability.processor import CAPACITY, STRIDE, ReliabilitySpanProcessor
 from otel_reliability.sources import sdk
 from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.live import MAX_HELP
 from tests.telemetry.meters import Meters, live_with_clock
 from tests.telemetry.spans import TOOL, Calling, Keeping, agent_run, held, provider, run, tool_call
 
@@ -271,9 +274,59 @@ def test_deadlines_are_met_without_any_collection() -> None:
     assert host.live.engine.closed["root"] > 10
 
 
-def test_a_full_queue_is_worked_off_one_run_at_every_root() -> None:
-    """From its capacity on the thread that ends a root takes one run off, so that the queue stays
-    as long as it is.
+class Ticks:
+    """A clock of which every look takes a second: a hook does one piece of work."""
+
+    def __init__(self) -> None:
+        self.perf_counter = itertools.count().__next__
+
+
+def test_a_hook_does_a_little_of_the_work_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many runs are due, on the thread that ends a span one is closed or recorded, and the
+    next spans go on with it.
+    """
+    monkeypatch.setattr(processor_module, "time", Ticks())
+    host = Host()
+    engine = host.live.engine
+    for _ in range(500):
+        run(host.tracer)
+    host.processor.drain(0)
+    host.clock.advance(100)
+    closed = [engine.closed["root"]]
+    waiting = [engine.waiting]
+    while engine.closed["root"] < 500 or engine.waiting:
+        host.tracer.start_span("execute_tool search", attributes=TOOL).end()
+        closed.append(engine.closed["root"])
+        waiting.append(engine.waiting)
+
+    done = [after - before for before, after in itertools.pairwise(closed)]
+    recorded = [before - after for before, after in itertools.pairwise(waiting)]
+    assert max(done) <= MAX_HELP
+    assert max(recorded) <= MAX_HELP
+    assert len(done) < 15 * 500
+    host.finalize()
+    assert host.look().value("agent.reliability.runs", gen_ai__agent__name="agent") == 500
+
+
+def test_a_long_run_waits_for_a_collection() -> None:
+    """Closing it would hold up the host's thread."""
+    host = Host()
+    with agent_run(host.tracer):
+        for _ in range(2 * MAX_HURRIED_SPANS):
+            tool_call(host.tracer, "search")
+    host.processor.drain(0)
+    host.clock.advance(100)
+    for _ in range(4 * STRIDE):
+        host.tracer.start_span("GET").end()
+    assert (host.live.engine.closed["root"], host.live.due()) == (0, False)
+
+    host.look()
+    assert host.live.engine.closed["root"] == 1
+
+
+def test_a_full_queue_is_worked_off_by_the_threads_that_fill_it() -> None:
+    """From its capacity on the thread that ends a root drains it for a moment, so that the queue
+    stays as long as it is.
     """
     host = Host()
     host.look()

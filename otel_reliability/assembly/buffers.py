@@ -6,6 +6,7 @@ import heapq
 from collections import OrderedDict
 from collections.abc import Collection, Container, Iterator, Sequence
 from itertools import compress, count
+from math import inf
 from typing import Final
 
 from otel_reliability.assembly.accounts import NO_CONVENTION, Account
@@ -182,6 +183,8 @@ class Buffers:
         self._span_limit = settings.limits.span_limit
         self._by_trace: dict[TraceId, TraceBuffer] = {}
         self._due: list[tuple[float, int, TraceBuffer]] = []
+        self._postponed: list[tuple[float, int, TraceBuffer]] = []
+        """Due buffers that were too large for a caller."""
         self._ticket = count()
         self.get = self._by_trace.get
 
@@ -274,23 +277,36 @@ class Buffers:
             buffer.due = at
             heapq.heappush(self._due, (at, next(self._ticket), buffer))
 
-    def due(self, now: float) -> Iterator[TraceBuffer]:
+    def due(self, now: float, max_spans: float = inf) -> Iterator[TraceBuffer]:
         """Yield the buffers that are due, each once. It must be planned again, closed or removed
-        then.
+        then. Those that a caller does not ask for stay due, and those with more than `max_spans`.
         """
         due = self._due
-        ready: list[TraceBuffer] = []
-        while due and due[0][0] <= now:
-            at, _, buffer = heapq.heappop(due)
-            if buffer.due == at:  # otherwise it was planned earlier, and checked since
-                buffer.due = None
-                ready.append(buffer)
+        if max_spans == inf:
+            for entry in self._postponed:
+                heapq.heappush(due, entry)
+            self._postponed.clear()
         if len(due) > 2 * len(self._by_trace) + _MAX_OUTDATED:
             due[:] = [entry for entry in due if entry[2].due == entry[0]]
             heapq.heapify(due)
-        for buffer in ready:
-            if buffer.traces:  # otherwise another buffer has absorbed it
-                yield buffer
+        begun = next(self._ticket)
+        while due and due[0][0] <= now and due[0][1] < begun:  # not what is planned meanwhile
+            at, _, buffer = entry = heapq.heappop(due)
+            if buffer.due != at:  # it was planned earlier and checked, or another has absorbed it
+                continue
+            if len(buffer.spans) > max_spans:
+                self._postponed.append(entry)
+                continue
+            buffer.due = None
+            yield buffer
+
+    def is_due(self, now: float) -> bool:
+        """Return whether a buffer may be due that was not postponed."""
+        return bool(self._due) and self._due[0][0] <= now
+
+    def first_due(self) -> float:
+        """Return when the first buffer is due, or has been; infinity without any."""
+        return min([entry[0] for entry in (*self._due[:1], *self._postponed)], default=inf)
 
     # --- What leaves ------------------------------------------------------------------------------
 

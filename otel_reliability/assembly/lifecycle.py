@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
+from math import inf
 from typing import Final, TypeAlias
 
 from otel_reliability.assembly.accounts import (
@@ -56,6 +57,8 @@ SPAN_BYTES: Final = 900
 """Estimated bytes of an agent span with its facts."""
 _SHARE: Final = 32
 """Above a limit, one 32nd more than needed is closed, so that not every span exceeds it again."""
+MAX_HURRIED_SPANS: Final = 512
+"""Spans of a trace above which a caller that may not be held up leaves it to others."""
 _OTHER: Final = Kind.OTHER
 _ROOT: Final = CloseReason.ROOT
 _CLOSED = RunChange.CLOSED
@@ -310,25 +313,53 @@ class Assembler:
 
     # --- Time -------------------------------------------------------------------------------------
 
-    def tick(self, now: float) -> list[RunEvent]:
+    def tick(self, now: float, spans: float = inf) -> list[RunEvent]:
         """Close what is due, hold the limits, finalize what can no longer change, forget what is
         too old.
+
+        `spans` is for a caller that may not be held up: each of these ends with the trace that
+        brings it to so many spans, and traces of more than `MAX_HURRIED_SPANS` are left out. The
+        rest stays due. No trace is finalized before those that were due earlier are closed, so
+        what they join does not depend on the caller.
         """
-        for buffer in self._buffers.due(now):
+        max_spans = inf if spans == inf else MAX_HURRIED_SPANS
+        left = spans
+        for buffer in self._buffers.due(now, max_spans):
+            left -= 1 + len(buffer.spans)
             self._check(buffer, now)
-        while self._joined:
-            joined = self._joined
-            self._joined = {}
-            for buffer in joined:
-                if buffer.traces:  # otherwise another buffer has absorbed it
-                    self._check(buffer, now)
-        self._hold_limits(now)
-        closed = self._buffers.reopenable
-        reopen = self._times.reopen
-        while closed and ((buffer := next(iter(closed))).closed_at or 0.0) + reopen <= now:
-            self._finalize(buffer, now)
-        self._forget(now)
+            if left <= 0:
+                break
+        while self._joined and left > 0:
+            buffer = next(iter(self._joined))
+            del self._joined[buffer]
+            if buffer.traces:  # otherwise another buffer has absorbed it
+                left -= 1 + len(buffer.spans)
+                self._check(buffer, now)
+        self._hold_limits(now, spans)
+        left = spans
+        while left > 0 and (final := self._unchangeable(now, max_spans)) is not None:
+            left -= 1 + len(final.spans)
+            self._finalize(final, now)
+        self._forget(now, spans)
         return self._take_events()
+
+    def is_behind(self, now: float) -> bool:
+        """Return whether a tick has work for a caller that may not be held up."""
+        return (
+            bool(self._joined)
+            or self._buffers.is_due(now)
+            or self._unchangeable(now, MAX_HURRIED_SPANS) is not None
+        )
+
+    def _unchangeable(self, now: float, max_spans: float) -> TraceBuffer | None:
+        """Return the closed trace that is to be finalized next, None without any or where it has
+        more spans.
+        """
+        first = next(iter(self._buffers.reopenable), None)
+        if first is None or len(first.spans) > max_spans:
+            return None
+        final_at = (first.closed_at or 0.0) + self._times.reopen
+        return first if final_at <= min(now, self._buffers.first_due()) else None
 
     def close_all(self, reason: CloseReason, now: float) -> list[RunEvent]:
         growing = self._buffers.growing
@@ -696,46 +727,50 @@ class Assembler:
 
     # --- Limits -----------------------------------------------------------------------------------
 
-    def _hold_limits(self, now: float) -> None:
-        """Above a limit the heaviest traces are closed, of equals the oldest."""
+    def _hold_limits(self, now: float, spans: float) -> None:
+        """Above a limit the heaviest traces are closed, of equals the oldest: those that bring it
+        to so many spans, at most.
+        """
         limits = self._limits
         buffers = self._buffers
         if len(buffers.growing) > limits.open_runs:
             number = len(buffers.growing) - limits.open_runs + limits.open_runs // _SHARE
-            self._close_heaviest(number, 0, CloseReason.OPEN_RUNS, now)
+            self._close_heaviest(number, 0, CloseReason.OPEN_RUNS, now, spans)
         size = buffers.open_spans * SPAN_BYTES
         if size > limits.open_bytes:
-            self._close_heaviest(
-                0, size - limits.open_bytes + limits.open_bytes // _SHARE, CloseReason.MEMORY, now
-            )
+            size += limits.open_bytes // _SHARE - limits.open_bytes
+            self._close_heaviest(0, size, CloseReason.MEMORY, now, spans)
         while (
             buffers.reopenable and buffers.reopenable_spans * SPAN_BYTES > limits.reopenable_bytes
         ):
             self._finalize(next(iter(buffers.reopenable)), now)
             self.accounts["limit", "reopenable_bytes"] += 1
 
-    def _close_heaviest(self, number: int, size: int, reason: CloseReason, now: float) -> None:
+    def _close_heaviest(
+        self, number: int, size: int, reason: CloseReason, now: float, spans: float
+    ) -> None:
         growing = self._buffers.growing
         for buffer in sorted(growing, key=lambda buffer: (-buffer.weight, buffer.born)):
-            if number <= 0 and size <= 0:
+            if (number <= 0 and size <= 0) or spans <= 0:
                 return
             if buffer in growing:
+                spans -= 1 + buffer.weight
                 number = number - 1
                 size = size - buffer.weight * SPAN_BYTES
                 while buffer in growing:
                     self._close_now(buffer, reason, now)
 
-    def _forget(self, now: float) -> None:
-        """Forget traces in time, and the oldest where too many ids are remembered; evaluations that
-        waited too long too.
+    def _forget(self, now: float, most: float) -> None:
+        """Forget traces in time, at most so many, and the oldest where too many ids are remembered;
+        evaluations that waited too long too.
         """
         limits = self._limits
         buffers = self._buffers
         memory = self._memory
         opened = self._opened
         horizon = now - self._times.remember
-        while memory.forget_oldest(horizon):
-            pass
+        while most > 0 and memory.forget_oldest(horizon):
+            most -= 1
         if buffers.other_spans + memory.spans >= limits.other_spans:
             self._forget_oldest(
                 lambda: buffers.other_spans + memory.spans < limits.other_spans * (1 - 1 / _SHARE)

@@ -45,6 +45,8 @@ never waits.
 """
 TICK_S: Final = 1.0
 """Seconds between two checks of the deadlines."""
+MAX_HELP: Final = 16
+"""Spans, about, whose runs a host's thread closes and finalizes at a time."""
 
 WATCH_INTERVAL_S: Final = 0.5
 """Seconds between two checks of the thread that watches open runs."""
@@ -166,6 +168,25 @@ class Live:
         """
         self._next_tick = self.engine.now() + TICK_S
         return self.engine.tick(wait=wait) and self._record(wait)
+
+    def work(self, seconds: float) -> None:
+        """Do of what `tick` does as much as is due, and begin no more of it after so many
+        seconds.
+        """
+        end = time.perf_counter() + seconds
+        while self.due() and self.help() and time.perf_counter() < end:
+            pass
+
+    def help(self) -> bool:
+        """Do a little of what `tick` does: record what is final, or else close and finalize runs of
+        about `MAX_HELP` spans. It stays due while there is more to do. False: the engine was busy.
+        """
+        if self.engine.waiting:
+            return self._record(0)
+        is_free = self.engine.tick(wait=0, spans=MAX_HELP)
+        if is_free and not self.engine.waiting and not self.engine.is_behind:
+            self._next_tick = self.engine.now() + TICK_S
+        return is_free
 
     def flush(self, reason: CloseReason, wait: float) -> bool:
         """Drain all sources, close and record every run. False: the engine was busy for `wait`

@@ -58,6 +58,11 @@ class OpenSpans:
         """
         return self._new.pop(span_id, None) or self._reported.pop(span_id, None)
 
+    @property
+    def has_new(self) -> bool:
+        """Whether spans that have started and not ended wait to be reported."""
+        return bool(self._new)
+
     def report(self) -> Iterator[Opened]:
         """Yield the spans that have started since the last call and have not ended."""
         new = self._new

@@ -328,10 +328,8 @@ class SpanQueue:
 
     # --- On the thread that drains ----------------------------------------------------------------
 
-    def read_all(self, limit: int, *, until_root: bool = False) -> Iterator[AgentSpan]:
-        """Remove and read up to `limit` non-agent spans and up to `limit` others; `until_root`: of
-        each until a root.
-        """
+    def read_all(self, limit: int) -> Iterator[AgentSpan]:
+        """Remove and read up to `limit` non-agent spans and up to `limit` others."""
         # Counted before `update`: of spans that end later it may not be known yet that they
         # started.
         counts = len(self.non_agent), len(self._queue)
@@ -344,8 +342,11 @@ class SpanQueue:
                     break
                 if span is not None:
                     yield span
-                    if until_root and span.parent_id is None:
-                        break
+
+    @property
+    def starts_waiting(self) -> bool:
+        """Whether `opened_since` has spans that were started before its last call."""
+        return self._open.has_new
 
     def opened_since(self) -> Iterator[Opened]:
         """Yield the spans that have started since the last call and have not ended."""

@@ -418,19 +418,28 @@ class Sessions:
             self._drop_if_empty(replaced)
         return waited
 
-    def tick(self, now: float) -> list[SessionEvent]:
-        """Close what has been idle for long enough, score again what changed since it closed, and
-        return both.
+    def tick(self, now: float, most: int | None = None) -> list[SessionEvent]:
+        """Close what has been idle for long enough, so many sessions or all, score again what
+        changed since it closed, and return both.
 
         They are sorted by last change, end and id, so that the times of ticks do not change the
-        order in which sessions close.
+        order in which sessions close: those of one last change close together.
         """
         due: list[SessionKey] = []
+        last = now
         for key, session in self._open.items():
             if now - session.touched < self._settings.sessions.idle:
                 break
+            if most is not None and len(due) >= most and session.touched != last:
+                break
             due.append(key)
+            last = session.touched
         return self._score(due)
+
+    def is_due(self, now: float) -> bool:
+        """Return whether a session has been idle for long enough to close."""
+        first = next(iter(self._open.values()), None)
+        return first is not None and now - first.touched >= self._settings.sessions.idle
 
     def close_all(self, most: int | None = None) -> list[SessionEvent]:
         """Close every session, or so many of them: at shutdown, or at the end of a recording."""

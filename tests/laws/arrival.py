@@ -107,11 +107,22 @@ def waited(engine: Engine, clock: FakeClock) -> None:
         engine.tick()
 
 
+def tick_fully(engine: Engine) -> None:
+    """What a collection does."""
+    engine.tick()
+
+
+def tick_a_little(engine: Engine) -> None:
+    """What a hook does: the rest waits for later ticks."""
+    engine.tick(spans=1)
+
+
 def after(
     arrivals: Arrivals,
     *,
     settings: Settings = SETTINGS,
     end: Callable[[Engine, FakeClock], None] = flushed,
+    tick: Callable[[Engine], None] = tick_fully,
     complete: Mapping[int, Sequence[TraceId]] = MappingProxyType({}),
 ) -> Outcome:
     """What is known when all has arrived and the end has come. `complete`: the traces that are,
@@ -124,7 +135,7 @@ def after(
     observed = Observed(engine)
     for number, (seconds, batch) in enumerate(arrivals):
         clock.advance(seconds)
-        engine.tick()
+        tick(engine)
         engine.receive([one for one in batch if not isinstance(one, Evaluation)])
         engine.receive_evaluations([one for one in batch if isinstance(one, Evaluation)])
         engine.complete(complete.get(number, ()))

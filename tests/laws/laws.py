@@ -29,6 +29,8 @@ from tests.laws.arrival import (
     flushed,
     read,
     schedules,
+    tick_a_little,
+    tick_fully,
     waited,
 )
 from tests.laws.telemetry import Case, cases, kind_of
@@ -58,8 +60,8 @@ def all_of(case: Case) -> list[RawSpan | Evaluation]:
 
 
 def order_and_batches(data: st.DataObject, *, hostile: bool = False) -> None:
-    """Neither the order, nor the batches, nor the pauses between them, nor how the end comes,
-    change runs or readings.
+    """Neither the order, nor the batches, nor the pauses between them, nor how much is done in a
+    tick, nor how the end comes, change runs or readings.
     """
     case = data.draw(cases(hostile=hostile))
     told = read(case.everything)
@@ -68,7 +70,8 @@ def order_and_batches(data: st.DataObject, *, hostile: bool = False) -> None:
     arrivals = data.draw(schedules([*told, *judged]))
     if data.draw(st.booleans()):
         arrivals = [*data.draw(schedules(told)), (3.0, judged)]
-    found = after(arrivals, end=data.draw(st.sampled_from((flushed, waited))))
+    tick = data.draw(st.sampled_from((tick_fully, tick_a_little)))
+    found = after(arrivals, tick=tick, end=data.draw(st.sampled_from((flushed, waited))))
 
     same(expected, found)
     all_final(expected)
