@@ -411,6 +411,10 @@ class Settings(Struct, frozen=True):
     """Resource or span attributes that are part of an agent's identity, such as service.version."""
     context_limits: Mapping[str, Count] = {}
     """Model name pattern → context window in tokens."""
+    estimate_cost: bool = True
+    """Whether a model call whose cost is not reported costs its tokens at the list price of its
+    model (`prices` extra).
+    """
     hash_key: HexKey | None = None
     """Key of the argument hashes, hexadecimal; random per process if absent."""
 

@@ -17,6 +17,8 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
+from otel_reliability import price_table
+
 pytest_plugins = ["pytester", "tests.real.plugin"]  # the first for the tests of this file itself
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
@@ -52,6 +54,12 @@ settings.register_profile(
 )
 settings.register_profile("soak", settings.get_profile("explore"), max_examples=3_000)
 settings.load_profile("same")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def price_table_is_loaded() -> None:
+    """Load the price table before the first test: until it is there, hooks meet no deadline."""
+    price_table.context_window("gpt-4o")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks

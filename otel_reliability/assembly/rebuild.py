@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.assembly import conversations, outcome
 from otel_reliability.assembly.closed_ids import ClosedIds
+from otel_reliability.assembly.cost import cost_of_run
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.orphans import UNTIMED, ImplicitRun, Orphans, decide
 from otel_reliability.assembly.span_tree import NONE, SpanTree
@@ -107,6 +108,7 @@ class Assemble:
 
     def __init__(self, settings: Settings) -> None:
         self._limits = ContextLimits(settings.context_limits)
+        self._estimates_cost = settings.estimate_cost
         self._parallel: Parallel = settings.assembly.parallel
         self._outcome = settings.outcome
         self._rules = ToolRules(
@@ -301,9 +303,12 @@ class Assemble:
         if attempt:
             nested = root is not None and root.above is not None
             notes = outcome.of_attempt(notes, attempt, nested=nested)
-        model_calls, tokens_in, tokens_out, pressure, cost = self._models(
+        model_calls, tokens_in, tokens_out, pressure = self._models(
             tree, models, actors, notes.context_limit
         )
+        cost = notes.cost
+        if cost is None and models:
+            cost = cost_of_run(models, spans, estimate=self._estimates_cost)
         if tokens_in is None and tokens_out is None and root is not None:
             tokens_in, tokens_out = _totals_of_agents(tree, members)
             window = notes.context_limit or max(
@@ -376,7 +381,7 @@ class Assemble:
                 result.outcome,
                 result.source,
                 notes.confidence,
-                notes.cost if notes.cost is not None else cost,
+                cost,
                 notes.violations,
                 evaluations,
                 weight(first[16], trace_id) if first[16] else 1,
@@ -422,18 +427,18 @@ class Assemble:
 
     def _models(
         self, tree: SpanTree, models: list[ModelSpan], actors: _Actors, run_window: int | None
-    ) -> tuple[tuple[ModelCall, ...], int | None, int | None, float | None, float | None]:
-        """Return the calls, the sums of input and output tokens, the greatest share of a context
-        window, the cost in USD.
+    ) -> tuple[tuple[ModelCall, ...], int | None, int | None, float | None]:
+        """Return the calls, the sums of input and output tokens, and the greatest share of a
+        context window.
 
         `run_window`: the context window that the user gives for the run, in tokens.
         """
         spans = tree.spans
         nodes = tree.nodes
         limits = self._limits
-        tokens_in = tokens_out = pressure = cost = None
+        tokens_in = tokens_out = pressure = None
         calls: list[ModelCall] = []
-        for i, (model, asked, (used, wrote), _, _, _, window, dollars, *_) in models:
+        for i, (model, asked, (used, wrote), _, _, _, window, *_) in models:
             span = spans[i]
             if used is not None:
                 tokens_in = used if tokens_in is None else tokens_in + used
@@ -444,8 +449,6 @@ class Assemble:
                         pressure = share
             if wrote is not None:
                 tokens_out = wrote if tokens_out is None else tokens_out + wrote
-            if dollars is not None:
-                cost = float(dollars) if cost is None else cost + dollars
             calls.append(
                 named_tuple(
                     ModelCall,
@@ -457,7 +460,6 @@ class Assemble:
             tokens_in,
             tokens_out,
             None if pressure is None else min(pressure, 1.0),
-            cost,
         )
 
     def _path(

@@ -5,13 +5,13 @@ repeats marked.
 from __future__ import annotations
 
 import fnmatch
-import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from otel_reliability import price_table
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.model.span import AgentSpan, Call, ModelFacts, SpanId, Tokens
@@ -416,8 +416,23 @@ def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
             else known_sum(facts.tokens.output for facts in inner),
         ),
         calls=outer.calls or tuple([call for facts in inner for call in facts.calls]),
-        cost=next((facts.cost for facts in (outer, *inner) if facts.cost is not None), None),
+        cost=_cost_of(outer, inner),
+        cached=known_sum(facts.cached for facts in inner) if outer.cached is None else outer.cached,
+        cache_written=known_sum(facts.cache_written for facts in inner)
+        if outer.cache_written is None
+        else outer.cache_written,
     )
+
+
+def _cost_of(outer: ModelFacts, inner: Sequence[ModelFacts]) -> float | None:
+    """Return the reported cost of one call: the outer span's, else the sum over the inner ones
+    where each that reports tokens reports one.
+    """
+    if outer.cost is not None:
+        return outer.cost
+    costs = [facts.cost for facts in inner if facts.cost is not None]
+    counted = [facts for facts in inner if facts.cost is not None or facts.tokens.input is not None]
+    return sum(costs) if costs and len(costs) == len(counted) else None
 
 
 def _without_siblings(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
@@ -457,7 +472,6 @@ def _within(a: AgentSpan, b: AgentSpan) -> bool:
 # --- Context windows ------------------------------------------------------------------------------
 
 
-_DATE: Final = re.compile(r"[-@](\d{4}-?\d{2}-?\d{2}|\d{6,8}|latest)$")
 _MAX_CACHE: Final = 4096
 
 
@@ -466,8 +480,7 @@ class ContextLimits(dict[tuple[str | None, str | None], int | None]):
     asked for: that of the first that is known. None where neither is: then no pressure is claimed.
     It fills itself.
 
-    The table of prices is the `prices` extra (genai-prices), read offline; without it,
-    configuration and spans speak alone.
+    Where neither a span nor the settings name one, it is that of the price table.
 
     >>> limits = ContextLimits({"gpt-4o*": 128_000})
     >>> (
@@ -499,32 +512,4 @@ class ContextLimits(dict[tuple[str | None, str | None], int | None]):
         for pattern, limit in self._configured:
             if fnmatch.fnmatchcase(name, pattern):
                 return limit
-        return next(
-            (limit for form in spellings(name) if (limit := _from_table(form)) is not None), None
-        )
-
-
-def spellings(name: str) -> list[str]:
-    """A model's name as tables may spell it: as it is, without the provider's prefix, without a
-    date.
-
-    >>> spellings("openai/gpt-4o-2024-08-06")
-    ['openai/gpt-4o-2024-08-06', 'gpt-4o-2024-08-06', 'gpt-4o']
-    """
-    bare = name.rpartition("/")[2]
-    forms = [name, bare, _DATE.sub("", bare)]
-    return list(dict.fromkeys(forms))
-
-
-def _from_table(name: str) -> int | None:
-    try:
-        # an extra, and 0.2 s to import
-        from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
-    except ImportError:
-        return None
-    try:
-        _, model = get_snapshot().find_provider_model(name, None, None, None)
-    except LookupError:
-        return None
-    window = model.context_window
-    return window if isinstance(window, int) and window > 0 else None
+        return price_table.context_window(name)

@@ -344,7 +344,9 @@ class ModelFacts(NamedTuple):
 
     `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools.
     `compressions` of the context are events of its span. `request` is the sketch of what the user
-    asked, where the call answers a message of the user.
+    asked, where the call answers a message of the user. `cost` is in USD, where it is reported.
+    `provider` serves the model. Of the input tokens, `cached` were read from the provider's cache
+    and `cache_written` were written to it.
     """
 
     model: str | None = None
@@ -361,6 +363,9 @@ class ModelFacts(NamedTuple):
     tools: str | None = None
     compressions: tuple[CompressionFacts, ...] = ()
     request: bytes | None = None
+    provider: str | None = None
+    cached: int | None = None
+    cache_written: int | None = None
 
 
 class HandoffFacts(NamedTuple):

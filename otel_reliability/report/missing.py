@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.row import OTHER_TASK, Row
+from otel_reliability.price_table import INSTALLED, price_of
 from otel_reliability.report.text import clean, listed
 from otel_reliability.report.view import Gap
 
-OR_PRICES: Final = "" if find_spec("genai_prices") else ", or install otel-reliability[prices]"
+OR_PRICES: Final = "" if INSTALLED else ", or install otel-reliability[prices]"
 Lacking: TypeAlias = Callable[[Sequence[Row]], tuple[int, int]]
 """Count the runs that lack something, and those that could have it."""
 
 
 CONTEXT_LIMITS: Final = "context limits"
+COSTS: Final = "costs"
 
 
 class RequiredData(NamedTuple):
@@ -75,6 +76,12 @@ REQUIRED_DATA: Final = (
             lambda row: row.pressure is None,
             lambda row: row.tokens is not None or row.pressure is not None,
         ),
+    ),
+    RequiredData(
+        COSTS,
+        "cost of runs, retries and loops",
+        "annotate(cost=0.02), or tokens and model on each model span",
+        _each(lambda row: row.cost is None, lambda row: bool(row.models)),
     ),
     RequiredData(
         "outcomes",
@@ -141,7 +148,22 @@ def missing_of(rows: Sequence[Row]) -> list[Gap]:
             remedy = f"not known of {listed(models, 5)}: --set 'context_limits={models[0]}=128000'"
             gap = replace(gap, remedy=remedy)
         gaps[CONTEXT_LIMITS] = replace(gap, remedy=gap.remedy + OR_PRICES)
+    if COSTS in gaps:
+        gap = gaps[COSTS]
+        models = models_without_price(rows)
+        if models:
+            gap = replace(gap, remedy=f"no list price of {listed(models, 5)}: annotate(cost=0.02)")
+        gaps[COSTS] = replace(gap, remedy=gap.remedy + OR_PRICES)
     return list(gaps.values())
+
+
+def models_without_price(rows: Sequence[Row]) -> list[str]:
+    """Return the models of baseline runs whose tokens are known and whose cost is not, which the
+    price table does not know by their name.
+    """
+    unpriced = [row for row in rows if row.baseline and row.cost is None and row.tokens is not None]
+    at = {name: row.start_ns for row in unpriced for name in row.models}
+    return sorted({clean(name) for name, ns in at.items() if price_of(name, None, ns) is None})
 
 
 def models_without_limit(rows: Sequence[Row]) -> list[str]:

@@ -1,6 +1,7 @@
 """One engine with its instruments, shared by the processors and exporters of one MeterProvider.
 
-No thread of ours runs, unless the host registers `on_excess`. Deadlines are met by the first of: a
+No thread of ours runs, unless the host registers `on_excess`, but for the second in which the price
+table is loaded. Deadlines are met by the first of: a
 collection, `force_flush`, a processor or an exporter that receives spans.
 """
 
@@ -22,6 +23,7 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # the SDK's own
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk.resources import Resource
 
+from otel_reliability import price_table
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
@@ -129,6 +131,7 @@ class Live:
         """Note that a span arrived: from the first one on there is something to save at exit."""
         if not self._begun:
             self._begun = True
+            price_table.load_beside()
             self._register_exit_hook()
             if self._forked and "service.instance.id" not in resource.attributes:
                 _logger.warning(
@@ -159,8 +162,10 @@ class Live:
         return self._drain(wait) and self.tick(wait)
 
     def due(self) -> bool:
-        """Return whether it is time to check the deadlines again."""
-        return self.engine.now() >= self._next_tick
+        """Return whether a host's thread is to check the deadlines: it is time, and what runs need
+        is loaded.
+        """
+        return self.engine.now() >= self._next_tick and price_table.is_loaded()
 
     def tick(self, wait: float) -> bool:
         """Meet the deadlines and record final runs. False: the engine was busy
@@ -452,4 +457,4 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=price_table.wait_until_loaded, after_in_child=_after_fork)

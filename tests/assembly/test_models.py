@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, InvocationFacts, ModelFacts, Tokens
 from otel_reliability.testing import agent, model, tool, workflow
@@ -160,16 +161,64 @@ def test_a_workflow_without_totals_has_those_of_its_agents() -> None:
     ) == (150, 15)
 
 
-def test_costs_add_up_where_the_run_tells_none() -> None:
-    run = run_of(
-        agent(1),
-        asking(ModelFacts(cost=0.25), 2, 1),
-        asking(ModelFacts(cost=0.5), 3, 1),
-        model(4, 1),
-    )
+def test_costs_add_up_where_each_call_has_one() -> None:
+    calls = [asking(ModelFacts(cost=0.25), 2, 1), asking(ModelFacts(cost=0.5), 3, 1)]
 
-    assert run.cost == 0.75
-    assert run_of(agent(1), model(2, 1)).cost is None
+    assert run_of(agent(1), *calls).cost == 0.75
+    assert run_of(agent(1), *calls, model(4, 1)).cost is None
+    assert run_of(agent(1)).cost is None
+
+
+def test_the_cost_of_a_call_within_a_call_counts_once() -> None:
+    outer = asking(ModelFacts(tokens=Tokens(10, 1)), 2, 1, end=5)
+    inner = [
+        asking(ModelFacts(cost=0.25, tokens=Tokens(5, 1)), number, 2, start=number)
+        for number in (3, 4)
+    ]
+
+    assert run_of(agent(1, end=9), outer, *inner).cost == 0.5
+    assert run_of(agent(1, end=9), asking(ModelFacts(cost=2.0), 2, 1, end=5), *inner).cost == 2.0
+    unknown = model(4, 2, start=4)
+    assert run_of(agent(1, end=9), outer, inner[0], unknown).cost is None
+
+
+PRICED = ModelFacts("gpt-4o", tokens=Tokens(1_000_000, 100_000), provider="openai")
+
+
+@pytest.mark.parametrize(
+    ("facts", "cost"),
+    [
+        (PRICED, 2.5 + 1.0),
+        (PRICED._replace(cost=9.0), 9.0),
+        (PRICED._replace(cached=800_000), 0.5 + 1.0 + 1.0),
+        (PRICED._replace(cached=2_000_000), None),
+        (PRICED._replace(tokens=Tokens(1_000_000, None)), None),
+        (PRICED._replace(tokens=Tokens()), None),
+        (PRICED._replace(model=None), None),
+        (PRICED._replace(model="house-model", request_model="gpt-4o"), 3.5),
+        (PRICED._replace(model="house-model"), None),
+        (PRICED._replace(provider="ollama"), None),
+    ],
+)
+def test_tokens_are_priced_where_no_cost_is_reported(facts: ModelFacts, cost: float | None) -> None:
+    pytest.importorskip("genai_prices", reason="the prices extra is not installed")
+    run = run_of(agent(1), asking(facts, 2, 1))
+
+    assert run.cost == (None if cost is None else pytest.approx(cost))
+
+
+def test_one_call_without_a_price_leaves_the_run_without_a_cost() -> None:
+    unpriced = asking(ModelFacts("house-model", tokens=Tokens(1, 1)), 3, 1)
+
+    assert run_of(agent(1), asking(PRICED, 2, 1), unpriced).cost is None
+
+
+def test_nothing_is_estimated_where_that_is_switched_off() -> None:
+    settings = Settings(estimate_cost=False)
+    reported = asking(PRICED._replace(cost=9.0), 2, 1)
+
+    assert run_of(agent(1), asking(PRICED, 2, 1), settings=settings).cost is None
+    assert run_of(agent(1), reported, settings=settings).cost == 9.0
 
 
 @pytest.mark.parametrize(("between", "calls"), [(3, 4), (4, 6)])

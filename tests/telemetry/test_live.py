@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.resources import Resource
 
+from otel_reliability import price_table
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import CloseReason
 from otel_reliability.telemetry import live as live_module
@@ -65,6 +67,23 @@ def test_the_last_door_to_close_closes_the_runs() -> None:
     look = meters.look()
     assert (live.engine.open_runs, look.value("agent.reliability.runs")) == (0, 1)
     assert look.value("runs.closed", reason="shutdown") == 1
+
+
+def test_a_hook_leaves_the_deadlines_until_the_price_table_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded = [False]
+    began: list[bool] = []
+    monkeypatch.setattr(price_table, "is_loaded", lambda: loaded[0])
+    monkeypatch.setattr(price_table, "load_beside", lambda: began.append(True))
+    live, _, _ = live_with_clock()
+    assert not began
+
+    live.begin(Resource.create())
+    assert began
+    assert not live.due()
+    loaded[0] = True
+    assert live.due()
 
 
 def test_a_busy_engine_is_left_alone() -> None:

@@ -38,7 +38,9 @@ from otel_reliability.model.span import (
 AGENT: Final = "claude-code"
 SCOPE: Final = "com.anthropic.claude_code"
 PREFIX: Final = "claude_code."
-INPUT_TOKENS: Final = ("input_tokens", "cache_read_tokens", "cache_creation_tokens")
+CACHED: Final = "cache_read_tokens"
+CACHE_WRITTEN: Final = "cache_creation_tokens"
+INPUT_TOKENS: Final = ("input_tokens", CACHED, CACHE_WRITTEN)
 """What was new, what was read from the cache, what was written to it: together the input."""
 REQUEST_ID: Final = "request_id"
 COMMIT: Final = "git_commit_id"
@@ -135,6 +137,8 @@ class ClaudeCode(Convention):
                         values.integer(given.get("output_tokens")),
                     ),
                     cost=values.amount(given.get("cost_usd")),
+                    cached=values.integer(given.get(CACHED)),
+                    cache_written=values.integer(given.get(CACHE_WRITTEN)),
                     response_id=values.text(given.get(REQUEST_ID)),
                 )
                 failed = name == "api_error"
@@ -159,6 +163,8 @@ def _model(span: SpanView) -> ModelFacts:
         tokens=Tokens(own_of_all(_input, *INPUT_TOKENS), own(values.integer, "output_tokens")),
         asked_for_tools=genai.asks_for_tools(values.words(span.get("stop_reason"))),
         response_id=own(values.text, REQUEST_ID),
+        cached=own(values.integer, CACHED),
+        cache_written=own(values.integer, CACHE_WRITTEN),
     )
 
 

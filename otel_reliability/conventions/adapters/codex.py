@@ -121,7 +121,12 @@ class Codex(Convention):
                     return None
                 return EventAnswer(
                     Kind.MODEL,
-                    ModelFacts(values.text(given.get("model")), tokens=tokens),
+                    ModelFacts(
+                        values.text(given.get("model")),
+                        tokens=tokens,
+                        cached=values.integer(given.get("cached_token_count")),
+                        cache_written=values.integer(given.get("cache_write_token_count")),
+                    ),
                     session,
                     tokens,
                 )

@@ -65,13 +65,16 @@ class GeminiCli(Convention):
         genai.REQUEST_MODEL,
         *genai.INPUT_TOKENS,
         *genai.OUTPUT_TOKENS,
+        *genai.CACHED_TOKENS,
     )
 
     def read(self, span: SpanView) -> Answer | None:
         operation = span.get(genai.OPERATION)
         if operation == "llm_call":
             model = values.text(span.get(genai.REQUEST_MODEL))
-            return Answer(Kind.MODEL, ModelFacts(request_model=model, tokens=genai.usage()))
+            cached = own(values.integer, *genai.CACHED_TOKENS)
+            facts = ModelFacts(request_model=model, tokens=genai.usage(), cached=cached)
+            return Answer(Kind.MODEL, facts)
         if operation == "tool_call":
             name = values.text(span.get(genai.TOOL_NAME))
             failed = span.found_in(OUTPUT, _shell_failed if name == SHELL else _tool_failed)
@@ -121,7 +124,8 @@ class GeminiCli(Convention):
                 return EventAnswer(Kind.TOOL, facts, session, identity, None, duration, failed)
             case "gemini_cli.api_response":
                 tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
-                facts = ModelFacts(values.text(given.get("model")), tokens=tokens)
+                cached = values.integer(given.get("cached_content_token_count"))
+                facts = ModelFacts(values.text(given.get("model")), tokens=tokens, cached=cached)
                 return EventAnswer(Kind.MODEL, facts, session, (prompt_id, *tokens), None, duration)
             case "gemini_cli.agent.finish":
                 reason = values.text(given.get("terminate_reason"))

@@ -72,7 +72,25 @@ OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 DETAILS: Final = "gen_ai.client.inference.operation.details"
 """The event of a model call, written in its span: the attributes of the span, and messages."""
 CONTEXT_LIMITS: Final = ("reliability.context_limit", "gen_ai.context.window_size")
-COSTS: Final = ("reliability.usage.cost_usd", "operation.cost")
+COSTS: Final = ("reliability.usage.cost_usd", "operation.cost", "gen_ai.cost.total_cost")
+PROVIDERS: Final = ("gen_ai.provider.name", SYSTEM)
+CACHED_TOKENS: Final = (
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+    "gen_ai.usage.cached_input_tokens",
+    "gen_ai.usage.input_cached_tokens",
+    "gen_ai.usage.details.cache_read_tokens",
+    "gen_ai.usage.details.cached_tokens",
+)
+CACHE_WRITTEN_TOKENS: Final = (
+    "gen_ai.usage.cache_write.input_tokens",
+    "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_write_input_tokens",
+    "gen_ai.usage.cache_creation_input_tokens",
+    "gen_ai.usage.details.cache_write_tokens",
+)
+MONEY: Final = (*COSTS, *PROVIDERS, *CACHED_TOKENS, *CACHE_WRITTEN_TOKENS)
+"""What the cost of a model call is read from, next to its model and its tokens."""
 
 AGENT_OPERATIONS: Final = frozenset({"invoke_agent", "agent.run"})
 WORKFLOW_OPERATIONS: Final = frozenset({"invoke_workflow", "invoke_swarm", "invoke_graph"})
@@ -176,7 +194,7 @@ class GenAI(Convention):
         *AGGREGATED_INPUT,
         *AGGREGATED_OUTPUT,
         *CONTEXT_LIMITS,
-        *COSTS,
+        *MONEY,
         *MEMORY_IDS,
         TRANSFER_MODE,
         TRANSFER_TARGET,
@@ -216,6 +234,9 @@ def details_event(log: RawLog) -> EventAnswer | None:
         message_calls(given.get(OUTPUT_MESSAGES)),
         cost=values.first(given, COSTS, values.amount),
         response_id=values.text(given.get(RESPONSE_ID)),
+        provider=values.first(given, PROVIDERS, values.text),
+        cached=values.first(given, CACHED_TOKENS, values.integer),
+        cache_written=values.first(given, CACHE_WRITTEN_TOKENS, values.integer),
     )
     return EventAnswer(Kind.OTHER, facts, None, ())
 
@@ -366,8 +387,16 @@ def model(span: SpanView, **other: Any) -> Answer:
         cost=own(values.amount, *COSTS),
         response_id=own(values.text, RESPONSE_ID),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
+        provider=provider(span),
+        cached=own(values.integer, *CACHED_TOKENS),
+        cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
     )
     return Answer(Kind.MODEL, facts._replace(**other), failed_by(reasons))
+
+
+def provider(span: SpanView) -> str | None:
+    """Who serves the model, by the common keys."""
+    return values.first(span, PROVIDERS, values.text)
 
 
 def context_limit(span: SpanView) -> int | None:

@@ -6,6 +6,7 @@ SDK's scope is read by it (Q14). Source: langfuse 5.0.4, decorators and the Lang
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from otel_reliability.conventions import values
@@ -24,6 +25,11 @@ METADATA: Final = "langfuse.observation.metadata."
 INTEGRATION: Final = METADATA + "ls_integration"
 AGENT_NAME: Final = METADATA + langchain.AGENT_NAME
 CALL_ID: Final = METADATA + "tool_call_id"
+
+
+CACHED: Final = ("input_cache_read", "input_cached_tokens", "cache_read_input_tokens")
+CACHE_WRITTEN: Final = ("input_cache_creation", "cache_creation_input_tokens")
+"""Details of the usage, in the words of LangChain and of the providers."""
 
 
 class Langfuse(Convention):
@@ -74,7 +80,13 @@ def _model(span: SpanView) -> ModelFacts:
         tokens=own(usage, USAGE),
         context_limit=genai.context_limit(span),
         cost=own(_cost, COST),
+        cached=own(partial(_detail, CACHED), USAGE),
+        cache_written=own(partial(_detail, CACHE_WRITTEN), USAGE),
     )
+
+
+def _detail(names: tuple[str, ...], usage_details: object) -> int | None:
+    return values.first(values.mapping(usage_details), names, values.integer)
 
 
 def _cost(details: object) -> float | None:

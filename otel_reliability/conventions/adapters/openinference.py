@@ -45,6 +45,12 @@ COMPLETION_TOKENS: Final = "llm.token_count.completion"
 OUTPUT_CALLS: Final = "llm.output_messages."
 FINISH_REASON: Final = "llm.finish_reason"
 COST: Final = "llm.cost.total"
+PROVIDER: Final = "llm.provider"
+CACHED_TOKENS: Final = (
+    "llm.token_count.prompt_details.cache_read",
+    "llm.token_count.prompt_details.cache_input",
+)
+CACHE_WRITTEN_TOKENS: Final = ("llm.token_count.prompt_details.cache_write",)
 MODEL: Final = ("llm.response.model_name", "llm.model_name")
 REQUEST_MODEL: Final = "llm.request.model_name"
 CALL_IDS: Final = ("tool_call.id", "tool.call_id", "tool.id", genai.CALL_ID)
@@ -89,9 +95,12 @@ class OpenInference(Convention):
         *MODEL,
         REQUEST_MODEL,
         COST,
+        PROVIDER,
+        *CACHED_TOKENS,
+        *CACHE_WRITTEN_TOKENS,
         *CALL_IDS,
         *genai.CONTEXT_LIMITS,
-        *genai.COSTS,
+        *genai.MONEY,
         *genai.INPUT_TOKENS,
         *genai.OUTPUT_TOKENS,
         genai.AGENT_NAME,
@@ -245,6 +254,9 @@ def _model(span: SpanView) -> Answer:
         calls=_message_calls(span),
         context_limit=genai.context_limit(span),
         cost=own(values.amount, *((COST,) if COST in span else genai.COSTS)),
+        provider=values.text(span.get(PROVIDER)) or genai.provider(span),
+        cached=own(values.integer, *CACHED_TOKENS, *genai.CACHED_TOKENS),
+        cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS, *genai.CACHE_WRITTEN_TOKENS),
     )
     return Answer(Kind.MODEL, facts, genai.failed_by(finish))
 

@@ -117,7 +117,10 @@ class QwenCode(Convention):
                 response_id = values.text(given.get("response_id"))
                 tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
                 facts = ModelFacts(
-                    values.text(given.get("model")), tokens=tokens, response_id=response_id
+                    values.text(given.get("model")),
+                    tokens=tokens,
+                    response_id=response_id,
+                    cached=values.integer(given.get("cached_content_token_count")),
                 )
                 failed = name == "api_error"
                 identity = (prompt_id, response_id)

@@ -45,6 +45,14 @@ AGENTS: Final = frozenset(
 MODELS: Final = frozenset({".doGenerate", ".doStream"})
 
 
+CACHED_TOKENS: Final = (
+    "ai.usage.inputTokenDetails.cacheReadTokens",
+    "ai.usage.cachedInputTokens",
+)
+CACHE_WRITTEN_TOKENS: Final = ("ai.usage.inputTokenDetails.cacheWriteTokens",)
+PROVIDER: Final = "ai.model.provider"
+
+
 class Vercel(Convention):
     """Spans of the Vercel AI SDK that name its own operation; from 7 on it
     names GenAI operations.
@@ -60,6 +68,9 @@ class Vercel(Convention):
         *CONTEXT_SESSIONS,
         *INPUT_TOKENS,
         *OUTPUT_TOKENS,
+        *CACHED_TOKENS,
+        *CACHE_WRITTEN_TOKENS,
+        PROVIDER,
         "ai.model.id",
         "ai.response.model",
         "ai.toolCall.name",
@@ -104,6 +115,9 @@ def _model(span: SpanView) -> ModelFacts:
         calls=own(_message_calls, "ai.response.toolCalls"),
         context_limit=genai.context_limit(span),
         cost=own(values.amount, *genai.COSTS),
+        provider=values.text(span.get(PROVIDER)) or genai.provider(span),
+        cached=own(values.integer, *CACHED_TOKENS),
+        cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
     )
 
 

@@ -25,7 +25,7 @@ from otel_reliability.sources.sessions.run import (
     Compaction,
     Seen,
     SessionRun,
-    Tokens,
+    SessionTokens,
     resource_of,
 )
 
@@ -185,14 +185,14 @@ def add_answer(run: SessionRun, line: Mapping[str, Any], at: int, seen: Seen) ->
             run.asked(call_id, text(block.get("name")), block.get("input"), at)
 
 
-def _tokens(message: Mapping[str, Any]) -> Tokens:
+def _tokens(message: Mapping[str, Any]) -> SessionTokens:
     """Input and output tokens; where a line has no stop reason its output is not yet known."""
     usage = record(message.get("usage"))
     parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     counts = [whole(usage.get(part)) for part in parts]
     given = None if counts == [None] * len(parts) else sum(count or 0 for count in counts)
     output = whole(usage.get("output_tokens")) if message.get("stop_reason") is not None else None
-    return given, output
+    return SessionTokens(given, output, cached=counts[2], cache_written=counts[1])
 
 
 def _is_prompt(line: Mapping[str, Any], content: object) -> bool:

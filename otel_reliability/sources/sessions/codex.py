@@ -25,7 +25,7 @@ from otel_reliability.sources.sessions.run import (
     Compaction,
     Seen,
     SessionRun,
-    Tokens,
+    SessionTokens,
     resource_of,
 )
 
@@ -261,7 +261,12 @@ class _Reader:
         run = self._run_of(turn)
         if run is not None and (run.repeats or self._seen.add("answer", key)):
             given = record(usage)
-            tokens: Tokens = whole(given.get("input_tokens")), whole(given.get("output_tokens"))
+            tokens = SessionTokens(
+                whole(given.get("input_tokens")),
+                whole(given.get("output_tokens")),
+                whole(given.get("cached_input_tokens")),
+                whole(given.get("cache_write_input_tokens")),
+            )
             run.model_call(key, at, self._model, tokens)
 
 

@@ -21,6 +21,7 @@ from otel_reliability.sources.sessions.run import (
     Compaction,
     Seen,
     SessionRun,
+    SessionTokens,
     resource_of,
 )
 
@@ -68,7 +69,12 @@ def _take(
     if kind == "session.usage_record":
         usage = record(data.get("usage"))
         if seen.add("answer", key):
-            tokens = whole(usage.get("inputTokens")), whole(usage.get("outputTokens"))
+            tokens = SessionTokens(
+                whole(usage.get("inputTokens")),
+                whole(usage.get("outputTokens")),
+                whole(usage.get("cacheReadTokens")),
+                whole(usage.get("cacheWriteTokens")),
+            )
             run.model_call(key, at, text(usage.get("model")), tokens)
     elif kind == "tool.execution_start":
         _ask(run, call_id, data, data.get("toolName"), data.get("arguments"), at, seen)

@@ -20,7 +20,13 @@ from otel_reliability.sources.chunks import Chunks, Progress
 from otel_reliability.sources.from_plain import time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
 from otel_reliability.sources.sessions.reading import objects_of
-from otel_reliability.sources.sessions.run import CallStatus, Seen, SessionRun, resource_of
+from otel_reliability.sources.sessions.run import (
+    CallStatus,
+    Seen,
+    SessionRun,
+    SessionTokens,
+    resource_of,
+)
 
 AGENT: Final = "gemini-cli"
 _NOT_TYPED: Final = ("<session_context>", "<state_snapshot>")
@@ -111,7 +117,8 @@ def _add(run: SessionRun, message: Mapping[str, Any], at: int, seen: Seen, path:
     if tokens and seen.add("answer", key):
         output, thoughts = whole(tokens.get("output")), whole(tokens.get("thoughts"))
         total = None if output is None else output + (thoughts or 0)
-        run.model_call(key, at, text(message.get("model")), (whole(tokens.get("input")), total))
+        spent = SessionTokens(whole(tokens.get("input")), total, whole(tokens.get("cached")))
+        run.model_call(key, at, text(message.get("model")), spent)
     elif key not in run.models:
         run.repeats = True
     for call in map(record, items(message.get("toolCalls"))):

@@ -23,6 +23,7 @@ from otel_reliability.sources.sessions.run import (
     Compaction,
     Seen,
     SessionRun,
+    SessionTokens,
     resource_of,
 )
 
@@ -150,7 +151,9 @@ def _add(store: _Store, run: SessionRun, message: Mapping[str, Any], at: int, se
             given = _sum(tokens.get("input"), cache.get("read"), cache.get("write"))
             output = _sum(tokens.get("output"), tokens.get("reasoning"))
             key = text(part.get("id"))
-            run.model_call(key, ended, text(message.get("modelID")), (given, output))
+            cached, written = whole(cache.get("read")), whole(cache.get("write"))
+            spent = SessionTokens(given, output, cached, written)
+            run.model_call(key, ended, text(message.get("modelID")), spent)
         elif kind == "tool":
             _add_call(store, run, part, at, seen)
 

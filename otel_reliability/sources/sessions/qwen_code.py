@@ -24,6 +24,7 @@ from otel_reliability.sources.sessions.run import (
     Compaction,
     Seen,
     SessionRun,
+    SessionTokens,
     resource_of,
 )
 
@@ -95,7 +96,11 @@ def _take(run: SessionRun, line: Mapping[str, Any], at: int, seen: Seen) -> None
     if kind == "assistant":
         usage = record(line.get("usageMetadata"))
         if usage and seen.add("answer", key):
-            tokens = whole(usage.get("promptTokenCount")), whole(usage.get("candidatesTokenCount"))
+            tokens = SessionTokens(
+                whole(usage.get("promptTokenCount")),
+                whole(usage.get("candidatesTokenCount")),
+                whole(usage.get("cachedContentTokenCount")),
+            )
             run.model_call(key, at, text(line.get("model")), tokens)
         for part in map(record, items(record(line.get("message")).get("parts"))):
             call = record(part.get("functionCall"))

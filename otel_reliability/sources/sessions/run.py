@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.session_attributes import (
@@ -53,6 +53,20 @@ class SessionToolCall:
     result: str | None = None
 
 
+class SessionTokens(NamedTuple):
+    """Tokens of a model call; None where the file does not say them. `cached` (read from the
+    provider's cache) and `cache_written` are parts of `input`.
+    """
+
+    input: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    cache_written: int | None = None
+
+
+NO_TOKENS: Final = SessionTokens()
+
+
 @dataclass(slots=True)
 class SessionModelCall:
     """A model call; its tokens are None where the file does not say them."""
@@ -60,8 +74,7 @@ class SessionModelCall:
     model: str
     start_ns: int
     end_ns: int
-    input: int | None = None
-    output: int | None = None
+    tokens: SessionTokens = NO_TOKENS
     failed: bool = False
     response_id: str | None = None
 
@@ -96,15 +109,14 @@ class SessionRun:
     repeats: bool = False
     """Holds records that were read before, from the session that they were copied from."""
 
-    def model_call(self, key: str, time_ns: int, model: str, tokens: Tokens) -> None:
+    def model_call(self, key: str, time_ns: int, model: str, tokens: SessionTokens) -> None:
         """Add a model call, or a later record of it: of what is repeated the greatest counts."""
         known = self.models.get(key)
         if known is None:
             start = min(max(self.last_ns, self.start_ns), time_ns)
             known = self.models[key] = SessionModelCall(model, start, time_ns, response_id=key)
         known.end_ns = max(known.end_ns, time_ns)
-        known.input = _greater(known.input, tokens[0])
-        known.output = _greater(known.output, tokens[1])
+        known.tokens = SessionTokens(*map(_greater, known.tokens, tokens))
         self.see(time_ns)
 
     def asked(self, call_id: str, name: str, arguments: object, time_ns: int) -> None:
@@ -164,8 +176,10 @@ class SessionRun:
                 **common,
                 "gen_ai.operation.name": "chat",
                 "gen_ai.response.model": model.model,
-                "gen_ai.usage.input_tokens": model.input,
-                "gen_ai.usage.output_tokens": model.output,
+                "gen_ai.usage.input_tokens": model.tokens.input,
+                "gen_ai.usage.output_tokens": model.tokens.output,
+                "gen_ai.usage.cache_read.input_tokens": model.tokens.cached,
+                "gen_ai.usage.cache_write.input_tokens": model.tokens.cache_written,
                 "gen_ai.response.id": model.response_id,
             }
             own = span_of("model", key)
@@ -227,10 +241,6 @@ class SessionRun:
             scope_version="",
             resource=self.resource,
         )
-
-
-Tokens = tuple[int | None, int | None]
-"""Input (the cached part included) and output tokens of a model call."""
 
 
 def _greater(one: int | None, two: int | None) -> int | None:
