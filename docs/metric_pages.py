@@ -31,6 +31,7 @@ _FAMILIES: Final = {
     "safety": "Safety",
     "reliability": "Reliability",
     "passes": "Repeated attempts",
+    "coding": "Coding agents (a run is a prompt)",
     "sessions": "Sessions",
 }
 _DIRECTIONS: Final = {

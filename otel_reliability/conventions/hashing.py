@@ -21,11 +21,12 @@ from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Own, itself
 from otel_reliability.conventions.results import content_of, error_word
 from otel_reliability.model.blake2 import blake2b
+from otel_reliability.model.coding import EFFECT_SIZE, has_command, marked, of_command
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.span import Call, named_tuple
 from otel_reliability.model.tools import READS_ONLY, SHELL_WORDS, has_word, only_reads
 
-DIGEST_SIZE: Final = 8
+DIGEST_SIZE: Final = EFFECT_SIZE
 
 REDACTED: Final = frozenset(
     {
@@ -225,15 +226,19 @@ class Hasher:
             None,
         )
         is_of_shell = name is not None and has_word(name, SHELL_WORDS)
-        if pattern is None and not is_of_shell:
+        holds_command = name is not None and has_command(name)
+        if pattern is None and not holds_command:
             return self.arguments
 
         def hashed(arguments: object) -> Arguments:
             digest, effect = self.arguments(arguments)
-            if digest is not None and is_of_shell and _only_reads(arguments):
-                effect = READS_ONLY
-            elif digest is not None and pattern is not None:
+            command = _command_of(arguments) if holds_command and digest is not None else None
+            if is_of_shell and command is not None and only_reads(command):
+                return digest, READS_ONLY
+            if digest is not None and pattern is not None:
                 effect = self._hash_of_argument(self._effect_keys[pattern], arguments) or effect
+            if effect is not None and command is not None:
+                effect = marked(effect, of_command(command))
             return digest, effect
 
         return hashed
@@ -330,8 +335,8 @@ def _canonical(value: object) -> tuple[str | None, Any]:
     return canonical(meant) if known else None, meant
 
 
-def _only_reads(arguments: object) -> bool:
-    """Return whether the arguments of a shell hold one command, and it only reads."""
+def _command_of(arguments: object) -> str | None:
+    """Return the command that the arguments of a shell or an editor hold; None without one."""
     _, meant = unwrapped(arguments)
     if isinstance(meant, Mapping):
         given = cast("Mapping[str, Any]", meant)
@@ -339,7 +344,7 @@ def _only_reads(arguments: object) -> bool:
     if isinstance(meant, list | tuple):
         words = [str(word) for word in cast("Sequence[Any]", meant)]
         meant = words[2] if len(words) == 3 and words[1] in _COMMAND_FLAGS else shlex.join(words)
-    return isinstance(meant, str) and only_reads(meant)
+    return meant if isinstance(meant, str) else None
 
 
 def is_known(value: object) -> bool:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final
 
 from otel_reliability.metrics import (
+    coding,
     consistency,
     passes,
     predictability,
@@ -37,6 +38,7 @@ TABLE: Final[tuple[type[Metric | Derived], ...]] = (
     *safety.ROWS,
     Reliability,
     *passes.ROWS,
+    *coding.ROWS,
 )
 """Every metric and every derived number, in the order of reports."""
 

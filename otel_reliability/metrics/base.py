@@ -62,6 +62,8 @@ EVALUATED: Final = 256
 """It was evaluated for violations."""
 END: Final = 512
 """It is known whether it ended in an error."""
+CODING: Final = 1024
+"""It read or changed files."""
 
 _SUCCESS = Outcome.SUCCESS
 _FAILURE = Outcome.FAILURE
@@ -91,6 +93,8 @@ def data_of(row: Row) -> int:
         found += PRESSURE
     if row.violations is not None:
         found += EVALUATED
+    if row.coding is not None:
+        found += CODING
     return found + _ends(row)
 
 

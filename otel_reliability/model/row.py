@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from otel_reliability.model.coding import CodingTotals
 from otel_reliability.model.run import Outcome
 
 BASELINE: Final = "baseline"
@@ -122,6 +123,7 @@ class Row(NamedTuple):
       does not hold it.
     - `group`: the number of its input group among the runs of its window, which are compared with
       one another; None until the window forms its groups, and without a request.
+    - `coding`: what it did to files; None where it read and changed none.
     - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).
     - `flaws`: the kinds of flaws of its telemetry (`model.flaws`).
     """
@@ -158,6 +160,7 @@ class Row(NamedTuple):
     request: bytes | None = None
     group: int | None = None
     flaws: tuple[str, ...] = ()
+    coding: CodingTotals | None = None
 
     @property
     def success(self) -> bool | None:

@@ -73,6 +73,7 @@ def _of(*families: str) -> tuple[str, ...]:
 STABILITY: Final = _of("stability")
 EVALUATION: Final = _of(*EVALUATION_FAMILIES)
 PASSES: Final = _of("passes")
+CODING: Final = _of("coding")
 SESSION_GAUGES: Final = _of(FAMILY)
 
 _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -169,6 +170,7 @@ def details(agent: AgentView, *, brief: bool) -> Iterator[Section]:
     `brief`: for a terminal, with at most 5 tasks and 3 sessions; a document has 20 and 10.
     """
     yield from tasks(agent, brief=brief)
+    yield from _readings("Work on files", CODING, agent, brief=brief)
     yield from _readings("Other readings", STABILITY, agent, brief=brief)
     yield from _readings("Evaluation", EVALUATION, agent, brief=brief)
     yield from _passes(agent, brief=brief)

@@ -80,6 +80,7 @@ GROUPS: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("The score and its parts", ("score", *PENALTIES)),
     ("Other readings", sections.STABILITY),
     ("Evaluation", sections.EVALUATION),
+    ("Work on files", sections.CODING),
     ("Repeated attempts", ("pass_at_k", "pass_hat_k", *sections.PASSES)),
     ("Sessions", sections.SESSION_GAUGES),
 )

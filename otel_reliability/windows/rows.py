@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from otel_reliability.metrics.stability.context_growth import slope_of
+from otel_reliability.model.coding import coding_totals
 from otel_reliability.model.flaws import flaws_of
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.row import CallTotals, Compressions, Path, Retries, Row
@@ -77,6 +78,7 @@ def row_of(run: Run, paths: PathTable) -> Row:
         ended_in_error=run.ended_in_error,
         request=run.request if task is None else None,
         flaws=flaws_of(run),
+        coding=coding_totals(run),
     )
 
 

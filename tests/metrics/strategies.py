@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from otel_reliability.model.coding import CodingTotals
 from otel_reliability.model.row import Retries, Row
 from otel_reliability.model.run import Outcome
 from otel_reliability.testing import path_of
@@ -34,6 +35,25 @@ def retries(draw: st.DrawFn) -> Retries | None:
     tokens = draw(st.integers(0, 10**6))
     cost = draw(st.integers(0, 10**12))
     return Retries(chain + draw(st.integers(0, 3)), chain, "a", tokens, cost, repeats, *looped)
+
+
+@st.composite
+def coding(draw: st.DrawFn) -> CodingTotals | None:
+    """What a prompt did to files."""
+    if draw(st.booleans()):
+        return None
+    edits = draw(st.sampled_from([0, 0, 1, 2, 5]))
+    failed = draw(st.integers(0, edits))
+    testable = int(failed < edits and draw(st.booleans()))
+    return CodingTotals(
+        prompts=1,
+        edits=edits,
+        failed_edits=failed,
+        editing_prompts=int(edits > 0),
+        reads_before_edit=draw(st.integers(0, 9)) if edits else 0,
+        testable_prompts=testable,
+        tested_prompts=int(testable and draw(st.booleans())),
+    )
 
 
 def fields() -> st.SearchStrategy[dict[str, Any]]:
@@ -69,6 +89,7 @@ def fields() -> st.SearchStrategy[dict[str, Any]]:
             "weight": st.integers(1, 5),
             "arguments_known": st.booleans(),
             "step_growth": st.none() | st.floats(-1, 1),
+            "coding": coding(),
         }
     ).map(lambda made: made if made["pressure"] is not None else {**made, "step_growth": None})
 

@@ -21,6 +21,7 @@ from otel_reliability.model.row import Row
 from otel_reliability.testing import row, rows_of
 from tests.metrics import laws
 from tests.metrics.reference import NAIVE as STABILITY
+from tests.metrics.reference_coding import NAIVE as CODING
 from tests.metrics.reference_evaluation import NAIVE as EVALUATION
 from tests.metrics.strategies import rows
 
@@ -31,7 +32,7 @@ UNGROUPED = Settings(
 
 HARNESS = Settings(metrics=MetricSettings(profile="hal-harness"))
 SETTINGS = [DEFAULTS, UNGROUPED]
-FORMULAS = {**STABILITY, **EVALUATION}
+FORMULAS = {**STABILITY, **EVALUATION, **CODING}
 AGGREGATES = {"consistency", "predictability", "robustness", "safety", "reliability"}
 some_rows = given(rows=rows())
 """The rows are drawn once for all metrics: to draw them costs far more than to count them."""

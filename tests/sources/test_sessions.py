@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from otel_reliability.errors import SourceError
-from otel_reliability.model.run import Run
+from otel_reliability.model.run import Outcome, Run
 from otel_reliability.model.span import Resource
 from otel_reliability.recording import Recording
 from otel_reliability.sources.batch import Batch
@@ -98,6 +98,29 @@ def test_prompts_are_the_runs_that_really_were(agent: str) -> None:
 
     assert found / wanted >= SHARE, (found, wanted)
     assert extra == 0
+
+
+SILENT_STOPS = {"claude_code_1.0.68"}
+"""Releases that write nothing when a prompt is stopped."""
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_stopped_prompts_are_cancelled_runs(agent: str) -> None:
+    wanted: list[bool] = []
+    found: list[bool] = []
+    for file in sorted(shared(f"corpora/sessions/{agent}").glob("*/truth.json")):
+        text = file.read_text()
+        if '"cancelled"' not in text and '"rejected"' not in text and "abort" not in text:
+            continue
+        runs = runs_in(file.parent / "home")
+        for truth in json.loads(text)["runs"]:
+            start = time_ns(truth["started"])
+            near = min(runs, key=lambda run: abs(run.start_ns - start))
+            stopped = truth.get("outcome") == "cancelled" and agent not in SILENT_STOPS
+            wanted.append(stopped)
+            found.append(near.outcome is Outcome.CANCELLED)
+
+    assert found == wanted
 
 
 def test_a_copied_session_counts_once() -> None:

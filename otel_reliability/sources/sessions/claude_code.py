@@ -133,6 +133,8 @@ class _Reader:
                 self._agents[call_id] = agent
 
     def _interrupted(self) -> None:
+        if self.run is not None:
+            self.run.stopped = True
         calls = {} if self.run is None else self.run.calls
         for call_id in self._cut_short & calls.keys():
             calls[call_id].status = CallStatus.CANCELLED

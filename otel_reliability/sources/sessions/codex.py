@@ -46,6 +46,8 @@ _ERROR: Final = re.compile(
     re.IGNORECASE,
 )
 _CANCELLED: Final = "aborted by user"
+_ABORTED: Final = "turn_aborted"
+_ENDS: Final = frozenset({"task_complete", _ABORTED})
 _INNER_NAME: Final = re.compile(r"tools\.(\w+)")
 _LOOK: Final = 1_000
 _CONTEXT: Final = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>")
@@ -177,16 +179,20 @@ class _Reader:
                 self._count += 1
                 key = f"{self._session}:usage:{self._count}"
                 self._add_usage("", key, at, info.get("last_token_usage"))
-        elif kind == "task_complete" and payload.get("error") is not None:
-            run = self._run_of(turn)
-            if run is not None:
-                run.failed = True
+        elif kind in _ENDS:
+            self._ended(self._run_of(turn), payload)
         elif kind == "item_completed":
             item = record(payload.get("item"))
             if item.get("type") == "UserMessage":
                 self._typed.add(turn)
             else:
                 self._item(self._run_of(turn), item, turn or self._turn, at)
+
+    def _ended(self, run: SessionRun | None, payload: Mapping[str, Any]) -> None:
+        if run is not None:
+            is_own = self._into is None  # a sub-agent that is stopped does not stop the run
+            run.stopped = run.stopped or (is_own and payload.get("type") == _ABORTED)
+            run.failed = run.failed or payload.get("error") is not None
 
     def _item(self, run: SessionRun | None, item: Mapping[str, Any], turn: str, at: int) -> None:
         call_id = text(item.get("id"))

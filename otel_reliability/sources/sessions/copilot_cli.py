@@ -106,8 +106,13 @@ def _ask(
 
 
 def _stopped(run: SessionRun, kind: str, at: int) -> None:
-    """A user stopped the turn, which cancels what runs; or it ended in an error."""
+    """A user stopped the turn, which cancels what runs; or it ended in an error. A turn is aborted
+    after a refusal too.
+    """
+    last = max(run.calls.values(), key=lambda call: call.end_ns, default=None)
+    is_refusal = last is not None and last.status is CallStatus.REJECTED
     run.failed = run.failed or kind == "session.error"
+    run.stopped = run.stopped or (kind == "abort" and not is_refusal)
     for call in run.calls.values() if kind == "abort" else ():
         if call.status is CallStatus.UNFINISHED:
             call.status = CallStatus.CANCELLED

@@ -33,6 +33,7 @@ _REJECTED: Final = ("The user rejected permission", "The user has specified a ru
 _RULE: Final = "specified a rule which prevents you"
 _ABORTED: Final = "User aborted the command"
 _CANCELLED: Final = "Tool execution aborted"
+_STOPPED: Final = "MessageAbortedError"
 
 
 class _Store(Protocol):
@@ -141,7 +142,8 @@ def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[Ses
 
 def _add(store: _Store, run: SessionRun, message: Mapping[str, Any], at: int, seen: Seen) -> None:
     error = record(message.get("error")).get("name")
-    run.failed = run.failed or (error is not None and error != "MessageAbortedError")
+    run.stopped = run.stopped or error == _STOPPED
+    run.failed = run.failed or (error is not None and error != _STOPPED)
     ended = _time(record(message.get("time")).get("completed")) or at
     for number, part in enumerate(store.parts(text(message.get("id")))):
         kind = part.get("type")

@@ -106,6 +106,8 @@ class SessionRun:
     calls: dict[str, SessionToolCall] = field(default_factory=dict[str, SessionToolCall])
     compactions: list[Compaction] = field(default_factory=list[Compaction])
     failed: bool = False
+    stopped: bool = False
+    """A record says that the user stopped it."""
     repeats: bool = False
     """Holds records that were read before, from the session that they were copied from."""
 
@@ -145,6 +147,12 @@ class SessionRun:
         """True where nothing happened for the prompt."""
         return not self.models and not self.calls
 
+    @property
+    def is_cancelled(self) -> bool:
+        """True where the user stopped the prompt, or the last call of it."""
+        last = max(self.calls.values(), key=lambda call: call.end_ns, default=None)
+        return self.stopped or (last is not None and last.status is CallStatus.CANCELLED)
+
     def batch(self) -> Batch:
         """Return the spans, all of their trace."""
         trace_id = trace_of_prompt(self.agent, self.session_id, self.key)
@@ -167,6 +175,7 @@ class SessionRun:
                     **common,
                     "gen_ai.operation.name": "invoke_agent",
                     "gen_ai.agent.name": self.agent,
+                    "gen_ai.response.finish_reasons": ("cancelled",) if self.is_cancelled else None,
                 },
                 failed=self.failed,
             )
