@@ -24,6 +24,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, cast
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from otel_reliability.config import AssemblySettings, SessionSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason, Run, RunEvent
@@ -81,6 +84,8 @@ def plain(value: Any) -> Any:
         return {str(plain(key)): plain(item) for key, item in items.items()}
     if isinstance(value, AbstractSet):
         return sorted((plain(item) for item in cast("AbstractSet[Any]", value)), key=repr)
+    if isinstance(value, Struct):
+        return plain(asdict(value))
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, Sequence) and not isinstance(value, str):

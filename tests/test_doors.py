@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, Span
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -96,10 +97,11 @@ def stretched(spans: Sequence[RawSpan], factor: int) -> list[RawSpan]:
         return first + (time_ns - first) * factor
 
     return [
-        span._replace(
+        replace(
+            span,
             start_ns=later(span.start_ns),
             end_ns=later(span.end_ns),
-            events=tuple(event._replace(time_ns=later(event.time_ns)) for event in span.events),
+            events=tuple(replace(event, time_ns=later(event.time_ns)) for event in span.events),
         )
         for span in spans
     ]

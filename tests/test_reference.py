@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import Status
@@ -87,7 +88,7 @@ def test_an_engine_measures_an_agent_of_another_environment_against_it(reference
     wanted = settings(reference)
     engine = Engine(wanted, clock=lambda: 0.0, wall=None, pinned=pinned_by(wanted))
     there = Resource(service_name="shop", environment="prod", attributes={"service.name": "shop"})
-    engine.receive(one._replace(resource=there) for one in run_spans(1, "search reply"))
+    engine.receive(replace(one, resource=there) for one in run_spans(1, "search reply"))
     engine.flush(CloseReason.FLUSH)
     assert watched(engine).environment == "prod"
 

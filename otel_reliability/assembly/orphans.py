@@ -227,7 +227,7 @@ def _siblings(tree: SpanTree, group: _Group, invocations: list[Invocation]) -> d
         agent = beside[0].span
         is_around = agent.start_ns <= span.start_ns and span.end_ns <= agent.end_ns
         is_of_it = span.scope == agent.scope or not (beside[0].steps or beside[0].inner)
-        if is_around and is_of_it and span.resource[:2] == agent.resource[:2]:
+        if is_around and is_of_it and span.resource.service == agent.resource.service:
             found[top] = beside[0].at
     return found
 

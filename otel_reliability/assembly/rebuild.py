@@ -230,8 +230,8 @@ class Assemble:
             if own_scope is not scope or own_resource is not resource:
                 scope = own_scope
                 resource = own_resource
-                senders.add((scope, resource[3], resource[4]))
-                is_remote = is_remote or resource[:2] != first[11][:2]
+                senders.add((scope, resource.service_version, resource.scope_version))
+                is_remote = is_remote or resource.service != first[11].service
             if kind is _MODEL:
                 if type(facts) is not ModelFacts:
                     facts = _NO_MODEL
@@ -278,11 +278,11 @@ class Assemble:
         if root is not None and first[5] > first[4]:
             detached = _detached(tree, root, members) if len(tree.invocations) > 1 else ()
             if detached:
-                service = first[11][:2]
+                service = first[11].service
                 models = [
                     each
                     for each in models
-                    if each[0] not in detached or spans[each[0]].resource[:2] == service
+                    if each[0] not in detached or spans[each[0]].resource.service == service
                 ]
             if detached or is_remote:
                 start, end = _own_bounds(spans, root.span, set(members).difference(detached))
@@ -643,11 +643,11 @@ def _own_bounds(
     """Return the start and the end of a run by the spans of its root's service: the clocks of
     others may differ, and their work may go on after it.
     """
-    service = root.resource[:2]
+    service = root.resource.service
     own = [
         spans[i]
         for i in members
-        if spans[i].resource[:2] == service and spans[i].kind not in UNTIMED
+        if spans[i].resource.service == service and spans[i].kind not in UNTIMED
     ]
     return min(span.start_ns for span in own), max(span.end_ns for span in own)
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from otel_reliability.assembly.invocations import Invocation, settle
 from otel_reliability.model.span import (
     KIND_CONSUMER,
@@ -421,5 +423,5 @@ def _rank(span: AgentSpan) -> tuple[bool, int, str]:
     return (
         is_kept(span),
         span.end_ns,
-        repr(span._replace(resource=span.resource._replace(attributes={}))),
+        repr(span._replace(resource=replace(span.resource, attributes={}))),
     )

@@ -194,38 +194,24 @@ class Reader:
         return not any(one.scopes for one in found.conventions) and not name.startswith(found.names)
 
     def read(self, span: RawSpan) -> AgentSpan:
-        (
-            trace_id,
-            span_id,
-            parent_id,
-            name,
-            span_kind,
-            start_ns,
-            end_ns,
-            status,
-            remote,
-            attributes,
-            events,
-            links,
-            scope_name,
-            version,
-            resource,
-            state,
-        ) = span
+        name = span.name
+        status = span.status
+        attributes = span.attributes
+        events = span.events
         raw: RawValues
         raw, value = (
             (attributes.raw, attributes.value)
             if type(attributes) is LazyAttributes
             else (attributes, itself)
         )
-        scope = self._scopes.get(scope_name) or self.scope(scope_name)
+        scope = self._scopes.get(span.scope) or self.scope(span.scope)
         keys = tuple(raw)
         plan = scope.plans.get(keys) or self.plan(scope, keys)
         asked: tuple[Any, ...] = (
             plan.take(raw),
             status,
             name if plan.by_name or name.startswith(scope.names) else None,
-            span_kind if plan.by_kind else None,
+            span.span_kind if plan.by_kind else None,
         )
         if plan.derived:
             asked += tuple([reader(value(raw[key])) for reader, key in plan.derived])
@@ -241,8 +227,8 @@ class Reader:
         if build is not None:
             facts, failed = self.templates.filled(template, raw, value)
         whole, of, sender = self._last
-        if whole is not resource or of != version:
-            sender = self._sender_of(resource, version)
+        if whole is not span.resource or of != span.scope_version:
+            sender = self._sender_of(span.resource, span.scope_version)
         session = (
             self._session(plan, own_session, raw, value)
             if plan.sessions or own_session is not None
@@ -255,13 +241,13 @@ class Reader:
         return named_tuple(
             AgentSpan,
             (
-                trace_id,
-                span_id,
-                parent_id,
-                remote,
-                start_ns,
-                end_ns,
-                span_kind,
+                span.trace_id,
+                span.span_id,
+                span.parent_id,
+                span.parent_remote,
+                span.start_ns,
+                span.end_ns,
+                span.span_kind,
                 kind,
                 failed,
                 facts,
@@ -270,8 +256,8 @@ class Reader:
                 session,
                 added,
                 evaluations.read(span, flat=plan.is_judged) if events or plan.is_judged else (),
-                self._link(span, plan) if links or plan.conversation else None,
-                threshold(state) if state else None,
+                self._link(span, plan) if span.links or plan.conversation else None,
+                threshold(span.trace_state) if span.trace_state else None,
                 extra,
             ),
         )

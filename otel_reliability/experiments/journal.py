@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.experiments.agent import Ended
 from otel_reliability.experiments.environment import ENVIRONMENT, Attempt
@@ -125,7 +127,7 @@ class Journal:
         )
         operation = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": key.agent}
         made = [
-            each._replace(attributes={**each.attributes, **operation}, resource=resource)
+            replace(each, attributes={**each.attributes, **operation}, resource=resource)
             for each in self._silent
         ]
         self._silent.clear()
@@ -204,7 +206,7 @@ def _span_of(
     if cost is not None:
         attributes[COST_KEY] = cost
     made = _span(ATTEMPT_SPAN, attempt, ended.start_ns, ended.end_ns, attributes)
-    return made._replace(status=STATUS_ERROR if success.error else STATUS_UNSET)
+    return replace(made, status=STATUS_ERROR if success.error else STATUS_UNSET)
 
 
 def _span(

@@ -147,8 +147,7 @@ def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
     resources: dict[tuple[str, ...], int] = {}
     rows: list[tuple[Any, ...]] = []
     for span in spans:
-        sender = span.resource
-        at = resources.setdefault((*sender[:5], *sender.attempt), len(resources))
+        at = resources.setdefault(_identity(span.resource), len(resources))
         facts = span.facts
         kind = 0 if facts is None else _FACTS.index(type(facts))
         rows.append((*span[:_FACTS_AT], (kind, facts), span.scope, at, *span[_RESOURCE_AT + 1 :]))
@@ -158,11 +157,30 @@ def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
 def unpack_spans(data: bytes) -> list[AgentSpan]:
     """Return the spans that `pack_spans` was given. Raise `Damaged`."""
     identities, rows = _decoded(_span_rows(), _checked(data))
-    resources = [Resource(*each[:5], attempt=tuple(each[5:])) for each in identities]
+    resources = [_resource(*each) for each in identities]
     try:
         return [_span(row, resources) for row in rows]
     except (msgspec.ValidationError, LookupError, TypeError) as error:
         raise Damaged(f"spans of another form ({type(error).__name__})") from None
+
+
+def _identity(sender: Resource) -> tuple[str, ...]:
+    """Return what is stored of a resource."""
+    return (
+        sender.service_namespace,
+        sender.service_name,
+        sender.environment,
+        sender.service_version,
+        sender.scope_version,
+        *sender.attempt,
+    )
+
+
+def _resource(
+    namespace: str, name: str, environment: str, version: str, scope_version: str, *attempt: str
+) -> Resource:
+    """Return the resource of an identity."""
+    return Resource(namespace, name, environment, version, scope_version, attempt=attempt)
 
 
 def _span(row: Any, resources: Sequence[Resource]) -> AgentSpan:

@@ -1,8 +1,9 @@
 """Spans: as received (`RawSpan`), and in our vocabulary (`AgentSpan`).
 
 Ids are raw bytes (16 for a trace, 8 for a span), times are nanoseconds since the Unix epoch, enums
-of OTLP keep their numbers. All types are named tuples: they cost one C call to make, compare by
-value and cannot be changed.
+of OTLP keep their numbers. All types are frozen and compare by value. None of them can lie in a
+circle of references, so the garbage collector need not look at them (`gc=False`). Those that are
+stored are written as arrays of their fields (`array_like`): see `model.record`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import enum
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from otel_reliability.model.blake2 import blake2b
 
@@ -71,7 +75,7 @@ outside, in `OTEL_RESOURCE_ATTRIBUTES`.
 """
 
 
-class Resource(NamedTuple):
+class Resource(Struct, frozen=True, gc=False):
     """The sender of a span. Made once a resource, shared by its spans.
 
     Absent parts are empty strings, so that a key made of them always has the same shape.
@@ -88,20 +92,25 @@ class Resource(NamedTuple):
     attributes: Mapping[str, Any] = {}
     attempt: tuple[str, ...] = ()
 
+    @property
+    def service(self) -> tuple[str, str]:
+        """The namespace and the name of its service."""
+        return (self.service_namespace, self.service_name)
+
     @classmethod
     def of(cls, attributes: Mapping[str, Any]) -> Resource:
         """Read a resource's attributes. `deployment.environment` is the older name of
         `deployment.environment.name`.
 
-        >>> Resource.of({"service.name": "shop", "deployment.environment": "prod"})[:3]
-        ('', 'shop', 'prod')
+        >>> Resource.of({"service.name": "shop", "deployment.environment": "prod"}).environment
+        'prod'
         """
         return cls(
-            _text(attributes, "service.namespace"),
-            _text(attributes, "service.name"),
-            _text(attributes, "deployment.environment.name")
+            service_namespace=_text(attributes, "service.namespace"),
+            service_name=_text(attributes, "service.name"),
+            environment=_text(attributes, "deployment.environment.name")
             or _text(attributes, "deployment.environment"),
-            _text(attributes, "service.version"),
+            service_version=_text(attributes, "service.version"),
             attributes=attributes,
             attempt=_attempt(attributes),
         )
@@ -110,7 +119,7 @@ class Resource(NamedTuple):
         """Return what is kept of it for the spans of one scope: no attributes, as spans wait long
         and these may be large.
         """
-        return Resource(*self[:4], bounded(scope_version), attempt=self.attempt)
+        return replace(self, scope_version=bounded(scope_version), attributes={})
 
 
 def _attempt(attributes: Mapping[str, Any]) -> tuple[str, ...]:
@@ -160,7 +169,7 @@ class LazyAttributes(Mapping[str, Any]):
         return f"LazyAttributes({sorted(self.raw)})"
 
 
-class RawEvent(NamedTuple):
+class RawEvent(Struct, frozen=True, gc=False):
     """An event of a span: `exception`, `gen_ai.evaluation.result`, a framework's own."""
 
     name: str
@@ -168,7 +177,7 @@ class RawEvent(NamedTuple):
     attributes: Mapping[str, Any]
 
 
-class RawSpan(NamedTuple):
+class RawSpan(Struct, frozen=True, gc=False):
     """A finished span as any source gives it.
 
     `parent_remote` is True or False where the source knows whether the parent lives in another
@@ -195,7 +204,7 @@ class RawSpan(NamedTuple):
     trace_state: str = ""
 
 
-class RawLog(NamedTuple):
+class RawLog(Struct, frozen=True, gc=False):
     """A log event as any source gives it: a record with the name of an event. Ids that are no ids
     are empty.
     """

@@ -11,6 +11,9 @@ from enum import Enum
 from typing import Any, Final, cast
 from uuid import uuid4
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.report.run_fields import record_of
@@ -44,6 +47,8 @@ def plain(value: Any) -> Any:
             return {str(name): plain(each) for name, each in items}
         case _ if is_dataclass(value):
             return _object(value)
+        case Struct():
+            return plain(asdict(value))
         case _ if hasattr(value, "_asdict"):
             return plain(value._asdict())
         case _:

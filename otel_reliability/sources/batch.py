@@ -8,6 +8,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
+from msgspec.structs import replace
+
 from otel_reliability.model.span import (
     EVALUATION,
     EVALUATION_NAME,
@@ -175,7 +177,7 @@ def take_log(batch: Batch, log: RawLog, body: object) -> None:
     if EVALUATION not in (log.name, named, body):
         name = named or log.name
         if isinstance(name, str) and name and log.time_ns:
-            batch.logs.append(log._replace(name=name))
+            batch.logs.append(replace(log, name=name))
         else:
             batch.other_logs += 1
         return

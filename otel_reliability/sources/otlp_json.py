@@ -428,8 +428,8 @@ def _take_span(
         return
     batch.spans.append(
         RawSpan(
-            trace_id=trace_id,
-            span_id=span_id,
+            trace_id,
+            span_id,
             parent_id=parent(parent_id),
             name=text(span.get("name")),
             span_kind=enum(span.get("kind"), _KINDS),
@@ -475,13 +475,13 @@ def _link(link: Mapping[str, Any]) -> SpanRef | None:
 
 def _log(log: Mapping[str, Any], scope: str, resource: Resource) -> RawLog:
     return RawLog(
-        text(log.get("eventName")),
-        max(_time(log.get("timeUnixNano")) or _time(log.get("observedTimeUnixNano")), 0),
-        hexadecimal(log.get("traceId")) or b"",
-        hexadecimal(log.get("spanId")) or b"",
-        attributes(log.get("attributes")),
-        scope,
-        resource,
+        name=text(log.get("eventName")),
+        time_ns=max(_time(log.get("timeUnixNano")) or _time(log.get("observedTimeUnixNano")), 0),
+        trace_id=hexadecimal(log.get("traceId")) or b"",
+        span_id=hexadecimal(log.get("spanId")) or b"",
+        attributes=attributes(log.get("attributes")),
+        scope=scope,
+        resource=resource,
     )
 
 

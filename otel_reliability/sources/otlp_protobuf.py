@@ -28,7 +28,6 @@ from otel_reliability.model.span import (
     RawSpan,
     Resource,
     SpanRef,
-    named_tuple,
 )
 from otel_reliability.sources.batch import (
     FLAG_REMOTE,
@@ -215,28 +214,25 @@ def _take(
             pairs, state, _, links = unusual(fields, pairs)
         good(
             read(
-                named_tuple(
-                    RawSpan,
-                    (
-                        trace_id,
-                        span_id,
-                        parent_id if parent_id and parent_id != NO_SPAN else None,
-                        name,
-                        kind,
-                        start_ns,
-                        end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
-                        _STATUSES[status]
-                        if status in _STATUSES
-                        else Status.FromString(status).code,
-                        _REMOTE[flags & _REMOTE_FLAGS],
-                        LazyAttributes(pairs, decoded),
-                        events,
-                        links,
-                        scope_name,
-                        scope_version,
-                        resource,
-                        state,
-                    ),
+                RawSpan(
+                    trace_id,
+                    span_id,  # more than 15 keywords would be passed as a dictionary
+                    parent_id=parent_id if parent_id and parent_id != NO_SPAN else None,
+                    name=name,
+                    span_kind=kind,
+                    start_ns=start_ns,
+                    end_ns=end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
+                    status=_STATUSES[status]
+                    if status in _STATUSES
+                    else Status.FromString(status).code,
+                    parent_remote=_REMOTE[flags & _REMOTE_FLAGS],
+                    attributes=LazyAttributes(pairs, decoded),
+                    events=events,
+                    links=links,
+                    scope=scope_name,
+                    scope_version=scope_version,
+                    resource=resource,
+                    trace_state=state,
                 )
             )
         )
@@ -273,7 +269,7 @@ def _event(event: Any) -> RawEvent:
     for field in UnknownFieldSet(event):
         if field.field_number == EVENT_ATTRIBUTES and field.wire_type == LENGTH_DELIMITED:
             pairs = _with_pair(pairs, field.data)
-    return named_tuple(RawEvent, (event.name, event.time_unix_nano, LazyAttributes(pairs, decoded)))
+    return RawEvent(event.name, event.time_unix_nano, LazyAttributes(pairs, decoded))
 
 
 def _with_pair(pairs: Any, data: bytes) -> dict[str, bytes]:

@@ -17,7 +17,7 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceSt
 
 from otel_reliability.errors import MalformedSpan
 from otel_reliability.model.remembered import Remembered
-from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef, named_tuple
+from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
 from otel_reliability.sources.batch import (
     LATEST_NS,
     SPAN_ID_BYTES,
@@ -95,28 +95,25 @@ def raw(
         ):
             raise _malformed(trace_id, span_id, start_ns, end_ns)  # noqa: TRY301
         above = parent[1] if parent else 0
-        return named_tuple(
-            RawSpan,
-            (
-                trace_id.to_bytes(TRACE_ID_BYTES),
-                span_id.to_bytes(SPAN_ID_BYTES),
-                above.to_bytes(SPAN_ID_BYTES) if above else None,
-                name if isinstance(name, str) else "",  # pyright: ignore[reportUnnecessaryIsInstance] - nobody checks it
-                kind._value_
-                # OTLP's kinds begin with UNSPECIFIED, the SDK's do not; status codes are the same
-                + 1,
-                start_ns,
-                end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call
-                status._value_,
-                parent[2] if parent else False,
-                attributes,
-                events,
-                tuple(filter(None, map(_link, links))) if links else (),
-                scope.name if scope else "",
-                (scope.version or "") if scope else "",
-                _resource(resource),
-                state.to_header() if state else "",
-            ),
+        return RawSpan(
+            trace_id.to_bytes(TRACE_ID_BYTES),
+            # more than 15 keywords would be passed as a dictionary
+            span_id.to_bytes(SPAN_ID_BYTES),
+            parent_id=above.to_bytes(SPAN_ID_BYTES) if above else None,
+            name=name if isinstance(name, str) else "",  # pyright: ignore[reportUnnecessaryIsInstance] - nobody checks it
+            # OTLP's kinds begin with UNSPECIFIED, the SDK's do not; status codes are the same
+            span_kind=kind._value_ + 1,
+            start_ns=start_ns,
+            end_ns=end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call
+            status=status._value_,
+            parent_remote=parent[2] if parent else False,
+            attributes=attributes,
+            events=events,
+            links=tuple(filter(None, map(_link, links))) if links else (),
+            scope=scope.name if scope else "",
+            scope_version=(scope.version or "") if scope else "",
+            resource=_resource(resource),
+            trace_state=state.to_header() if state else "",
         )
     except MalformedSpan:
         raise

@@ -14,6 +14,7 @@ from operator import itemgetter
 from sys import getsizeof
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import Link, SpanContext
 
@@ -506,7 +507,7 @@ def _read_messages(raw: RawSpan, attributes: Attributes, reader: Reader) -> Agen
     too_long = [key for key, text in messages if len(text) > MAX_MESSAGE]
     for key in too_long:
         del attributes[key]
-    span = reader.read(raw._replace(attributes=attributes))
+    span = reader.read(replace(raw, attributes=attributes))
     facts = span.facts
     if (
         too_long

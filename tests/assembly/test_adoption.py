@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import Outcome
@@ -299,7 +300,7 @@ def test_arguments_may_be_in_messages_only() -> None:
 def test_each_service_of_a_trace_has_runs_of_its_own() -> None:
     """A remote parent ends a unit: what another service did is not adopted by time."""
     far = tool(5, 4, "far", start=2, end=3, remote=True)._replace(
-        resource=RESOURCE._replace(service_name="far")
+        resource=replace(RESOURCE, service_name="far")
     )
 
     assert [run.key.service_name for run in rebuilt(agent(1, end=5), tool(2, 1), far)] == ["shop"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.model.span import AgentSpan, Resource
 from otel_reliability.testing import RESOURCE, agent, model, tool
 from tests.assembly.rebuilding import rebuilt, run_of
 
-REMOTE = RESOURCE._replace(service_name="remote")
+REMOTE = replace(RESOURCE, service_name="remote")
 
 
 def delegating(start: float, end: float, resource: Resource = RESOURCE) -> list[AgentSpan]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.model.span import (
     KIND_CLIENT,
@@ -31,7 +32,7 @@ from tests.assembly.rebuilding import chain, invocation, names_of, rebuilt, run_
 
 GRAPH = InvocationFacts("support", agent_if_root=True)
 """LangGraph's root graph is the agent where nothing stands above it."""
-NAMELESS = RESOURCE._replace(service_name="unknown_service:python")
+NAMELESS = replace(RESOURCE, service_name="unknown_service:python")
 WEAK = [
     invocation(InvocationFacts(name, weak=True), n, n - 1 or None)
     for n, name in enumerate(["crew", "task", "role"], 1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
+from msgspec.structs import replace
+
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
 from otel_reliability.conventions.hashing import Hasher
@@ -151,7 +153,7 @@ class Asked(dict[str, Any]):
 def unwanted(raw: RawSpan, own: Reader = READER) -> set[str]:
     """The keys that reading a span asks for although they are not told as wanted."""
     asked = Asked(raw.attributes)
-    own.read(raw._replace(attributes=asked))
+    own.read(replace(raw, attributes=asked))
     return {
         key for key in asked.keys_asked - own.keys.wanted if not key.startswith(own.keys.prefixes)
     }

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 from google.protobuf import json_format
+from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from otel_reliability.model.run import Outcome
@@ -446,7 +447,7 @@ EVENTS = [
 )
 def test_a_value_of_a_wrong_type_harms_nothing(event: RawLog, wrong: Any) -> None:
     for key in event.attributes:
-        changed = event._replace(attributes={**event.attributes, key: wrong})
+        changed = replace(event, attributes={**event.attributes, key: wrong})
         for found in READER.read_logs([changed, event]):
             assert (len(found.trace_id), len(found.span_id)) == (16, 8)
 

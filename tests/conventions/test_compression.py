@@ -8,6 +8,7 @@ import functools
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
@@ -51,7 +52,7 @@ def copilot(*events: tuple[str, float, dict[str, Any]]) -> list[RawSpan]:
     made = (
         RawEvent(f"github.copilot.session.{name}", at(at_s), facts) for name, at_s, facts in events
     )
-    return [agent, model._replace(events=tuple(made))]
+    return [agent, replace(model, events=tuple(made))]
 
 
 DONE: Final = {
@@ -226,7 +227,7 @@ def test_compression_below_agent_span_belongs_to_its_run() -> None:
     span = part(
         "com.anthropic.claude_code.tracing", 7, own, 1, None, "claude_code.interaction", 9, 30
     )
-    event = compaction(25)._replace(trace_id=span.trace_id, span_id=span.span_id)
+    event = replace(compaction(25), trace_id=span.trace_id, span_id=span.span_id)
     (run,) = rebuilt(span, claude("user_prompt", 10), read(12), event)
 
     assert len(run.compressions) == 1

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.conventions.control_flow import Signal, signal_of
 from otel_reliability.model.run import Outcome, Run
@@ -87,7 +88,7 @@ def rebuilt_run(
     root = step("invoke_agent", 1, None, of_root, start=0.0, end=9.0)
     tool = step("execute_tool", 2, 1, of_tool, start=1.0, end=2.0)
     if in_attribute:
-        tool = tool._replace(attributes={**tool.attributes, "error.type": of_tool}, events=())
+        tool = replace(tool, attributes={**tool.attributes, "error.type": of_tool}, events=())
     (found,) = rebuilt(root, tool, *others)
     return found
 
@@ -134,7 +135,7 @@ def test_an_error_after_others_of_the_same_keys_is_an_error() -> None:
 def test_the_finish_reason_of_an_agent(reason: str, outcome: Outcome) -> None:
     root = step("invoke_agent", 1, None)
     attributes = {**root.attributes, "gen_ai.response.finish_reasons": (reason,)}
-    assert run(root._replace(attributes=attributes), step("chat", 2, 1)).outcome is outcome
+    assert run(replace(root, attributes=attributes), step("chat", 2, 1)).outcome is outcome
 
 
 def test_google_adk_tells_by_the_response_that_a_call_was_not_executed() -> None:
@@ -170,7 +171,8 @@ def test_strands_for_javascript() -> None:
     )
     found = run(root, tool)
     assert (found.path, found.outcome) == ((), Outcome.PAUSED)
-    answered = tool._replace(
+    answered = replace(
+        tool,
         attributes={**tool.attributes, "gen_ai.tool.status": "success"},
     )
-    assert run(root._replace(events=()), answered).path == ("pay",)
+    assert run(replace(root, events=()), answered).path == ("pay",)

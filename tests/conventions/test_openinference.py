@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.model.run import Outcome, Tools
 from otel_reliability.model.span import Kind, RawSpan, Tokens
@@ -484,4 +485,4 @@ def test_a_session_of_the_application_is_better_than_one_that_an_sdk_invents() -
     )
     tool = span(3, 2, attributes={"openinference.span.kind": "TOOL", "tool.name": "Grep"})
     assert run(root, agent, tool).session_id == "app-1"
-    assert run(agent._replace(parent_id=None), tool).session_id == "cli-1"
+    assert run(replace(agent, parent_id=None), tool).session_id == "cli-1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import (
@@ -66,7 +67,7 @@ def test_rules_say_what_spans_are_and_where_their_parts_stand() -> None:
         own(4, 1, type="tool", tool="book", input='{"id": 7}', status="failed"),
         own(5, 1, type="tool", tool="book", input='{"id": 7}', status="ok"),
     ]
-    spans[0] = spans[0]._replace(end_ns=spans[4].end_ns)
+    spans[0] = replace(spans[0], end_ns=spans[4].end_ns)
     found = run(*spans, mapping={"spans": BY_TYPE})
 
     assert (found.key.agent, found.session_id, found.task_id, found.outcome) == (

@@ -138,7 +138,8 @@ def test_place_times_and_sender_are_taken_as_they_are() -> None:
     )
     found = read(raw)
 
-    assert found[:7] == (*raw[:3], raw.parent_remote, raw.start_ns, raw.end_ns, raw.span_kind)
+    ids = raw.trace_id, raw.span_id, raw.parent_id
+    assert found[:7] == (*ids, raw.parent_remote, raw.start_ns, raw.end_ns, raw.span_kind)
     assert (found.kind, found.facts, found.failed, found.scope, found.resource) == (
         Kind.OTHER,
         None,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.model.span import RawSpan
 from otel_reliability.testing import span
@@ -25,7 +26,7 @@ def spring(
 def test_tools_stand_under_keys_of_their_own(operation: str) -> None:
     found = spring("tool_call", {"tool.definition.name": "weather", "tool.call.id": "c1"})
     attributes = {**found.attributes, "gen_ai.operation.name": operation}
-    read = call(found._replace(attributes=attributes))
+    read = call(replace(found, attributes=attributes))
     assert (read.name, read.call_id) == ("weather", "c1")
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from otel_reliability.model.span import RawSpan
 
 EXACT: Final = frozenset(
@@ -94,8 +96,10 @@ def is_content(key: str) -> bool:
 def without_content(span: RawSpan) -> RawSpan:
     """The span as it would be with content off. Of its events only the names remain."""
     attributes = {key: value for key, value in span.attributes.items() if not is_content(key)}
-    return span._replace(
-        attributes=attributes, events=tuple(event._replace(attributes={}) for event in span.events)
+    return replace(
+        span,
+        attributes=attributes,
+        events=tuple(replace(event, attributes={}) for event in span.events),
     )
 
 

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import MetricSettings
 from otel_reliability.model.run import Outcome, Run
@@ -106,8 +107,8 @@ def test_without_arguments_more_looks_like_a_retry(name: str, number: int) -> No
     """
     key = "gen_ai.tool.call.arguments"
     bare = rebuilt(
-        span._replace(
-            attributes={name: value for name, value in span.attributes.items() if name != key}
+        replace(
+            span, attributes={name: value for name, value in span.attributes.items() if name != key}
         )
         for span in spans(name)
     )

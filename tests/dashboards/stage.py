@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Final
 from unittest.mock import patch
 
+from msgspec.structs import replace
+
 from otel_reliability.model.span import Evaluation, RawSpan, Resource
 from otel_reliability.sources.otlp_write import logs_json
 from otel_reliability.testing import EPOCH_NS, SECOND, FakeClock
@@ -100,7 +102,7 @@ def go_wrong(running: Running) -> None:
     from long ago.
     """
     (root, *_) = run_of(9_000)
-    running.post("traces", traces_protobuf([root._replace(trace_id=bytes(16))]))
+    running.post("traces", traces_protobuf([replace(root, trace_id=bytes(16))]))
     running.post("traces", b"\xff\xff no protobuf")
     nobody = Evaluation(
         "confidence", 0.5, None, running.clock.wall(), bytes([171]) * 16, bytes([205]) * 8
@@ -108,7 +110,7 @@ def go_wrong(running: Running) -> None:
     running.post("logs", json.dumps(logs_json([nobody])).encode(), JSON)
     long_ago = running.clock.wall() - 7 * 24 * 3_600 * 10**9
     (late, *_) = run_of(round(running.clock() * 1e3), agent="triage")
-    late = late._replace(start_ns=long_ago, end_ns=long_ago + 10**9, resource=Resource.of(RESOURCE))
+    late = replace(late, start_ns=long_ago, end_ns=long_ago + 10**9, resource=Resource.of(RESOURCE))
     running.post("traces", traces_protobuf([late]))
 
 
@@ -233,10 +235,10 @@ class Shop:
             assert self._running.post("logs", body, JSON).status == 200
 
     def _told(self, span: RawSpan, later_ns: int) -> RawSpan:
-        moved = span._replace(start_ns=span.start_ns + later_ns, end_ns=span.end_ns + later_ns)
+        moved = replace(span, start_ns=span.start_ns + later_ns, end_ns=span.end_ns + later_ns)
         if not self._resource:
             return moved
-        return moved._replace(resource=Resource.of({**span.resource.attributes, **self._resource}))
+        return replace(moved, resource=Resource.of({**span.resource.attributes, **self._resource}))
 
 
 def stamped(running: Running, others: Mapping[str, str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from otel_reliability.kafka.stage import TICK
@@ -45,7 +46,7 @@ def key(number: int) -> bytes:
 
 def large(number: int) -> bytes:
     return traces_protobuf(
-        one._replace(attributes={**one.attributes, "padding": PADDING}) for one in run_of(number)
+        replace(one, attributes={**one.attributes, "padding": PADDING}) for one in run_of(number)
     )
 
 

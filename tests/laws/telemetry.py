@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.model.span import (
     KIND_CLIENT,
@@ -406,18 +407,18 @@ def _elsewhere(draw: st.DrawFn, known: RawSpan, told: Sequence[RawSpan]) -> RawS
     in circles.
     """
     here = sorted({other.span_id for other in told if other.trace_id == known.trace_id})
-    return known._replace(parent_id=draw(st.sampled_from(here)))
+    return replace(known, parent_id=draw(st.sampled_from(here)))
 
 
 def _another(known: RawSpan) -> st.SearchStrategy[RawSpan]:
     """The same span as an earlier or later export may have told it."""
     return st.sampled_from(
         [
-            known._replace(end_ns=known.end_ns + 50_000_000),
-            known._replace(status=STATUS_ERROR - known.status),
-            known._replace(attributes={}),
-            known._replace(attributes={**known.attributes, "gen_ai.agent.name": "impostor"}),
-            known._replace(end_ns=known.end_ns + 50_000_000, attributes={}),
+            replace(known, end_ns=known.end_ns + 50_000_000),
+            replace(known, status=STATUS_ERROR - known.status),
+            replace(known, attributes={}),
+            replace(known, attributes={**known.attributes, "gen_ai.agent.name": "impostor"}),
+            replace(known, end_ns=known.end_ns + 50_000_000, attributes={}),
         ]
     )
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from msgspec.structs import replace
 
 from otel_reliability.errors import ReliabilityError
 from otel_reliability.mcp import RunningService
@@ -68,7 +69,7 @@ def service_of() -> Iterator[Running]:
 
 def versioned(number: int, version: str, path: str) -> list[RawSpan]:
     resource = Resource.of({"service.name": "shop", "service.version": version})
-    return [span._replace(resource=resource) for span in runs(path, first=number)]
+    return [replace(span, resource=resource) for span in runs(path, first=number)]
 
 
 Call: TypeAlias = tuple[str, Mapping[str, Any]]

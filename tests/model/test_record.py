@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.model.record import (
     VERSION,
@@ -174,7 +175,7 @@ def test_spans_survive_the_state() -> None:
         span_of(5, 1, Kind.OTHER, None),
         span_of(6, 1, Kind.COMPRESSION, CompressionFacts(9, 1, "auto")),
     ]
-    bare = [one._replace(resource=one.resource._replace(attributes={})) for one in spans]
+    bare = [one._replace(resource=replace(one.resource, attributes={})) for one in spans]
 
     assert unpack_spans(pack_spans(spans)) == bare
 

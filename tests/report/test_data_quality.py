@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from otel_reliability.cli.app import app
 from otel_reliability.model.flaws import FLAWS
@@ -47,14 +48,14 @@ def model(number: int, parent: int | None, start: float, *, tokens: int | None =
 
 def without(spans: Spans, key: str) -> Spans:
     return [
-        each._replace(attributes={k: v for k, v in each.attributes.items() if k != key})
+        replace(each, attributes={k: v for k, v in each.attributes.items() if k != key})
         for each in spans
     ]
 
 
 def wrong_unit() -> Spans:
     return [
-        each._replace(start_ns=each.start_ns // 1000, end_ns=each.end_ns // 1000)
+        replace(each, start_ns=each.start_ns // 1000, end_ns=each.end_ns // 1000)
         for each in runs("a b")
     ]
 
@@ -88,7 +89,8 @@ def skewed() -> Spans:
     return [
         root,
         *(
-            each._replace(
+            replace(
+                each,
                 start_ns=each.start_ns - 30 * SECOND,
                 end_ns=each.end_ns - 30 * SECOND,
                 resource=other,
@@ -101,18 +103,18 @@ def skewed() -> Spans:
 
 def tied() -> Spans:
     root, first, second = runs("a b")
-    return [root, first, second._replace(start_ns=first.start_ns)]
+    return [root, first, replace(second, start_ns=first.start_ns)]
 
 
 def scopeless() -> Spans:
     return [
-        each._replace(scope="", scope_version="")
+        replace(each, scope="", scope_version="")
         for each in [*runs("a"), model(9, 1, 100.1, tokens=5)]
     ]
 
 
 def nameless() -> Spans:
-    return [each._replace(resource=Resource.of({})) for each in runs("a")]
+    return [replace(each, resource=Resource.of({})) for each in runs("a")]
 
 
 def own_conversations() -> Spans:

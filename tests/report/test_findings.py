@@ -18,7 +18,7 @@ from tests.report.build import agent_of, chat, report, runs
 
 def sampled(number: int, state: str) -> list[RawSpan]:
     root, *rest = runs("a", first=number)
-    return [root._replace(trace_state=state), *rest]
+    return [replace(root, trace_state=state), *rest]
 
 
 def test_a_plain_recording_needs_no_caveat(tmp_path: Path) -> None:
@@ -59,10 +59,11 @@ def test_runs_that_were_left_out_are_counted(tmp_path: Path) -> None:
 
 def test_a_warning_of_several_numbers_is_said_once(tmp_path: Path) -> None:
     bare = [
-        each._replace(
+        replace(
+            each,
             attributes={
                 key: value for key, value in each.attributes.items() if "arguments" not in key
-            }
+            },
         )
         for each in runs("a a", "a", task="refund")
     ]
@@ -167,8 +168,8 @@ def test_odd_runs_are_told_with_their_task(tmp_path: Path) -> None:
 def test_tasks_that_end_in_different_changes_are_told_without_arguments(tmp_path: Path) -> None:
     paid = runs("pay", task="t")
     paid += [
-        each._replace(
-            attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"cents": 1250}'}
+        replace(
+            each, attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"cents": 1250}'}
         )
         for each in runs("pay", first=2, task="t")
     ]

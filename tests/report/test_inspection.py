@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 from rich.console import Console
 
 from otel_reliability.cli.app import app
@@ -87,8 +88,10 @@ def test_spans_are_counted_by_convention_and_kind() -> None:
 
 
 def test_runs_that_cross_traces_are_told() -> None:
-    hop = _span(30, "receive", {"messaging.system": "queue"})._replace(
-        span_kind=5, links=(((1).to_bytes(16), b"a span.."),)
+    hop = replace(
+        _span(30, "receive", {"messaging.system": "queue"}),
+        span_kind=5,
+        links=(((1).to_bytes(16), b"a span.."),),
     )
     inspection = _inspected([*_run(10), hop])
 
@@ -169,8 +172,9 @@ def test_results_that_look_like_errors_are_shown_until_a_pattern_catches_them(
 ) -> None:
     spans = [one for at in range(10, 60, 10) for one in _run(at)]
     spans = [
-        one._replace(
-            attributes={**one.attributes, "gen_ai.tool.call.result": f"Error: {_SECRET} {number}"}
+        replace(
+            one,
+            attributes={**one.attributes, "gen_ai.tool.call.result": f"Error: {_SECRET} {number}"},
         )
         if "gen_ai.tool.name" in one.attributes
         else one
@@ -199,8 +203,8 @@ def test_log_events_are_shown_read_or_not() -> None:
         logs=[
             claude,
             claude,
-            claude._replace(name="plugin_loaded"),
-            claude._replace(name="started", scope="app"),
+            replace(claude, name="plugin_loaded"),
+            replace(claude, name="started", scope="app"),
         ],
         evaluations=[Evaluation("correct", 1.0, None, 1)],
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.metrics import SPECS
 from otel_reliability.model.span import RawSpan
@@ -92,8 +93,9 @@ def test_sessions_that_are_written_one_by_one_stand_where_they_belong(tmp_path: 
 
 def test_no_argument_and_no_text_is_in_the_document(tmp_path: Path) -> None:
     spans = [
-        each._replace(
-            attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"card": "4111-1111"}'}
+        replace(
+            each,
+            attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"card": "4111-1111"}'},
         )
         for each in FULL
     ]

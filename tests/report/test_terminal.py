@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from otel_reliability.config import MetricSettings, OutcomeSettings, Settings
@@ -38,7 +39,7 @@ def test_the_score_stands_first_with_what_it_means(tmp_path: Path) -> None:
 
 def test_the_line_of_an_agent_without_a_service_fills_the_terminal(tmp_path: Path) -> None:
     """Coding agents name no service in their log events."""
-    spans = [each._replace(resource=Resource("", "", "", "", "", {})) for each in runs("a", "a")]
+    spans = [replace(each, resource=Resource("", "", "", "", "", {})) for each in runs("a", "a")]
 
     assert page(tmp_path, spans, width=60).splitlines()[0] == f"support {'─' * 52}"
 

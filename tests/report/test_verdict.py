@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.span import STATUS_ERROR, RawSpan
@@ -26,7 +27,7 @@ def crashing(runs: int, *, agent: str = "crasher", of: int = 0) -> list[RawSpan]
     found: list[RawSpan] = []
     for number in range(1, max(runs, of) + 1):
         root, *steps = run_spans(number, "lookup", agent=agent)
-        found += [root._replace(status=STATUS_ERROR) if number <= runs else root, *steps]
+        found += [replace(root, status=STATUS_ERROR) if number <= runs else root, *steps]
     return found
 
 
@@ -139,4 +140,7 @@ def test_a_gate_stops_it(target: str, tmp_path: Path) -> None:
     results = gate.check(report_on(tmp_path, crashing(12)), [parse(target)], 5)
 
     assert gate.exit_code(results) == 1
-    assert gate.exit_code(gate.check(replace(report_on(tmp_path, crashing(12))), [], 5)) == 0
+    assert (
+        gate.exit_code(gate.check(dataclasses.replace(report_on(tmp_path, crashing(12))), [], 5))
+        == 0
+    )

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.service.answers import Problem, Refused
 from otel_reliability.service.health import resident
@@ -231,12 +232,15 @@ def test_a_huge_value_is_not_kept(where: str) -> None:
     huge = "x" * (20 * MEGABYTE)
     root, tool = run_of()
     tool = {
-        "attribute": tool._replace(attributes={**tool.attributes, "gen_ai.tool.call.result": huge}),
-        "name": tool._replace(name=huge),
-        "resource": tool._replace(
-            resource=tool.resource._replace(attributes={"service.name": "shop", "x": "y" * 900_000})
+        "attribute": replace(tool, attributes={**tool.attributes, "gen_ai.tool.call.result": huge}),
+        "name": replace(tool, name=huge),
+        "resource": replace(
+            tool,
+            resource=replace(
+                tool.resource, attributes={"service.name": "shop", "x": "y" * 900_000}
+            ),
         ),
-        "event": tool._replace(events=span(1, events=[("x", {"x": huge})]).events),
+        "event": replace(tool, events=span(1, events=[("x", {"x": huge})]).events),
     }[where]
     body = traces_protobuf([root, tool])
     with serving(max_request=32 * MEGABYTE, queue=64 * MEGABYTE) as running:
@@ -275,8 +279,8 @@ def test_no_end_of_names_is_an_end_of_series(number: int) -> None:
     with serving({"limits": limits}) as running:
         for first in range(0, number, 500):
             spans = [
-                one._replace(
-                    attributes={**one.attributes, "gen_ai.conversation.id": f"session-{at}"}
+                replace(
+                    one, attributes={**one.attributes, "gen_ai.conversation.id": f"session-{at}"}
                 )
                 for at in range(first, first + 500)
                 for one in run_of(1 + at, (f"tool-{at}",), f"agent-{at if at % 2 else 'same'}")

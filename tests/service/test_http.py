@@ -12,6 +12,7 @@ import pytest
 import zstandard
 from google.protobuf.json_format import Parse
 from google.rpc.status_pb2 import Status
+from msgspec.structs import replace
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
@@ -38,7 +39,7 @@ def status_of(answer: Answer, kind: str) -> Status:
 
 def test_json_counts_what_it_refused_as_a_text() -> None:
     """64-bit numbers are strings in OTLP-JSON, and unset fields are left out."""
-    broken = span(9, trace=1)._replace(trace_id=bytes(16))
+    broken = replace(span(9, trace=1), trace_id=bytes(16))
     with serving() as running:
         answer = running.post("traces", json.dumps(traces_json([broken])).encode(), JSON)
 

@@ -14,6 +14,7 @@ import pytest
 from google.protobuf.json_format import Parse
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
+from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
@@ -134,7 +135,7 @@ def test_an_empty_request_is_a_success(running: Running, signal: str, kind: str)
 
 @every_receiver
 def test_one_malformed_span_is_refused_and_its_batch_lives(kind: str) -> None:
-    broken = span(9, 1, trace=1)._replace(span_id=b"\1\2")
+    broken = replace(span(9, 1, trace=1), span_id=b"\1\2")
     with serving() as running:
         answer = sent(running, kind, written(kind, [*run_of(), broken]))
         partial = _message(kind, answer.body, ExportTraceServiceResponse()).partial_success

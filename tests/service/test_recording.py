@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import CounterSeries
@@ -119,7 +120,7 @@ def test_sessions_and_their_end_are_recorded(has_state: bool, tmp_path: Path) ->
         {"sessions": {"idle": "10m"}}, state=str(tmp_path) if has_state else None
     ) as running:
         spans = [
-            one._replace(attributes={**one.attributes, "gen_ai.conversation.id": "7"})
+            replace(one, attributes={**one.attributes, "gen_ai.conversation.id": "7"})
             for one in runs_of(3)
         ]
         running.send(spans)

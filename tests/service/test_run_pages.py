@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.testing import span
@@ -32,7 +33,7 @@ def made_by(version: str, spans: list[RawSpan]) -> list[RawSpan]:
     resource = Resource.of({"service.name": "shop", "service.version": version})
     arguments = {"gen_ai.tool.call.arguments": "{}"}
     return [
-        one._replace(resource=resource, attributes={**one.attributes, **arguments}) for one in spans
+        replace(one, resource=resource, attributes={**one.attributes, **arguments}) for one in spans
     ]
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import astuple
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import (
     AnyValue,
@@ -169,6 +171,8 @@ def plain(value: Any) -> Any:
         return ("mapping", *((key, plain(facts[key])) for key in sorted(facts)))
     if isinstance(value, (list, tuple)):
         return tuple(plain(item) for item in cast("Sequence[Any]", value))
+    if isinstance(value, Struct):
+        return plain(astuple(value))
     return (type(value).__name__, "NaN" if value != value else value)  # noqa: PLR0124 - NaN is what differs from itself
 
 

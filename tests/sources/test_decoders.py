@@ -107,7 +107,7 @@ SELDOM = [
     ),
     web(1, events=[("exception", {"exception.type": "E", "ключ": 1})]),
     web(1, trace_state="ot=th:8"),
-    web(1, links=[(2, 2)])._replace(span_kind=KIND_CONSUMER),
+    replace(web(1, links=[(2, 2)]), span_kind=KIND_CONSUMER),
     web(1, name="é" * 300, scope="@arizeai/openinference-instrumentation-langchain"),
     span(1, name="execute_tool search", status=2),
     span(1, name="crewai.workflow"),
@@ -252,7 +252,7 @@ def test_any_keys_names_and_scopes_are_read_as_by_the_full_schema(
     else.
     """
     body = traces_protobuf(
-        [one._replace(span_id=bytes([at + 1] * 8)) for at, one in enumerate(spans)]
+        [replace(one, span_id=bytes([at + 1] * 8)) for at, one in enumerate(spans)]
     )
     full = full_schema.decode(body)
 
@@ -265,7 +265,7 @@ def test_a_request_of_no_agent_is_read_for_its_parents(decoder: str) -> None:
         web(1),
         web(2, 1, status=2, start=5, end=3),
         web(3, 2, remote=True),
-        web(4, 3)._replace(span_id=b"short"),
+        replace(web(4, 3), span_id=b"short"),
     ]
     found, malformed = by(decoder)(traces_protobuf(spans))
 

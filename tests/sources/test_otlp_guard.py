@@ -6,6 +6,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.sources import otlp_protobuf
@@ -43,7 +44,7 @@ def test_small_requests_pass() -> None:
 
 
 def test_the_smallest_sound_spans_pass() -> None:
-    bare = span()._replace(name="", scope="", scope_version="", span_kind=0, parent_remote=None)
+    bare = replace(span(), name="", scope="", scope_version="", span_kind=0, parent_remote=None)
     one = traces_protobuf([bare])
     count = 2 * LARGE // 44
     inner = one[one.index(b"\x0a\x10" + bare.trace_id) :]

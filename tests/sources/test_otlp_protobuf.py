@@ -8,6 +8,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
@@ -157,7 +158,7 @@ def test_resource_and_scope_in_parts() -> None:
     ],
 )
 def test_decoders_agree_on_odd_spans(fields: dict[str, Any], reason: Reason | None) -> None:
-    body = traces_protobuf([span(2, 1)._replace(**fields)])
+    body = traces_protobuf([replace(span(2, 1), **fields)])
     fast = decode_traces(body)
     full = full_schema.decode(body)
 

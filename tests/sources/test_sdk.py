@@ -104,7 +104,8 @@ def test_a_real_span() -> None:
     assert whole.events == (RawEvent("happened", at(3), {"detail": ("x",)}),)
     assert whole.links == ((trace_id(9), span_id(10)),)
     assert (whole.scope, whole.scope_version, whole.trace_state) == ("scope", "1.2", "ot=th:c")
-    assert whole.resource[:3] == ("eu", "shop", "prod")
+    assert whole.resource.service == ("eu", "shop")
+    assert whole.resource.environment == "prod"
     assert 0 < whole.start_ns <= child.start_ns <= child.end_ns <= whole.end_ns
     assert (child.parent_id, child.parent_remote, child.trace_id) == (
         whole.span_id,
