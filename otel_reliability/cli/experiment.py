@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 import shutil
 import sys
@@ -22,6 +23,14 @@ from otel_reliability.cli.options import CONFIG, form, set_option, settings_of
 from otel_reliability.cli.output import show, write
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.experiments.agents import (
+    DEFAULT_BODY,
+    Agent,
+    CommandAgent,
+    PostedAgent,
+    called_agent,
+)
+from otel_reliability.experiments.called import SHAPE
 from otel_reliability.experiments.decision import MARGIN, is_sequential, no_loss_since
 from otel_reliability.experiments.experiment import (
     DEFAULT_ROUNDS,
@@ -31,8 +40,8 @@ from otel_reliability.experiments.experiment import (
 )
 from otel_reliability.experiments.faults import KINDS
 from otel_reliability.experiments.journal import AttemptResult, Journal, read_results
-from otel_reliability.experiments.receiver import PROTOCOLS
-from otel_reliability.experiments.rewriters import variants_of
+from otel_reliability.experiments.receiver import ANY_ADDRESS, PROTOCOLS
+from otel_reliability.experiments.rewriters import variants_of, written_variants
 from otel_reliability.experiments.success import NO_ERROR
 from otel_reliability.experiments.tasks import Task, read_tasks
 from otel_reliability.metrics.passes.run_counts import recommend_runs
@@ -42,6 +51,7 @@ from otel_reliability.report import gate, json, terminal
 from otel_reliability.report.build import report_of
 from otel_reliability.report.target import parse
 from otel_reliability.report.text import clean, count
+from otel_reliability.service.addresses import LISTENS
 from otel_reliability.statistics.sequential import SequentialDecision
 
 HALF_WIDTH: Final = "0.05"
@@ -52,6 +62,8 @@ MAX_TASKS: Final = 20
 """Tasks that the progress page shows."""
 FAILED: Final = 1
 UNDECIDED: Final = 3
+PROMPT: Final = "prompt"
+"""The condition under which the input is put in other words."""
 _COLOURS: Final = {
     SequentialDecision.PASS: "green",
     SequentialDecision.FAIL: "red",
@@ -61,7 +73,36 @@ _COLOURS: Final = {
 
 @click.command("experiment")
 @click.argument("tasks", type=click.Path(path_type=Path))
-@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.argument("command", nargs=-1, metavar="-- COMMAND...")
+@click.option(
+    "--call",
+    metavar="MODULE:FUNCTION",
+    help="In place of COMMAND: a Python function of the input that returns the output.",
+)
+@click.option(
+    "--post", metavar="URL", help="In place of COMMAND: a running service that gets the input."
+)
+@click.option(
+    "--body",
+    default=DEFAULT_BODY,
+    show_default=True,
+    metavar="TEMPLATE",
+    help="What is posted, with {input} and {id}.",
+)
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    help="Header that is posted; repeatable.",
+)
+@click.option(
+    "--listen",
+    default="127.0.0.1:4318",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="With --post: where the service sends its spans, by OTLP over HTTP.",
+)
 @click.option(
     "--require", "requirements", multiple=True, metavar="TARGET", help="What must hold; repeatable."
 )
@@ -122,9 +163,17 @@ _COLOURS: Final = {
 )
 @click.option(
     "--vary",
-    type=click.Choice(("prompt", "structure")),
+    type=click.Choice((PROMPT, "structure")),
     multiple=True,
     help="Also run with other forms of the input; repeatable.",
+)
+@click.option(
+    "--vary-with",
+    metavar="COMMAND",
+    help=(
+        'Writes the forms for --vary prompt: it gets {"id", "input"} and prints one a line, as '
+        "text or as a JSON string."
+    ),
 )
 @click.option(
     "--fault",
@@ -145,6 +194,11 @@ _COLOURS: Final = {
 def command(
     tasks: Path,
     command: tuple[str, ...],
+    call: str | None,
+    post: str | None,
+    body: str,
+    headers: tuple[str, ...],
+    listen: str,
     requirements: tuple[str, ...],
     against: Path | None,
     check: str | None,
@@ -157,6 +211,7 @@ def command(
     timeout: float,
     protocol: str,
     vary: tuple[str, ...],
+    vary_with: str | None,
     fault: str | None,
     fault_kinds: tuple[str, ...],
     name: str | None,
@@ -170,11 +225,13 @@ def command(
       otel-reliability experiment tasks.jsonl --require 'success_rate>=0.9' -- python agent.py
       otel-reliability experiment tasks.jsonl --vary prompt --fault tools:0.2 --require 'robustness>=0.8' -- python agent.py
       otel-reliability experiment tasks.csv --repeat 8 --check ./check.sh -- node agent.js {input}
+      otel-reliability experiment tasks.csv --call shop.agent:answer --require 'error_rate<=0.05'
+      otel-reliability experiment tasks.csv --post http://127.0.0.1:8000/chat --body '{"message": "{input}"}'
 
     TASKS has an id, an input and what to expect, one task an entry: {"id": "7", "input": "…",
     "expect": {"contains": "done"}}. The command gets the input in place of {input}, else on standard
     input. Its spans arrive at a receiver of the experiment, by OpenTelemetry's own variables; no
-    change to the agent is needed. An attempt succeeds if it exits with 0 and --check, the
+    change to the agent is needed. A service that runs already must export to --listen. An attempt succeeds if it exits with 0 and --check, the
     expectation and its spans agree.
 
     \b
@@ -186,12 +243,18 @@ def command(
     """
     settings = settings_of(config, assignments, None, None)
     targets = [parse(text) for text in requirements]
-    if shutil.which(command[0]) is None:
-        raise ConfigurationError("COMMAND", command[0], "a program", "give its path")
+    agent = _agent(command, call, post, body, headers)
+    if post is not None:
+        _check_service(listen, fault, jobs, protocol)
     found = read_tasks(tasks)
+    if vary_with is not None:
+        vary = (PROMPT, *vary)
     conditions = (BASELINE, *dict.fromkeys(vary), *([FAULT] if fault else ()))
     variants = {
-        (condition, task.id): _variants(condition, task) for condition in vary for task in found
+        (condition, task.id): _variants(condition, task, vary_with)
+        for condition in conditions
+        if condition in vary
+        for task in found
     }
     ids = {task.id for task in found}
     for target in targets:
@@ -207,7 +270,7 @@ def command(
     if earlier and len(targets) == 1:
         most = min(most, len(earlier) * len(conditions))
     plan = ExperimentPlan(
-        command,
+        agent,
         found,
         conditions,
         targets,
@@ -222,6 +285,7 @@ def command(
         _rate(fault),
         fault_kinds or DEFAULT_KINDS,
         earlier,
+        ANY_ADDRESS if post is None else listen,
     )
     _show_variants(variants)
     experiment = _run(plan, Journal(out, name, resume=resume), settings)
@@ -239,9 +303,57 @@ def command(
     sys.exit(_exit_code(experiment, checked))
 
 
-def _variants(condition: str, task: Task) -> list[str]:
-    """Return the other forms of a task's input: its own, if it has some."""
-    if condition == "prompt" and task.variants:
+def _agent(
+    command: Sequence[str], call: str | None, post: str | None, body: str, headers: Sequence[str]
+) -> Agent:
+    """Return the agent that the command line names: exactly one of COMMAND, --call and --post."""
+    given = [bool(command), call is not None, post is not None]
+    if sum(given) != 1:
+        what = "nothing" if not any(given) else "several"
+        raise ConfigurationError(
+            "the agent", what, "one of -- COMMAND, --call and --post", "say how it is run"
+        )
+    if call is not None:
+        module, _, function = call.partition(":")
+        if not module or not function:
+            raise ConfigurationError("--call", call, SHAPE, "write it like shop.agent:answer")
+        return called_agent(call)
+    if post is None:
+        if shutil.which(command[0]) is None:
+            raise ConfigurationError("COMMAND", command[0], "a program", "give its path")
+        return CommandAgent(command)
+    if not post.startswith(("http://", "https://")):
+        raise ConfigurationError("--post", post, "an HTTP address", "begin it with http://")
+    pairs = [header.partition(":") for header in headers]
+    for header, (name, colon, _) in zip(headers, pairs, strict=True):
+        if not name.strip() or not colon:
+            raise ConfigurationError("--header", header, "NAME: VALUE", "write it like 'a: b'")
+    return PostedAgent(post, body, {name.strip(): value.strip() for name, _, value in pairs})
+
+
+def _check_service(listen: str, fault: str | None, jobs: int, protocol: str) -> None:
+    """Raise `ConfigurationError` for what cannot be had of an agent that runs already."""
+    if re.match(LISTENS, listen) is None:
+        raise ConfigurationError("--listen", listen, "HOST:PORT", "write it like 127.0.0.1:4318")
+    if fault is not None:
+        raise ConfigurationError(
+            "--fault", fault, "an agent that is started for each attempt", "use COMMAND or --call"
+        )
+    if jobs > 1:
+        raise ConfigurationError(
+            "--jobs", str(jobs), "1 with --post", "its spans are told apart by their time"
+        )
+    if protocol != PROTOCOLS[0]:
+        raise ConfigurationError(
+            "--protocol", protocol, f"{PROTOCOLS[0]} with --post", "let the service export so"
+        )
+
+
+def _variants(condition: str, task: Task, writer: str | None) -> list[str]:
+    """Return the other forms of a task's input: those that a command writes, or its own."""
+    if condition == PROMPT and writer is not None:
+        return written_variants(shlex.split(writer), task.id, task.input)
+    if condition == PROMPT and task.variants:
         return list(task.variants)
     return variants_of(condition, task.id, task.input)
 

@@ -16,6 +16,8 @@ from otel_reliability.model.span import SpanId, TraceId
 
 ENVIRONMENT: Final = "experiment"
 """`deployment.environment.name` of all attempts: it keeps them apart from production."""
+PROPAGATED: Final = {"traceparent": "TRACEPARENT", "baggage": "BAGGAGE"}
+"""Headers of W3C that name the attempt to a service, by the variables with the same values."""
 _SIGNALS: Final = ("TRACES", "LOGS", "METRICS")
 _REMOVED: Final = frozenset(
     {

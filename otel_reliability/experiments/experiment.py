@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from otel_reliability.config import Settings
-from otel_reliability.experiments.agent import Ended, arguments_of, run_process
+from otel_reliability.experiments.agents import Agent
 from otel_reliability.experiments.decision import Results, SequentialTest, tests_of
 from otel_reliability.experiments.environment import Attempt, environment_of
 from otel_reliability.experiments.faults import CALL, VARIABLE, Faults
 from otel_reliability.experiments.journal import AttemptResult, Journal, marked_request
-from otel_reliability.experiments.receiver import Receiver
+from otel_reliability.experiments.process import Ended
+from otel_reliability.experiments.receiver import ANY_ADDRESS, Inbox, Receiver
 from otel_reliability.experiments.success import success_of
 from otel_reliability.experiments.tasks import Task
 from otel_reliability.model.run import Run
@@ -39,13 +40,13 @@ DEFAULT_ROUNDS: Final = 5
 
 
 class ExperimentPlan(NamedTuple):
-    """Command, tasks, targets and limits. `rounds` is None where sequential targets alone decide;
+    """Agent, tasks, targets and limits. `rounds` is None where sequential targets alone decide;
     `timeout` is in seconds, `max_cost` in US dollars. `variants` holds the other forms of an input,
     by condition and task; `fault_rate` is the share of tool calls that fail under `fault`;
-    `earlier` are the results to compare with.
+    `earlier` are the results to compare with; `listen` is the address of the receiver.
     """
 
-    command: Sequence[str]
+    agent: Agent
     tasks: Sequence[Task]
     conditions: Sequence[str]
     targets: Sequence[GateTarget]
@@ -60,6 +61,7 @@ class ExperimentPlan(NamedTuple):
     fault_rate: float = 0.0
     fault_kinds: tuple[str, ...] = ()
     earlier: Sequence[AttemptResult] = ()
+    listen: str = ANY_ADDRESS
 
 
 class Experiment:
@@ -118,7 +120,7 @@ class Experiment:
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(signal.SIGINT, self.stop)
-        receivers = [Receiver() for _ in range(self.plan.jobs)]
+        receivers = [Receiver(self.plan.listen) for _ in range(self.plan.jobs)]
         try:
             for receiver in receivers:
                 await receiver.open()
@@ -190,9 +192,8 @@ class Experiment:
         env = environment_of(attempt, endpoint, plan.protocol, os.environ)
         variants = plan.variants.get((attempt.condition, task.id))
         text = variants[attempt.trial % len(variants)] if variants else task.input
-        arguments = arguments_of(plan.command, task._replace(input=text))
         receiver.inbox.take()
-        ended = await self._run_agent(attempt, arguments, env)
+        ended = await self._run_agent(task._replace(input=text), attempt, env, receiver.inbox)
         requests = receiver.inbox.take()
         named = [marked_request(one, attempt.attributes) for one in requests]
         runs = _runs_of(named, self._settings)
@@ -202,18 +203,19 @@ class Experiment:
         return self._journal.write(attempt, ended, success, requests, runs)
 
     async def _run_agent(
-        self, attempt: Attempt, arguments: tuple[list[str], bytes | None], env: dict[str, str]
+        self, task: Task, attempt: Attempt, env: dict[str, str], inbox: Inbox
     ) -> Ended:
         """Run the agent; under `FAULT` with faults, seeded by the task and the trial."""
         plan = self.plan
         if attempt.condition != FAULT:
-            return await run_process(*arguments, env, plan.timeout)
+            return await plan.agent.run(task, attempt, env, inbox, plan.timeout)
         seed = f"{zlib.crc32(attempt.task_id.encode())}-{attempt.trial}"
         with tempfile.TemporaryDirectory() as folder:
             counts = Path(folder) / "calls"
             counts.touch()
             faults = Faults(plan.fault_rate, seed, plan.fault_kinds, str(counts))
-            ended = await run_process(*arguments, {**env, VARIABLE: faults.encoded()}, plan.timeout)
+            disturbed = {**env, VARIABLE: faults.encoded()}
+            ended = await plan.agent.run(task, attempt, disturbed, inbox, plan.timeout)
             self._fault_calls += counts.read_text().count(CALL)
             self._fault_attempts += 1
         return ended

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.experiments.agent import Ended
 from otel_reliability.experiments.environment import ENVIRONMENT, Attempt
+from otel_reliability.experiments.process import Ended
 from otel_reliability.experiments.success import Success
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.model.span import KIND_INTERNAL, STATUS_ERROR, STATUS_UNSET, RawSpan, Resource

@@ -32,6 +32,7 @@ from otel_reliability.sources import otlp_json, otlp_protobuf
 
 HOST: Final = "127.0.0.1"
 ANY_PORT: Final = 0
+ANY_ADDRESS: Final = f"{HOST}:{ANY_PORT}"
 BUDGET: Final = 256 * 1024 * 1024
 """Bytes of requests that are being received."""
 MAX_REQUEST: Final = 64 * 1024 * 1024
@@ -63,6 +64,11 @@ class Inbox:
         answer.set_result(Ack(0, ""))
         return answer
 
+    def seen(self) -> list[dict[str, Any]]:
+        """Return the requests, and go on to keep them."""
+        with self._lock:
+            return list(self._requests)
+
     def take(self) -> list[dict[str, Any]]:
         """Return the requests, and keep them no more."""
         with self._lock:
@@ -71,9 +77,12 @@ class Inbox:
 
 
 class Receiver:
-    """The endpoints of one job. `addresses` holds one by protocol, once `open` has returned."""
+    """The endpoints of one job, over HTTP at `listen`. `addresses` holds one by protocol, once
+    `open` has returned.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, listen: str = ANY_ADDRESS) -> None:
+        self._listen = listen
         self.inbox = Inbox()
         self.addresses: dict[str, str] = {}
         self._threads = ThreadPoolExecutor(1, "reader")
@@ -91,7 +100,7 @@ class Receiver:
 
     async def open(self) -> None:
         """Listen on free ports."""
-        opened = await self._web.open((("http", f"{HOST}:{ANY_PORT}", self._http.routes()),))
+        opened = await self._web.open((("http", self._listen, self._http.routes()),))
         grpc = await self._grpc.open(HostPort(HOST, ANY_PORT), TLSSettings())
         addresses = (opened["http"], grpc)
         self.addresses = {

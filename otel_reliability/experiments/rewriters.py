@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any, Final, TypeAlias, cast
@@ -30,6 +31,8 @@ LEAST_LETTERS: Final = 5
 """Letters of a word that is misspelled."""
 EVERY: Final = 4
 """Of these words, every so many is misspelled."""
+WRITING_S: Final = 120.0
+"""Seconds that a command may take to write the forms of one input."""
 
 
 def spacing(text: str) -> str:
@@ -187,3 +190,41 @@ def variants_of(condition: str, task_id: str, text: str) -> list[str]:
             f"task {task_id}", text[:40], f"an input with a variant of its {condition}", "add one"
         )
     return found
+
+
+def written_variants(command: Sequence[str], task_id: str, text: str) -> list[str]:
+    """Return the other forms of an input that a command of the user prints, one a line: as text, or
+    as a JSON string where it has line breaks. The command gets `{"id", "input"}` on standard input.
+
+    Raises `ConfigurationError` if it cannot be started, fails, or prints none.
+    """
+    place = f"--vary-with, task {task_id}"
+    given = json.dumps({"id": task_id, "input": text})
+    try:
+        done = subprocess.run(  # noqa: S603  the command is the user's
+            command, input=given, capture_output=True, text=True, timeout=WRITING_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ConfigurationError(
+            place, " ".join(command), "a command that exits with 0", str(error)
+        ) from None
+    lines = [_unquoted(line) for line in done.stdout.splitlines() if line.strip()]
+    found = [line for line in dict.fromkeys(lines) if line != text]
+    if not found:
+        raise ConfigurationError(
+            place, done.stdout[:40], "another form of the input", "print one a line"
+        )
+    return found
+
+
+def _unquoted(line: str) -> str:
+    """Return a line as text; a JSON string is unquoted.
+
+    >>> _unquoted('"Refund 7"'), _unquoted("Refund 8")
+    ('Refund 7', 'Refund 8')
+    """
+    try:
+        found: object = json.loads(line)
+    except ValueError:
+        return line
+    return found if isinstance(found, str) else line

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from otel_reliability.experiments.agent import Ended, run_process
+from otel_reliability.experiments.process import Ended, run_process
 from otel_reliability.experiments.tasks import Task
 from otel_reliability.model.run import Outcome, Run
 

@@ -37,7 +37,7 @@ class Bench:
         self._capsys = capsys
 
     def run(self, *options: object, command: list[str] | None = None) -> Done:
-        agent = command or self.agent
+        agent = self.agent if command is None else command
         return call(
             self._capsys, "experiment", self.tasks, "--out", self.out, *options, "--", *agent
         )
