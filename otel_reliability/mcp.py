@@ -308,6 +308,14 @@ def _tools(source: Source) -> Iterator[Callable[..., Object]]:
         """
         return each(agent, lambda line: _score(source.agent(line)))
 
+    def which_requests_go_wrong(agent: str) -> Object:
+        """List the kinds of request (tasks, named inputs, or runs with alike requests, known by a
+        letter) of an agent, the one that goes wrong most first: runs, success and error rate,
+        distinct paths and their entropy, mean retries, tokens and cost (USD), the trend of success,
+        the usual path, and example traces.
+        """
+        return each(agent, lambda line: _picked(source.agent(line), "runs", "request_groups"))
+
     def why_runs_fail(agent: str) -> Object:
         """Return what the failing runs of an agent have in common that the others have not (tools,
         retries, order of steps, input group, version), each with shares, runs, p-value and traces.
@@ -348,6 +356,7 @@ def _tools(source: Source) -> Iterator[Callable[..., Object]]:
         (
             list_agents,
             explain_score,
+            which_requests_go_wrong,
             why_runs_fail,
             unusual_runs,
             what_changed,

@@ -37,6 +37,7 @@ from otel_reliability.report.findings import findings_of, path_distances
 from otel_reliability.report.groups import groups_of_agents, lettered
 from otel_reliability.report.history import recorded_history
 from otel_reliability.report.missing import missing_of, models_without_limit
+from otel_reliability.report.request_groups import Known, learned, request_groups
 from otel_reliability.report.sections import EVALUATION_FAMILIES
 from otel_reliability.report.text import clean, count, listed, trace_of
 from otel_reliability.report.view import (
@@ -82,7 +83,7 @@ class AgentSource(NamedTuple):
 
     `window` holds the runs that are examined (at least one), `rows` all that count and `readings`
     their numbers: a service examines only the newest of a long window. `recent` are whole runs,
-    oldest first.
+    oldest first; `known_groups` the groups with alike requests that have a letter already.
     """
 
     key: AgentKey
@@ -96,6 +97,7 @@ class AgentSource(NamedTuple):
     history: Sequence[ScorePoint] = ()
     change: ChangeView | None = None
     exceeding: Sequence[str] = ()
+    known_groups: Known = ()
 
 
 # --- A report on a recording ----------------------------------------------------------------------
@@ -255,6 +257,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
     tasks = task_table(sample, settings)
     compression = compression_of([row for row in sample if row.baseline])
+    known_groups = source.known_groups or learned((), sample)
     why = why_runs_fail(source.samples)
     distances = path_distances(sample, source.window.path_distance)
     view = AgentView(
@@ -292,6 +295,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         compression=compression,
         why=[_why_finding(one, why) for one in why.findings],
         why_note=of_why(why) if why.failing else "",
+        request_groups=request_groups(sample, known_groups),
         task_count=len({row.task for row in source.rows if row.task is not None}),
         one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
         task_outcomes=_task_outcomes(baseline),

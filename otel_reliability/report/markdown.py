@@ -63,6 +63,7 @@ def _templates() -> Environment:
         data_quality=sections.data_quality,
         overview=sections.overview,
         points_lost=sections.points_lost,
+        request_groups=partial(sections.request_groups, brief=False),
         symbols=SYMBOLS,
         words=words,
     )

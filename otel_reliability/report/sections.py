@@ -56,6 +56,8 @@ EVALUATION_FAMILIES: Final = frozenset(
     {"consistency", "predictability", "robustness", "safety", "reliability"}
 )
 """Families of the evaluation methodology."""
+EXAMPLES: Final = 3
+"""Groups of which a terminal shows example traces."""
 _ELSEWHERE: Final = frozenset(
     {*PENALTIES, "score", "score_coverage", "tier", "flag", "pass_at_k", "pass_hat_k"}
 )
@@ -176,6 +178,39 @@ def details(agent: AgentView, *, brief: bool) -> Iterator[Section]:
     yield from _passes(agent, brief=brief)
     yield from _readings("Sessions", SESSION_GAUGES, agent, brief=brief, notes=_derived(agent))
     yield from sessions(agent, brief=brief)
+
+
+def request_groups(agent: AgentView, *, brief: bool) -> Iterator[Section]:
+    """Yield the kinds of work of an agent, the one that goes wrong most first, with example traces;
+    `brief`: 5 of them, else 20.
+    """
+    groups = agent.request_groups[: 5 if brief else 20]
+    rows = [
+        (
+            words.kind_of_work(group),
+            f"{group.runs:,}",
+            share(group.success_rate),
+            share(group.error_rate),
+            ABSENT if group.distinct_paths is None else f"{group.distinct_paths:,}",
+            number(group.path_entropy),
+            number(group.retries),
+            "" if group.tokens is None else f"{group.tokens:,.0f}",
+            "" if group.cost is None else f"${group.cost:,.4f}",
+            words.trend(group),
+        )
+        for group in groups
+    ]
+    if rows:
+        titles = ("Which kinds of request go wrong", "runs", "succeed", "errors", "paths")
+        means = ("entropy", "retries", "tokens", "cost", "trend")
+        notes = _more(len(agent.request_groups), len(rows), "group")
+        examples = groups[:EXAMPLES] if brief else groups
+        notes += [
+            f"{words.kind_of_work(group)}: traces {', '.join(group.trace_ids)}"
+            for group in examples
+        ]
+        notes += filter(None, [words.alone(agent)])
+        yield Section((*titles, *means), "lrrrrrrrrr", rows, notes).without_empty_columns()
 
 
 def gaps(agent: AgentView) -> Iterator[Section]:

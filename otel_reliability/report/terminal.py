@@ -118,6 +118,7 @@ def _page(report: ReportView) -> Iterator[RenderableType]:
         parts = [
             _score_lines(agent),
             *map(drawn, sections.data_quality(agent.data_quality)),
+            *map(drawn, sections.request_groups(agent, brief=True)),
             *_common(agent),
             *map(drawn, sections.costs(agent)),
             *_why(agent),

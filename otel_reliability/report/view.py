@@ -263,6 +263,38 @@ class ChangeView:
     acknowledged: bool = field(default=False, metadata=HIDDEN)
 
 
+# --- Groups of runs that do the same work ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RequestGroup:
+    """The runs of an agent that do the same kind of work: those of a task, of an input that the
+    telemetry names, or with alike requests (`kind`: task, input or requests).
+
+    `id` is the name of the task or the input, else a letter that the group keeps; `name` the same,
+    or the one that a person gave it. `known` runs have a known outcome. `retries`, `tokens` and
+    `cost` (USD) are means over the runs that have them; `trend` is the success rate of the later
+    half of the runs less that of the earlier half. `trace_ids` are examples: failed runs, then
+    unusual ones.
+    """
+
+    id: str
+    kind: str
+    name: str | None
+    runs: int
+    known: int
+    success_rate: float | None
+    error_rate: float | None
+    distinct_paths: int | None
+    path_entropy: float | None
+    retries: float | None
+    tokens: float | None
+    cost: float | None
+    trend: float | None
+    usual_path: tuple[str, ...]
+    trace_ids: tuple[str, ...]
+
+
 # --- One agent, all agents ------------------------------------------------------------------------
 
 
@@ -283,7 +315,8 @@ class AgentView:
     colour and rank the agent is shown: the worse of success and stability. `runs` leaves perturbed
     runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs
     that did not fit into the window. `why` is what failing runs have in common, the strongest
-    first, and `why_note` what was contrasted, or why nothing was. Of the hidden fields, `first_run`
+    first, and `why_note` what was contrasted, or why nothing was. `request_groups` are the kinds of
+    work, the one that goes wrong most first. Of the hidden fields, `first_run`
     is the id of the run that began first, `history` is the score over time (oldest
     first), `recent` the last whole runs (oldest first), `exceeding` a line for each open run beyond
     a bound, `task_outcomes` (passed, known) by task, `paths` the number of baseline runs by (task,
@@ -321,6 +354,7 @@ class AgentView:
     compression: CompressionView | None = None
     why: Sequence[WhyFinding] = ()
     why_note: str = ""
+    request_groups: Sequence[RequestGroup] = ()
 
     first_run: str = field(metadata=HIDDEN)
     task_count: int = field(metadata=HIDDEN)

@@ -27,6 +27,7 @@ from otel_reliability.report.view import (
     Compared,
     ReadingView,
     ReportView,
+    RequestGroup,
 )
 from otel_reliability.statistics.intervals import wilson
 
@@ -35,6 +36,9 @@ MAX_INTERVAL: Final = 0.8
 """Share of a number's range from which an interval bounds nothing: that of a score then covers
 CRITICAL to STABLE.
 """
+
+MAX_NAME: Final = 60
+"""Characters of the name of a group of runs."""
 
 LIMITING: Final = ("unknown", "left out")
 """Words of notes that limit what a value means; other notes explain it."""
@@ -276,6 +280,31 @@ def about_why(agent: AgentView) -> list[str]:
     return [
         f"{one.sentence} (p ≤ {one.p:.2g}; traces {', '.join(one.traces)})" for one in agent.why
     ]
+
+
+def kind_of_work(group: RequestGroup) -> str:
+    """Return what a group of runs is called; one without a name, by its letter and usual path."""
+    if group.name:
+        return clean(group.name, MAX_NAME)
+    path = " → ".join(group.usual_path)
+    return clean(f"{group.id}: {path}" if path else group.id, MAX_NAME)
+
+
+def trend(group: RequestGroup) -> str:
+    """Return how the success of a group moved, in percentage points; empty where it is unknown."""
+    if group.trend is None:
+        return ""
+    points = round(100 * group.trend)
+    return f"+{points}" if points > 0 else f"{MINUS}{-points}" if points else "0"
+
+
+def alone(agent: AgentView) -> str:
+    """Return how many runs are in no group; empty where all are."""
+    grouped = sum(group.runs for group in agent.request_groups)
+    missing = agent.runs - grouped
+    if not missing or not grouped:
+        return ""
+    return f"{count(missing, 'run')} in no group: no other run has an alike request"
 
 
 def about_groups(each: AgentComparison) -> list[str]:

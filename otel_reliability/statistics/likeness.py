@@ -41,8 +41,7 @@ def groups_of(vectors: Sequence[bytes]) -> list[int]:
         return [0] * len(vectors)
     import numpy as np  # noqa: PLC0415  no window needs it before it has requests
 
-    given = np.frombuffer(b"".join(vectors), np.uint8).reshape(len(vectors), -1)
-    units = _unit(unpacked(given))
+    units = _units_of(vectors)
     shared = units.sum(0) / (len(units) + PRIOR)
     length = float(np.linalg.norm(shared))
     units = _unit(units - shared * min(1.0, MAX_SHARED / max(length, 1e-6)))
@@ -93,3 +92,56 @@ def unpacked(vectors: Any) -> Any:
 def _unit(vectors: Any) -> Any:
     """Return the vectors with length 1; those of length 0 as they are."""
     return vectors / (((vectors * vectors).sum(1, keepdims=True) ** 0.5).clip(1e-6))
+
+
+SAME: Final = 0.6
+"""Cosine, of what is special about each, from which a group is one that was known before."""
+
+
+def mean_of(vectors: Sequence[bytes]) -> bytes:
+    """Return the direction of the mean of some vectors, as one of them (`packed`).
+
+    >>> mean_of([bytes([0x8F]), bytes([0x8F])]) == bytes([0x8F])
+    True
+    """
+    mean = _units_of(vectors).sum(0)
+    greatest = max(float(abs(mean).max()), 1e-6)
+    found: bytes = packed((mean * (GREATEST / greatest)).round()).tobytes()
+    return found
+
+
+def matched(groups: Sequence[Sequence[bytes]], known: Sequence[bytes]) -> list[int | None]:
+    """Return for each group of vectors the index of the mean (`mean_of`) of the same group; None
+    where none of them is near enough. Each mean is that of one group at most; the nearest go first.
+
+    What all vectors share is taken out: only what is special about each counts.
+    """
+    if not groups or not known:
+        return [None] * len(groups)
+    units = [_units_of(vectors) for vectors in groups]
+    shared = sum(each.sum(0) for each in units) / sum(map(len, units))
+    means = [each.mean(0) for each in units]
+    nearness = _unit(_stacked(means) - shared) @ _unit(_units_of(known) - shared).T
+    found: list[int | None] = [None] * len(groups)
+    used: set[int] = set()
+    pairs = [
+        (-near, at, one) for at, row in enumerate(nearness.tolist()) for one, near in enumerate(row)
+    ]
+    for less, at, one in sorted(pairs):
+        if -less >= SAME and found[at] is None and one not in used:
+            found[at] = one
+            used.add(one)
+    return found
+
+
+def _units_of(vectors: Sequence[bytes]) -> Any:
+    """Return vectors (`packed`) with length 1, as rows."""
+    import numpy as np  # noqa: PLC0415  see `groups_of`
+
+    return _unit(unpacked(np.frombuffer(b"".join(vectors), np.uint8).reshape(len(vectors), -1)))
+
+
+def _stacked(vectors: Sequence[Any]) -> Any:
+    import numpy as np  # noqa: PLC0415  see `groups_of`
+
+    return _unit(np.stack(vectors))

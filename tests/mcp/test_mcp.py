@@ -35,6 +35,7 @@ TOOLS: Final = {
     "list_agents",
     "explain_score",
     "unusual_runs",
+    "which_requests_go_wrong",
     "why_runs_fail",
     "what_changed",
     "compare_versions",
