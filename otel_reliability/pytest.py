@@ -14,7 +14,8 @@ report` reads.
 
 `@pytest.mark.reliability(require="success_rate>=0.9")` makes an experiment of a test: it is
 repeated until the target is decided (`repeat` times at most), with `faults=0.2` also while tools
-fail.
+fail, with `vary="prompt"` also with other forms of the inputs that it passes through the fixture
+`varied_input`. `--otel-reliability-max-cost USD` bounds what each such test spends.
 
 pytest loads this in every suite where the package is installed, so it loads nothing before a test
 asks for the fixture.
@@ -31,9 +32,11 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
+    from otel_reliability.experiments.repetition import VariedInput
     from otel_reliability.report.agent_runs import AgentRuns
 
 OPTION: Final = "--otel-reliability-record"
+MAX_COST: Final = "--otel-reliability-max-cost"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,13 +46,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="Write the spans of tests with the fixture `reliability` to FILE.",
     )
+    parser.addoption(
+        MAX_COST,
+        metavar="USD",
+        type=float,
+        help="US dollars that the runs of each test with the mark `reliability` may cost.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, and begin a new file, once for all workers of pytest-xdist."""
     config.addinivalue_line(
         "markers",
-        "reliability(require, repeat=None, faults=0.0): repeat a test until targets are decided",
+        "reliability(require, repeat=None, faults=0.0, vary=()): repeat a test until targets are "
+        "decided",
     )
     path = config.getoption(OPTION)
     if path is not None and not hasattr(config, "workerinput"):
@@ -62,12 +72,38 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     marker = pyfuncitem.get_closest_marker("reliability")
     if marker is None:
         return None
-    from otel_reliability.experiments.repetition import repeat  # noqa: PLC0415  see above
+    from otel_reliability.experiments.repetition import Budget, repeat  # noqa: PLC0415  see above
+    from otel_reliability.report.agent_runs import AgentRuns, following_global_provider  # noqa: PLC0415  see above
 
     wanted = inspect.signature(pyfuncitem.obj).parameters
     given = {name: pyfuncitem.funcargs[name] for name in wanted}
-    repeat(partial(pyfuncitem.obj, **given), pyfuncitem.name, *marker.args, **marker.kwargs)
+    most: float | None = pyfuncitem.config.getoption(MAX_COST)
+    seen = AgentRuns()
+    experiment = partial(
+        repeat,
+        partial(pyfuncitem.obj, **given),
+        pyfuncitem.name,
+        *marker.args,
+        **marker.kwargs,
+        varied=given.get("varied_input"),
+        budget=None if most is None else Budget(most, seen.cost_of_new_runs),
+    )
+    if most is None:
+        experiment()
+        return True
+    with following_global_provider(seen.processor):
+        experiment()
     return True
+
+
+@pytest.fixture
+def varied_input() -> VariedInput:
+    """What a test with the mark `reliability(vary=…)` passes its inputs through: a function that
+    returns each in the form for this attempt.
+    """
+    from otel_reliability.experiments.repetition import VariedInput  # noqa: PLC0415  see above
+
+    return VariedInput()
 
 
 @pytest.fixture

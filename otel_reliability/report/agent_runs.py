@@ -25,6 +25,7 @@ class AgentRuns:
 
     def __init__(self) -> None:
         self.processor = Collector()
+        self._counted = 0
 
     @property
     def runs(self) -> list[Run]:
@@ -66,6 +67,20 @@ class AgentRuns:
             raise AssertionError(
                 "\n  ".join([gate.summary(results), *lines, *gate.flagged(missed)])
             )
+
+    def cost_of_new_runs(self) -> float | None:
+        """Return what the top-level runs since the last call cost, in US dollars; None where there
+        is none, or one does not say.
+        """
+        spans = self.processor.spans
+        runs: list[Run] = []
+        recording = Recording(final=runs.extend)
+        recording.engine.receive(spans[self._counted :])
+        recording.close()
+        self._counted = len(spans)
+        costs = [run.cost for run in runs if not run.nested]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if known and len(known) == len(costs) else None
 
     def _recorded(self) -> tuple[Recording, list[Run]]:
         runs: list[Run] = []
