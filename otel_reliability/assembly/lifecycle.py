@@ -36,10 +36,11 @@ from otel_reliability.assembly.evaluations import (
     WaitingEvaluations,
 )
 from otel_reliability.assembly.memory import ClosedTrace, Memory
-from otel_reliability.assembly.outcome import candidates
-from otel_reliability.assembly.progress import Part, divide, unchangeable
-from otel_reliability.assembly.rebuild import Assemble, Assembled
-from otel_reliability.assembly.span_tree import NONE, REF, SpanTree, is_kept, latest_versions
+from otel_reliability.assembly.progress import Progress, progress_of, unchangeable
+from otel_reliability.assembly.rebuild import Assemble, Rebuilt
+from otel_reliability.assembly.reports import candidates
+from otel_reliability.assembly.span_tree import NONE, REF, is_kept, latest_versions
+from otel_reliability.assembly.units import Unit
 from otel_reliability.config import Settings
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent, event_of
@@ -399,7 +400,7 @@ class Assembler:
     # --- Closing ----------------------------------------------------------------------------------
 
     def _check(self, buffer: TraceBuffer, now: float) -> None:
-        """Close a trace that is due, or those of its parts that are finished."""
+        """Close a trace that is due, or those of its units that are finished."""
         if buffer.closed_at is not None:
             return
         quiet_at = buffer.last_seen + self._times.linger
@@ -419,8 +420,8 @@ class Assembler:
             if is_quiet and not built.has_gap and not opened and not is_old:
                 self._close(buffer, built, _ROOT, now)
             else:
-                self._close_parts(
-                    buffer, built, divide(buffer, built, opened), now, is_quiet=is_quiet
+                self._close_units(
+                    buffer, built, progress_of(buffer, built, opened), now, is_quiet=is_quiet
                 )
 
     def _close_now(self, buffer: TraceBuffer, reason: CloseReason, now: float) -> None:
@@ -429,7 +430,7 @@ class Assembler:
         if built is not None:
             self._close(buffer, built, reason, now)
 
-    def _assembled(self, buffer: TraceBuffer, now: float) -> Assembled | None:
+    def _assembled(self, buffer: TraceBuffer, now: float) -> Rebuilt | None:
         """Assemble a buffer, without spans that turn out to belong to final runs.
 
         None where it has been joined with others by a run key: it is checked again once all that is
@@ -459,7 +460,7 @@ class Assembler:
                 self._joined[buffer] = None
                 return None
 
-    def _assembled_as_is(self, buffer: TraceBuffer) -> Assembled:
+    def _assembled_as_is(self, buffer: TraceBuffer) -> Rebuilt:
         return self._assemble(
             buffer.spans, buffer.evaluations, joined=buffer.joined, closed=buffer.closed
         )
@@ -476,9 +477,7 @@ class Assembler:
             is_known = span[0] in closed and span[1] in closed[span[0]].ids
             self._count_closed(closed, span, DUPLICATE if is_known else dropped[span[0], span[1]])
 
-    def _close(
-        self, buffer: TraceBuffer, built: Assembled, reason: CloseReason, now: float
-    ) -> None:
+    def _close(self, buffer: TraceBuffer, built: Rebuilt, reason: CloseReason, now: float) -> None:
         """Emit what differs from what was emitted before; the trace can still be reopened."""
         self._buffers.close(buffer, now)
         self._emit(buffer, built, range(len(built.runs)), reason, now)
@@ -503,7 +502,7 @@ class Assembler:
     def _emit(
         self,
         buffer: TraceBuffer,
-        built: Assembled,
+        built: Rebuilt,
         numbers: Iterable[int],
         reason: CloseReason,
         now: float,
@@ -537,45 +536,43 @@ class Assembler:
             self.accounts[account] -= number
         buffer.counted = ()
 
-    # --- Parts of a trace -------------------------------------------------------------------------
+    # --- Units of a buffer ------------------------------------------------------------------------
 
-    def _close_parts(
+    def _close_units(
         self,
         buffer: TraceBuffer,
-        built: Assembled,
-        parts: Sequence[Part],
+        built: Rebuilt,
+        units: Sequence[Progress],
         now: float,
         *,
         is_quiet: bool,
     ) -> None:
-        """Emit the runs of the parts that are finished, and finalize those that can no longer
+        """Emit the runs of the units that are finished, and finalize those that can no longer
         change.
         """
         times = self._times
         buffers = self._buffers
         buffer.checks = (*buffer.checks, now)
-        finished = [part for part in parts if not part.is_held and part.finished_at(times) <= now]
-        growing = set(parts).difference(finished)
+        finished = [one for one in units if not one.is_held and one.finished_at(times) <= now]
+        growing = set(units).difference(finished)
         for has_gap, reason in ((False, _ROOT), (True, CloseReason.IDLE)):
             numbers = [
-                number for part in finished if part.has_gap is has_gap for number in part.runs
+                number for one in finished if one.unit.has_gap is has_gap for number in one.runs
             ]
             self._emit(buffer, built, numbers, reason, now)
-        final_at = {part: part.final_at(buffer, built, times) for part in finished}
-        final = unchangeable([part for part, at in final_at.items() if at <= now], parts)
+        final_at = {one: one.final_at(buffer, built, times) for one in finished}
+        final = unchangeable([one for one, at in final_at.items() if at <= now], units)
         buffer.checks = tuple([at for at in buffer.checks if at + times.reopen > now])
         if final:
-            self._finalize_parts(buffer, built, final)
+            self._finalize_units(buffer, built, final)
         waiting = [
-            at
-            for part in finished
-            if part.has_linked and (at := part.last + times.idle_timeout) > now
+            at for one in finished if one.has_linked and (at := one.last + times.idle_timeout) > now
         ]
         if not is_quiet:
             buffer.checked(now)
             buffers.plan(buffer, min(buffer.last_seen + times.linger, buffer.next_check))
         elif growing or waiting:
-            ahead = [max(part.finished_at(times), now + times.linger) for part in growing]
+            ahead = [max(one.finished_at(times), now + times.linger) for one in growing]
             ahead += [at for at in final_at.values() if at > now]
             buffers.plan(buffer, min([*ahead, *waiting]))
         else:
@@ -583,28 +580,36 @@ class Assembler:
             if rebuilt is not None:
                 self._close(buffer, rebuilt, _ROOT, now)
 
-    def _finalize_parts(
-        self, buffer: TraceBuffer, built: Assembled, parts: Sequence[Part], *, sealed: bool = False
+    def _finalize_units(
+        self,
+        buffer: TraceBuffer,
+        built: Rebuilt,
+        units: Sequence[Progress],
+        *,
+        sealed: bool = False,
     ) -> None:
-        """Finalize parts of an open trace: their spans leave the buffer, their ids stay."""
+        """Finalize units of an open buffer: their spans leave the buffer, their ids stay."""
         self._uncount(buffer)
         tree = built.tree
         orphans = built.orphans
-        spans = {i for part in parts for i in part.spans}
-        runs = [built.runs[number] for part in parts for number in part.runs]
+        spans = {i for one in units for i in one.unit.spans}
+        runs = [built.runs[number] for one in units for number in one.runs]
         for run in runs:
             self._emit_final(buffer.emitted.pop(run.run_id))
             buffer.emitted_at.pop(run.run_id, None)
         unclaimed = [account for i, account in orphans.unclaimed.items() if i in spans]
         self.accounts.update(
-            accounts_of(runs, len(spans), len(spans) - sum(part.count for part in parts), unclaimed)
+            accounts_of(
+                runs, len(spans), len(spans) - sum(one.unit.kept for one in units), unclaimed
+            )
         )
-        waiting = [
-            one
-            for one in buffer.evaluations
-            if not self._leaves_with(spans, one, tree, buffer.closed)
-        ]
-        buffer.evaluations = tuple(waiting)
+        buffer.evaluations = tuple(
+            [
+                evaluation
+                for evaluation in buffer.evaluations
+                if not self._leaves_with(spans, evaluation, built, buffer.closed)
+            ]
+        )
         anchors = [anchor for anchor, i in orphans.anchors.items() if i in spans]
         self._memory.ids += remember(
             buffer.closed, [tree.spans[i] for i in spans], runs, anchors, sealed=sealed
@@ -616,32 +621,33 @@ class Assembler:
         self,
         final: Collection[int],
         evaluation: Evaluation,
-        tree: SpanTree,
+        built: Rebuilt,
         closed: Mapping[TraceId, ClosedIds],
     ) -> bool:
         """Return whether an evaluation is about final spans, or about none because it may be about
         them and others: left alone, the others would get it. One whose span, or the head of whose
         unit, may still arrive stays.
         """
-        possible = {max(at, ~at) for at in candidates(tree, evaluation, closed)}
+        targets = candidates(built.tree, built.units, evaluation, closed)
+        possible = {each.head if isinstance(each, Unit) else each for each in targets}
         if possible.isdisjoint(final):
             return False
         if len(possible) > 1:
             named = evaluation.span_id
-            if named is None and not any(tree.spans[i][7] in INVOCATIONS for i in possible):
+            if named is None and not any(built.tree.spans[i].kind in INVOCATIONS for i in possible):
                 return False
-            if named is not None and all(span[1] != named for span in tree.spans):
+            if named is not None and all(span.span_id != named for span in built.tree.spans):
                 return False
             self.accounts[NO_TARGET] += 1
         return True
 
     def _hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
-        """Close the parts that have reached the span limit, with as many spans as arrived first;
+        """Close the units that have reached the span limit, with as many spans as arrived first;
         they are final at once.
         """
         limit = self._limits.span_limit
         built = self._assembled_as_is(buffer)
-        large = [part for part in divide(buffer, built, {}) if part.count >= limit]
+        large = [one for one in progress_of(buffer, built, {}) if one.unit.kept >= limit]
         buffer.full_at = limit if large else 2 * max(buffer.weight, limit)
         if not large:
             return
@@ -651,9 +657,9 @@ class Assembler:
                 first.setdefault((span[0], span[1]), index)
         kept: set[SpanRef] = set()
         refused: dict[SpanRef, Account] = {}
-        for part in large:
+        for one in large:
             refs = sorted(
-                [ref for i in part.spans if (ref := built.tree.ref(i)) in first],
+                [ref for i in one.unit.spans if (ref := built.tree.ref(i)) in first],
                 key=first.__getitem__,
             )
             kept.update(refs[:limit])
@@ -661,18 +667,18 @@ class Assembler:
         self._drop(buffer, refused)
         built = self._assembled_as_is(buffer)
         sealed = [
-            part
-            for part in divide(buffer, built, {})
-            if not kept.isdisjoint(map(built.tree.ref, part.spans))
+            one
+            for one in progress_of(buffer, built, {})
+            if not kept.isdisjoint(map(built.tree.ref, one.unit.spans))
         ]
         self._emit(
             buffer,
             built,
-            [number for part in sealed for number in part.runs],
+            [number for one in sealed for number in one.runs],
             CloseReason.SPAN_LIMIT,
             now,
         )
-        self._finalize_parts(buffer, built, sealed, sealed=True)
+        self._finalize_units(buffer, built, sealed, sealed=True)
 
     # --- Finalizing -------------------------------------------------------------------------------
 
@@ -704,9 +710,7 @@ class Assembler:
             ]
         if evaluations and buffer.weight:
             given = {
-                one
-                for found in self._assembled_as_is(buffer).tree.evaluations.values()
-                for one in found
+                one for found in self._assembled_as_is(buffer).evaluations.values() for one in found
             }
             self.accounts[NO_TARGET] += sum(one not in given for one in evaluations)
             evaluations = ()

@@ -8,10 +8,13 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from otel_reliability.assembly.accounts import BESIDE_AGENT, NO_AGENT, Account
 from otel_reliability.assembly.closed_ids import RUN_KEYS, ClosedIds
 from otel_reliability.assembly.invocations import Invocation
-from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept, parent_ref
+from otel_reliability.assembly.span_tree import NONE, SpanTree, parent_ref
+from otel_reliability.assembly.units import Unit, Units
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.span import (
     KIND_CONSUMER,
@@ -68,120 +71,99 @@ class Orphans(NamedTuple):
     unclaimed: dict[int, Account]
 
 
-class _Group:
-    """The orphans of a unit. `tops`: the topmost; `members`, `compressions`: those that a run would
-    consist of; `start`, `end`: of all that lies in the unit.
+class LooseWork(Struct, eq=False):
+    """The orphans of a unit.
+
+    - `anchor`: what stands in for their root. `tops`: the topmost.
+    - `members`, `compressions`: those that a run would consist of.
     """
 
-    def __init__(self, anchor: SpanRef, span: AgentSpan) -> None:
-        self.anchor = anchor
-        self.trace_id = span.trace_id
-        self.start = span.start_ns
-        self.end = span.end_ns
-        self.has_gap = False
-        self.tops: list[int] = []
-        self.members: list[int] = []
-        self.compressions: list[int] = []
+    unit: Unit
+    anchor: SpanRef
+    tops: list[int] = []
+    members: list[int] = []
+    compressions: list[int] = []
 
 
-def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
+def decide(tree: SpanTree, units: Units, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
     """Decide about all orphans of a tree. `closed`: what is remembered of final runs."""
     spans = tree.spans
-    groups = [
-        group for group in _groups(tree) if any(spans[i].kind in STEPS for i in group.members)
+    all_work = [
+        work
+        for work in _loose_work(tree, units)
+        if any(spans[i].kind in STEPS for i in work.members)
     ]
-    keyed = _take_keyed(tree, groups)
-    groups = [group for group in groups if group.members]
-    traces = _connected_traces(tree)
+    keyed = _take_keyed(tree, all_work)
+    all_work = [work for work in all_work if work.members]
+    traces = units.connected_traces()
+    traces_of = {work.unit: traces[spans[work.unit.head].trace_id] for work in all_work}
     linked: dict[int, int] = {}
     implicit: list[ImplicitRun] = []
     anchors = {run.anchor: run.members[0] for run in keyed.values()}
     unclaimed: dict[int, Account] = {}
-    for connected in dict.fromkeys(traces[group.trace_id] for group in groups):
-        here = [group for group in groups if traces[group.trace_id] is connected]
+    for connected in dict.fromkeys(traces_of.values()):
+        here = [work for work in all_work if traces_of[work.unit] is connected]
         invocations = [node for node in tree.invocations if traces[node.span.trace_id] is connected]
         known = [closed[trace_id] for trace_id in connected if trace_id in closed]
         names = {node.name for node in invocations if node.name and node.span.kind is Kind.AGENT}
         names.update(*(one.agents for one in known))
         only = next(iter(names)) if len(names) == 1 else None
         is_beside_agent = bool(invocations) or any(one.had_invocation for one in known)
-        hosts = _hosts(tree, [group for group in here if group.has_gap], invocations)
-        for group in here:
-            if group.anchor in hosts:
-                anchors[group.anchor] = group.members[0]
-                linked.update(dict.fromkeys(group.tops, hosts[group.anchor]))
-            elif group.has_gap:
+        hosts = _hosts(tree, units, [work for work in here if work.unit.has_gap], invocations)
+        for work in here:
+            if work.unit in hosts:
+                anchors[work.anchor] = work.members[0]
+                linked.update(dict.fromkeys(work.tops, hosts[work.unit]))
+            elif work.unit.has_gap:
                 implicit.append(
-                    ImplicitRun(group.anchor, group.members, only, True, group.compressions)
+                    ImplicitRun(work.anchor, work.members, only, True, work.compressions)
                 )
-            elif not is_beside_agent and any(_is_own_call(spans[i]) for i in group.members):
+            elif not is_beside_agent and any(_is_own_call(spans[i]) for i in work.members):
                 implicit.append(
-                    ImplicitRun(group.anchor, group.members, None, False, group.compressions)
+                    ImplicitRun(work.anchor, work.members, None, False, work.compressions)
                 )
             else:
-                siblings = _siblings(tree, group, invocations)
+                siblings = _siblings(tree, work, invocations)
                 linked.update(siblings)
                 unclaimed.update(
                     (i, BESIDE_AGENT if is_beside_agent else NO_AGENT)
-                    for i in group.members
+                    for i in work.members
                     if _top_member(tree, i) not in siblings
                 )
     anchors.update({run.anchor: run.members[0] for run in implicit})
     return Orphans(linked, implicit, keyed, anchors, unclaimed)
 
 
-def _connected_traces(tree: SpanTree) -> Mapping[TraceId, frozenset[TraceId]]:
-    """For each trace those that share a unit with it, directly or through others: they are one
-    trace to every rule.
-    """
-    found = {trace_id: frozenset((trace_id,)) for trace_id in {span[0] for span in tree.spans}}
-    if len(found) > 1:
-        for span, unit in zip(tree.spans, tree.units, strict=True):
-            if unit != NONE and found[span[0]] is not found[tree.spans[unit][0]]:
-                joined = found[span[0]] | found[tree.spans[unit][0]]
-                found.update(dict.fromkeys(joined, joined))
-    return found
-
-
-def _groups(tree: SpanTree) -> Iterable[_Group]:
-    units = tree.units
+def _loose_work(tree: SpanTree, units: Units) -> Iterable[LooseWork]:
     spans = tree.spans
-    groups: dict[int, _Group] = {}
+    found: dict[Unit, LooseWork] = {}
     for i in sorted([*tree.orphans, *tree.annotators]):
-        top = tree.top_of(i)
-        group = groups.get(units[i])
-        if group is None:
-            group = groups[units[i]] = _Group(tree.anchor(top), spans[i])
-        group.has_gap = group.has_gap or tree.has_gap(top)
+        unit = units.holding(i)
+        work = found.get(unit)
+        if work is None:
+            work = found[unit] = LooseWork(unit, units.anchor(unit))
         if tree.kept_above(i) == NONE:
-            group.tops.append(i)
+            work.tops.append(i)
         if spans[i].kind in STEPS or spans[i].kind is Kind.CHAIN:
-            group.members.append(i)
+            work.members.append(i)
         elif spans[i].kind is Kind.COMPRESSION:
-            group.compressions.append(i)
-    for i, unit in enumerate(units):
-        if unit in groups and is_kept(spans[i]):
-            group = groups[unit]
-            group.start, group.end = (
-                min(group.start, spans[i].start_ns),
-                max(group.end, spans[i].end_ns),
-            )
-    return groups.values()
+            work.compressions.append(i)
+    return found.values()
 
 
-def _take_keyed(tree: SpanTree, groups: list[_Group]) -> dict[bytes, ImplicitRun]:
-    """Take lone work with a run key, and all work below it, out of the groups: work of one key is a
-    run, whatever its traces.
+def _take_keyed(tree: SpanTree, all_work: Iterable[LooseWork]) -> dict[bytes, ImplicitRun]:
+    """Take out lone work with a run key, and all work below it: work of one key is a run, whatever
+    its traces.
     """
     found: dict[bytes, list[int]] = {}
-    for group in groups:
-        if group.has_gap:
+    for work in all_work:
+        if work.unit.has_gap:
             continue
-        keys = {i: key for i in group.members if (key := _key_above(tree, i)) is not None}
+        keys = {i: key for i in work.members if (key := _key_above(tree, i)) is not None}
         for i, key in keys.items():
             found.setdefault(key, []).append(i)
         if keys:
-            group.members = [i for i in group.members if i not in keys]
+            work.members = [i for i in work.members if i not in keys]
     return {
         key: ImplicitRun((RUN_KEYS, key), sorted(at), None, incomplete=False)
         for key, at in found.items()
@@ -203,8 +185,8 @@ def _key_above(tree: SpanTree, i: int) -> bytes | None:
 # --- Siblings of the only invocation -------------------------------------------------------------
 
 
-def _siblings(tree: SpanTree, group: _Group, invocations: list[Invocation]) -> dict[int, int]:
-    """Return the topmost spans of a group that are siblings of the only invocation below their
+def _siblings(tree: SpanTree, work: LooseWork, invocations: list[Invocation]) -> dict[int, int]:
+    """Return the topmost spans of loose work that are siblings of the only invocation below their
     parent, which encloses them in time, with its index.
 
     Context that is lost in a stream makes steps siblings of their agent. Steps of another scope
@@ -212,7 +194,7 @@ def _siblings(tree: SpanTree, group: _Group, invocations: list[Invocation]) -> d
     """
     spans = tree.spans
     found: dict[int, int] = {}
-    for top in group.tops:
+    for top in work.tops:
         span = spans[top]
         beside = [
             node
@@ -243,40 +225,42 @@ def _top_member(tree: SpanTree, i: int) -> int:
 
 
 def _hosts(
-    tree: SpanTree, groups: list[_Group], invocations: list[Invocation]
-) -> dict[SpanRef, int]:
-    """For each group that exactly one run of the trace encloses in time, the root of that run.
+    tree: SpanTree, units: Units, all_work: list[LooseWork], invocations: list[Invocation]
+) -> dict[Unit, int]:
+    """For each unit of loose work that exactly one run encloses in time, the root of that run.
 
-    The longest are decided first, and runs inside a group enclose others only if the group itself
-    is linked to none: so the order of arrival decides nothing, and links make no circle.
+    The longest are decided first, and runs inside a unit enclose others only if the unit itself is
+    linked to none: so the order of arrival decides nothing, and links make no circle.
     """
-    if not groups:
+    if not all_work:
         return {}
-    units = tree.units
-    runs: dict[int, list[tuple[int, int, int]]] = {}
-    for unit, run in _top_level_runs(tree, invocations):
+    runs: dict[Unit, list[tuple[int, int, int]]] = {}
+    for unit, run in _top_level_runs(tree, units, invocations):
         runs.setdefault(unit, []).append(run)
-    inside = {units[group.tops[0]] for group in groups if group.tops}
+    inside = {work.unit for work in all_work if work.tops}
     ahead = [run for unit, found in runs.items() if unit not in inside for run in found]
     heapq.heapify(ahead)
     longest: list[tuple[int, int]] = []
-    hosts: dict[SpanRef, int] = {}
-    for group in sorted(groups, key=lambda group: (group.start, -group.end, group.anchor)):
-        while ahead and ahead[0][0] <= group.start:
+    hosts: dict[Unit, int] = {}
+    for work in sorted(
+        all_work, key=lambda work: (work.unit.start_ns, -work.unit.end_ns, work.anchor)
+    ):
+        unit = work.unit
+        while ahead and ahead[0][0] <= unit.start_ns:
             _, end, root = heapq.heappop(ahead)
             longest = sorted([*longest, (end, root)], reverse=True)[:2]
-        around = [root for end, root in longest if end >= group.end]
+        around = [root for end, root in longest if end >= unit.end_ns]
         if len(around) == 1:
-            hosts[group.anchor] = around[0]
-        elif group.tops:
-            for run in runs.get(units[group.tops[0]], ()):
+            hosts[unit] = around[0]
+        elif work.tops:
+            for run in runs.get(unit, ()):
                 heapq.heappush(ahead, run)
     return hosts
 
 
 def _top_level_runs(
-    tree: SpanTree, invocations: list[Invocation]
-) -> Iterator[tuple[int, tuple[int, int, int]]]:
+    tree: SpanTree, units: Units, invocations: list[Invocation]
+) -> Iterator[tuple[Unit, tuple[int, int, int]]]:
     """The unit and (start, end, root) of each top-level run that did something, or is an agent."""
     spans = tree.spans
     members: dict[Invocation, list[int]] = {}
@@ -289,7 +273,7 @@ def _top_level_runs(
         if root.is_agent or any(spans[i].kind in STEPS or spans[i].kind is Kind.AGENT for i in at):
             timed = [spans[i] for i in at if spans[i].kind not in UNTIMED]
             extent = min(span.start_ns for span in timed), max(span.end_ns for span in timed)
-            yield tree.units[root.at], (*extent, root.at)
+            yield units.holding(root.at), (*extent, root.at)
 
 
 UNTIMED: Final = frozenset({Kind.OTHER, Kind.COMPRESSION})

@@ -1,28 +1,24 @@
-"""Notes and evaluations of a run, and its outcome with the source of that.
+"""The outcome of a run, with its source.
 
 An end without an error is `completed`: unknown, not success.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
-from otel_reliability.assembly.closed_ids import ClosedIds
 from otel_reliability.assembly.invocations import Invocation
-from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept
+from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import (
-    CONDITIONS,
-    INVOCATIONS,
     STEPS,
     Evaluation,
     Kind,
     Notes,
     SpanId,
     ToolFacts,
-    TraceId,
 )
 from otel_reliability.model.success_words import succeeded
 
@@ -30,9 +26,6 @@ NO_NOTES: Final = Notes()
 _BROKEN: Final = "error"
 """The label of an evaluation that itself failed: it says nothing of the run."""
 _SCORE_THRESHOLD: Final = 0.5
-_TRUTH: Final[Mapping[str, bool]] = {"true": True, "false": False}
-MAX_DIGITS: Final = 10
-"""Digits of a resource's trial number; a longer one counts as absent."""
 
 
 class RunOutcome(NamedTuple):
@@ -202,110 +195,3 @@ def _rank(evaluation: Evaluation) -> tuple[int, float, str, SpanId, str]:
         evaluation.span_id or b"",
         evaluation.response_id or "",
     )
-
-
-def targets(
-    tree: SpanTree, evaluations: Iterable[Evaluation], closed: Mapping[TraceId, ClosedIds]
-) -> dict[int, list[Evaluation]]:
-    """Return evaluations by what they are about: the one candidate of each; those with several are
-    about none.
-    """
-    found: dict[int, list[Evaluation]] = {}
-    for evaluation in evaluations:
-        possible = candidates(tree, evaluation, closed)
-        if len(possible) == 1:
-            found.setdefault(possible.pop(), []).append(evaluation)
-    return found
-
-
-def candidates(
-    tree: SpanTree, evaluation: Evaluation, closed: Mapping[TraceId, ClosedIds]
-) -> set[int]:
-    """Return what an evaluation may be about: the index of a span, or `~unit` for the top-level
-    runs of a unit.
-
-    An evaluation is about the span that it names, or the nearest agent span above that, else about
-    the one unit below it. Without a known span it is about the one unit of its trace that an agent
-    or workflow heads, else the trace's one unit. None where a unit of the trace that may have been
-    it is final.
-    """
-    spans = tree.spans
-    units = tree.units
-    trace = [i for i, span in enumerate(spans) if span.trace_id == evaluation.trace_id]
-    at = next((i for i in trace if spans[i].span_id == evaluation.span_id), None)
-    if at is not None:
-        here = at if is_kept(spans[at]) else tree.kept_above(at)
-        if here != NONE:
-            return {here}
-        return {~unit for i, unit in enumerate(units) if unit != NONE and tree.is_below(i, at)}
-    known = {units[i] for i in trace if units[i] != NONE}
-    headed = {unit for unit in known if spans[unit].kind in INVOCATIONS}
-    final = closed.get(evaluation.trace_id or b"")
-    if final is not None and final.ids and (final.had_invocation or not headed):
-        return set()
-    return {~unit for unit in headed or known}
-
-
-# --- Notes and evaluations of a run ---------------------------------------------------------------
-
-
-def reports_of(
-    tree: SpanTree, root: Invocation | None, members: Sequence[int]
-) -> tuple[Notes, tuple[Evaluation, ...]]:
-    """Return the notes and the evaluations of a run: those of spans whose innermost run it is, or
-    which lie above all runs, and evaluations that arrived apart about such a span or about the runs
-    of its unit. `members`: its spans, or those with notes or evaluations where none arrived apart.
-    """
-    spans = tree.spans
-    apart = tree.evaluations
-    if root is not None and len(tree.invocations) > 1:
-        innermost = [(i, tree.innermost(i)) for i in members]
-        own: Sequence[int] = [i for i, node in innermost if node is None or node.root is root]
-    else:
-        own = members
-    evaluations = [
-        evaluation for i in own for evaluation in (*spans[i].evaluations, *apart.get(i, ()))
-    ]
-    if apart and (root is None or root.above is None):
-        units = {tree.units[i] for i in (members if root is None else (root.at,))}
-        evaluations += [evaluation for unit in units for evaluation in apart.get(~unit, ())]
-    return merged([note for i in own if (note := spans[i].notes) is not None]), latest(evaluations)
-
-
-def of_attempt(notes: Notes, attempt: Sequence[str], *, nested: bool) -> Notes:
-    """Return the notes of a run, completed by what its resource says (`ATTEMPT_KEYS`): the spans'
-    own notes come first. Whether the attempt succeeded is known of its top-level runs only.
-
-    >>> of_attempt(Notes(trial=4), ("refund", "1", "fault", "true"), nested=False)[:3]
-    ('refund', 4, True)
-    """
-    task_id, trial, condition, success = attempt
-    known = notes.success is not None or notes.reward is not None
-    return notes._replace(
-        task_id=notes.task_id or task_id or None,
-        trial=_trial(trial) if notes.trial is None else notes.trial,
-        condition=notes.condition or (condition if condition in CONDITIONS else None),
-        success=notes.success if known or nested else _TRUTH.get(success.lower()),
-    )
-
-
-def _trial(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < MAX_DIGITS else None
-
-
-def merged(notes: Sequence[Notes]) -> Notes:
-    """Field by field, the latest wins; decisions are put together. In the order of the spans'
-    starts.
-
-    >>> merged([Notes(task_id="a", trial=1), Notes(task_id="b")])[:2]
-    ('b', 1)
-    """
-    if len(notes) < 2:
-        return notes[0] if notes else NO_NOTES
-    found = dict[str, Any]()
-    branches = dict[str, str]()
-    for note in notes:
-        found.update((field, value) for field, value in note._asdict().items() if value is not None)
-        branches.update(note.branches)
-    found["branches"] = tuple(sorted(branches.items()))
-    return Notes(**found)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from otel_reliability.assembly import conversations, outcome
+from otel_reliability.assembly import conversations, outcome, reports
 from otel_reliability.assembly.closed_ids import ClosedIds
 from otel_reliability.assembly.cost import cost_of_run
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.orphans import UNTIMED, ImplicitRun, Orphans, decide
+from otel_reliability.assembly.reports import Evaluated
 from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.assembly.steps import (
     ContextLimits,
@@ -25,6 +26,7 @@ from otel_reliability.assembly.steps import (
     marks,
     models_once,
 )
+from otel_reliability.assembly.units import Units
 from otel_reliability.config import Settings
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.remembered import Remembered
@@ -83,12 +85,13 @@ _NO_RANK: Final = 1_000
 _MAX_KEYS: Final = 4_096
 
 
-class Assembled(NamedTuple):
+class Rebuilt(NamedTuple):
     """The runs of a trace, top-level runs before the runs nested in them.
 
     - `roots`: for each run the index of its root, or of its first span, in `tree`.
     - `has_gap`: whether the local parent of any agent span is missing, so that it may still arrive.
     - `orphans`: the decisions about work with no invocation above it.
+    - `units`: those of the tree. `evaluations`: those that arrived apart from spans, by target.
     """
 
     runs: list[Run]
@@ -96,6 +99,8 @@ class Assembled(NamedTuple):
     tree: SpanTree
     has_gap: bool
     orphans: Orphans
+    units: Units
+    evaluations: Evaluated
 
 
 class Assemble:
@@ -126,7 +131,7 @@ class Assemble:
         *,
         joined: bool = False,
         closed: Mapping[TraceId, ClosedIds] = _NOTHING_CLOSED,
-    ) -> Assembled:
+    ) -> Rebuilt:
         """Return all runs of a trace, or of several that are `joined`.
 
         `evaluations` arrived apart from spans. `closed`: what is remembered of final runs, by
@@ -140,33 +145,42 @@ class Assemble:
             spans = conversations.put_together(spans)
             joined = True
         tree = SpanTree(spans, joined=joined)
+        units = Units(tree)
         orphans = _NO_ORPHANS
         has_gap = any(node.gap for node in tree.invocations if node.over is None)
         if tree.orphans:
             has_gap = has_gap or any(tree.has_gap(tree.top_of(i)) for i in tree.orphans)
-            orphans = decide(tree, closed)
+            orphans = decide(tree, units, closed)
             if orphans.linked:
                 tree.release()
                 tree = SpanTree(tree.spans, orphans.linked, joined=joined)
+                units = Units(tree)
+        evaluated: Evaluated = {}
         if evaluations:
-            tree.evaluations = outcome.targets(tree, evaluations, closed)
+            evaluated = reports.targets(tree, units, evaluations, closed)
         runs: list[Run] = []
         roots: list[int] = []
         for root, members in _members(tree).items():
             if _is_run(tree, root, members):
-                runs.append(self._build(tree, root, members, root.agent, None))
+                runs.append(self._build(tree, units, evaluated, root, members, root.agent, None))
                 roots.append(root.at)
         for implicit in (*orphans.implicit, *orphans.keyed.values()):
-            runs.append(self._build(tree, None, implicit.members, implicit.agent, implicit))
+            runs.append(
+                self._build(
+                    tree, units, evaluated, None, implicit.members, implicit.agent, implicit
+                )
+            )
             roots.append(implicit.members[0])
         tree.release()
-        return Assembled(runs, roots, tree, has_gap, orphans)
+        return Rebuilt(runs, roots, tree, has_gap, orphans, units, evaluated)
 
     # --- One run ----------------------------------------------------------------------------------
 
     def _build(  # noqa: C901, PLR0912, PLR0915 (one loop that reads each span once)
         self,
         tree: SpanTree,
+        units: Units,
+        apart: Evaluated,
         root: Invocation | None,
         members: Sequence[int],
         agent: str | None,
@@ -295,14 +309,14 @@ class Assemble:
             models = models_once(tree, models)
         notes = outcome.NO_NOTES
         evaluations = ()
-        if annotated or tree.evaluations:
-            notes, evaluations = outcome.reports_of(
-                tree, root, members if tree.evaluations else annotated
+        if annotated or apart:
+            notes, evaluations = reports.reports_of(
+                tree, units, root, members if apart else annotated, apart
             )
         attempt = first[11].attempt
         if attempt:
             nested = root is not None and root.above is not None
-            notes = outcome.of_attempt(notes, attempt, nested=nested)
+            notes = reports.of_attempt(notes, attempt, nested=nested)
         model_calls, tokens_in, tokens_out, pressure = self._models(
             tree, models, actors, notes.context_limit
         )
@@ -338,9 +352,9 @@ class Assemble:
         path = tool_calls = None
         arguments_known = True
         if tools is not Tools.UNOBSERVABLE:
-            path, tool_calls, arguments_known = self._path(tree, steps, models, actors)
+            path, tool_calls, arguments_known = self._path(tree, units, steps, models, actors)
         if (session is None and root is not None and root.above is not None) or tree.others:
-            session = _session_above(tree, root, members, rank, session)
+            session = _session_above(tree, units, root, members, rank, session)
         waits = bool(pending) and _still_waits(tree, pending, members)
         seen = outcome.observed(tree, root, members, self._outcome, waits=waits)
         result = seen
@@ -463,7 +477,12 @@ class Assemble:
         )
 
     def _path(
-        self, tree: SpanTree, steps: list[Step], models: list[ModelSpan], actors: _Actors
+        self,
+        tree: SpanTree,
+        units: Units,
+        steps: list[Step],
+        models: list[ModelSpan],
+        actors: _Actors,
     ) -> tuple[tuple[str, ...], tuple[ToolCall, ...], bool]:
         """Return the path, the tool calls in the order of the clock, and whether all arguments are
         known.
@@ -472,7 +491,7 @@ class Assemble:
             return (), (), True
         handoffs = [step for step in steps if step.handoff]
         if handoffs:
-            _name_handoffs(tree, handoffs)
+            _name_handoffs(units, handoffs)
         path = in_path_order(tree, steps, models, self._parallel) if len(steps) > 1 else steps
         clocked = [step for step in steps if not step.handoff] if handoffs else steps
         calls: list[ToolCall] = []
@@ -752,11 +771,11 @@ def _lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpa
     return list(found.values())
 
 
-def _name_handoffs(tree: SpanTree, handoffs: Iterable[Step]) -> None:
+def _name_handoffs(units: Units, handoffs: Iterable[Step]) -> None:
     """A hand-off without a target goes to the next agent of its unit to start."""
     for step in handoffs:
         if step.call.name is None:
-            following = tree.next_agent(step.at)
+            following = units.next_agent(step.at)
             step.call = step.call._replace(name=None if following is None else following.name)
 
 
@@ -781,7 +800,12 @@ def _is_counted_above(node: Invocation, totals: Mapping[Invocation, Tokens | Non
 
 
 def _session_above(
-    tree: SpanTree, root: Invocation | None, members: Sequence[int], rank: int, session: str | None
+    tree: SpanTree,
+    units: Units,
+    root: Invocation | None,
+    members: Sequence[int],
+    rank: int,
+    session: str | None,
 ) -> str | None:
     """The session id of what lies above: of the enclosing runs for nested ones, then of the other
     spans above the unit.
@@ -795,7 +819,7 @@ def _session_above(
             if here is not None and here[0] < rank:
                 rank, session = here
             over = parent[over]
-    found = tree.session_above(members[0] if root is None else root.at) if tree.others else None
+    found = units.session_above(members[0] if root is None else root.at) if tree.others else None
     return found.id if found is not None and found.rank < rank else session
 
 

@@ -8,9 +8,8 @@ work with no invocation above) have side tables, which are empty for most traces
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -21,10 +20,8 @@ from otel_reliability.model.span import (
     KIND_SERVER,
     STEPS,
     AgentSpan,
-    Evaluation,
     Kind,
     ModelFacts,
-    Session,
     SpanRef,
 )
 
@@ -64,21 +61,16 @@ class SpanTree:
     - `in_tool`, `in_model`: the tool or model span that a span lies in, within its invocation.
     - `details`: what log events add to the model span that they were written in.
     - `cut`: tops that have a parent here, in a cycle of parents.
-    - `evaluations`: those that arrived apart from spans, by the index of the span they are about.
     """
 
     __slots__ = (
-        "_agents",
         "_invocation_at",
         "_kept_above",
-        "_sessions",
         "_tops",
-        "_units",
         "_working",
         "annotators",
         "cut",
         "details",
-        "evaluations",
         "has_background",
         "in_model",
         "in_tool",
@@ -122,17 +114,13 @@ class SpanTree:
         self.in_model: dict[int, int] = {}
         self.annotators: list[int] = []
         self.others: list[int] = []
-        self.evaluations: dict[int, list[Evaluation]] = {}
         self.details: dict[int, list[ModelFacts]] = {}
         self.nodes: list[Invocation | None] = [None] * len(spans)
         self.cut: set[int] = set()
         self._working: set[int] | None = None
-        self._units: list[int] | None = None
         self._invocation_at: dict[int, Invocation] | None = None
-        self._agents: dict[int, list[Invocation]] | None = None
         self._kept_above: dict[int, int] = {}
         self._tops: dict[int, int] = {}
-        self._sessions: dict[int, Session] | None = None
         self._attach()
         if self.invocations:
             settle(self.invocations, spans)
@@ -289,53 +277,6 @@ class SpanTree:
         known.update(dict.fromkeys(passed, i))
         return i
 
-    def session_above(self, i: int) -> Session | None:
-        """Return the first session, by rank and id, of the connecting spans right above members of
-        a span's unit.
-        """
-        if self._sessions is None:
-            self._sessions = (
-                self._sessions_above()
-                if any(self.spans[j][12] is not None for j in self.others)
-                else {}
-            )
-        return self._sessions.get(self.units[i]) if self._sessions else None
-
-    def _sessions_above(self) -> dict[int, Session]:
-        spans = self.spans
-        parent = self.parent
-        found: dict[int, Session] = {}
-        first: dict[int, Session | None] = {NONE: None}
-        for i, unit in enumerate(self.units):
-            if unit == NONE or not is_kept(spans[i]):
-                continue
-            over = parent[i]
-            passed = list[int]()
-            while over not in first and not is_kept(spans[over]):
-                passed.append(over)
-                over = parent[over]
-            session = first.get(over)
-            for j in reversed(passed):
-                session = first[j] = min(
-                    [one for one in (session, spans[j][12]) if one is not None], default=None
-                )
-            if session is not None:
-                found[unit] = min(found.get(unit, session), session)
-        return found
-
-    def next_agent(self, i: int) -> Invocation | None:
-        """Return the first agent of a span's unit that starts with it or later."""
-        if self._agents is None:
-            self._agents = {}
-            for node in sorted(
-                self.invocations, key=attrgetter("at")
-            ):  # in the order of their starts
-                if node.span.kind is _AGENT:
-                    self._agents.setdefault(self.units[node.at], []).append(node)
-        agents = self._agents.get(self.units[i], [])
-        place = bisect_left(agents, self.spans[i].start_ns, key=attrgetter("span.start_ns"))
-        return agents[place] if place < len(agents) else None
-
     def is_below(self, i: int, above: int) -> bool:
         """Return whether a span lies below another one, or is that one."""
         while i not in (NONE, above):
@@ -351,40 +292,6 @@ class SpanTree:
     def has_gap(self, top: int) -> bool:
         """Return whether a topmost span has a local parent that has not arrived."""
         return _position_of_top(self.spans[top]) is _BELOW_GAP
-
-    @property
-    def units(self) -> list[int]:
-        """The unit of each span, as the index of its first member: spans connected through spans
-        that are more than connections. Topmost spans that are no agent or workflow and have the
-        same reference as parent share a unit. `NONE`: in no unit.
-        """
-        if self._units is None:
-            self._units = self._divide()
-        return self._units
-
-    def _divide(self) -> list[int]:
-        spans = self.spans
-        parent = self.parent
-        count = len(self.spans)
-        units = [NONE] * count
-        state = bytearray(count)
-        shared: dict[SpanRef, int] = {}
-        for i in range(count):
-            chain: list[int] = []
-            here = i
-            while here != NONE and not state[here]:
-                state[here] = 1
-                chain.append(here)
-                here = parent[here]
-            for j in reversed(chain):
-                over = parent[j]
-                unit = units[over] if over != NONE else NONE
-                if unit == NONE and (spans[j].kind is not _OTHER or is_kept(spans[j])):
-                    unit = j
-                    if spans[j].kind is not _AGENT and spans[j].kind is not _WORKFLOW:
-                        unit = shared.setdefault(self.anchor(self.top_of(j)), j)
-                units[j] = unit
-        return units
 
 
 def is_kept(span: AgentSpan) -> bool:

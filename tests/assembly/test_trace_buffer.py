@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from otel_reliability.assembly import memory
-from otel_reliability.assembly.rebuild import Assemble, Assembled
+from otel_reliability.assembly.rebuild import Assemble, Rebuilt
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import CloseReason, Run, RunChange
 from otel_reliability.model.span import AgentSpan, Notes, Session
@@ -135,9 +135,7 @@ def test_a_trace_that_waits_for_a_parent_is_not_assembled_meanwhile(
     assembled = list[int]()
     real = Assemble.__call__
 
-    def counted(
-        self: Assemble, spans: Sequence[AgentSpan], *more: Any, **options: Any
-    ) -> Assembled:
+    def counted(self: Assemble, spans: Sequence[AgentSpan], *more: Any, **options: Any) -> Rebuilt:
         assembled.append(len(spans))
         return real(self, spans, *more, **options)
 

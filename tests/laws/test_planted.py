@@ -11,7 +11,7 @@ from otel_reliability.assembly import accounts, closed_ids, lifecycle, span_tree
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
 from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.assembly.memory import Memory
-from otel_reliability.assembly.rebuild import Assembled
+from otel_reliability.assembly.rebuild import Rebuilt
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan
 from otel_reliability.windows.agents import AgentState
@@ -150,7 +150,7 @@ def test_a_run_that_is_never_revised(monkeypatch: Plant) -> None:
     emit = Assembler._emit
 
     def once(
-        self: Assembler, buffer: TraceBuffer, built: Assembled, numbers: Iterable[int], *rest: Any
+        self: Assembler, buffer: TraceBuffer, built: Rebuilt, numbers: Iterable[int], *rest: Any
     ) -> None:
         emit(
             self,
@@ -193,7 +193,7 @@ def test_a_span_that_is_not_counted(monkeypatch: Plant) -> None:
     close = Assembler._close
 
     def uncounted(
-        self: Assembler, buffer: TraceBuffer, built: Assembled, reason: CloseReason, now: float
+        self: Assembler, buffer: TraceBuffer, built: Rebuilt, reason: CloseReason, now: float
     ) -> None:
         buffer.spans = [*{(span.trace_id, span.span_id): span for span in buffer.spans}.values()]
         close(self, buffer, built, reason, now)
