@@ -163,7 +163,10 @@ class Recordings:
         settings = self._settings
         self._recording = _recording(self._files, settings, observations.add)
         changes = detected(
-            since(observations, self._since_ns), settings.change, pinned_by(settings)
+            since(observations, self._since_ns),
+            settings.change,
+            pinned_by(settings),
+            samples=self._recording.samples_by_agent(self._since_ns),
         )
         self._report = report_of(
             self._recording,

@@ -16,7 +16,7 @@ from otel_reliability.change.alarm import Alarm, tool_shifts
 from otel_reliability.change.points import ChangePoints
 from otel_reliability.change.reference import SIZE, Reference
 from otel_reliability.change.signal_state import WINDOW, SignalState
-from otel_reliability.change.signals import PATH, SIGNALS
+from otel_reliability.change.signals import ALL_SIGNALS, CODING_SIGNALS, PATH, SIGNALS
 from otel_reliability.change.task_order import in_blocks
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.blake2 import blake2b
@@ -64,7 +64,8 @@ class Detector:
     alarm clears everything.
 
     The evidence is the sum of the signals' statistics over the number of signals, so that an absent
-    signal adds nothing; the alarm comes when it reaches `change.runs_per_false_alarm`. While the
+    signal adds nothing. Those of coding agents are monitored where an observation of the reference
+    has data for them; the alarm comes when it reaches `change.runs_per_false_alarm`. While the
     observations are exchangeable, a false alarm comes on average no sooner than once in that many
     observations.
 
@@ -161,18 +162,20 @@ class Detector:
     def _observe(self, observation: Observation, ordinal: int, *, count: bool) -> None:
         if not self._reference.full:
             self._reference.add(observation.path)
+            if observation.coding is not None and len(self._states) == len(SIGNALS):
+                self._states += [SignalState(signal) for signal in CODING_SIGNALS]
             return
         self._monitored += 1
         count = count and self._monitored > WARM_UP
         for state in self._states:
-            value = SIGNALS[state.signal].read(observation)
+            value = ALL_SIGNALS[state.signal].read(observation)
             if state.signal == PATH and observation.path is not None:
                 value = self._reference.distance(observation.path)
             if value is not None:
                 state.add(value, observation, ordinal, count=count)
 
     def _mean_evidence(self) -> float:
-        return sum([state.evidence for state in self._states]) / len(SIGNALS)
+        return sum([state.evidence for state in self._states]) / len(self._states)
 
     def _status(self) -> Status:
         if self._short:
@@ -238,11 +241,13 @@ class Detector:
         detector._tasks.extend(data["tasks"])
         detector.points = ChangePoints.from_data(data["points"])
         same = data["version"] == _STATE_VERSION and data["pinned"] == detector._pin()
-        if same and data["signals"].keys() == SIGNALS.keys():
+        if same and data["signals"].keys() in (SIGNALS.keys(), ALL_SIGNALS.keys()):
             detector._monitored = data["monitored"]
             detector._reference = Reference(convert(data["reference"], list[Steps | None]))
             detector._states = [
-                SignalState.from_data(name, data["signals"][name]) for name in SIGNALS
+                SignalState.from_data(name, data["signals"][name])
+                for name in ALL_SIGNALS
+                if name in data["signals"]
             ]
             detector._recent.extend(convert(data["recent"], list[Steps | None]))
         return detector

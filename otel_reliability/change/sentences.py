@@ -13,7 +13,7 @@ from otel_reliability.change.alarm import Alarm, SignalChange, Summary, ToolShif
 from otel_reliability.change.detector import Evidence, Status
 from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.result import Result
-from otel_reliability.change.signals import SIGNALS
+from otel_reliability.change.signals import ALL_SIGNALS
 from otel_reliability.model.run import short_value
 
 if TYPE_CHECKING:  # they need numpy, which an agent's process need not load
@@ -162,11 +162,13 @@ def moment(ns: int) -> str:
 
 
 def _change(change: SignalChange) -> str:
-    return f"{SIGNALS[change.signal].words} {_shift(change.signal, change.before, change.after)}"
+    return (
+        f"{ALL_SIGNALS[change.signal].words} {_shift(change.signal, change.before, change.after)}"
+    )
 
 
 def _shift(signal: str, before: Summary | None, after: Summary | None) -> str:
-    share = SIGNALS[signal].unit == "{ratio}"
+    share = ALL_SIGNALS[signal].unit == "{ratio}"
     return " → ".join(
         "unknown" if side is None else _mean(side.mean, share=share) for side in (before, after)
     )

@@ -53,4 +53,46 @@ SIGNALS: Final[Mapping[str, Signal]] = {
     "outcome": Signal("failed runs", "{run}", attrgetter("failures")),
     "errors": Signal("runs that ended in an error", "{run}", attrgetter("errors")),
 }
-"""Every signal by name. To add one: a field of `Observation` and a line here."""
+"""Every signal of any agent, by name. To add one: a field of `Observation` and a line here."""
+
+
+def _of_totals(above: str, below: str) -> Callable[[Observation], float | None]:
+    """Return what divides two sums over the prompts that read or changed files."""
+
+    def read(observation: Observation) -> float | None:
+        coding = observation.coding
+        total = 0 if coding is None else getattr(coding, below)
+        return getattr(coding, above) / total if total else None
+
+    return read
+
+
+def _per_prompt(
+    total: Callable[[Observation], float | None],
+) -> Callable[[Observation], float | None]:
+    """Return what divides a number of a coding agent's observation by its prompts."""
+
+    def read(observation: Observation) -> float | None:
+        found = None if observation.coding is None else total(observation)
+        return None if found is None else found / observation.prompts
+
+    return read
+
+
+CODING_SIGNALS: Final[Mapping[str, Signal]] = {
+    "reads_before_edit": Signal(
+        "reads before the first edit",
+        "{call}",
+        _of_totals("reads_before_edit", "editing_prompts"),
+    ),
+    "tested_edit_share": Signal(
+        "edits that were tested", "{ratio}", _of_totals("tested_prompts", "testable_prompts")
+    ),
+    "failed_edit_share": Signal("failed edits", "{ratio}", _of_totals("failed_edits", "edits")),
+    "edits_per_prompt": Signal("edits a prompt", "{call}", _per_prompt(attrgetter("coding.edits"))),
+    "calls_per_prompt": Signal("tool calls a prompt", "{call}", _per_prompt(attrgetter("calls"))),
+    "tokens_per_prompt": Signal("tokens a prompt", "{token}", _per_prompt(attrgetter("tokens"))),
+    "cancelled_share": Signal("cancelled prompts", "{ratio}", _per_prompt(attrgetter("cancelled"))),
+}
+"""The further signals of coding agents; other agents have no data for them."""
+ALL_SIGNALS: Final[Mapping[str, Signal]] = {**SIGNALS, **CODING_SIGNALS}

@@ -57,4 +57,5 @@ def findings_of(
         return changes.compared(earlier, recording.samples_by_agent(choice.since_ns), choice.agents)
     latest = changes.since(observations, choice.since_ns)
     settings = choice.settings
-    return changes.detected(latest, settings.change, pinned_by(settings), choice.agents)
+    samples = recording.samples_by_agent(choice.since_ns)
+    return changes.detected(latest, settings.change, pinned_by(settings), choice.agents, samples)

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from otel_reliability.change.detector import BLIND
-from otel_reliability.change.signals import SIGNALS
+from otel_reliability.change.signals import ALL_SIGNALS
 from otel_reliability.cli.output import show
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import ALL_SPECS
@@ -58,7 +58,7 @@ ON_CHANGE: Final[Mapping[str, str]] = {
         "bet is made that ranks stay random; what "
         "all bets that began after the baseline have made of 1 is the evidence."
     ),
-    "Signals": "; ".join(f"{name}: {signal.words}" for name, signal in SIGNALS.items()),
+    "Signals": "; ".join(f"{name}: {signal.words}" for name, signal in ALL_SIGNALS.items()),
     "Range": "evidence from 0; an alarm is raised at change.runs_per_false_alarm (default 10,000)",
     "Promise": (
         "While the work stays the same mix in random order, a false alarm comes once in "

@@ -97,7 +97,10 @@ def command(
     recording = read(choice, final=final, split_by=by)
     earlier = read(choice, baseline) if baseline else None
     changes = detected(
-        since(observations, choice.since_ns), choice.settings.change, pinned_by(choice.settings)
+        since(observations, choice.since_ns),
+        choice.settings.change,
+        pinned_by(choice.settings),
+        samples=recording.samples_by_agent(choice.since_ns),
     )
     report = report_of(
         recording,

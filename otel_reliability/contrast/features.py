@@ -80,6 +80,10 @@ NUMBERS: Final[Mapping[str, Number]] = {
     "largest_input": Number("largest input of a model call", "{token}"),
     "duration_s": Number("duration", "s"),
     "cost": Number("cost", "USD"),
+    "reads_before_edit": Number("reads before the first edit", "{call}"),
+    "edits": Number("edits", "{call}"),
+    "failed_edits": Number("failed edits", "{call}"),
+    "tested_edits": Number("edits that were tested", "{ratio}"),
 }
 """Every number that is contrasted, by the name of its field in `Sample`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from otel_reliability.model.coding import coding_totals
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import Run
 
@@ -20,7 +21,9 @@ class Sample(NamedTuple):
 
     `block` is what makes runs depend on one another: their task, else their session, else their
     trace. `failed`, `retried` and `repeated` are tools of which a call failed, was a retry, or
-    repeated one that had succeeded. `path` None: its tools are unobservable.
+    repeated one that had succeeded. `path` None: its tools are unobservable. The numbers of edits
+    are None where the run read and changed no file; `tested_edits` is 1 where tests ran after the
+    last edit.
     """
 
     run_id: str
@@ -43,6 +46,10 @@ class Sample(NamedTuple):
     ended_in_error: bool | None
     compressed: bool
     fingerprints: tuple[tuple[str, str], ...]
+    reads_before_edit: int | None = None
+    edits: int | None = None
+    failed_edits: int | None = None
+    tested_edits: int | None = None
 
 
 def counts_for_contrast(run: Run) -> bool:
@@ -55,6 +62,7 @@ def sample_of(run: Run) -> Sample:
     calls = run.tool_calls
     failed = [call for call in calls or () if not call.ok]
     inputs = [call.input_tokens for call in run.model_calls if call.input_tokens is not None]
+    coding = coding_totals(run)
     return Sample(
         run_id=run.run_id,
         end_ns=run.end_ns,
@@ -76,6 +84,10 @@ def sample_of(run: Run) -> Sample:
         ended_in_error=run.ended_in_error,
         compressed=any(one.ok for one in run.compressions),
         fingerprints=run.fingerprints,
+        reads_before_edit=coding.reads_before_edit if coding and coding.editing_prompts else None,
+        edits=coding.edits if coding else None,
+        failed_edits=coding.failed_edits if coding else None,
+        tested_edits=coding.tested_prompts if coding and coding.testable_prompts else None,
     )
 
 

@@ -98,7 +98,7 @@ def could_show(detectable: Detectable) -> str:
 def _amount(feature: Feature, side: Side) -> str:
     if side.value is None:
         return "unknown"
-    if feature.kind in KINDS:
+    if feature.kind in KINDS or NUMBERS[feature.kind].unit == "{ratio}":
         return _percent(side.value)
     if NUMBERS[feature.kind].unit == "s":
         return f"{side.value:.3g} s"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
@@ -295,6 +295,16 @@ class CodingTotals(NamedTuple):
     reads_before_edit: int = 0
     testable_prompts: int = 0
     tested_prompts: int = 0
+
+    @staticmethod
+    def joined(totals: Iterable[CodingTotals | None]) -> CodingTotals | None:
+        """Return the sums over those that are known; None without any.
+
+        >>> CodingTotals.joined([CodingTotals(1, edits=2), None, CodingTotals(1, edits=3)])[:2]
+        (2, 5)
+        """
+        known = [one for one in totals if one is not None]
+        return CodingTotals(*map(sum, zip(*known, strict=True))) if known else None
 
 
 def coding_totals(run: Run) -> CodingTotals | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
+from otel_reliability.model.coding import CodingTotals, coding_totals
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.model.sums import complete_sum
@@ -30,7 +31,8 @@ class Observation(NamedTuple):
     runs that ended in an error among those whose end was observed. `largest_input` is the greatest
     input of one model call, in tokens: it shows a growing context where the sum over calls would
     not. `replies` is the number of model calls with known output tokens, `reply_tokens` the sum of
-    these. `fingerprints` are those of `Run`.
+    these. `fingerprints` are those of `Run`. `tokens` are input and output, `prompts` the number of
+    runs, `cancelled` that of cancelled ones; `coding` what they did to files.
     """
 
     id: str
@@ -47,6 +49,10 @@ class Observation(NamedTuple):
     task: str | None = None
     fingerprints: tuple[tuple[str, str], ...] = ()
     errors: int | None = None
+    tokens: int | None = None
+    prompts: int = 1
+    cancelled: int = 0
+    coding: CodingTotals | None = None
 
 
 def counts_for_change(run: Run) -> bool:
@@ -75,6 +81,9 @@ def observation_of(run: Run) -> Observation:
         run.task_id,
         run.fingerprints,
         None if run.ended_in_error is None else int(run.ended_in_error),
+        tokens=run.tokens,
+        cancelled=int(run.outcome is Outcome.CANCELLED),
+        coding=coding_totals(run),
     )
 
 
@@ -106,6 +115,10 @@ def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
         replies=sum(run.replies for run in ordered),
         task=tasks.pop() if len(tasks) == 1 else None,
         fingerprints=tuple(sorted({pair for run in ordered for pair in run.fingerprints})),
+        tokens=complete_sum(run.tokens for run in ordered),
+        prompts=sum(run.prompts for run in ordered),
+        cancelled=sum(run.cancelled for run in ordered),
+        coding=CodingTotals.joined(run.coding for run in ordered),
     )
 
 

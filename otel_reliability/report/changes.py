@@ -7,6 +7,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from rich.console import Console, Group, RenderableType
@@ -19,11 +20,11 @@ from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.recording import evaluate
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import moment, of_alarm, of_point, of_recording
-from otel_reliability.change.signals import SIGNALS
+from otel_reliability.change.signals import ALL_SIGNALS
 from otel_reliability.config import ChangeSettings
-from otel_reliability.contrast.compare import LEVEL, compare
+from otel_reliability.contrast.compare import LEVEL, Difference, compare
 from otel_reliability.contrast.sample import Sample
-from otel_reliability.contrast.sentences import of_comparison
+from otel_reliability.contrast.sentences import headline, of_comparison, of_difference
 from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ReferenceByName, by_name
@@ -37,6 +38,8 @@ MIN_RUNS: Final = 20
 """Minimum runs of either of two recordings for a result: with fewer, that nothing differs shows
 nothing.
 """
+COMPARED_KINDS: Final = frozenset({"model", "version"})
+"""Kinds of change points before and after which the runs are compared."""
 NOT_PINNED: Final = (
     "it has no observation in the reference recording, so its own first observations were "
     "the reference"
@@ -93,14 +96,15 @@ def detected(
     settings: ChangeSettings,
     pinned: ObservationsOf,
     names: Iterable[str] = (),
+    samples: SamplesOf = MappingProxyType({}),
 ) -> list[Finding]:
     """Return, for one recording, whether each agent changed in it; with a pinned reference, whether
-    it differs from that.
+    it differs from that. `samples` are the runs that new models and versions are compared by.
     """
     keys = chosen(sorted(observations), names)
-    return [_detected(key, observations[key], settings, pinned) for key in keys] or [
-        _without_result(None, NO_AGENT)
-    ]
+    return [
+        _detected(key, observations[key], settings, pinned, samples.get(key, ())) for key in keys
+    ] or [_without_result(None, NO_AGENT)]
 
 
 def compared(before: SamplesOf, after: SamplesOf, names: Iterable[str] = ()) -> list[Finding]:
@@ -157,18 +161,62 @@ def pairs(before: Iterable[AgentKey], after: Iterable[AgentKey]) -> dict[AgentKe
     return same | {others[name]: left[name] for name in others.keys() & left.keys()}
 
 
-def marks(alarms: Sequence[Alarm], points: Iterable[ChangePoint]) -> tuple[ChangeMark, ...]:
-    """Return alarms and change points as marks on a chart, in the order of time."""
+def marks(
+    alarms: Sequence[Alarm],
+    points: Iterable[ChangePoint],
+    shifts: Mapping[ChangePoint, Sequence[Difference]] = MappingProxyType({}),
+) -> tuple[ChangeMark, ...]:
+    """Return alarms and change points as marks on a chart, in the order of time. `shifts` are the
+    differences between the runs before and after a change point.
+    """
     found = [
         ChangeMark(Instant(first.since_ns), _at(first.since_ns, of_alarm(alarm)))
         for alarm in alarms
         for first in alarm.signals[:1]
     ]
     found += [
-        ChangeMark(Instant(point.at_ns), _at(point.at_ns, of_point(point, alarms)), point.kind)
+        ChangeMark(
+            Instant(point.at_ns),
+            _at(
+                point.at_ns,
+                f"{of_point(point)}; since then {_shifts(shifts[point])}"
+                if shifts.get(point)
+                else of_point(point, alarms),
+            ),
+            point.kind,
+        )
         for point in points
     ]
     return tuple(sorted(found, key=lambda mark: mark.since))
+
+
+def _shifts(differences: Sequence[Difference]) -> str:
+    return "; ".join(map(of_difference, headline(differences)))
+
+
+def shifts_at(
+    points: Sequence[ChangePoint], samples: Sequence[Sample]
+) -> dict[ChangePoint, tuple[Difference, ...]]:
+    """Return what differs between the runs before and after each new model or version.
+
+    The runs since the change point before, and those until the next one, at least 20 each; with at
+    most 4 % probability of any false difference over all change points together.
+    """
+    made = [point for point in points if point.kind in COMPARED_KINDS]
+    found: dict[ChangePoint, tuple[Difference, ...]] = {}
+    for at, point in enumerate(made):
+        first = made[at - 1].at_ns if at else 0
+        last = made[at + 1].at_ns if at + 1 < len(made) else None
+        before = [one for one in samples if first <= one.end_ns < point.at_ns]
+        after = [
+            one
+            for one in samples
+            if one.end_ns >= point.at_ns and (last is None or one.end_ns < last)
+        ]
+        if min(len(before), len(after)) >= MIN_RUNS:
+            compared = compare(before, after)
+            found[point] = tuple(one for one in compared.differences if one.p <= LEVEL / len(made))
+    return found
 
 
 def _at(ns: int, sentence: str) -> str:
@@ -180,8 +228,10 @@ def _detected(
     observations: Sequence[Observation],
     settings: ChangeSettings,
     pinned: ObservationsOf,
+    samples: Sequence[Sample],
 ) -> Finding:
     found = evaluate(observations, settings, pinned.get(key, ()))
+    shifts = shifts_at(found.points, samples)
     since_command = ""
     if found.alarms:
         since_time = instant(found.alarms[-1].signals[0].since_ns)[:19]
@@ -194,9 +244,15 @@ def _detected(
         evidence={
             "observations": found.observations,
             "alarms": [_alarm(alarm) for alarm in found.alarms],
-            "change_points": [_point(point) for point in found.points],
+            "change_points": [
+                {
+                    **_point(point),
+                    "differences": [difference_view(one) for one in shifts.get(point, ())],
+                }
+                for point in found.points
+            ],
         },
-        marks=marks(found.alarms, found.points),
+        marks=marks(found.alarms, found.points, shifts),
         since=since_command,
     )
     return Finding(key, view)
@@ -296,7 +352,7 @@ def document(findings: Sequence[Finding], settings: ChangeSettings) -> dict[str,
     """Return all results in plain values."""
     return {
         "summary": summary(findings),
-        "signals": list(SIGNALS),
+        "signals": list(ALL_SIGNALS),
         "runs_per_false_alarm": settings.runs_per_false_alarm,
         "agents": [finding_object(finding) for finding in findings],
     }

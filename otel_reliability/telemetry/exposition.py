@@ -16,6 +16,7 @@ from msgspec import Struct, convert
 from msgspec.structs import astuple
 
 from otel_reliability import metrics
+from otel_reliability.change.signals import SIGNALS
 from otel_reliability.engine import Engine
 from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.reading import MetricSpec, Reading
@@ -162,7 +163,8 @@ def _outside_windows(engine: Engine, key: AgentKey) -> Iterator[tuple[str, OwnAt
     detector = engine.monitor.detector(key) if engine.monitor is not None else None
     if detector is None:
         return
-    for signal, decades in detector.evidence().signals.items():
+    evidence = detector.evidence().signals
+    for signal, decades in ((name, evidence[name]) for name in SIGNALS if name in evidence):
         yield names.CHANGE_EVIDENCE.name, ((names.SIGNAL, signal),), decades
     shown = detector.points.current()
     if shown:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.change.signals import SIGNALS
+from otel_reliability.change.signals import CODING_SIGNALS, SIGNALS
+from otel_reliability.model.coding import CodingTotals
 from otel_reliability.model.observation import (
     MAX_STEPS,
     counts_for_change,
@@ -37,7 +38,8 @@ def test_a_run_gives_its_numbers() -> None:
     }
     one = observation_of(run(("search", "book"), 1, tool_calls=calls, **facts))
     assert one[:5] == ("run-1", at(100), at(103), ("search", "book"), 2)
-    assert one[5:] == (1, 130, 3_000, 1, 120, 2, "t", (), 1)
+    assert one[5:14] == (1, 130, 3_000, 1, 120, 2, "t", (), 1)
+    assert (one.tokens, one.prompts, one.cancelled, one.coding) == (130, 1, 0, None)
 
 
 def test_no_evidence_is_none() -> None:
@@ -63,7 +65,18 @@ def test_a_session_sums_its_runs() -> None:
     assert whole == (
         *("session", SECOND, 2 * SECOND, ("search", "read", "mail"), 3, 2, 600, 9_000, 1),
         *(600, 6, "t", (), 1),
+        *(None, 2, 0, None),
     )
+
+
+def test_a_session_sums_what_its_prompts_did_to_files() -> None:
+    one = observation(1)._replace(tokens=50, coding=CodingTotals(1, edits=2), cancelled=1)
+    two = observation(2)._replace(tokens=70)
+    whole = joined("session", [one, two])
+    assert (whole.tokens, whole.prompts, whole.cancelled) == (120, 2, 1)
+    assert whole.coding == CodingTotals(1, edits=2)
+    assert CODING_SIGNALS["edits_per_prompt"].read(whole) == 1.0
+    assert CODING_SIGNALS["cancelled_share"].read(whole) == 0.5
 
 
 def test_a_session_lacks_what_one_of_its_runs_lacks() -> None:
