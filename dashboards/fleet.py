@@ -134,7 +134,7 @@ def _now() -> Section:
             panels.number(
                 "Cost per hour",
                 About(
-                    "What the runs of the last hour cost, where their telemetry has it.",
+                    "What the runs of the last hour cost, where it is known: as reported, else at list prices.",
                     "As planned.",
                     "See *Cost of a run* in the table.",
                     "No costs known",

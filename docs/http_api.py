@@ -64,6 +64,9 @@ _AGENT_LINE: Final = _object(
     ),
     success_rate=_or_null("number", description="0 to 1; null where no outcome is known."),
     error_rate=_or_null("number", description="Share of runs that ended in an error, 0 to 1."),
+    cost_per_run=_or_null(
+        "number", description="US dollars, over the runs whose cost is known; null without any."
+    ),
     runs={"type": "integer", "description": "Runs in the window."},
     score=_or_null("number", description="0 to 100; null without enough data."),
     score_note={

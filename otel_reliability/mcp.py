@@ -60,6 +60,7 @@ SCORE: Final = (
     "grade",
     "success_rate",
     "error_rate",
+    "cost_per_run",
     "runs",
     "score",
     "score_coverage",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
@@ -28,6 +29,7 @@ from otel_reliability.metrics.uncertainty import intervals
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import HASHED, AgentKey, Outcome, Run
+from otel_reliability.price_table import table_date
 from otel_reliability.recording import Recording
 from otel_reliability.report.badge import failing_text
 from otel_reliability.report.badge import text as badge_text
@@ -296,6 +298,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         why=[_why_finding(one, why) for one in why.findings],
         why_note=of_why(why) if why.failing else "",
         request_groups=request_groups(sample, known_groups),
+        price_table=_price_table(baseline) if settings.estimate_cost else "",
         task_count=len({row.task for row in source.rows if row.task is not None}),
         one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
         task_outcomes=_task_outcomes(baseline),
@@ -309,6 +312,16 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         recent=source.recent,
     )
     return replace(view, caveats=caveats_of(view, source.rows))
+
+
+def _price_table(rows: Sequence[Row]) -> str:
+    """Return the version and the date of the price table, on the day of the last run; empty where
+    no run has a cost.
+    """
+    if all(row.cost is None for row in rows):
+        return ""
+    table = table_date(datetime.fromtimestamp(rows[-1].end_ns / 1e9, UTC).date())
+    return "" if table is None else str(table)
 
 
 def _why_finding(one: WhyFound, why: Why) -> WhyFinding:

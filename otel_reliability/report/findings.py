@@ -28,7 +28,7 @@ from otel_reliability.report.compression import compression_reasons
 from otel_reliability.report.text import (
     clean,
     count,
-    grouped,
+    dollars,
     listed,
     number,
     percent,
@@ -415,7 +415,7 @@ def _wasted(noun: str, per_run: str, prefix: str, metrics: Metrics) -> Iterator[
         parts = [f"{_total(tokens):,.0f} tokens"] if tokens.value else []
         parts += [seconds(_total(spent))] if spent.value else []
         known = f"in the {count(cost.runs, 'run')} whose cost is known"
-        parts += [f"${grouped(_total(cost))} {known}"] if cost.value else []
+        parts += [f"{dollars(_total(cost))} {known}"] if cost.value else []
         runs = count(metrics[per_run].runs, "run")
         yield f"{count(round(amount), noun)} in {runs}: {', '.join(parts) or 'no tokens known'}"
 

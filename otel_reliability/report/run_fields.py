@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import FINGERPRINTS, Compression, Outcome, Run
-from otel_reliability.report.text import clean, count, instant, percent, seconds
+from otel_reliability.report.text import clean, count, dollars, instant, percent, seconds
 
 FACTS_OF_CALLS: Final = ("name", "ok", "retry", "repeat", "agent")
 BRIEF_NAME: Final = 40
@@ -197,7 +197,7 @@ RUN_FIELDS: Final[tuple[RunField, ...]] = (
         "cost",
         lambda run: run.cost,
         title="Cost",
-        text=lambda run: "" if run.cost is None else f"{run.cost:,.4g}",
+        text=lambda run: "" if run.cost is None else dollars(run.cost),
     ),
     RunField("path", lambda run: None if run.path is None else list(run.path)),
     RunField("tools", lambda run: run.tools.value),

@@ -96,6 +96,8 @@ def number(value: float | None, unit: str = "{ratio}") -> str:
         return ABSENT
     if unit == "s":
         return seconds(value)
+    if unit == "{usd}":
+        return dollars(value)
     if unit == "{ratio}":
         return f"{value:.3f}"
     return f"{value:.1f}" if unit == POINTS else grouped(value)
@@ -114,6 +116,19 @@ def measured(spec: MetricSpec, value: float | None) -> str:
     if spec.unit == "{score}":
         return number(value, POINTS if spec.high == 100 else "{ratio}")
     return number(value, spec.unit)
+
+
+def dollars(value: float | None) -> str:
+    """Return an amount of US dollars: cents from a dollar on, two digits below.
+
+    >>> dollars(1234.5), dollars(0.01234), dollars(0.0), dollars(0.000042), dollars(None)
+    ('$1,234.50', '$0.012', '$0', 'below $0.0001', '–')
+    """
+    if value is None:
+        return ABSENT
+    if 0 < value < 0.0001:
+        return "below $0.0001"
+    return f"${value:,.2f}" if value >= 1 else f"${value:.2g}"
 
 
 def grouped(value: float) -> str:
@@ -233,6 +248,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
         agent_name,
         clean,
         count,
+        dollars,
         grouped,
         instant,
         number,

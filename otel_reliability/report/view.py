@@ -316,8 +316,9 @@ class AgentView:
     runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs
     that did not fit into the window. `why` is what failing runs have in common, the strongest
     first, and `why_note` what was contrasted, or why nothing was. `request_groups` are the kinds of
-    work, the one that goes wrong most first. Of the hidden fields, `first_run`
-    is the id of the run that began first, `history` is the score over time (oldest
+    work, the one that goes wrong most first. `price_table` is the version and the date of the list
+    prices behind costs that no telemetry reports; empty without costs. Of the hidden fields,
+    `first_run` is the id of the run that began first, `history` is the score over time (oldest
     first), `recent` the last whole runs (oldest first), `exceeding` a line for each open run beyond
     a bound, `task_outcomes` (passed, known) by task, `paths` the number of baseline runs by (task,
     path); `distances` are path distances by run id, `pressures` the shares of the context window
@@ -355,6 +356,7 @@ class AgentView:
     why: Sequence[WhyFinding] = ()
     why_note: str = ""
     request_groups: Sequence[RequestGroup] = ()
+    price_table: str = ""
 
     first_run: str = field(metadata=HIDDEN)
     task_count: int = field(metadata=HIDDEN)

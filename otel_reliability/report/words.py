@@ -20,7 +20,15 @@ from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
-from otel_reliability.report.text import MINUS, clean, count, measured, percent, span_of_time
+from otel_reliability.report.text import (
+    MINUS,
+    clean,
+    count,
+    dollars,
+    measured,
+    percent,
+    span_of_time,
+)
 from otel_reliability.report.view import (
     AgentComparison,
     AgentView,
@@ -169,6 +177,7 @@ def about(agent: AgentView) -> list[str]:
         about_outcomes(agent),
         *filter(None, [about_errors(agent), about_score(agent)]),
         about_runs(agent),
+        *filter(None, [about_cost(agent)]),
     ]
 
 
@@ -241,6 +250,16 @@ def about_errors(agent: AgentView) -> str:
         f"{errors:,} of {count(reading.runs, 'run')} ended in an error, {percent(reading.value)} "
         f"({percent(low)} to {percent(high)} at 95 % confidence)"
     )
+
+
+def about_cost(agent: AgentView) -> str:
+    """Return what a run costs, and how old the prices are; empty where no cost is known."""
+    reading = agent.metrics["cost_per_run"]
+    if reading.value is None:
+        return ""
+    known = f"of {count(agent.runs, 'run')}, the cost of {reading.runs:,} is known"
+    table = f"; where none is reported, at list prices ({agent.price_table})"
+    return f"{dollars(reading.value)} a run; {known}{table if agent.price_table else ''}"
 
 
 def missing(spec: MetricSpec, reading: ReadingView) -> str:

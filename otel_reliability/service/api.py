@@ -149,6 +149,7 @@ class Agents:
             "grade": None if line.grade is None else line.grade.name,
             "success_rate": line.success.value,
             "error_rate": line.errors.value,
+            "cost_per_run": line.cost.value,
             "runs": line.runs,
             "score": line.score,
             "score_coverage": line.coverage,

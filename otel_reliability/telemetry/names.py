@@ -195,7 +195,7 @@ RUN_TOKENS: Final = _histogram(
 RUN_COST: Final = _histogram(
     "run.cost",
     "{usd}",
-    ("Cost of a run, where the telemetry has it. Not weighted."),
+    "Cost of a run, where it is known: as reported, else tokens at list prices. Not weighted.",
     (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30),
 )
 SESSION_RELIABILITY: Final = _histogram(

@@ -42,7 +42,8 @@ class Penalty(NamedTuple):
 
 class AgentLine(NamedTuple):
     """One agent in the table. `note` says why there is no score; `last_ns` is when its last run
-    ended; `success` and `errors` are the readings of its success rate and its error rate.
+    ended; `success`, `errors` and `cost` are the readings of its success rate, its error rate and
+    its cost per run.
     """
 
     key: AgentKey
@@ -54,6 +55,7 @@ class AgentLine(NamedTuple):
     grade: Tier | None
     success: Reading | ReadingView
     errors: Reading | ReadingView
+    cost: Reading | ReadingView
     score: float | None
     coverage: float | None
     note: str
@@ -114,6 +116,7 @@ def _scored(ask: Ask, costs: Mapping[str, float]) -> dict[str, Any]:
         "grade": assessment.grade,
         "success": ask("success_rate"),
         "errors": ask("error_rate"),
+        "cost": ask("cost_per_run"),
         "score": ask("score").value,
         "coverage": ask("score_coverage").value,
         "note": ask("score").note,

@@ -321,6 +321,10 @@ def error_rate(rows: Sequence[Row], settings: Settings) -> float | None:
     return share(row.ended_in_error for row in baseline(rows))
 
 
+def mean_of(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
 def share(answers: Iterable[bool | None]) -> float | None:
     """The share of yes among yes and no."""
     known = [answer for answer in answers if answer is not None]
@@ -380,6 +384,9 @@ NAIVE: Mapping[str, Formula] = {
         sum(bool(row.flaws) for row in baseline(rows))
     ),
     "error_rate": error_rate,
+    "cost_per_run": lambda rows, _: mean_of(
+        [row.cost for row in baseline(rows) if row.cost is not None]
+    ),
     "verdict": verdict,
     "grade": worse_grade,
     "path_entropy": over_groups(lambda rows: entropy(map(path, rows)) / math.log2(len(rows))),

@@ -39,6 +39,39 @@ def test_prices_are_advised_only_where_they_are_not_installed(tmp_path: Path) ->
     assert ("otel-reliability[prices]" in gap.remedy) == (find_spec("genai_prices") is None)
 
 
+def test_dollars_stand_beside_the_date_of_their_prices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("genai_prices", reason="the prices extra is not installed")
+    usage: Any = {
+        "gen_ai__request__model": "gpt-4o",
+        "gen_ai__usage__output_tokens": 100_000,
+    }
+    spans = [*runs(*["a"] * 6), *(chat(number + 1, 1_000_000, **usage) for number in range(6))]
+    path = write_otlp(tmp_path / "priced.jsonl", spans)
+    for form in ("terminal", "markdown", "html"):
+        page = " ".join(
+            call(capsys, "report", path, "--no-intervals", "--format", form).out.split()
+        )
+
+        assert "$3.50 a run" in page
+        assert "genai-prices" in page
+
+    agent = agent_of(tmp_path, spans)
+    assert agent.metrics["cost_per_run"].value == pytest.approx(3.5)
+    assert agent.price_table.startswith("genai-prices ")
+    assert agent_of(tmp_path, [*runs("a"), chat(1, 900, **HOUSE)]).price_table == ""
+
+
+def test_a_model_without_a_price_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("genai_prices", reason="the prices extra is not installed")
+    agent = agent_of(tmp_path, [*runs("a"), chat(1, 900, **HOUSE)])
+
+    [gap] = [gap for gap in agent.missing if gap.missing == "costs"]
+    assert gap.remedy == "no list price of house-1: annotate(cost=0.02)"
+    assert (gap.runs, gap.of) == (1, 1)
+
+
 def test_only_the_limit_is_called_unknown_where_tokens_are_known(tmp_path: Path) -> None:
     agent = agent_of(tmp_path, [*runs("a", "a"), chat(1, 900, **HOUSE), chat(2, 900, **HOUSE)])
 

@@ -39,6 +39,7 @@ def line(number: int, score: float | None, **facts: object) -> AgentLine:
         grade=None if score is None else tier_of(score),
         success=NO_DATA,
         errors=NO_DATA,
+        cost=NO_DATA,
         score=score,
         coverage=None if score is None else 100.0,
         note="" if score else "2 of the 5 runs that a score needs",
