@@ -19,7 +19,8 @@ from math import inf
 from typing import Any, Final, TypeAlias, TypeVar
 
 from otel_reliability import conventions
-from otel_reliability.assembly.lifecycle import Assembler, Opened
+from otel_reliability.assembly.intake import Opened
+from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.change.monitor import Change, Monitor
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader

@@ -192,6 +192,11 @@ class Buffers:
         """Yield each buffer once."""
         yield from dict.fromkeys(self._by_trace.values())
 
+    def spans(self) -> Iterator[AgentSpan]:
+        """Yield all spans of traces with runs that are not final."""
+        for buffer in self:
+            yield from buffer.spans
+
     # --- Arrivals ---------------------------------------------------------------------------------
 
     def begin(self, trace_id: TraceId, now: float) -> TraceBuffer:

@@ -1,18 +1,73 @@
-"""From agent spans to runs, as they arrive: a buffer per trace, assembled when it is due; the
-difference to what was emitted before is emitted, so a late span needs no code of its own.
+"""From agent spans to runs, as they arrive.
 
-A span costs one look-up and one append. When no span has arrived for `linger`, one pure function
-assembles the runs of the trace. There is no clock and no lock here: time is an argument, and there
-is one caller at a time.
+Theory of operation
+-------------------
+
+A trace is never known to be complete: spans come in any order, twice, minutes late, or not at all.
+So nothing is linked as it arrives. Spans are only collected; when a trace is due, one pure function
+makes all of its runs anew from all of its spans, and the difference to what was emitted before is
+emitted. A late span therefore needs no code of its own: the result is a function of the *set* of
+spans, and neither the order nor the batches in which they came can change it.
+
+    spans ──▶ intake ──▶ buffer ──▶ rebuild ──▶ emission ──▶ events, accounts
+              (one append)  │        (pure)         ▲
+                            ▼                       │
+                         memory ◀──── final ────────┘
+
+Each room has one concern:
+
+- `intake`: what arrives goes to its buffer (`buffers`), or is recognized as late (`closed_ids`).
+- `units`: the division of what is assembled together. Its picture stands there.
+- `rebuild`: runs from spans, by `span_tree`, `invocations`, `orphans`, `extent` and `build`. Pure.
+- `progress`: how far each unit has come, where one closes before the others.
+- `emission`: events about runs, and what became of each span.
+- `memory`: what is remembered of traces whose runs are final.
+- `limits`: what closes, becomes final or is forgotten where there is too much.
+- `lifecycle`, here: decides when. There is no clock and no lock: time is an argument, and there is
+  one caller at a time.
+
+**The life of a buffer.** A buffer holds one trace, or several that a messaging link or a run key
+joins.
+
+    growing ──linger, or a limit──▶ closed ──reopen──▶ final ──remember──▶ forgotten
+       ▲                               │
+       └────────── a span ─────────────┘
+
+- *Growing*: it has agent spans. It is due when no span has arrived for `linger`; if it never falls
+  quiet, it is checked at growing intervals all the same.
+- *Closed*: its runs are emitted. A span within `reopen` lets it grow again; whatever differs at the
+  next closing is emitted as a revision, or a withdrawal.
+- *Final*: its runs are emitted as such, which counters record once. The spans are dropped; their
+  ids stay, so that what comes later is counted as a duplicate or as late, and not taken for a new
+  run. Evaluations still change the latest final runs.
+- *Forgotten*: after `remember`, or the oldest first where too many ids are kept.
+
+**Closing as a whole, or by units.** A quiet buffer with all parents present closes as a whole: this
+is nearly every trace. Where a local parent is missing, a span is known to be open, or spans never
+stop arriving, its units close and become final one by one (`_close_units`). A final unit leaves the
+buffer; its ids stay in `buffer.closed` for as long as the buffer lives, and move to the memory with
+it. Spans in the buffer that turn out to hang below a final unit are taken out and counted as late
+before anything is rebuilt (`_rebuilt`).
+
+**Joining.** A link joins two buffers at intake, since it names the other trace. A run key is known
+only after rebuilding, when lone work turns out to carry it. So `_rebuilt` may find that a buffer is
+to be joined; it returns None then, and the joined buffer is checked when all that is due has
+joined, once.
+
+**The span limit** is per unit, and known only after dividing. So a buffer has a number of spans
+at which it is divided (`full_at`); what is over the limit in a unit is refused, the rest of the
+unit is final at once.
+
+**Every span is counted exactly once.** A buffer remembers how its spans were counted when it closed
+(`buffer.counted`), and takes that back when it is counted again.
 """
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from math import inf
-from typing import Final, TypeAlias
+from typing import Final
 
 from otel_reliability.assembly.accounts import (
     DUPLICATE,
@@ -26,101 +81,53 @@ from otel_reliability.assembly.buffers import Buffers, TraceBuffer
 from otel_reliability.assembly.closed_ids import (
     RUN_KEYS,
     ClosedIds,
-    account_of,
     accounts_below,
     remember,
 )
+from otel_reliability.assembly.emission import Emitter
 from otel_reliability.assembly.evaluations import (
-    MAX_PER_TRACE,
     NO_TARGET,
-    WaitingEvaluations,
 )
+from otel_reliability.assembly.intake import Intake, Opened
+from otel_reliability.assembly.limits import Limits
 from otel_reliability.assembly.memory import ClosedTrace, Memory
 from otel_reliability.assembly.progress import Progress, progress_of, unchangeable
-from otel_reliability.assembly.rebuild import Assemble, Rebuilt
+from otel_reliability.assembly.rebuild import Rebuild, Rebuilt
 from otel_reliability.assembly.reports import candidates
 from otel_reliability.assembly.span_tree import NONE, REF, is_kept, latest_versions
 from otel_reliability.assembly.units import Unit
 from otel_reliability.config import Settings
 from otel_reliability.model.limit import Limit
-from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent, event_of
+from otel_reliability.model.run import CloseReason, Run, RunEvent
 from otel_reliability.model.span import (
     INVOCATIONS,
     AgentSpan,
     Evaluation,
-    Kind,
-    SpanId,
     SpanRef,
     TraceId,
 )
 
-SPAN_BYTES: Final = 900
-"""Estimated bytes of an agent span with its facts."""
-_SHARE: Final = 32
-"""Above a limit, one 32nd more than needed is closed, so that not every span exceeds it again."""
 MAX_HURRIED_SPANS: Final = 512
 """Spans of a trace above which a caller that may not be held up leaves it to others."""
-_OTHER: Final = Kind.OTHER
 _ROOT: Final = CloseReason.ROOT
-_CLOSED = RunChange.CLOSED
-_FINAL = RunChange.FINAL
-
-# --- Spans that are known to be open --------------------------------------------------------------
-
-
-MAX_OPEN_PER_TRACE: Final = 10_000
-Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
-"""A span that has started, and its parent."""
-
-
-class OpenSpansByTrace(OrderedDict[TraceId, tuple[float, dict[SpanId, SpanId | None]]]):
-    """Open spans by trace, with their parents, and when the last of them started."""
-
-    def open(
-        self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float
-    ) -> None:
-        parents = self.pop(trace_id, (now, dict[SpanId, SpanId | None]()))[1]
-        if len(parents) < MAX_OPEN_PER_TRACE:
-            parents[span_id] = parent_id
-        self[trace_id] = (now, parents)
-
-    def end(self, trace_id: TraceId, span_id: SpanId) -> None:
-        if trace_id in self:
-            parents = self[trace_id][1]
-            parents.pop(span_id, None)
-            if not parents:
-                del self[trace_id]
-
-    def of(self, traces: Iterable[TraceId]) -> Mapping[TraceId, Mapping[SpanId, SpanId | None]]:
-        """Return the open spans of some traces, with their parents; traces without any are left
-        out.
-        """
-        return {trace_id: self[trace_id][1] for trace_id in traces if trace_id in self}
-
-
-# --- Assembler ------------------------------------------------------------------------------------
 
 
 class Assembler:
     """Rebuilds runs from agent spans.
 
-    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention,
-    beside_agent, no_agent, no_run), `late`, `duplicate`, `refused`; runs `closed`, by reason;
-    evaluations that were lost; what hit a limit (`limit`).
+    `accounts` counts what became of spans, runs and evaluations (`Emitter.accounts`).
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.accounts: Counter[Account] = Counter()
         self._times = settings.assembly
-        self._limits = settings.limits
-        self._assemble = Assemble(settings)
-        self._opened = OpenSpansByTrace()
+        self._span_limit = settings.limits.span_limit
+        self._rebuild = Rebuild(settings)
         self._memory = Memory(settings.outcome)
         self._buffers = Buffers(settings, self._memory)
-        self._evaluations = WaitingEvaluations(
-            self._limits.evaluations, self.accounts, self._give, self.spans
-        )
-        self._events: list[RunEvent] = []
+        self._emitter = Emitter(self._memory)
+        self._intake = Intake(settings.limits, self._buffers, self._emitter, self._hold_span_limit)
+        self.accounts = self._emitter.accounts
+        self._limits = Limits(settings, self._buffers, self._intake, self.accounts)
         self._joined: dict[TraceBuffer, None] = {}  # by a run key, since the last check
 
     @property
@@ -128,189 +135,40 @@ class Assembler:
         """The buffers of traces with agent spans that are not closed."""
         return self._buffers.growing.keys()
 
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """Each limit with its use and its hits."""
+        return self._limits.table
+
     def open_runs_of(self, buffer: TraceBuffer) -> list[Run]:
         """Return the runs of a growing buffer that have not closed, as its spans show them now.
         Nothing changes.
         """
-        return [
-            run for run in self._assembled_as_is(buffer).runs if run.run_id not in buffer.emitted
-        ]
-
-    @property
-    def limits(self) -> tuple[Limit, ...]:
-        limits = self._limits
-        buffers = self._buffers
-        accounts = self.accounts
-        open_bytes = buffers.open_spans * SPAN_BYTES
-        reopenable_bytes = buffers.reopenable_spans * SPAN_BYTES
-        other_spans = buffers.other_spans + self._memory.spans
-        waiting = self._evaluations.count
-        return (
-            Limit(
-                "open_runs",
-                len(buffers.growing),
-                limits.open_runs,
-                accounts["closed", CloseReason.OPEN_RUNS.value],
-            ),
-            Limit(
-                "open_bytes",
-                open_bytes,
-                limits.open_bytes,
-                accounts["closed", CloseReason.MEMORY.value],
-            ),
-            Limit(
-                "reopenable_bytes",
-                reopenable_bytes,
-                limits.reopenable_bytes,
-                accounts["limit", "reopenable_bytes"],
-            ),
-            Limit("other_spans", other_spans, limits.other_spans, accounts["limit", "other_spans"]),
-            Limit(
-                "closed_ids",
-                self._memory.ids,
-                limits.closed_ids,
-                accounts["limit", "remembered_ids"],
-            ),
-            Limit(
-                "waiting_evaluations",
-                waiting,
-                limits.evaluations,
-                accounts["evaluation_refused", "limit"],
-            ),
-            Limit(
-                "run_spans",
-                None,
-                limits.span_limit,
-                accounts["closed", CloseReason.SPAN_LIMIT.value],
-            ),
-        )
-
-    def spans(self) -> Iterator[AgentSpan]:
-        """All spans of traces with runs that are not final."""
-        for buffer in self._buffers:
-            yield from buffer.spans
+        return [run for run in self._rebuilt_as_is(buffer).runs if run.run_id not in buffer.emitted]
 
     # --- Receiving --------------------------------------------------------------------------------
 
-    # one loop, no call per span
-    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:  # noqa: C901, PLR0912
-        buffers = self._buffers
-        last = None
-        buffer: TraceBuffer | None = None
-        weight = 0
-        try:
-            for span in spans:
-                trace_id = span[0]
-                if buffer is None or trace_id != last:
-                    if buffer is not None:
-                        self._weigh(buffer, weight, now)
-                    last = trace_id
-                    buffer = buffers.get(trace_id)
-                    if buffer is None:
-                        buffer = buffers.begin(trace_id, now)
-                    elif buffer.last_seen != now or buffer.closed_at is not None:
-                        buffers.touch(buffer, now)
-                    weight = len(buffer.spans) - buffer.others
-                link = span[15]
-                if link is not None:
-                    self._weigh(buffer, weight, now)
-                    buffer = buffers.join(buffer, link[0], now)
-                    weight = buffer.weight
-                if buffer.closed and (account := account_of(buffer.closed, span)) is not None:
-                    self._count_closed(buffer.closed, span, account)
-                    continue
-                if span[7] is _OTHER and span[13] is None and not span[14]:
-                    if buffers.other_spans + self._memory.spans >= self._limits.other_spans:
-                        self.accounts[NO_CONVENTION] += 1
-                        self.accounts["limit", "other_spans"] += 1
-                        continue
-                    buffer.others += 1
-                    buffers.other_spans += 1
-                buffer.spans.append(span)
-        finally:
-            if buffer is not None:
-                self._weigh(buffer, weight, now)
-        if self._opened:
-            for span in spans:
-                self._opened.end(span[0], span[1])
-        if self._evaluations.count or self._evaluations.responses is not None:
-            self._evaluations.see(spans, now)
+    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:
+        """Receive spans."""
+        self._intake.add_all(spans, now)
 
     def opened(self, spans: Iterable[Opened], now: float) -> None:
         """Note spans that have started (known in process only): what they belong to stays open
         until they end.
         """
         for span in spans:
-            self._opened.open(*span, now)
+            self._intake.opened.open(*span, now)
 
     def ended(self, spans: Iterable[SpanRef]) -> None:
         """Note that open spans have ended and will not arrive."""
         for span in spans:
-            self._opened.end(*span)
-
-    def _weigh(self, buffer: TraceBuffer, before: int, now: float) -> None:
-        """Count the spans that a buffer received."""
-        weight = len(buffer.spans) - buffer.others
-        if weight != before:
-            self._buffers.open_spans += weight - before
-            if not before:
-                self._buffers.growing[buffer] = None
-            if weight >= buffer.full_at:
-                self._hold_span_limit(buffer, now)
-
-    def _count_closed(
-        self, closed: dict[TraceId, ClosedIds], span: AgentSpan, account: Account
-    ) -> None:
-        """Count a span of a final run, or connected with one, and remember it, so that what comes
-        below it is recognized too.
-        """
-        self.accounts[account] += 1
-        if account != DUPLICATE:
-            self._memory.ids += remember(closed, (span,), sealed=account == SEALED)
-
-    # --- Evaluations ------------------------------------------------------------------------------
+            self._intake.opened.end(*span)
 
     def evaluate(self, evaluations: Iterable[Evaluation], now: float) -> None:
         """Receive evaluations that arrived apart from their spans. They wait until their runs are
         here.
         """
-        for evaluation in evaluations:
-            self._evaluations.add(evaluation, now)
-
-    def _give(self, evaluation: Evaluation, now: float) -> bool:
-        """Give an evaluation to the buffer of its trace, or to a final run. False: neither is
-        known.
-        """
-        trace_id = evaluation.trace_id or b""
-        buffer = self._buffers.get(trace_id)
-        if buffer is None:
-            is_known = self._memory.has_ids(trace_id)
-            if is_known:
-                self._evaluate_final(evaluation, trace_id)
-            return is_known
-        closed = buffer.closed.get(trace_id)
-        if (
-            closed is not None
-            and closed.ids
-            and (not buffer.weight or evaluation.span_id in closed.ids)
-        ):
-            self._evaluate_final(evaluation, trace_id)
-        elif evaluation not in buffer.evaluations:
-            if len(buffer.evaluations) >= MAX_PER_TRACE:
-                self.accounts["evaluation_refused", "limit"] += 1
-                return True
-            if buffer.last_seen != now or buffer.closed_at is not None:
-                self._buffers.touch(buffer, now)
-            buffer.evaluations += (evaluation,)
-        return True
-
-    def _evaluate_final(self, evaluation: Evaluation, trace_id: TraceId) -> None:
-        """Change what windows hold of a final run; what counters have recorded stays."""
-        found = self._memory.evaluate(evaluation, trace_id)
-        if found is None:
-            self.accounts["evaluation_late", ""] += 1
-        elif found[0] is not found[1]:
-            self._events.append(RunEvent(RunChange.REVISED, found[1], found[0]))
+        self._intake.evaluate(evaluations, now)
 
     # --- Time -------------------------------------------------------------------------------------
 
@@ -336,13 +194,16 @@ class Assembler:
             if buffer.traces:  # otherwise another buffer has absorbed it
                 left -= 1 + len(buffer.spans)
                 self._check(buffer, now)
-        self._hold_limits(now, spans)
+        for buffer, reason in self._limits.to_close(spans):
+            self._close_now(buffer, reason, now)
+        for buffer in self._limits.to_finalize():
+            self._finalize(buffer, now)
         left = spans
         while left > 0 and (final := self._unchangeable(now, max_spans)) is not None:
             left -= 1 + len(final.spans)
             self._finalize(final, now)
-        self._forget(now, spans)
-        return self._take_events()
+        self._limits.forget(now, spans)
+        return self._emitter.take_events()
 
     def is_behind(self, now: float) -> bool:
         """Return whether a tick has work for a caller that may not be held up."""
@@ -370,7 +231,7 @@ class Assembler:
                     self._close_now(buffer, reason, now)
         for buffer in list(self._buffers):
             self._finalize(buffer, now)
-        return self._take_events()
+        return self._emitter.take_events()
 
     def complete(
         self, traces: Iterable[TraceId], reason: CloseReason, now: float
@@ -389,13 +250,8 @@ class Assembler:
                     continue
                 self._finalize(buffer, now)
             self._memory.forget(trace_id)
-            self._opened.pop(trace_id, None)
-        return self._take_events()
-
-    def _take_events(self) -> list[RunEvent]:
-        events = self._events
-        self._events = []
-        return events
+            self._intake.opened.pop(trace_id, None)
+        return self._emitter.take_events()
 
     # --- Closing ----------------------------------------------------------------------------------
 
@@ -410,11 +266,11 @@ class Assembler:
         elif not is_growing:
             self._finalize(buffer, now)
         else:
-            built = self._assembled(buffer, now)
+            built = self._rebuilt(buffer, now)
             times = self._times
             if built is None:
                 return
-            opened = self._opened.of(buffer.traces)
+            opened = self._intake.opened.of(buffer.traces)
             is_quiet = buffer.last_seen + times.linger <= now
             is_old = bool(buffer.checks) and buffer.born + times.reopen <= now
             if is_quiet and not built.has_gap and not opened and not is_old:
@@ -426,11 +282,11 @@ class Assembler:
 
     def _close_now(self, buffer: TraceBuffer, reason: CloseReason, now: float) -> None:
         """Close a trace, unless it has just been joined with others."""
-        built = self._assembled(buffer, now)
+        built = self._rebuilt(buffer, now)
         if built is not None:
             self._close(buffer, built, reason, now)
 
-    def _assembled(self, buffer: TraceBuffer, now: float) -> Rebuilt | None:
+    def _rebuilt(self, buffer: TraceBuffer, now: float) -> Rebuilt | None:
         """Assemble a buffer, without spans that turn out to belong to final runs.
 
         None where it has been joined with others by a run key: it is checked again once all that is
@@ -439,7 +295,7 @@ class Assembler:
         while True:
             if buffer.closed:
                 self._drop(buffer, accounts_below(buffer.closed, buffer.spans))
-            built = self._assembled_as_is(buffer)
+            built = self._rebuilt_as_is(buffer)
             if not built.orphans.keyed:
                 return built
             dropped: dict[SpanRef, Account] = {}
@@ -460,8 +316,8 @@ class Assembler:
                 self._joined[buffer] = None
                 return None
 
-    def _assembled_as_is(self, buffer: TraceBuffer) -> Rebuilt:
-        return self._assemble(
+    def _rebuilt_as_is(self, buffer: TraceBuffer) -> Rebuilt:
+        return self._rebuild(
             buffer.spans, buffer.evaluations, joined=buffer.joined, closed=buffer.closed
         )
 
@@ -471,70 +327,24 @@ class Assembler:
         """
         if not dropped:
             return
-        self._uncount(buffer)
+        self._emitter.uncount(buffer)
         closed = buffer.closed
         for span in self._buffers.take_out(buffer, dropped):
             is_known = span[0] in closed and span[1] in closed[span[0]].ids
-            self._count_closed(closed, span, DUPLICATE if is_known else dropped[span[0], span[1]])
+            self._emitter.count_closed(
+                closed, span, DUPLICATE if is_known else dropped[span[0], span[1]]
+            )
 
     def _close(self, buffer: TraceBuffer, built: Rebuilt, reason: CloseReason, now: float) -> None:
         """Emit what differs from what was emitted before; the trace can still be reopened."""
         self._buffers.close(buffer, now)
-        self._emit(buffer, built, range(len(built.runs)), reason, now)
-        self._uncount(buffer)
+        self._emitter.emit(buffer, built, range(len(built.runs)), reason, now)
+        self._emitter.count(buffer, built)
         tree = built.tree
-        orphans = built.orphans
-        accounts = accounts_of(
-            built.runs, len(tree.spans), len(tree.others), orphans.unclaimed.values()
-        )
-        duplicates = len(buffer.spans) - len(tree.spans)
-        buffer.counted = (
-            ((DUPLICATE, duplicates), *accounts.items()) if duplicates else tuple(accounts.items())
-        )
-        for account, number in buffer.counted:
-            if number:
-                self.accounts[account] += number
-        buffer.anchors = orphans.anchors
+        buffer.anchors = built.orphans.anchors
         buffer.connecting = (
             {tree.ref(i) for i in tree.others if tree.kept_above(i) == NONE} if tree.others else ()
         )
-
-    def _emit(
-        self,
-        buffer: TraceBuffer,
-        built: Rebuilt,
-        numbers: Iterable[int],
-        reason: CloseReason,
-        now: float,
-    ) -> None:
-        """Emit those runs that differ from what was emitted before, and withdraw runs that are none
-        any more.
-        """
-        runs = built.runs
-        emitted = buffer.emitted
-        events = self._events
-        if emitted:
-            known = {run.run_id for run in runs}
-            for run_id in [run_id for run_id in emitted if run_id not in known]:
-                events.append(RunEvent(RunChange.WITHDRAWN, emitted.pop(run_id)))
-        for number in numbers:
-            run = runs[number] if reason is _ROOT else runs[number]._replace(closed_by=reason)
-            before = emitted.get(run[0])
-            if before is None:
-                self.accounts["closed", reason.value] += 1
-                events.append(event_of((_CLOSED, run, None)))
-            elif before._replace(closed_by=reason) == run:
-                continue
-            else:
-                events.append(RunEvent(RunChange.REVISED, run, before))
-            emitted[run[0]] = run
-            buffer.emitted_at[run[0]] = now
-
-    def _uncount(self, buffer: TraceBuffer) -> None:
-        """Remove the spans of a buffer from the accounts: they are open, or counted again."""
-        for account, number in buffer.counted:
-            self.accounts[account] -= number
-        buffer.counted = ()
 
     # --- Units of a buffer ------------------------------------------------------------------------
 
@@ -559,7 +369,7 @@ class Assembler:
             numbers = [
                 number for one in finished if one.unit.has_gap is has_gap for number in one.runs
             ]
-            self._emit(buffer, built, numbers, reason, now)
+            self._emitter.emit(buffer, built, numbers, reason, now)
         final_at = {one: one.final_at(buffer, built, times) for one in finished}
         final = unchangeable([one for one, at in final_at.items() if at <= now], units)
         buffer.checks = tuple([at for at in buffer.checks if at + times.reopen > now])
@@ -576,7 +386,7 @@ class Assembler:
             ahead += [at for at in final_at.values() if at > now]
             buffers.plan(buffer, min([*ahead, *waiting]))
         else:
-            rebuilt = self._assembled(buffer, now) if final else built
+            rebuilt = self._rebuilt(buffer, now) if final else built
             if rebuilt is not None:
                 self._close(buffer, rebuilt, _ROOT, now)
 
@@ -589,13 +399,13 @@ class Assembler:
         sealed: bool = False,
     ) -> None:
         """Finalize units of an open buffer: their spans leave the buffer, their ids stay."""
-        self._uncount(buffer)
+        self._emitter.uncount(buffer)
         tree = built.tree
         orphans = built.orphans
         spans = {i for one in units for i in one.unit.spans}
         runs = [built.runs[number] for one in units for number in one.runs]
         for run in runs:
-            self._emit_final(buffer.emitted.pop(run.run_id))
+            self._emitter.emit_final(buffer.emitted.pop(run.run_id))
             buffer.emitted_at.pop(run.run_id, None)
         unclaimed = [account for i, account in orphans.unclaimed.items() if i in spans]
         self.accounts.update(
@@ -645,8 +455,8 @@ class Assembler:
         """Close the units that have reached the span limit, with as many spans as arrived first;
         they are final at once.
         """
-        limit = self._limits.span_limit
-        built = self._assembled_as_is(buffer)
+        limit = self._span_limit
+        built = self._rebuilt_as_is(buffer)
         large = [one for one in progress_of(buffer, built, {}) if one.unit.kept >= limit]
         buffer.full_at = limit if large else 2 * max(buffer.weight, limit)
         if not large:
@@ -665,13 +475,13 @@ class Assembler:
             kept.update(refs[:limit])
             refused.update(dict.fromkeys(refs[limit:], SEALED))
         self._drop(buffer, refused)
-        built = self._assembled_as_is(buffer)
+        built = self._rebuilt_as_is(buffer)
         sealed = [
             one
             for one in progress_of(buffer, built, {})
             if not kept.isdisjoint(map(built.tree.ref, one.unit.spans))
         ]
-        self._emit(
+        self._emitter.emit(
             buffer,
             built,
             [number for one in sealed for number in one.runs],
@@ -692,9 +502,9 @@ class Assembler:
         evaluations = buffer.evaluations
         own = buffer.spans
         for run in buffer.emitted.values():
-            self._emit_final(run)
+            self._emitter.emit_final(run)
         if buffer.closed_at is None:
-            self._uncount(buffer)
+            self._emitter.uncount(buffer)
             unique = len({(span[0], span[1]) for span in buffer.spans})
             self.accounts[NO_CONVENTION] += unique
             self.accounts[DUPLICATE] += len(buffer.spans) - unique
@@ -710,7 +520,7 @@ class Assembler:
             ]
         if evaluations and buffer.weight:
             given = {
-                one for found in self._assembled_as_is(buffer).evaluations.values() for one in found
+                one for found in self._rebuilt_as_is(buffer).evaluations.values() for one in found
             }
             self.accounts[NO_TARGET] += sum(one not in given for one in evaluations)
             evaluations = ()
@@ -723,99 +533,13 @@ class Assembler:
             if trace_id in closed or kept:
                 ids = closed.get(trace_id) or ClosedIds()
                 self._memory.put(trace_id, ClosedTrace(ids.packed(now), kept))
-        self.evaluate(evaluations, now)
-
-    def _emit_final(self, run: Run) -> None:
-        self._events.append(event_of((_FINAL, run, None)))
-        self._memory.keep(run)
-
-    # --- Limits -----------------------------------------------------------------------------------
-
-    def _hold_limits(self, now: float, spans: float) -> None:
-        """Above a limit the heaviest traces are closed, of equals the oldest: those that bring it
-        to so many spans, at most.
-        """
-        limits = self._limits
-        buffers = self._buffers
-        if len(buffers.growing) > limits.open_runs:
-            number = len(buffers.growing) - limits.open_runs + limits.open_runs // _SHARE
-            self._close_heaviest(number, 0, CloseReason.OPEN_RUNS, now, spans)
-        size = buffers.open_spans * SPAN_BYTES
-        if size > limits.open_bytes:
-            size += limits.open_bytes // _SHARE - limits.open_bytes
-            self._close_heaviest(0, size, CloseReason.MEMORY, now, spans)
-        while (
-            buffers.reopenable and buffers.reopenable_spans * SPAN_BYTES > limits.reopenable_bytes
-        ):
-            self._finalize(next(iter(buffers.reopenable)), now)
-            self.accounts["limit", "reopenable_bytes"] += 1
-
-    def _close_heaviest(
-        self, number: int, size: int, reason: CloseReason, now: float, spans: float
-    ) -> None:
-        growing = self._buffers.growing
-        for buffer in sorted(growing, key=lambda buffer: (-buffer.weight, buffer.born)):
-            if (number <= 0 and size <= 0) or spans <= 0:
-                return
-            if buffer in growing:
-                spans -= 1 + buffer.weight
-                number = number - 1
-                size = size - buffer.weight * SPAN_BYTES
-                while buffer in growing:
-                    self._close_now(buffer, reason, now)
-
-    def _forget(self, now: float, most: float) -> None:
-        """Forget traces in time, at most so many, and the oldest where too many ids are remembered;
-        evaluations that waited too long too.
-        """
-        limits = self._limits
-        buffers = self._buffers
-        memory = self._memory
-        opened = self._opened
-        horizon = now - self._times.remember
-        while most > 0 and memory.forget_oldest(horizon):
-            most -= 1
-        if buffers.other_spans + memory.spans >= limits.other_spans:
-            self._forget_oldest(
-                lambda: buffers.other_spans + memory.spans < limits.other_spans * (1 - 1 / _SHARE)
-            )
-        if memory.ids > limits.closed_ids:
-            self._forget_oldest(lambda: memory.ids <= limits.closed_ids * (1 - 1 / _SHARE))
-            self._forget_live_ids(memory.ids - limits.closed_ids)
-        if self._evaluations.count:
-            self._evaluations.expire(now)
-        while opened and (oldest := next(iter(opened.items())))[1][0] <= horizon:
-            del opened[oldest[0]]
-            if buffers.get(oldest[0]) in buffers.growing:
-                opened[oldest[0]] = (now, oldest[1][1])
-
-    def _forget_oldest(self, is_enough: Callable[[], bool]) -> None:
-        while not is_enough() and self._memory.forget_oldest():
-            self.accounts["limit", "remembered_ids"] += 1
-
-    def _forget_live_ids(self, number: int) -> None:
-        """Forget ids of final runs of traces of which spans still arrive, the
-        most numerous first.
-        """
-        if number <= 0:
-            return
-        self.accounts["limit", "remembered_ids"] += 1
-        live = [one for buffer in self._buffers for one in buffer.closed.values()]
-        for ids in [
-            ids
-            for closed in sorted(live, key=len, reverse=True)
-            for ids in (closed.ids, closed.anchors)
-        ]:
-            while ids and number > 0:
-                ids.pop()
-                number -= 1
-                self._memory.ids -= 1
+        self._intake.evaluate(evaluations, now)
 
     # --- Over a restart ---------------------------------------------------------------------------
 
     def holds(self, trace_id: TraceId) -> bool:
         """Return whether a trace has spans or evaluations that are still needed to assemble it."""
-        return self._buffers.get(trace_id) is not None or trace_id in self._evaluations
+        return self._buffers.get(trace_id) is not None or trace_id in self._intake.waiting
 
     def closed_trace(self, trace_id: TraceId, now: float) -> ClosedTrace | None:
         """Return what is remembered of the final runs of a trace; None: nothing of it is final."""

@@ -103,11 +103,11 @@ class Rebuilt(NamedTuple):
     evaluations: Evaluated
 
 
-class Assemble:
+class Rebuild:
     """Assembles under one set of settings. It holds caches and nothing else.
 
     >>> from otel_reliability.testing import agent, tool
-    >>> [run.path for run in Assemble(Settings())([tool(2, 1, "search"), agent(1)]).runs]
+    >>> [run.path for run in Rebuild(Settings())([tool(2, 1, "search"), agent(1)]).runs]
     [('search',)]
     """
 

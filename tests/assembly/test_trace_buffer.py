@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from otel_reliability.assembly import memory
-from otel_reliability.assembly.rebuild import Assemble, Rebuilt
+from otel_reliability.assembly.rebuild import Rebuild, Rebuilt
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import CloseReason, Run, RunChange
 from otel_reliability.model.span import AgentSpan, Notes, Session
@@ -133,13 +133,13 @@ def test_a_trace_that_waits_for_a_parent_is_not_assembled_meanwhile(
     linked to a run.
     """
     assembled = list[int]()
-    real = Assemble.__call__
+    real = Rebuild.__call__
 
-    def counted(self: Assemble, spans: Sequence[AgentSpan], *more: Any, **options: Any) -> Rebuilt:
+    def counted(self: Rebuild, spans: Sequence[AgentSpan], *more: Any, **options: Any) -> Rebuilt:
         assembled.append(len(spans))
         return real(self, spans, *more, **options)
 
-    monkeypatch.setattr(Assemble, "__call__", counted)
+    monkeypatch.setattr(Rebuild, "__call__", counted)
     assembler = Watched(AssemblySettings(linger=1.0, idle_timeout=600.0, reopen=1.0))
     assembler.add(agent(1, end=9), tool(3, 2, start=2))
 
@@ -309,7 +309,7 @@ def test_spans_below_a_long_chain_cost_no_more_than_others(below: Callable[..., 
     """Each asks what lies above it: 50 million steps if none remembers what another has found."""
     chain = [other(n, n - 1)._replace(session=Session(0, "s")) for n in range(2, 10_000)]
     began = time.process_time()
-    assembled = Assemble(Settings())([*chain, *[below(n, 9_999) for n in range(10_000, 15_000)]])
+    assembled = Rebuild(Settings())([*chain, *[below(n, 9_999) for n in range(10_000, 15_000)]])
     assert time.process_time() - began < 2.5
 
     assert {run.session_id for run in assembled.runs} == {"s"}

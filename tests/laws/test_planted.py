@@ -7,9 +7,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
 
-from otel_reliability.assembly import accounts, closed_ids, lifecycle, span_tree
+from otel_reliability.assembly import accounts, closed_ids, intake, span_tree
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
+from otel_reliability.assembly.emission import Emitter
 from otel_reliability.assembly.lifecycle import Assembler
+from otel_reliability.assembly.limits import Limits
 from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.rebuild import Rebuilt
 from otel_reliability.model.run import CloseReason, Run
@@ -23,6 +25,11 @@ Plant = pytest.MonkeyPatch
 
 def does_nothing(*_: object, **__: object) -> None:
     """A step that is left out."""
+
+
+def finds_nothing(*_: object, **__: object) -> tuple[()]:
+    """A question that is always answered with nothing."""
+    return ()
 
 
 def same_for_all(_: object) -> int:
@@ -78,13 +85,11 @@ def assert_caught(law: Law) -> None:
             id="final ids forgotten",
         ),
         pytest.param(
-            Assembler, "_uncount", does_nothing, [laws.accounting], id="counted at every closing"
+            Emitter, "uncount", does_nothing, [laws.accounting], id="counted at every closing"
         ),
+        pytest.param(Limits, "to_close", finds_nothing, [laws.limits], id="no limit of open runs"),
         pytest.param(
-            Assembler, "_close_heaviest", does_nothing, [laws.limits], id="no limit of open runs"
-        ),
-        pytest.param(
-            Assembler,
+            Limits,
             "_forget_oldest",
             does_nothing,
             [laws.limits],
@@ -134,23 +139,23 @@ def test_a_closed_run_that_does_not_reopen(monkeypatch: Plant) -> None:
 
 
 def test_an_evaluation_that_is_given_once(monkeypatch: Plant) -> None:
-    assembled = Assembler._assembled_as_is
+    assembled = Assembler._rebuilt_as_is
 
     def once(self: Assembler, buffer: TraceBuffer) -> Any:
         built = assembled(self, buffer)
         buffer.evaluations = ()
         return built
 
-    monkeypatch.setattr(Assembler, "_assembled_as_is", once)
+    monkeypatch.setattr(Assembler, "_rebuilt_as_is", once)
 
     assert_caught(laws.order_and_batches)
 
 
 def test_a_run_that_is_never_revised(monkeypatch: Plant) -> None:
-    emit = Assembler._emit
+    emit = Emitter.emit
 
     def once(
-        self: Assembler, buffer: TraceBuffer, built: Rebuilt, numbers: Iterable[int], *rest: Any
+        self: Emitter, buffer: TraceBuffer, built: Rebuilt, numbers: Iterable[int], *rest: Any
     ) -> None:
         emit(
             self,
@@ -160,7 +165,7 @@ def test_a_run_that_is_never_revised(monkeypatch: Plant) -> None:
             *rest,
         )
 
-    monkeypatch.setattr(Assembler, "_emit", once)
+    monkeypatch.setattr(Emitter, "emit", once)
 
     assert_caught(laws.order_and_batches)
 
@@ -183,7 +188,7 @@ def test_a_child_of_a_final_run_that_begins_another(monkeypatch: Plant) -> None:
         account = account_of(closed, span)
         return None if account == accounts.LATE else account
 
-    for module in (lifecycle, closed_ids):
+    for module in (intake, closed_ids):
         monkeypatch.setattr(module, "account_of", duplicates_only)
 
     assert_caught(laws.lateness)
@@ -204,12 +209,12 @@ def test_a_span_that_is_not_counted(monkeypatch: Plant) -> None:
 
 
 def test_a_run_that_is_final_twice(monkeypatch: Plant) -> None:
-    finalize = Assembler._emit_final
+    finalize = Emitter.emit_final
 
-    def twice(self: Assembler, run: Run) -> None:
+    def twice(self: Emitter, run: Run) -> None:
         finalize(self, run)
         finalize(self, run)
 
-    monkeypatch.setattr(Assembler, "_emit_final", twice)
+    monkeypatch.setattr(Emitter, "emit_final", twice)
 
     assert_caught(laws.order_and_batches)

@@ -1,0 +1,118 @@
+"""What leaves assembly: events about runs, and the accounts of spans."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from otel_reliability.assembly.accounts import DUPLICATE, SEALED, Account, accounts_of
+from otel_reliability.assembly.buffers import TraceBuffer
+from otel_reliability.assembly.closed_ids import ClosedIds, remember
+from otel_reliability.assembly.memory import Memory
+from otel_reliability.assembly.rebuild import Rebuilt
+from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent, event_of
+from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
+
+_ROOT: Final = CloseReason.ROOT
+_CLOSED: Final = RunChange.CLOSED
+_FINAL: Final = RunChange.FINAL
+
+
+class Emitter:
+    """Emits runs, and counts spans.
+
+    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention,
+    beside_agent, no_agent, no_run), `late`, `duplicate`, `refused`; runs `closed`, by reason;
+    evaluations that were lost; what hit a limit (`limit`).
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.accounts: Counter[Account] = Counter()
+        self._memory = memory
+        self._events: list[RunEvent] = []
+
+    def take_events(self) -> list[RunEvent]:
+        """Return what was emitted since the last call."""
+        events = self._events
+        self._events = []
+        return events
+
+    # --- Runs -------------------------------------------------------------------------------------
+
+    def emit(
+        self,
+        buffer: TraceBuffer,
+        built: Rebuilt,
+        numbers: Iterable[int],
+        reason: CloseReason,
+        now: float,
+    ) -> None:
+        """Emit those runs that differ from what was emitted before, and withdraw runs that are none
+        any more. `numbers`: the indices of the runs that close.
+        """
+        runs = built.runs
+        emitted = buffer.emitted
+        events = self._events
+        if emitted:
+            known = {run.run_id for run in runs}
+            for run_id in [run_id for run_id in emitted if run_id not in known]:
+                events.append(RunEvent(RunChange.WITHDRAWN, emitted.pop(run_id)))
+        for number in numbers:
+            run = runs[number] if reason is _ROOT else runs[number]._replace(closed_by=reason)
+            before = emitted.get(run[0])
+            if before is None:
+                self.accounts["closed", reason.value] += 1
+                events.append(event_of((_CLOSED, run, None)))
+            elif before._replace(closed_by=reason) == run:
+                continue
+            else:
+                events.append(RunEvent(RunChange.REVISED, run, before))
+            emitted[run[0]] = run
+            buffer.emitted_at[run[0]] = now
+
+    def emit_final(self, run: Run) -> None:
+        """Emit that a run can no longer change by spans. It can still be evaluated."""
+        self._events.append(event_of((_FINAL, run, None)))
+        self._memory.keep(run)
+
+    def evaluate_final(self, evaluation: Evaluation, trace_id: TraceId) -> None:
+        """Change what windows hold of a final run; what counters have recorded stays."""
+        found = self._memory.evaluate(evaluation, trace_id)
+        if found is None:
+            self.accounts["evaluation_late", ""] += 1
+        elif found[0] is not found[1]:
+            self._events.append(RunEvent(RunChange.REVISED, found[1], found[0]))
+
+    # --- Spans ------------------------------------------------------------------------------------
+
+    def count(self, buffer: TraceBuffer, built: Rebuilt) -> None:
+        """Count the spans of a buffer that closes."""
+        self.uncount(buffer)
+        tree = built.tree
+        accounts = accounts_of(
+            built.runs, len(tree.spans), len(tree.others), built.orphans.unclaimed.values()
+        )
+        duplicates = len(buffer.spans) - len(tree.spans)
+        buffer.counted = (
+            ((DUPLICATE, duplicates), *accounts.items()) if duplicates else tuple(accounts.items())
+        )
+        for account, number in buffer.counted:
+            if number:
+                self.accounts[account] += number
+
+    def uncount(self, buffer: TraceBuffer) -> None:
+        """Remove the spans of a buffer from the accounts: they are open, or counted again."""
+        for account, number in buffer.counted:
+            self.accounts[account] -= number
+        buffer.counted = ()
+
+    def count_closed(
+        self, closed: dict[TraceId, ClosedIds], span: AgentSpan, account: Account
+    ) -> None:
+        """Count a span of a final run, or connected with one, and remember it, so that what comes
+        below it is recognized too.
+        """
+        self.accounts[account] += 1
+        if account != DUPLICATE:
+            self._memory.ids += remember(closed, (span,), sealed=account == SEALED)

@@ -1,0 +1,163 @@
+"""Intake: what arrives goes to the buffer of its trace. A span costs one look-up and one append."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from otel_reliability.assembly.accounts import NO_CONVENTION
+from otel_reliability.assembly.buffers import Buffers, TraceBuffer
+from otel_reliability.assembly.closed_ids import account_of
+from otel_reliability.assembly.emission import Emitter
+from otel_reliability.assembly.evaluations import MAX_PER_TRACE, WaitingEvaluations
+from otel_reliability.config import LimitSettings
+from otel_reliability.model.span import AgentSpan, Evaluation, Kind, SpanId, TraceId
+
+MAX_OPEN_PER_TRACE: Final = 10_000
+Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
+"""A span that has started, and its parent."""
+_OTHER: Final = Kind.OTHER
+
+
+class OpenSpansByTrace(OrderedDict[TraceId, tuple[float, dict[SpanId, SpanId | None]]]):
+    """Open spans by trace, with their parents, and when the last of them started."""
+
+    def open(
+        self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float
+    ) -> None:
+        parents = self.pop(trace_id, (now, dict[SpanId, SpanId | None]()))[1]
+        if len(parents) < MAX_OPEN_PER_TRACE:
+            parents[span_id] = parent_id
+        self[trace_id] = (now, parents)
+
+    def end(self, trace_id: TraceId, span_id: SpanId) -> None:
+        if trace_id in self:
+            parents = self[trace_id][1]
+            parents.pop(span_id, None)
+            if not parents:
+                del self[trace_id]
+
+    def of(self, traces: Iterable[TraceId]) -> Mapping[TraceId, Mapping[SpanId, SpanId | None]]:
+        """Return the open spans of some traces, with their parents; traces without any are left
+        out.
+        """
+        return {trace_id: self[trace_id][1] for trace_id in traces if trace_id in self}
+
+
+class Intake:
+    """Receives spans and evaluations.
+
+    `opened` are spans known to have started; `waiting` are evaluations whose run is not here.
+    `on_full` is called with a buffer that has reached the number of spans at which its units are
+    measured, and the time.
+    """
+
+    def __init__(
+        self,
+        limits: LimitSettings,
+        buffers: Buffers,
+        emitter: Emitter,
+        on_full: Callable[[TraceBuffer, float], None],
+    ) -> None:
+        self.opened = OpenSpansByTrace()
+        self._max_others = limits.other_spans
+        self._buffers = buffers
+        self._memory = buffers.memory
+        self._emitter = emitter
+        self._accounts = emitter.accounts
+        self._on_full = on_full
+        self.waiting = WaitingEvaluations(
+            limits.evaluations, self._accounts, self._give, buffers.spans
+        )
+
+    # one loop, no call per span
+    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:  # noqa: C901, PLR0912
+        """Receive spans. A span of a run that is final is counted at once, and left out."""
+        buffers = self._buffers
+        last = None
+        buffer: TraceBuffer | None = None
+        weight = 0
+        try:
+            for span in spans:
+                trace_id = span[0]
+                if buffer is None or trace_id != last:
+                    if buffer is not None:
+                        self._weigh(buffer, weight, now)
+                    last = trace_id
+                    buffer = buffers.get(trace_id)
+                    if buffer is None:
+                        buffer = buffers.begin(trace_id, now)
+                    elif buffer.last_seen != now or buffer.closed_at is not None:
+                        buffers.touch(buffer, now)
+                    weight = len(buffer.spans) - buffer.others
+                link = span[15]
+                if link is not None:
+                    self._weigh(buffer, weight, now)
+                    buffer = buffers.join(buffer, link[0], now)
+                    weight = buffer.weight
+                if buffer.closed and (account := account_of(buffer.closed, span)) is not None:
+                    self._emitter.count_closed(buffer.closed, span, account)
+                    continue
+                if span[7] is _OTHER and span[13] is None and not span[14]:
+                    if buffers.other_spans + self._memory.spans >= self._max_others:
+                        self._accounts[NO_CONVENTION] += 1
+                        self._accounts["limit", "other_spans"] += 1
+                        continue
+                    buffer.others += 1
+                    buffers.other_spans += 1
+                buffer.spans.append(span)
+        finally:
+            if buffer is not None:
+                self._weigh(buffer, weight, now)
+        if self.opened:
+            for span in spans:
+                self.opened.end(span[0], span[1])
+        if self.waiting.count or self.waiting.responses is not None:
+            self.waiting.see(spans, now)
+
+    def _weigh(self, buffer: TraceBuffer, before: int, now: float) -> None:
+        """Count the spans that a buffer received."""
+        weight = len(buffer.spans) - buffer.others
+        if weight != before:
+            self._buffers.open_spans += weight - before
+            if not before:
+                self._buffers.growing[buffer] = None
+            if weight >= buffer.full_at:
+                self._on_full(buffer, now)
+
+    # --- Evaluations ------------------------------------------------------------------------------
+
+    def evaluate(self, evaluations: Iterable[Evaluation], now: float) -> None:
+        """Receive evaluations that arrived apart from their spans. They wait until their runs are
+        here.
+        """
+        for evaluation in evaluations:
+            self.waiting.add(evaluation, now)
+
+    def _give(self, evaluation: Evaluation, now: float) -> bool:
+        """Give an evaluation to the buffer of its trace, or to a final run. False: neither is
+        known.
+        """
+        trace_id = evaluation.trace_id or b""
+        buffer = self._buffers.get(trace_id)
+        if buffer is None:
+            is_known = self._memory.has_ids(trace_id)
+            if is_known:
+                self._emitter.evaluate_final(evaluation, trace_id)
+            return is_known
+        closed = buffer.closed.get(trace_id)
+        if (
+            closed is not None
+            and closed.ids
+            and (not buffer.weight or evaluation.span_id in closed.ids)
+        ):
+            self._emitter.evaluate_final(evaluation, trace_id)
+        elif evaluation not in buffer.evaluations:
+            if len(buffer.evaluations) >= MAX_PER_TRACE:
+                self._accounts["evaluation_refused", "limit"] += 1
+                return True
+            if buffer.last_seen != now or buffer.closed_at is not None:
+                self._buffers.touch(buffer, now)
+            buffer.evaluations += (evaluation,)
+        return True

@@ -1,0 +1,178 @@
+"""What assembly may hold: which traces close, become final or are forgotten where it is too much.
+
+Decides only; the lifecycle closes. Above a limit, one 32nd more than needed goes, so that not every
+span exceeds it again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from otel_reliability.assembly.accounts import Account
+from otel_reliability.assembly.buffers import Buffers, TraceBuffer
+from otel_reliability.assembly.intake import Intake
+from otel_reliability.config import Settings
+from otel_reliability.model.limit import Limit
+from otel_reliability.model.run import CloseReason
+
+SPAN_BYTES: Final = 900
+"""Estimated bytes of an agent span with its facts."""
+_SHARE: Final = 32
+
+
+class Limits:
+    """The limits of one assembler."""
+
+    def __init__(
+        self, settings: Settings, buffers: Buffers, intake: Intake, accounts: Counter[Account]
+    ) -> None:
+        self._limits = settings.limits
+        self._remember = settings.assembly.remember
+        self._buffers = buffers
+        self._memory = buffers.memory
+        self._intake = intake
+        self._accounts = accounts
+
+    @property
+    def table(self) -> tuple[Limit, ...]:
+        """Each limit with its use and its hits."""
+        limits = self._limits
+        buffers = self._buffers
+        accounts = self._accounts
+
+        def closed(reason: CloseReason) -> int:
+            return accounts["closed", reason.value]
+
+        return (
+            Limit(
+                "open_runs",
+                len(buffers.growing),
+                limits.open_runs,
+                closed(CloseReason.OPEN_RUNS),
+            ),
+            Limit(
+                "open_bytes",
+                buffers.open_spans * SPAN_BYTES,
+                limits.open_bytes,
+                closed(CloseReason.MEMORY),
+            ),
+            Limit(
+                "reopenable_bytes",
+                buffers.reopenable_spans * SPAN_BYTES,
+                limits.reopenable_bytes,
+                accounts["limit", "reopenable_bytes"],
+            ),
+            Limit(
+                "other_spans",
+                buffers.other_spans + self._memory.spans,
+                limits.other_spans,
+                accounts["limit", "other_spans"],
+            ),
+            Limit(
+                "closed_ids",
+                self._memory.ids,
+                limits.closed_ids,
+                accounts["limit", "remembered_ids"],
+            ),
+            Limit(
+                "waiting_evaluations",
+                self._intake.waiting.count,
+                limits.evaluations,
+                accounts["evaluation_refused", "limit"],
+            ),
+            Limit(
+                "run_spans",
+                None,
+                limits.span_limit,
+                closed(CloseReason.SPAN_LIMIT),
+            ),
+        )
+
+    def to_close(self, spans: float) -> Iterator[tuple[TraceBuffer, CloseReason]]:
+        """Yield the traces to close at once and why, the heaviest first, of equals the oldest: for
+        each limit those that bring it to so many `spans`, at most. A trace that grows again when
+        it was closed is yielded again.
+        """
+        limits = self._limits
+        buffers = self._buffers
+        too_many = len(buffers.growing) - limits.open_runs
+        if too_many > 0:
+            number = too_many + limits.open_runs // _SHARE
+            for buffer in self._heaviest(number, 0, spans):
+                yield buffer, CloseReason.OPEN_RUNS
+        too_large = buffers.open_spans * SPAN_BYTES - limits.open_bytes
+        if too_large > 0:
+            size = too_large + limits.open_bytes // _SHARE
+            for buffer in self._heaviest(0, size, spans):
+                yield buffer, CloseReason.MEMORY
+
+    def _heaviest(self, number: int, size: int, spans: float) -> Iterator[TraceBuffer]:
+        growing = self._buffers.growing
+        for buffer in sorted(growing, key=lambda buffer: (-buffer.weight, buffer.born)):
+            if (number <= 0 and size <= 0) or spans <= 0:
+                return
+            if buffer in growing:
+                spans -= 1 + buffer.weight
+                number -= 1
+                size -= buffer.weight * SPAN_BYTES
+                while buffer in growing:
+                    yield buffer
+
+    def to_finalize(self) -> Iterator[TraceBuffer]:
+        """Yield the closed traces that must become final at once, the first to be closed first."""
+        buffers = self._buffers
+        limit = self._limits.reopenable_bytes
+        while buffers.reopenable and buffers.reopenable_spans * SPAN_BYTES > limit:
+            yield next(iter(buffers.reopenable))
+            self._accounts["limit", "reopenable_bytes"] += 1
+
+    # --- Forgetting -------------------------------------------------------------------------------
+
+    def forget(self, now: float, most: float) -> None:
+        """Forget traces in time, at most so many, and the oldest where too many ids are remembered;
+        evaluations that waited too long too.
+        """
+        limits = self._limits
+        buffers = self._buffers
+        memory = self._memory
+        opened = self._intake.opened
+        horizon = now - self._remember
+        while most > 0 and memory.forget_oldest(horizon):
+            most -= 1
+        if buffers.other_spans + memory.spans >= limits.other_spans:
+            self._forget_oldest(
+                lambda: buffers.other_spans + memory.spans < limits.other_spans * (1 - 1 / _SHARE)
+            )
+        if memory.ids > limits.closed_ids:
+            self._forget_oldest(lambda: memory.ids <= limits.closed_ids * (1 - 1 / _SHARE))
+            self._forget_live_ids(memory.ids - limits.closed_ids)
+        if self._intake.waiting.count:
+            self._intake.waiting.expire(now)
+        while opened and (oldest := next(iter(opened.items())))[1][0] <= horizon:
+            del opened[oldest[0]]
+            if buffers.get(oldest[0]) in buffers.growing:
+                opened[oldest[0]] = (now, oldest[1][1])
+
+    def _forget_oldest(self, is_enough: Callable[[], bool]) -> None:
+        while not is_enough() and self._memory.forget_oldest():
+            self._accounts["limit", "remembered_ids"] += 1
+
+    def _forget_live_ids(self, number: int) -> None:
+        """Forget ids of final runs of traces of which spans still arrive, the most numerous
+        first.
+        """
+        if number <= 0:
+            return
+        self._accounts["limit", "remembered_ids"] += 1
+        live = [one for buffer in self._buffers for one in buffer.closed.values()]
+        for ids in [
+            ids
+            for closed in sorted(live, key=len, reverse=True)
+            for ids in (closed.ids, closed.anchors)
+        ]:
+            while ids and number > 0:
+                ids.pop()
+                number -= 1
+                self._memory.ids -= 1
