@@ -1,9 +1,9 @@
-"""The GitHub Action: run the gate on recordings, write the job summary, comment on the pull request
-(docs/guides/ci.md).
+"""The GitHub Action: run the gate on recordings, or an experiment, write the job summary, comment
+on the pull request (docs/guides/ci.md).
 
 Its inputs are the environment variables of action.yml, and those that GitHub sets
 (GITHUB_STEP_SUMMARY, GITHUB_OUTPUT, GITHUB_EVENT_PATH, GITHUB_REPOSITORY, GITHUB_API_URL). The exit
-code is the gate's; a comment that cannot be written is a warning.
+code is that of the gate or the experiment; a comment that cannot be written is a warning.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import glob
 import json
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,36 +27,77 @@ MAX_SUMMARY: Final = 1_000_000
 MAX_COMMENT: Final = 60_000
 """Characters that GitHub accepts, less what the notice about a cut takes."""
 BAD_USAGE: Final = 2
+EXPERIMENT: Final = "experiment.jsonl"
+"""The recording of an experiment."""
 TIMEOUT_S: Final = 30.0
 STATES: Final = {"held": "✅ held", "failed": "❌ failed", "missing": "❔ not enough data"}
 RESULTS: Final = {0: "✅", 1: "❌"}
 
 
 def main(env: Mapping[str, str]) -> int:
-    """Run the gate, publish its results, and return its exit code."""
-    recordings = _files(env["INPUT_RECORDINGS"])
+    """Run the gate or the experiment, publish its results, and return its exit code."""
     baseline = _files(env.get("INPUT_BASELINE", ""))
-    if not recordings:
-        _command("error", f"no recording matches {env['INPUT_RECORDINGS'].split()}")
-        return BAD_USAGE
     compared = [word for file in baseline for word in ("--baseline", file)]
+    if env.get("INPUT_EXPERIMENT"):
+        recordings = [EXPERIMENT]
+        done = _experiment(env)
+    else:
+        recordings = _files(env["INPUT_RECORDINGS"])
+        if not recordings:
+            _command("error", f"no recording matches {env['INPUT_RECORDINGS'].split()}")
+            return BAD_USAGE
+        asked = [*_targets(env, compared), *_options(env), "--quiet", *recordings]
+        done = _ours("gate", "--format", "json", *asked)
+    if not done.stdout:
+        _command("error", done.stderr.strip())
+        return done.returncode
+    results = _results(json.loads(done.stdout), done.returncode)
     common = [*_options(env), "--quiet", *recordings]
-    gate = _ours("gate", *_targets(env, compared), "--format", "json", *common)
-    if not gate.stdout:
-        _command("error", gate.stderr.strip())
-        return gate.returncode
-    results = json.loads(gate.stdout)
     report = json.loads(_ours("report", "--format", "json", *compared, *common).stdout)
     wanted = bool(_lines(env.get("INPUT_BASELINE", "")))
     text = f"## {env['INPUT_TITLE']}\n\n{_markdown(results, report, wanted)}"
     full = _ours("report", "--format", "markdown", *common).stdout
     details = f"\n<details><summary>Every number</summary>\n\n{full}\n</details>\n"
     _append(env.get("GITHUB_STEP_SUMMARY"), _cut(text + details, MAX_SUMMARY))
-    _append(env.get("GITHUB_OUTPUT"), f"exit-code={gate.returncode}\n")
+    _append(env.get("GITHUB_OUTPUT"), f"exit-code={done.returncode}\n")
     _log(text)
     if env.get("INPUT_COMMENT") == "true":
         _comment(env, _cut(text, MAX_COMMENT))
-    return gate.returncode
+    return done.returncode
+
+
+def _experiment(env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the experiment, and log what it prints on the way."""
+    agent = shlex.split(env.get("INPUT_AGENT", ""))
+    options = {"--max-cost": env.get("INPUT_MAX_COST"), "--config": env.get("INPUT_CONFIG")}
+    given = [word for flag, value in options.items() if value for word in (flag, value)]
+    done = _ours(
+        "experiment",
+        env["INPUT_EXPERIMENT"],
+        *("--out", EXPERIMENT, "--format", "json"),
+        *_targets(env, ()),
+        *given,
+        *shlex.split(env.get("INPUT_EXPERIMENT_OPTIONS", "")),
+        *(("--", *agent) if agent else ()),
+    )
+    if done.stderr:
+        _log(done.stderr)
+    return done
+
+
+def _results(found: Mapping[str, Any], code: int) -> Mapping[str, Any]:
+    """Return the results of a gate, or those of an experiment in the same form."""
+    if "attempts" not in found:
+        return {**found, "decided": [], "notes": []}
+    cost = found["cost_usd"]
+    dollars = "cost unknown" if cost is None else f"{cost:.4g} US dollars"
+    return {
+        **found["checked"],
+        "exit_code": code,
+        "summary": f"{found['verdict'].upper()}: {found['attempts']:,} attempts, {dollars}",
+        "decided": [one["sentence"] for one in found["targets"]],
+        "notes": found["notes"],
+    }
 
 
 def _lines(text: str) -> list[str]:
@@ -115,7 +157,9 @@ def _markdown(results: Mapping[str, Any], report: Mapping[str, Any], wanted: boo
     """
     changes = report.get("baseline")
     lines = [f"**{RESULTS.get(results['exit_code'], '❔')} {results['summary']}**", ""]
+    lines += [f"- {_escaped(sentence)}" for sentence in results["decided"]]
     lines += [*_changed(changes), *_why(report["agents"]), ""]
+    lines += [f"{_escaped(note)}\n" for note in results["notes"]]
     if results["verdicts"]:
         lines += ["| target | agent | value | 95 % | runs | |", "|---|---|---:|---:|---:|---|"]
         lines += map(_target, results["verdicts"])

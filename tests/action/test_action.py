@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from otel_reliability.testing import write_otlp
+from tests.experiments.agents import PLAIN_AGENT
 from tests.report.build import runs
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -332,3 +333,34 @@ def test_without_an_event_the_results_are_printed(tmp_path: Path, github: GitHub
     assert (done.code, done.outputs) == (1, "exit-code=1\n")
     assert "why runs fail: runs that call pay fail in 100 % (12 of 12 runs)" in done.summary
     assert not any("otel-reliability" in one["body"] for one in github.comments)
+
+
+def test_experiment_decides_and_its_sentences_stand_first(tmp_path: Path, github: GitHub) -> None:
+    (tmp_path / "tasks.jsonl").write_text('{"id": "a", "input": "hello", "expect": "HELLO"}\n')
+    (tmp_path / "agent.py").write_text(PLAIN_AGENT)
+
+    done = act(
+        tmp_path,
+        github,
+        experiment="tasks.jsonl",
+        agent=f"{sys.executable} agent.py",
+        require="success_rate>=0.7",
+        experiment_options="--max-runs 40 --vary-with 'echo hello'",
+    )
+
+    assert done.code == 2, done.log
+    assert "another form of the input" in done.log
+
+    done = act(
+        tmp_path,
+        github,
+        experiment="tasks.jsonl",
+        agent=f"{sys.executable} agent.py",
+        require="success_rate>=0.7",
+        experiment_options="--max-runs 40",
+    )
+
+    assert (done.code, done.outputs) == (0, "exit-code=0\n"), done.log
+    [comment] = [one["body"] for one in github.comments if "otel-reliability" in one["body"]]
+    assert re.search(r"\*\*✅ PASS: \d+ attempts, cost unknown\*\*", comment)
+    assert re.search(r"\n- success\S+: PASS", comment)
