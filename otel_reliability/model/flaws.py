@@ -255,6 +255,6 @@ def flaws_of(run: Run) -> tuple[str, ...]:
 
     >>> from otel_reliability.testing import run
     >>> flaws_of(run(["search"])._replace(incomplete=True))
-    ('root_missing', ...)
+    ('root_missing',)
     """
     return tuple([kind for kind, found in _OF_RUNS if found(run)])
