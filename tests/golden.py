@@ -95,11 +95,12 @@ def plain(value: Any) -> Any:
 
 def _comparable(run: Run) -> dict[str, Any]:
     """Return a run without what depends on arrival, and without what the recorded truth does not
-    have: `has_effect`, and `compressions` where there is none.
+    have: `has_effect`, and `compressions` and `flaws` where there is none.
     """
     found = {**plain(run), "closed_by": None}
-    if not run.compressions:
-        del found["compressions"]
+    for name in ("compressions", "flaws"):
+        if not found[name]:
+            del found[name]
     for call in found["tool_calls"] or ():
         del call["has_effect"]
     return found

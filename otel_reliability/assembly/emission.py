@@ -11,6 +11,7 @@ from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.assembly.closed_ids import ClosedIds, remember
 from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.rebuild import Rebuilt
+from otel_reliability.assembly.strays import Strays
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent, event_of
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 
@@ -27,16 +28,24 @@ class Emitter:
     evaluations that were lost; what hit a limit (`limit`).
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, *, has_run_key: bool = False) -> None:
+        """Begin with nothing emitted. `has_run_key`: the user says which lone calls are a run."""
         self.accounts: Counter[Account] = Counter()
         self._memory = memory
         self._events: list[RunEvent] = []
+        self._strays = None if has_run_key else Strays(self.accounts)
 
-    def take_events(self) -> list[RunEvent]:
-        """Return what was emitted since the last call."""
+    def take_events(self, *, hold: bool = False) -> list[RunEvent]:
+        """Return what was emitted since the last call. `hold`: runs that a later trace may concern
+        become final at `release`.
+        """
         events = self._events
         self._events = []
-        return events
+        return events if self._strays is None else self._strays.pass_on(events, hold=hold)
+
+    def release(self) -> list[RunEvent]:
+        """Return the events of the runs that were held."""
+        return [] if self._strays is None else self._strays.release()
 
     # --- Runs -------------------------------------------------------------------------------------
 

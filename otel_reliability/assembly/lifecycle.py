@@ -124,7 +124,7 @@ class Assembler:
         self._rebuild = Rebuild(settings)
         self._memory = Memory(settings.outcome)
         self._buffers = Buffers(settings, self._memory)
-        self._emitter = Emitter(self._memory)
+        self._emitter = Emitter(self._memory, has_run_key=bool(settings.assembly.run_key))
         self._intake = Intake(settings.limits, self._buffers, self._emitter, self._hold_span_limit)
         self.accounts = self._emitter.accounts
         self._limits = Limits(settings, self._buffers, self._intake, self.accounts)
@@ -231,7 +231,7 @@ class Assembler:
                     self._close_now(buffer, reason, now)
         for buffer in list(self._buffers):
             self._finalize(buffer, now)
-        return self._emitter.take_events()
+        return [*self._emitter.take_events(), *self._emitter.release()]
 
     def complete(
         self, traces: Iterable[TraceId], reason: CloseReason, now: float
@@ -251,7 +251,7 @@ class Assembler:
                 self._finalize(buffer, now)
             self._memory.forget(trace_id)
             self._intake.opened.pop(trace_id, None)
-        return self._emitter.take_events()
+        return self._emitter.take_events(hold=True)
 
     # --- Closing ----------------------------------------------------------------------------------
 

@@ -405,6 +405,7 @@ class Rebuild:
                 _compressions(tree, compressed, actors) if compressed else (),
                 seen.ended_in_error,
                 request_of(spans, members, root),
+                (),
             ),
         )
 

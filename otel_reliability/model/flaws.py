@@ -19,6 +19,7 @@ FIRST_NS: Final = 946_684_800 * 1_000_000_000
 LAST_NS: Final = 4_102_444_800 * 1_000_000_000
 """Start of the year 2100."""
 
+SPLIT_TRACE: Final = "split_trace"
 INVENTED_SESSIONS: Final = "conversation_invented"
 DUPLICATE_SPANS: Final = "duplicate_span"
 LATE_SPANS: Final = "late_span"
@@ -140,6 +141,13 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         found=lacks_root,
     ),
     Flaw(
+        SPLIT_TRACE,
+        "tool calls in traces of their own",
+        "paths, tools, retries, loops",
+        "propagate the context to tools (threads, streams, callbacks)",
+        decisive=True,
+    ),
+    Flaw(
         "tokens_partial",
         "tokens of some model calls only",
         "tokens, cost, token budget pressure",
@@ -247,7 +255,7 @@ FLAWS: Final[tuple[Flaw, ...]] = (
 
 KINDS: Final = {flaw.kind: flaw for flaw in FLAWS}
 
-_OF_RUNS: Final = tuple((flaw.kind, flaw.found) for flaw in FLAWS if flaw.found is not None)
+_OF_RUNS: Final = tuple((flaw.kind, flaw.found) for flaw in FLAWS if not flaw.of_spans)
 
 
 def flaws_of(run: Run) -> tuple[str, ...]:
@@ -257,4 +265,11 @@ def flaws_of(run: Run) -> tuple[str, ...]:
     >>> flaws_of(run(["search"])._replace(incomplete=True))
     ('root_missing',)
     """
-    return tuple([kind for kind, found in _OF_RUNS if found(run)])
+    own = run.flaws
+    return tuple(
+        [
+            kind
+            for kind, found in _OF_RUNS
+            if (found is not None and found(run)) or (own and kind in own)
+        ]
+    )

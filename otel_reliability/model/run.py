@@ -152,7 +152,8 @@ class Run(NamedTuple):
     without. `fingerprints` are what the telemetry shows of how the agent is made: sorted pairs of a
     kind (`FINGERPRINTS`) and a value; prompts and tool definitions as keyed hashes. `evaluations`
     are the latest of each name, sorted by name. `request` is the sketch of what the user asked;
-    None where that is not known.
+    None where that is not known. `flaws` are the kinds of flaws of its telemetry that its other
+    fields do not show (`model.flaws`).
     """
 
     run_id: str
@@ -191,6 +192,7 @@ class Run(NamedTuple):
     compressions: tuple[Compression, ...] = ()
     ended_in_error: bool | None = None
     request: bytes | None = None
+    flaws: tuple[str, ...] = ()
 
     @property
     def success(self) -> bool | None:
