@@ -8,7 +8,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.span import RawSpan
@@ -58,6 +58,8 @@ AGENT_WORDS: Final = re.compile(
     "agent|tool|llm|gen_?ai|prompt|completion|token|model|chat|chain", re.IGNORECASE
 )
 """Words in an attribute key or a span name by which unknown spans of agents are suspected."""
+AGENT_KEYS: Final = re.compile("agent|tool|llm|gen_?ai|prompt|completion|tokens", re.IGNORECASE)
+"""Words in keys that only spans of agents have."""
 MAX_MARKS: Final = 4
 
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -85,6 +87,13 @@ TOKEN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "input_tokens": frozenset({"input", "in", "prompt"}),
     "output_tokens": frozenset({"output", "out", "completion"}),
 }
+ID_WORDS: Final = frozenset({"id", "ids", "uuid", "guid", "arn", "sid"})
+"""Words of keys that hold an identifier, which names no agent and no tool. (Models have ids.)"""
+NAMED: Final = frozenset({"agent", "tool", "model"})
+SERVER_KEYS: Final = re.compile(r"(http|url|rpc|db|net|server|faas|messaging)[._]")
+"""Beginnings of keys of spans of web servers, clients and databases: their names and paths may
+speak of models and agents.
+"""
 TIME_WORDS: Final = frozenset({"duration", "latency", "ms", "seconds"})
 OTHER_WORDS: Final = (
     TOKENS
@@ -248,8 +257,13 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def _kind_by_words(name: str, keys: Iterable[str]) -> str | None:
-    """Return the kind that the words of a name say, else those of its keys."""
+def _kind_by_words(name: str, keys: Collection[str]) -> str | None:
+    """Return the kind that the words of a name say, else those of its keys; None for a span of a
+    server or a database, whatever its path says.
+    """
+    is_server = any(map(SERVER_KEYS.match, keys))
+    if is_server and not any(AGENT_KEYS.search(key) for key in keys):
+        return None
     by_name = [
         KIND_OF[word] for word in _words(name) if word in KIND_OF and KIND_OF[word] != "chain"
     ]
@@ -286,8 +300,10 @@ def _key(field: str, keys: Sequence[str]) -> str | None:
     another field.
     """
     others = OTHER_WORDS
-    if field in {"agent", "tool", "model"}:
+    if field in NAMED:
         others = others.union(FIELDS["arguments"], FIELDS["result"], FIELDS["outcome"])
+    if field in {"agent", "tool"}:
+        others = others.union(ID_WORDS)
     ranked = [
         (rank, len(key), key)
         for key in keys

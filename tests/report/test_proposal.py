@@ -132,6 +132,29 @@ def test_spans_told_apart_by_their_keys() -> None:
     ]
 
 
+def test_an_id_is_no_name() -> None:
+    spans = [
+        span(1, name="run_agent", attributes={"agentId": "a1", "agentName": "support"}),
+        span(2, name="my tool", attributes={"tool.uuid": "t-1"}),
+    ]
+
+    assert proposed(*spans) == [
+        {"kind": "agent", "name": "run_agent", "agent": "agentName"},
+        {"kind": "tool", "name": "my tool"},
+    ]
+
+
+def test_a_web_server_is_no_model() -> None:
+    served = {"http.route": "/v1/models", "http.request.method": "GET", "url.path": "/v1/models"}
+    spans = [
+        span(1, name="run_agent", attributes={"agentName": "support"}),
+        span(2, name="POST /v1/chat/completion", attributes=served),
+        span(3, name="select model", attributes={"db.system": "postgresql"}),
+    ]
+
+    assert proposed(*spans) == [{"kind": "agent", "name": "run_agent", "agent": "agentName"}]
+
+
 def test_own_spans_from_the_proposal_to_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
