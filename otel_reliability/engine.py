@@ -59,6 +59,9 @@ _TOTALS: Final = ("incomplete", "revised", "unread", "event_lag")
 _CLOSED = RunChange.CLOSED
 _FINAL = RunChange.FINAL
 
+LOAD_TURN_S: Final = 0.05
+"""Seconds of a turn in which an agent is loaded."""
+
 SPANS_PER_TICK: Final = 4_096
 """Spans of one batch after which limits are enforced: a batch may have any size."""
 _SPANS_PER_READ: Final = 512
@@ -361,15 +364,27 @@ class Engine:
             self.agents.restore_runs(agents)
 
     def load_agents(self, seconds: float) -> None:
-        """Load restored agents for about so many seconds of real time, and one at least; those with
-        new runs first.
+        """Load restored agents for about so many seconds of real time, some runs at least; those
+        with new runs first.
         """
         end = time.monotonic() + seconds
         with self._turn(-1):
             while self.agents.unloaded:
-                self.agents.load_next()
+                for _ in self.agents.load_next():
+                    if time.monotonic() >= end:
+                        return
                 if time.monotonic() >= end:
                     return
+
+    def load_agent(self, key: AgentKey) -> None:
+        """Load an agent that was restored, if it is not yet. Others have their turns meanwhile."""
+        while not self.agents.is_loaded(key):
+            end = time.monotonic() + LOAD_TURN_S
+            with self._turn(-1):
+                for _ in self.agents.loading(key):
+                    if time.monotonic() >= end:
+                        break
+            time.sleep(0)
 
     def _counters(self) -> dict[str, Counter[Any]]:
         """Return the counters of this engine and of its parts, by name."""

@@ -239,7 +239,8 @@ class Readings:
             deque(part.changes(), maxlen=0)
 
     def _runs_of(self, runs: _Runs) -> Iterator[Run]:
-        for row in list(runs.ends):
+        """Yield the stored final runs of an agent, the newest first."""
+        for row in sorted(runs.ends, key=runs.ends.__getitem__, reverse=True):
             body = self._values.get(_RUN, [runs.number, row])
             if body is not None:
                 try:

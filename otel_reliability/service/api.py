@@ -50,6 +50,8 @@ class Agents:
         """
         limit = min(_whole(request, "limit", MAX_LINES), MAX_LINES)
         offset = _whole(request, "offset", 0)
+        for key in self._all_keys()[offset : offset + limit]:
+            self._engine.load_agent(key)
         return self._engine.read(lambda agents: self._page(agents, limit, offset)) or {
             "total": 0,
             "agents": [],
@@ -108,7 +110,7 @@ class Agents:
         query = request.query
         found = [
             key
-            for key in self._engine.read(lambda agents: agents.keys()) or ()
+            for key in self._all_keys()
             if (key.service_name or UNNAMED, key.agent or UNNAMED)
             == (path["service"], path["agent"])
             and query.get("namespace") in {None, key.service_namespace}
@@ -116,7 +118,12 @@ class Agents:
         ]
         if not found:
             raise UnknownAgent("no agent of that service and name has runs here")
+        for key in found:
+            self._engine.load_agent(key)
         return found
+
+    def _all_keys(self) -> list[AgentKey]:
+        return self._engine.read(lambda agents: agents.keys()) or []
 
     def _details(self, found: AgentSource) -> Object:
         settings = self._engine.settings

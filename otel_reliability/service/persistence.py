@@ -76,9 +76,10 @@ recordings of counters.
 """
 RETRY_INTERVAL_S: Final = 1.0
 """Seconds between two attempts to open the database."""
-LOAD_S: Final = 0.1
-"""Seconds that the writer spends, each time it meets deadlines, on loading agents after a restart.
-"""
+READY_LOAD_S: Final = 1.0
+"""Seconds that a restart spends on loading agents before it is ready; the others follow after."""
+LOAD_S: Final = 0.05
+"""Seconds that the writer spends on loading agents between two groups of requests."""
 URGENT_LOAD_S: Final = 1.0
 """The same while more than `MAX_WAITING` final runs wait for their agents. Requests wait for so
 long: less than a client does.
@@ -129,6 +130,10 @@ class Volatile:
         """Record what became final."""
         if now >= self._save_at and self._state.recording.record():
             self._save_at = now + SAVE_INTERVAL_S
+
+    def load(self) -> bool:
+        """Load some of what a restart left for later. False: there is nothing left."""
+        return False
 
     def limits(self) -> Iterable[Limit]:
         """Return the size of the database and its limit, where there is one."""
@@ -247,7 +252,7 @@ class Persistent(Volatile):
         self._clock.hold(moment)
 
     def advanced(self, now: float) -> None:
-        """Load some of the agents that nothing has asked for yet, and save what became final.
+        """Save what became final.
 
         What is final is recorded with readings of its agent, so saving waits until these agents are
         loaded, but for a backlog of which runs would soon be dropped. Sessions close, and agents
@@ -256,13 +261,24 @@ class Persistent(Volatile):
         self._clock.release()
         engine = self._state.engine
         waiting = self._state.engine.waiting
-        with _LOAD:
-            engine.load_agents(LOAD_S if waiting < MAX_WAITING else URGENT_LOAD_S)
+        if waiting >= MAX_WAITING:
+            with _LOAD:
+                engine.load_agents(URGENT_LOAD_S)
         has_news = self._has_changed or waiting or now >= self._save_at + SWEEP_INTERVAL_S
         is_behind = engine.agents.is_behind and waiting < MAX_UNREAD * 9 // 10
         if now >= self._save_at and has_news and not is_behind:
             self._save(now)
             self._save_at = now + SAVE_INTERVAL_S
+
+    def load(self) -> bool:
+        engine = self._state.engine
+        if not engine.agents.unloaded:
+            return False
+        with _LOAD:
+            engine.load_agents(LOAD_S)
+        if not engine.agents.unloaded:
+            _logger.info("All agents are loaded.")
+        return True
 
     def close(self) -> None:
         """Save everything, so that the next start has little to do."""
@@ -315,7 +331,9 @@ class Persistent(Volatile):
             return run
         agent = self._state.engine.agents.agent(run.key)
         row = None if agent is None else agent.row(run.run_id)
-        return run if row is None else run._replace(end_ns=row.end_ns)
+        if row is None:
+            return run
+        return run._replace(start_ns=min(run.start_ns, row.end_ns), end_ns=row.end_ns)
 
     # --- Saving -----------------------------------------------------------------------------------
 
@@ -451,6 +469,8 @@ class Persistent(Volatile):
         try:
             store = self._store = self._opened()
             self._load(store)
+            with _LOAD:
+                self._state.engine.load_agents(READY_LOAD_S)
         finally:
             gc.enable()
         self._clock.resume(self._moment.now)
@@ -458,7 +478,10 @@ class Persistent(Volatile):
             _logger.error("%d entries of the state are damaged, and lost.", self.lost)
         self.used = store.size
         _logger.info(
-            "State is back: %d open traces, %.1f s.", len(self._open), time.monotonic() - began
+            "State is back: %d open traces, %d agents to load, %.1f s.",
+            len(self._open),
+            self._state.engine.agents.unloaded,
+            time.monotonic() - began,
         )
 
     def _load(self, store: Store) -> None:
@@ -562,12 +585,10 @@ class Persistent(Volatile):
         )
 
     def _runs_of(self, agent: int) -> Iterator[Run]:
-        """Yield the final runs of an agent in the order in which they became final."""
+        """Yield the final runs of an agent, the newest first, as they are stored now."""
         if self._store is not None:
-            yield from self._intact(
-                unpack_run,
-                self._store.rows("SELECT body FROM run WHERE agent = ? ORDER BY seq", agent),
-            )
+            question = "SELECT body FROM run WHERE agent = ? ORDER BY end_ns DESC, run_id DESC"
+            yield from self._intact(unpack_run, list(self._store.rows(question, agent)))
 
     def _load_part(self, store: Store, name: str, part: StoredPart) -> None:
         def item(key: bytes, body: bytes) -> Item:

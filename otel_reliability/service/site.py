@@ -255,6 +255,8 @@ class Site:
         """The line of every agent, some at a time."""
         keys = self._keys()
         found = list[AgentLine]()
+        for key in keys:
+            self._engine.load_agent(key)
         for start in range(0, len(keys), CHUNK):
             found += self._engine.read(partial(self._some_lines, keys[start : start + CHUNK])) or []
         return found
@@ -268,6 +270,7 @@ class Site:
         ]
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
+        self._engine.load_agent(key)
         found = self._engine.read(
             lambda registry: snapshot(self._engine, registry, key, self._histories)
         )

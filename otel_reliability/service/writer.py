@@ -28,6 +28,8 @@ _logger = logging.getLogger("otel_reliability.service")
 
 TICK: Final = 0.25
 """Seconds between two checks of the deadlines."""
+LOAD_PAUSE_S: Final = 0.005
+"""Seconds between two turns of loading agents after a restart: readers have theirs meanwhile."""
 GROUP: Final = 256
 """Requests committed together, at most."""
 
@@ -65,6 +67,7 @@ class Writer:
         called all watchers.
         """
         self._next = 0.0
+        self._is_loading = True
 
     @property
     def alive(self) -> bool:
@@ -122,6 +125,7 @@ class Writer:
             self._advance()
             if last:
                 break
+            self._is_loading = self._persistence.load()
         self._end()
 
     def _refuse_all(self, why: str) -> None:
@@ -140,7 +144,7 @@ class Writer:
         """Return the requests that wait, and whether they are the last; none after a while."""
         group: list[_Waiting] = []
         with suppress(queue.Empty):
-            item = self._queue.get(timeout=TICK)
+            item = self._queue.get(timeout=LOAD_PAUSE_S if self._is_loading else TICK)
             while item is not None:
                 if item.answer.set_running_or_notify_cancel():
                     group.append(item)

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_left
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from heapq import nlargest
-from operator import attrgetter, itemgetter
-from typing import Final, NamedTuple, TypeAlias
+from functools import partial
+from operator import itemgetter
+from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
@@ -193,18 +193,20 @@ class AgentState:
                 window.finalize(order)
             self._forget_dropped()
 
-    def load(self, runs: Iterable[Run]) -> None:
-        """Add final runs that were stored, in any order, each once; they were counted before the
-        restart.
+    def loading(self, runs: Iterable[Run]) -> Iterator[None]:
+        """Add final runs that were stored, in any order, each once, some at each step; they were
+        counted before the restart. The newest first costs least: a window has room for no older
+        ones once it is full.
         """
         accounts = self._accounts
         self._accounts = Counter[tuple[str, str]]()
-        stored = list(runs)
-        for run in nlargest(self.recent.limit, stored, key=attrgetter("end_ns", "run_id")):
-            self.recent.add(run, order_of(run.end_ns, run.run_id))
-        for run in stored:
-            self._enter(self._row_of(run), order_of(run.end_ns, run.run_id))
+        for number, run in enumerate(runs, 1):
+            order = order_of(run.end_ns, run.run_id)
+            self.recent.add(run, order)
+            self._enter(self._row_of(run), order)
             self.finalize(run)
+            if number % RUNS_PER_STEP == 0:
+                yield
         self._accounts = accounts
 
     def _enter(self, row: Row, order: bytes) -> None:
@@ -275,20 +277,40 @@ has no path entropy.
 """
 
 
-MAX_POSTPONED: Final = 100
+MAX_POSTPONED: Final = 1_000
 """Changes that wait for an agent that is not loaded; it is loaded when it has as many."""
+RUNS_PER_STEP: Final = 16
+"""Runs of an agent that are loaded at a time."""
 
 Load: TypeAlias = Callable[[], Iterable[Run]]
 """Reads an agent's final runs from where they were stored before a restart."""
 
 
-class _Unloaded(NamedTuple):
-    """An agent of which nothing was asked since a restart: where its final runs are, and what came
+class _Unloaded:
+    """An agent whose stored runs are not all loaded since a restart: how far that is, and what came
     since, in order.
     """
 
-    load: Load
-    since: list[tuple[RunChange, Run]]
+    __slots__ = ("_load", "_make", "since", "steps")
+
+    def __init__(self, make: Callable[[], AgentState], load: Load) -> None:
+        self._make = make
+        self._load = load
+        self.since: list[tuple[RunChange, Run]] = []
+        self.steps = self._all_steps()
+        """Yields None after each step, the state at last."""
+
+    def _all_steps(self) -> Iterator[AgentState | None]:
+        state = self._make()
+        yield from state.loading(self._load())
+        for change, run in self.since:
+            if change is RunChange.CLOSED:
+                state.close(run)
+            elif change is RunChange.FINAL:
+                state.finalize(run)
+            else:
+                state.withdraw(run)
+        yield state
 
 
 class AgentRegistry:
@@ -325,17 +347,23 @@ class AgentRegistry:
         """Return the state of an agent; None if it has no runs, has expired, or is beyond the
         limit.
         """
-        unloaded = self._unloaded.pop(key, None)
+        if key in self._unloaded:
+            deque(self.loading(key), maxlen=0)
+        return self._agents.get(key)
+
+    def loading(self, key: AgentKey) -> Iterator[None]:
+        """Load an agent that was restored, some of its runs at each step. A call that is given up
+        is continued by the next.
+        """
+        unloaded = self._unloaded.get(key)
         if unloaded is None:
-            return self._agents.get(key)
-        state = self._agents[key] = AgentState(key, self._settings, self.accounts)
-        state.load(unloaded.load())
-        for change, run in unloaded.since:
-            if change is RunChange.FINAL:
-                state.finalize(run)
-            else:
-                state.close(run)
-        return state
+            return
+        for state in unloaded.steps:  # not `yield from`, which would end it when this is given up
+            if state is not None and self._unloaded.pop(key, None) is unloaded:
+                self._agents[key] = state
+                if any(change is RunChange.WITHDRAWN for change, _ in unloaded.since):
+                    self._forget_if_empty(key)
+            yield
 
     def loaded(self, key: AgentKey) -> AgentState | None:
         """Return the state of an agent as `agent` does; None too while its runs are not loaded
@@ -370,12 +398,13 @@ class AgentRegistry:
         closed = change is not RunChange.WITHDRAWN
         replaced = previous if closed else run
         if replaced is not None:
-            state = self.agent(replaced.key)
-            if state is not None:
+            if replaced.key in self._unloaded:
+                self._postpone(RunChange.WITHDRAWN, replaced)
+            elif (state := self._agents.get(replaced.key)) is not None:
                 state.withdraw(replaced)
         if closed:
             self._close(run, now, wall_ns)
-        if replaced is not None:
+        if replaced is not None and replaced.key not in self._unloaded:
             self._forget_if_empty(replaced.key)
 
     def advance(self, now: float) -> list[AgentKey]:
@@ -399,15 +428,20 @@ class AgentRegistry:
         """Number of agents that were restored and not loaded yet."""
         return len(self._unloaded)
 
+    def is_loaded(self, key: AgentKey) -> bool:
+        """Return whether nothing of an agent is left to load."""
+        return key not in self._unloaded
+
     @property
     def is_behind(self) -> bool:
         """Return whether an agent that is not loaded yet has new runs."""
         return bool(self._unloaded) and bool(next(iter(self._unloaded.values())).since)
 
-    def load_next(self) -> None:
-        """Load one agent that was restored, those with new runs first; do nothing without one."""
-        if self._unloaded:
-            self.agent(next(iter(self._unloaded)))
+    def load_next(self) -> Iterator[None]:
+        """Load one agent that was restored, those with new runs first, as `loading` does; do
+        nothing without one.
+        """
+        return self.loading(next(iter(self._unloaded))) if self._unloaded else iter(())
 
     def seen(self, key: AgentKey) -> float | None:
         """Return the engine's time when an agent last had a run; None for an agent without runs."""
@@ -419,7 +453,9 @@ class AgentRegistry:
         """
         self._admitted.update(dict.fromkeys(agents))
         self._agents.update(dict.fromkeys(agents))
-        self._unloaded.update((key, _Unloaded(load, [])) for key, (_, load) in agents.items())
+        for key, (_, load) in agents.items():
+            make = partial(AgentState, key, self._settings, self.accounts)
+            self._unloaded[key] = _Unloaded(make, load)
         self._seen.update(
             sorted(((key, seen) for key, (seen, _) in agents.items()), key=itemgetter(1))
         )
@@ -465,7 +501,7 @@ class AgentRegistry:
 
     def _forget_if_empty(self, key: AgentKey) -> None:
         """Forget an agent of which every run was withdrawn: its runs turned out to be another's."""
-        state = self.agent(key)
+        state = self._agents.get(key)
         if state is not None and state.empty:
             del self._seen[key]
             self._forget(key)

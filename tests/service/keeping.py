@@ -84,6 +84,7 @@ class Kept:
         self.state.advance()
         with suppress(Unavailable):
             self.persistence.advanced(self.engine.now())
+        self.persistence.load()
 
     def finalize(self) -> None:
         """Let so much time pass that every run is closed and final, and recorded: that waits until

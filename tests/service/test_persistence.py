@@ -118,6 +118,7 @@ def test_what_is_sent_twice_counts_once(tmp_path: Path) -> None:
 def test_saving_waits_for_the_agents_that_it_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(persistence, "READY_LOAD_S", 0.0)
     monkeypatch.setattr(persistence, "LOAD_S", 0.0)
     lives = [Kept(tmp_path / name) for name in ("kept", "twin")]
     for first in (1, 11):
@@ -132,7 +133,7 @@ def test_saving_waits_for_the_agents_that_it_reads(
         for _ in range(6):
             kept.wind(1.0)
 
-    assert unloaded == 3
+    assert unloaded == 2
     values = [
         {
             name: {labels: one[:2] for labels, one in some.items()}
@@ -151,6 +152,7 @@ def test_agents_are_loaded_faster_when_many_runs_wait(
     """A backlog is worked off in steps; to load all agents at once would hold up requests for
     minutes.
     """
+    monkeypatch.setattr(persistence, "READY_LOAD_S", 0.0)
     monkeypatch.setattr(persistence, "LOAD_S", 0.0)
     kept = Kept(tmp_path)
     for first in (1, 11):
@@ -160,7 +162,7 @@ def test_agents_are_loaded_faster_when_many_runs_wait(
         kept.wind(100.0)
         if first == 1:
             kept = kept.again()
-    assert kept.engine.agents.unloaded == 3
+    assert kept.engine.agents.unloaded == 2
     monkeypatch.setattr(persistence, "MAX_WAITING", 5)
     kept.wind(1.0)
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,7 +23,6 @@ from otel_reliability.telemetry.exposition import (
 from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.testing import KEY, run
-from otel_reliability.windows.agents import AgentRegistry
 
 
 def points_of(*runs: Run, settings: Settings | None = None) -> list[Point]:
@@ -60,23 +57,17 @@ def test_windows_are_told_apart_where_there_are_several() -> None:
     assert all("window" not in attributes for _, _, attributes in points_of(*runs))
 
 
-def test_agents_are_loaded_one_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_reader_waits_for_agents_that_are_not_loaded() -> None:
     second = Engine(clock=lambda: 0.0, wall=None)
     keys = [KEY._replace(agent=f"agent {number}") for number in range(1, 6)]
     runs = {key: (0.0, partial(list[Run], [run(["search"])._replace(key=key)])) for key in keys}
     second.agents.restore_runs(runs)
-    read = second.read
-    loaded = list[int]()
 
-    def watched(ask: Callable[[AgentRegistry], Any]) -> Any:
-        before = second.agents.unloaded
-        found = read(ask)
-        loaded.append(before - second.agents.unloaded)
-        return found
-
-    monkeypatch.setattr(second, "read", watched)
-    assert [shown.key for some in agent_slices(second) for shown in some] == keys
-    assert (sum(loaded), max(loaded)) == (5, 1)
+    shown: list[list[object]] = []
+    while second.agents.unloaded:
+        second.load_agents(0.0)
+        shown.append([one.key for some in agent_slices(second) for one in some])
+    assert shown == [keys[:number] for number in range(1, 6)]
 
 
 # --- Registry -------------------------------------------------------------------------------------
