@@ -20,11 +20,13 @@ import pytest
 
 from otel_reliability.experiments.faults import VARIABLE, Faults
 from otel_reliability.experiments.journal import read_results
+from tests.cli.command_line import call
 from tests.experiments.test_experiment import Bench, bench
 from tests.real.ports import HOST, free_port
 
 __all__ = ["bench"]
 
+EXAMPLE: Final = Path(__file__).resolve().parents[2] / "examples" / "experiment"
 MODULE: Final = """
 from opentelemetry import trace
 
@@ -281,3 +283,20 @@ def subprocess_of(url: str, port: int, agent: list[str], counts: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_example_does_what_its_first_lines_promise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLE.parents[1])
+    out = tmp_path / "out.jsonl"
+    agent = ["--call", "examples.experiment.orders:answer"]
+    options = ["--out", out, *agent, "--repeat", 2, "--fault", "tools:0.3", "--vary", "prompt"]
+
+    done = call(capsys, "experiment", EXAMPLE / "tasks.jsonl", "--format", "json", *options)
+
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["attempts"] == 3 * 2 * 3
+    told = (EXAMPLE / "orders.py").read_text()
+    assert "experiment examples/experiment/tasks.jsonl" in told
+    assert " ".join(agent) in told
