@@ -77,6 +77,19 @@ _AGENT_LINE: Final = _object(
     flags=_array({"type": "string"}),
     last_run=_or_null("string", description="When the latest run ended, RFC 3339."),
 )
+_OUTCOME: Final = {
+    "type": "object",
+    "properties": {
+        "trace_id": {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"},
+        "run_id": {"type": "string"},
+        "session_id": {"type": "string"},
+        "key": {"type": ["string", "integer"], "description": "A business key."},
+        "success": {"type": ["boolean", "string", "integer"]},
+        "time": {"type": "string", "description": "When it became known, ISO 8601; default: now."},
+    },
+    "required": ["success"],
+}
+"""An outcome, which names its runs by one of four."""
 _HEALTHY: Final = _object(healthy={"type": "boolean"})
 _READY: Final = _object(
     ready={"type": "boolean"},
@@ -225,6 +238,34 @@ PATHS: Final[dict[str, Any]] = {
         _query("namespace", "string", "Only this `service.namespace`."),
         _query("environment", "string", "Only this `deployment.environment.name`."),
     ),
+    "/api/v1/outcomes": {
+        "post": {
+            "summary": "Report outcomes that became known after their runs; all are accepted, or none.",
+            "tags": ["API"],
+            "requestBody": {
+                "required": True,
+                "content": {JSON: {"schema": _object(outcomes=_array(_OUTCOME))}},
+            },
+            "responses": {
+                "200": _answer(
+                    "How many runs each has reached; one that is unknown waits ten minutes.",
+                    _object(
+                        reached={"type": "integer"},
+                        unknown={"type": "integer"},
+                        outcomes=_array(
+                            _object(
+                                state={"enum": ["reached", "unknown"]}, runs={"type": "integer"}
+                            )
+                        ),
+                    ),
+                ),
+                "400": _answer("One of them cannot be read; the answer says which, and why."),
+                "403": _answer("From a page of another origin."),
+                "415": _answer("No JSON."),
+                "503": _LATER,
+            },
+        }
+    },
     "/metrics": _get(
         "Metrics",
         "Get all metrics.",
@@ -253,7 +294,7 @@ PATHS: Final[dict[str, Any]] = {
         **_OPEN,
     ),
     "/v1/traces": _export("Trace", "Send spans."),
-    "/v1/logs": _export("Logs", "Send log events: coding agents and evaluations."),
+    "/v1/logs": _export("Logs", "Send log events: coding agents, evaluations and outcomes."),
     "/v1/metrics": _export(
         "Metrics", "Accepted and discarded, for agents that send all signals to one endpoint."
     ),

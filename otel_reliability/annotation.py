@@ -35,6 +35,7 @@ def annotate(
     branches: Mapping[str, str | bool | int] | None = None,
     input_class: str | int | None = None,
     context_limit: int | None = None,
+    outcome_key: str | int | None = None,
     span: Span | None = None,
 ) -> None:
     """Set `reliability.*` attributes of the run that the current span (or `span`) is part of;
@@ -59,6 +60,7 @@ def annotate(
         branches: decisions by name, each with the branch that was chosen.
         input_class: the class of the input.
         context_limit: the context window of the model in use, in tokens.
+        outcome_key: a business key (a ticket, an order) by which an outcome can name the run later.
         span: the span to set them on, if not the current one.
 
     >>> annotate(task_id="refund-7", success=True, branches={"refund": "granted"})
@@ -76,6 +78,7 @@ def annotate(
             notes.VIOLATIONS: _strings(violations),
             notes.INPUT_CLASS: input_class,
             notes.CONTEXT_LIMIT: context_limit,
+            notes.OUTCOME_KEY: outcome_key,
         }
         attributes.update(
             {

@@ -242,6 +242,10 @@ class MappingSettings(Struct, frozen=True):
     """Confidence of the agent, from 0 to 1."""
     cost: tuple[Text, ...] = ()
     """Cost of the run."""
+    outcome_key: tuple[Text, ...] = ()
+    """A business key (a ticket, an order) by which an outcome can name the run later; kept as a
+    keyed hash.
+    """
     spans: tuple[SpanRule, ...] = ()
     """What spans of your own are. `inspect` proposes rules for a recording."""
 

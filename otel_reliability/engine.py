@@ -36,8 +36,9 @@ from otel_reliability.model.span import (
     TraceId,
     bounded,
 )
+from otel_reliability.outcomes import Outcomes
 from otel_reliability.watch import Excess, Watch
-from otel_reliability.windows.agents import AgentRegistry
+from otel_reliability.windows.agents import AgentRegistry, LateOutcome
 from otel_reliability.windows.sessions import SessionEvent, Sessions
 
 T = TypeVar("T")
@@ -131,11 +132,14 @@ class Engine:
             Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
         )
         """Change detection; None where it is switched off."""
+        self.outcomes = Outcomes(self.settings.outcome, self.assembler, self.agents, self._apply)
+        """Evaluations and outcomes that arrive apart from spans."""
         self.watched = Watch(self.settings.watch, self.assembler, self.agents)
         """The open runs."""
         self._final: deque[Run] = deque()
         self._revised: deque[Run] = deque()
         self._scored: deque[SessionEvent] = deque()
+        self._late: deque[LateOutcome] = deque()
         self._counts: Accounts = Counter()
         self._told: Accounts = Counter()
         self._noted: deque[tuple[str, str, int]] = deque()
@@ -171,7 +175,20 @@ class Engine:
 
     def receive_evaluations(self, evaluations: Iterable[Evaluation]) -> bool:
         """Receive evaluations that arrived apart from spans."""
-        return self._in_turn(lambda now: self.assembler.evaluate(evaluations, now))
+        return self.report_outcomes(evaluations) is not None
+
+    def report_outcomes(self, evaluations: Iterable[Evaluation]) -> list[int] | None:
+        """Receive evaluations and outcomes. Return how many closed runs each has reached; None when
+        the engine is busy.
+        """
+        keyed = [self.reader.without_key(evaluation) for evaluation in evaluations]
+        reached: list[int] = []
+
+        def act(now: float) -> None:
+            reached.extend(self.outcomes.receive(keyed, now))
+            self._keep_late()
+
+        return reached if self._in_turn(act) else None
 
     def receive_events(self, events: Iterable[RunEvent]) -> bool:
         """Receive changes of runs that were rebuilt elsewhere."""
@@ -208,6 +225,8 @@ class Engine:
 
         def act(now: float) -> None:
             self._apply(self.assembler.tick(now, spans), now)
+            self.outcomes.tick(now)
+            self._keep_late()
             self.sessions.forget(*self.agents.advance(now))
             scored = self.sessions.tick(now, None if spans == inf else 1)
             self._keep(self._scored, scored)
@@ -268,6 +287,12 @@ class Engine:
         """
         return _taken(self._scored)
 
+    def take_late(self) -> list[LateOutcome]:
+        """Return the outcomes that became known after their runs were final, since the last call:
+        counters count each once.
+        """
+        return _taken(self._late)
+
     def take_changes(self) -> list[Change]:
         """Return the alarms and change points detected since the last call, each once."""
         return [] if self.monitor is None else self.monitor.take_changes()
@@ -282,7 +307,8 @@ class Engine:
     def waiting(self) -> int:
         """Number of runs, sessions and changes that wait to be recorded."""
         changes = 0 if self.monitor is None else self.monitor.unread
-        return len(self._final) + len(self._revised) + len(self._scored) + changes
+        late = len(self._late)
+        return len(self._final) + len(self._revised) + len(self._scored) + late + changes
 
     @property
     def accounts(self) -> Accounts:
@@ -453,6 +479,11 @@ class Engine:
             for observer in observers:
                 observer(event, now)
         self._record(events)
+        self._keep_late()
+
+    def _keep_late(self) -> None:
+        self._keep(self._late, self.agents.late)
+        self.agents.late.clear()
 
     def _record(self, events: Iterable[RunEvent]) -> None:
         final: list[Run] = []

@@ -21,7 +21,7 @@ from otel_reliability.contrast.sample import LatestSamples, Sample
 from otel_reliability.engine import Engine
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
-from otel_reliability.model.span import RawSpan, TraceId
+from otel_reliability.model.span import Evaluation, RawSpan, TraceId
 from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.kinds import OTLP_LINES, UNKNOWN, Input, inputs_of, read_lines
@@ -111,6 +111,17 @@ class Recording:
         self._final: list[Run] = []
         self._telemetry: Telemetry | None = None
         self.engine.observers.append(self._observe)
+
+    def report_outcomes(self, outcomes: Sequence[Evaluation]) -> None:
+        """Let runs to come have these outcomes, which became known after them."""
+        reported = self.engine.assembler.reported
+        reported.limit = max(reported.limit, len(outcomes))
+        self.engine.report_outcomes(outcomes)
+
+    @property
+    def unknown_outcomes(self) -> int:
+        """Number of reported outcomes that have reached no run."""
+        return self.engine.assembler.reported.unreached
 
     def read(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
         """Read one file of a kind that `sources.kinds` knows, `-` for standard input. Raises

@@ -89,6 +89,7 @@ from otel_reliability.assembly.evaluations import (
     NO_TARGET,
 )
 from otel_reliability.assembly.intake import Intake, Opened
+from otel_reliability.assembly.late_outcomes import ReportedOutcomes
 from otel_reliability.assembly.limits import Limits
 from otel_reliability.assembly.memory import ClosedTrace, Memory
 from otel_reliability.assembly.progress import Progress, progress_of, unchangeable
@@ -103,6 +104,7 @@ from otel_reliability.model.span import (
     INVOCATIONS,
     AgentSpan,
     Evaluation,
+    SpanId,
     SpanRef,
     TraceId,
 )
@@ -121,12 +123,14 @@ class Assembler:
     def __init__(self, settings: Settings) -> None:
         self._times = settings.assembly
         self._span_limit = settings.limits.span_limit
-        self._rebuild = Rebuild(settings)
         self._memory = Memory(settings.outcome)
         self._buffers = Buffers(settings, self._memory)
         self._emitter = Emitter(self._memory, has_run_key=bool(settings.assembly.run_key))
         self._intake = Intake(settings.limits, self._buffers, self._emitter, self._hold_span_limit)
         self.accounts = self._emitter.accounts
+        self.reported = ReportedOutcomes(settings.limits.evaluations, self.accounts)
+        """Outcomes that runs to come are built with."""
+        self._rebuild = Rebuild(settings, self.reported)
         self._limits = Limits(settings, self._buffers, self._intake, self.accounts)
         self._joined: dict[TraceBuffer, None] = {}  # by a run key, since the last check
 
@@ -170,6 +174,17 @@ class Assembler:
         """
         self._intake.evaluate(evaluations, now)
 
+    def can_evaluate(self, trace_id: TraceId, root_id: SpanId | None = None) -> bool:
+        """Return whether an evaluation of a run of that trace can be joined here: spans of it are
+        kept, or the final run is remembered.
+        """
+        buffer = self._buffers.get(trace_id)
+        if buffer is None:
+            return self._memory.has_ids(trace_id) and self._memory.has_runs(trace_id)
+        closed = buffer.closed.get(trace_id)
+        is_final = closed is not None and (not buffer.weight or root_id in closed.ids)
+        return not is_final or self._memory.has_runs(trace_id)
+
     # --- Time -------------------------------------------------------------------------------------
 
     def tick(self, now: float, spans: float = inf) -> list[RunEvent]:
@@ -203,6 +218,7 @@ class Assembler:
             left -= 1 + len(final.spans)
             self._finalize(final, now)
         self._limits.forget(now, spans)
+        self.reported.expire(now)
         return self._emitter.take_events()
 
     def is_behind(self, now: float) -> bool:

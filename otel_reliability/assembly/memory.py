@@ -17,7 +17,7 @@ from otel_reliability.assembly.outcome import NO_NOTES, latest, reported
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.record import pack, unpack_run
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, Evaluation, SpanId, TraceId
+from otel_reliability.model.span import OUTCOME, AgentSpan, Evaluation, SpanId, TraceId
 
 TABLE: Final = 65_536
 """Traces whose ids lie in one table."""
@@ -134,8 +134,7 @@ class Memory:
         """Return the final run that an evaluation is about, as it was and as it is now (the same if
         nothing is new). None: unknown.
 
-        It is the run whose root the evaluation names, else the one top-level run of the trace. Its
-        outcome follows the evaluation unless the user reports the outcome.
+        It is the run whose root the evaluation names, else the one top-level run of the trace.
         """
         known = self._runs.get(trace_id, {})
         packed = known.get(evaluation.span_id or "") or _only(
@@ -144,19 +143,31 @@ class Memory:
         if packed is None:
             return None
         run = unpack_run(packed[1:])
-        evaluations = latest([*run.evaluations, evaluation])
-        if evaluations == run.evaluations:
-            return run, run
-        evaluated = run._replace(evaluations=evaluations)
-        if not run.outcome_source.startswith(_BY_USER) and (
-            result := reported(NO_NOTES, evaluations, self._settings)
-        ):
-            evaluated = evaluated._replace(outcome=result.outcome, outcome_source=result.source)
-        self.keep(evaluated)
+        evaluated = with_evaluation(run, evaluation, self._settings)
+        if evaluated is not run:
+            self.keep(evaluated)
         return run, evaluated
+
+    def has_runs(self, trace_id: TraceId) -> bool:
+        """Return whether final runs of a trace can be evaluated."""
+        return trace_id in self._runs
 
     def _forget_runs(self, trace_id: TraceId) -> None:
         self._run_count -= len(self._runs.pop(trace_id, ()))
+
+
+def with_evaluation(run: Run, evaluation: Evaluation, settings: OutcomeSettings) -> Run:
+    """Return a final run with one more evaluation; the run itself where nothing is new. Its outcome
+    follows the evaluation, unless its own attributes have it; what is reported later comes first.
+    """
+    evaluations = latest([*run.evaluations, evaluation])
+    if evaluations == run.evaluations:
+        return run
+    evaluated = run._replace(evaluations=evaluations)
+    is_open = evaluation.name == OUTCOME or not run.outcome_source.startswith(_BY_USER)
+    if is_open and (result := reported(NO_NOTES, evaluations, settings)):
+        evaluated = evaluated._replace(outcome=result.outcome, outcome_source=result.source)
+    return evaluated
 
 
 def _only(found: Sequence[bytes]) -> bytes | None:

@@ -13,6 +13,7 @@ from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import (
+    OUTCOME,
     STEPS,
     Evaluation,
     Kind,
@@ -55,15 +56,17 @@ def reported(
     notes: Notes, evaluations: Iterable[Evaluation], settings: OutcomeSettings
 ) -> RunOutcome | None:
     """Return what users and evaluators report, which precedes every sign of
-    the spans themselves.
+    the spans themselves. An outcome that was reported apart became known last: it comes first.
     """
+    by_name = {evaluation.name: evaluation for evaluation in evaluations}
+    if OUTCOME in by_name and (passed := _passed(by_name[OUTCOME])) is not None:
+        return RunOutcome(_outcome(passed), OUTCOME)
     if notes.success is not None:
         return RunOutcome(_outcome(notes.success), "reliability.run.success")
     if notes.reward is not None:
         return RunOutcome(
             _outcome(notes.reward >= settings.reward_threshold), "reliability.run.reward"
         )
-    by_name = {evaluation.name: evaluation for evaluation in evaluations}
     for name in settings.evaluations:
         passed = _passed(by_name[name]) if name in by_name else None
         if passed is not None:

@@ -13,6 +13,7 @@ from otel_reliability.assembly import conversations, outcome, reports
 from otel_reliability.assembly.closed_ids import ClosedIds
 from otel_reliability.assembly.cost import cost_of_run
 from otel_reliability.assembly.invocations import Invocation
+from otel_reliability.assembly.late_outcomes import ReportedOutcomes
 from otel_reliability.assembly.orphans import UNTIMED, ImplicitRun, Orphans, decide
 from otel_reliability.assembly.reports import Evaluated
 from otel_reliability.assembly.span_tree import NONE, SpanTree
@@ -104,14 +105,16 @@ class Rebuilt(NamedTuple):
 
 
 class Rebuild:
-    """Assembles under one set of settings. It holds caches and nothing else.
+    """Assembles under one set of settings, with outcomes that were reported apart from spans. It
+    holds caches and nothing else.
 
     >>> from otel_reliability.testing import agent, tool
     >>> [run.path for run in Rebuild(Settings())([tool(2, 1, "search"), agent(1)]).runs]
     [('search',)]
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, reported: ReportedOutcomes | None = None) -> None:
+        self.reported = reported
         self._limits = ContextLimits(settings.context_limits)
         self._estimates_cost = settings.estimate_cost
         self._parallel: Parallel = settings.assembly.parallel
@@ -317,6 +320,8 @@ class Rebuild:
         if attempt:
             nested = root is not None and root.above is not None
             notes = reports.of_attempt(notes, attempt, nested=nested)
+        trace_id = first[0]
+        root_id = first[1] if implicit is None else implicit.span_id_in(trace_id)
         model_calls, tokens_in, tokens_out, pressure = self._models(
             tree, models, actors, notes.context_limit
         )
@@ -355,6 +360,12 @@ class Rebuild:
             path, tool_calls, arguments_known = self._path(tree, units, steps, models, actors)
         if (session is None and root is not None and root.above is not None) or tree.others:
             session = _session_above(tree, units, root, members, rank, session)
+        if self.reported:
+            is_nested = root is not None and root.above is not None
+            late = self.reported.of_run(
+                trace_id, root_id, session, notes.outcome_key, start, nested=is_nested
+            )
+            evaluations = reports.latest([*evaluations, *late])
         waits = bool(pending) and _still_waits(tree, pending, members)
         seen = outcome.observed(tree, root, members, self._outcome, waits=waits)
         result = seen
@@ -363,9 +374,7 @@ class Rebuild:
         made_of.update(
             [("model", call[0]) for call in model_calls if call[0] is not None and not call[3]]
         )
-        trace_id = first[0]
         span_count = len(members) + (0 if implicit is None else len(implicit.compressions))
-        root_id = first[1] if implicit is None else implicit.span_id_in(trace_id)
         return named_tuple(
             Run,
             (
@@ -406,6 +415,7 @@ class Rebuild:
                 seen.ended_in_error,
                 request_of(spans, members, root),
                 (),
+                notes.outcome_key,
             ),
         )
 

@@ -19,8 +19,10 @@ from otel_reliability.cli.local import local_sessions
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import load, seconds_of
+from otel_reliability.model.span import Evaluation
 from otel_reliability.recording import REPORT_SETTINGS, for_report
 from otel_reliability.service.config_file import load_config, read_file
+from otel_reliability.sources.outcome_file import read_outcomes
 
 R = TypeVar("R")
 Option: TypeAlias = Callable[[Any], Any]
@@ -65,13 +67,16 @@ def form(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The recordings, agents and runs that the user chose, and the settings."""
+    """The recordings, agents and runs that the user chose, the settings, and outcomes of runs that
+    became known later.
+    """
 
     files: tuple[str, ...]
     agents: tuple[str, ...]
     since_ns: int
     settings: Settings
     quiet: bool
+    outcomes: Sequence[Evaluation] = ()
 
 
 def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callable[..., R]:
@@ -89,6 +94,7 @@ def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callab
         config: Path | None,
         assignments: tuple[str, ...],
         quiet: bool,
+        outcomes: str | None,
         local: bool = False,
         **rest: Any,
     ) -> R:
@@ -97,7 +103,9 @@ def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callab
         elif required and not files:
             raise click.MissingParameter(param_type="argument", param_hint="'FILE...'")
         settings = settings_of(config, assignments, window, min_runs)
-        choice = Choice(files, agent, since_ns(since, time.time_ns()), settings, quiet)
+        now_ns = time.time_ns()
+        reported = [] if outcomes is None else read_outcomes(outcomes, now_ns)
+        choice = Choice(files, agent, since_ns(since, now_ns), settings, quiet, reported)
         return command(choice=choice, **rest)
 
     files_argument = click.argument("files", nargs=-1, metavar="FILE...")
@@ -133,6 +141,14 @@ _OPTIONS: Final[Sequence[Option]] = (
         type=click.IntRange(1),
         metavar="N",
         help="Runs that a score needs; default: 2.",
+    ),
+    click.option(
+        "--outcomes",
+        metavar="CSV",
+        help=(
+            "Outcomes that became known later: success, and trace_id, run_id, session_id or key of "
+            "the runs."
+        ),
     ),
     CONFIG,
     set_option("outcome.fallback=status"),

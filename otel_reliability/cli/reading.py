@@ -43,6 +43,7 @@ def read(
     recording = Recording(
         choice.settings, problem=report, final=final, batches=batches, split_by=split_by
     )
+    recording.report_outcomes(choice.outcomes)
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
     hidden = choice.quiet or not sys.stderr.isatty()
     console = Console(stderr=True)  # output that is written meanwhile must not be redirected to it
@@ -79,6 +80,9 @@ def _sum_up(recording: Recording) -> None:
         print(f"{seen:,} {what} could not be read ({reasons}).", file=sys.stderr)
     for (attribute, reason), number in sorted(recording.engine.refused_attributes.items()):
         print(f"{clean(attribute)}: refused {count(number, 'time')} ({reason}).", file=sys.stderr)
+    if unknown := recording.unknown_outcomes:
+        what = "outcome names" if unknown == 1 else "outcomes name"
+        print(f"{unknown:,} {what} no run here.", file=sys.stderr)
     if recording.repeated_prompts:
         prompts = count(recording.repeated_prompts, "prompt")
         print(f"{prompts} of session files: in the telemetry too, counted once.", file=sys.stderr)

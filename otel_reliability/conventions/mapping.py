@@ -45,6 +45,7 @@ class Mapped:
             (notes.SUCCESS, settings.outcome),
             (notes.CONFIDENCE, settings.confidence),
             (notes.COST, settings.cost),
+            (notes.OUTCOME_KEY, settings.outcome_key),
         )
 
     @property

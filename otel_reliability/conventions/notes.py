@@ -25,6 +25,7 @@ VIOLATIONS: Final = "reliability.violations"
 BRANCH_PREFIX: Final = "reliability.branch."
 INPUT_CLASS: Final = "reliability.input.class"
 CONTEXT_LIMIT: Final = "reliability.context_limit"
+OUTCOME_KEY: Final = "reliability.outcome.key"
 USAGE_COST: Final = "reliability.usage.cost_usd"
 
 SEVERITIES: Final = frozenset({"low", "medium", "high"})
@@ -117,5 +118,6 @@ _NOTES: Final = (
     (CONDITION, "condition", _condition, "not baseline, fault, structure or prompt"),
     (INPUT_CLASS, "input_class", values.identifier, "not a text or a whole number"),
     (CONTEXT_LIMIT, "context_limit", values.positive, "not a whole number from 1"),
+    (OUTCOME_KEY, "outcome_key", values.identifier, "not a text or a whole number"),
 )
 """Attribute, field of `Notes` (None: it is only checked), reader, and why a value is refused."""

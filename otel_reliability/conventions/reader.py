@@ -92,6 +92,7 @@ from otel_reliability.model.span import (
     LONGEST,
     STATUS_ERROR,
     AgentSpan,
+    Evaluation,
     InvocationFacts,
     LazyAttributes,
     Notes,
@@ -100,6 +101,8 @@ from otel_reliability.model.span import (
     Resource,
     Session,
     SpanRef,
+    Subject,
+    SubjectKind,
     bounded,
     named_tuple,
     trace_of,
@@ -274,6 +277,15 @@ class Reader:
                 found.extend(spans_of(log, read[1], facts, self._sender_of(log.resource)))
         return found
 
+    def without_key(self, evaluation: Evaluation) -> Evaluation:
+        """Return an evaluation with the keyed hash in the place of a business key."""
+        about = evaluation.about
+        if about is None or about.kind != SubjectKind.KEY:
+            return evaluation
+        return evaluation._replace(
+            about=Subject(SubjectKind.HASHED_KEY, self.hasher.text(about.value))
+        )
+
     def event_of(self, log: RawLog) -> tuple[str, EventAnswer] | None:
         """Return the name of the convention that reads an event, and what the event stands for;
         None where none reads it.
@@ -369,6 +381,8 @@ class Reader:
             and (key := values.identifier(attributes.get(self._run_key))) is not None
         ):
             found = (found or Notes())._replace(run_key=self.hasher.text(key))
+        if found is not None and found.outcome_key is not None:
+            found = found._replace(outcome_key=self.hasher.text(found.outcome_key))
         return facts, session, found, self._extra(span) if self._agent_key else ()
 
     def _session(

@@ -15,7 +15,7 @@ from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import Settings
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
 from otel_reliability.kafka.stage import Outgoing, write
-from otel_reliability.model.record import RunRecord, pack_spans, unpack_spans
+from otel_reliability.model.record import RunRecord, evaluations_of, pack_spans, unpack_spans
 from otel_reliability.model.run import RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId, alone, crossing
 from otel_reliability.service.stored_parts import ClosedTraceRecords, OpenTraces
@@ -151,6 +151,6 @@ class Traces:
         for row, (at, trace_id, body, judged) in sorted(spans, key=lambda one: one[0]):
             deque(self._events(self._assembler.tick(at)), maxlen=0)
             self.now, self._row = at, max(self._row, row)
-            self._add(row, trace_id, unpack_spans(body), [Evaluation(*one) for one in judged])
+            self._add(row, trace_id, unpack_spans(body), evaluations_of(judged))
         self.now = max(self.now, now)
         deque(self._events(self._assembler.tick(self.now)), maxlen=0)

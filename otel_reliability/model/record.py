@@ -19,6 +19,7 @@ from otel_reliability.model.run import AgentKey, Run, RunChange
 from otel_reliability.model.span import (
     AgentSpan,
     CompressionFacts,
+    Evaluation,
     HandoffFacts,
     InvocationFacts,
     ModelFacts,
@@ -133,6 +134,11 @@ def unpack(data: bytes) -> Any:
 def agent_key(plain: Iterable[Any]) -> AgentKey:
     """Return an agent key from the list that `unpack` made of it."""
     return msgspec.convert(plain, AgentKey)
+
+
+def evaluations_of(plain: Iterable[Any]) -> tuple[Evaluation, ...]:
+    """Return evaluations from the lists that `unpack` made of them."""
+    return tuple([msgspec.convert(one, Evaluation) for one in plain])
 
 
 def unpack_run(data: bytes) -> Run:

@@ -126,6 +126,8 @@ class Row(NamedTuple):
     - `coding`: what it did to files; None where it read and changed none.
     - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).
     - `flaws`: the kinds of flaws of its telemetry (`model.flaws`).
+    - `outcome_key`: the hash of its business key.
+    - `outcome_ns`: when its outcome became known, where that was reported apart from spans.
     """
 
     end_ns: int
@@ -161,6 +163,9 @@ class Row(NamedTuple):
     group: int | None = None
     flaws: tuple[str, ...] = ()
     coding: CodingTotals | None = None
+    nested: bool = False
+    outcome_key: str | None = None
+    outcome_ns: int | None = None
 
     @property
     def success(self) -> bool | None:

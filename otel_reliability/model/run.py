@@ -153,7 +153,8 @@ class Run(NamedTuple):
     kind (`FINGERPRINTS`) and a value; prompts and tool definitions as keyed hashes. `evaluations`
     are the latest of each name, sorted by name. `request` is the sketch of what the user asked;
     None where that is not known. `flaws` are the kinds of flaws of its telemetry that its other
-    fields do not show (`model.flaws`).
+    fields do not show (`model.flaws`). `outcome_key` is the hash of the business key by which an
+    outcome can name the run later.
     """
 
     run_id: str
@@ -193,6 +194,7 @@ class Run(NamedTuple):
     ended_in_error: bool | None = None
     request: bytes | None = None
     flaws: tuple[str, ...] = ()
+    outcome_key: str | None = None
 
     @property
     def success(self) -> bool | None:

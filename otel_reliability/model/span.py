@@ -394,11 +394,32 @@ EVALUATION_NAME: Final = "gen_ai.evaluation.name"
 EVALUATION_SCORE: Final = "gen_ai.evaluation.score.value"
 EVALUATION_LABEL: Final = "gen_ai.evaluation.score.label"
 EVALUATED_RESPONSE: Final = "gen_ai.response.id"
+OUTCOME: Final = "reliability.outcome"
+"""The name of the evaluation that is an outcome reported apart from spans, and of its log event."""
+
+
+class SubjectKind(enum.StrEnum):
+    """By what an outcome names runs. A key is a business key, which is hashed before anything
+    keeps it.
+    """
+
+    TRACE = "trace"
+    RUN = "run"
+    SESSION = "session"
+    KEY = "key"
+    HASHED_KEY = "hashed_key"
+
+
+class Subject(NamedTuple):
+    """Subject of an outcome: a kind, and the id or key."""
+
+    kind: SubjectKind
+    value: str
 
 
 class Evaluation(NamedTuple):
     """A result of an evaluation that came with the telemetry. It names the span, the response or
-    neither.
+    neither; an outcome that was reported apart from spans names what it is `about`.
     """
 
     name: str
@@ -408,6 +429,7 @@ class Evaluation(NamedTuple):
     trace_id: TraceId | None = None
     span_id: SpanId | None = None
     response_id: str | None = None
+    about: Subject | None = None
 
     @classmethod
     def of(
@@ -476,6 +498,7 @@ class Notes(NamedTuple):
     context_limit: int | None = None
     run_key: str | None = None
     refused: tuple[tuple[str, str], ...] = ()
+    outcome_key: str | None = None
 
 
 class Session(NamedTuple):

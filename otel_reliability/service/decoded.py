@@ -48,6 +48,7 @@ class Decoder:
     def __init__(self, reader: Reader, *, native: bool = True) -> None:
         self._read = reader.read
         self._read_logs = reader.read_logs
+        self._without_key = reader.without_key
         self._native = native_decoder(reader) if native else None
 
     def __call__(self, signal: OtlpSignal, encoding: Encoding, body: bytes) -> Decoded:
@@ -66,10 +67,12 @@ class Decoder:
             raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
         if batch.logs:
             events = self._read_logs(batch.logs)
-            return _decoded([*map(self._read, batch.spans), *events], batch)._replace(
-                other_logs=batch.other_logs + max(len(batch.logs) - len(events), 0)
-            )
-        return _decoded(map(self._read, batch.spans), batch)
+            other_logs = batch.other_logs + max(len(batch.logs) - len(events), 0)
+            found = _decoded([*map(self._read, batch.spans), *events], batch)
+            found = found._replace(other_logs=other_logs)
+        else:
+            found = _decoded(map(self._read, batch.spans), batch)
+        return found._replace(evaluations=tuple(map(self._without_key, found.evaluations)))
 
 
 def _decoded(spans: Iterable[AgentSpan], batch: Batch) -> Decoded:

@@ -29,6 +29,7 @@ from otel_reliability.model.limit import Limit
 from otel_reliability.model.record import (
     Damaged,
     agent_key,
+    evaluations_of,
     pack,
     pack_spans,
     unpack,
@@ -36,7 +37,7 @@ from otel_reliability.model.record import (
     unpack_spans,
 )
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, Subject, SubjectKind, TraceId
 from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.series_recording import SWEEP_INTERVAL_S
@@ -199,6 +200,7 @@ class Persistent(Volatile):
         self._pending: list[Statement] = []
         self._parts = parts_of(state.engine, state.recording, state.logs, state.histories)
         state.engine.observers.append(self._observe)
+        state.engine.outcomes.stored = self._named
 
     def limits(self) -> Iterable[Limit]:
         if self._store is not None and self._limit is not None:
@@ -218,6 +220,26 @@ class Persistent(Volatile):
         except sqlite3.Error:  # the writer finds out what is wrong with it
             return []
         return list(self._intact(unpack_run, rows))
+
+    def _named(self, subject: Subject) -> list[Run]:
+        """Return the final runs that the id of a run, or of a trace, names, as they are now. Only
+        the writer's thread may ask.
+        """
+        if self._store is None or subject.kind not in {SubjectKind.RUN, SubjectKind.TRACE}:
+            return []
+        question = "SELECT body FROM run WHERE run_id BETWEEN ? AND ?"
+        last = subject.value if subject.kind == SubjectKind.RUN else f"{subject.value}-g"
+        found: dict[str, Run] = {}
+        with suppress(Unreadable):  # the next transaction finds out what is wrong with it
+            rows = self._store.rows(question, subject.value, last)
+            found = {run.run_id: run for run in self._intact(unpack_run, rows)}
+        for run_id in found.keys() & self._changed.keys():
+            change, found[run_id] = self._changed[run_id]
+            if change is RunChange.WITHDRAWN:
+                del found[run_id]
+        if subject.kind == SubjectKind.TRACE:
+            return [run for run in found.values() if not run.nested]
+        return list(found.values())
 
     def changed(self) -> None:
         self._has_changed = True
@@ -683,7 +705,7 @@ def _request(kind: int, body: bytes) -> Decoded:
     if kind == SPANS:
         return Decoded(unpack_spans(body))
     if kind == EVALUATIONS:
-        return Decoded(evaluations=tuple([Evaluation(*one) for one in unpack(body)]))
+        return Decoded(evaluations=evaluations_of(unpack(body)))
     malformed, other_logs = unpack(body)
     return Decoded(malformed=malformed, other_logs=other_logs)
 

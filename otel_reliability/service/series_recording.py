@@ -47,6 +47,7 @@ class SeriesRecording:
         revised = engine.take_revised()
         scored = engine.take_scored()
         changes = engine.take_changes()
+        late = engine.take_late()
         keys = {run.key for run in closed}
         counted_as = (
             engine.read(lambda registry: {key: registry.counted_as(key) for key in keys}) or {}
@@ -61,12 +62,13 @@ class SeriesRecording:
                 recorder.record(final, readings)
             if revised:
                 recorder.revise(revised, readings)
+            recorder.late(late)
             recorder.score(scored)
             recorder.change(changes)
             if commit is not None:
                 commit()
         log_events.emit(changes)
-        return bool(runs or scored or changes)
+        return bool(runs or late or scored or changes)
 
     def exceed(self) -> None:
         """Record the open runs that exceed a bound at once: they wait for no transaction."""
@@ -85,6 +87,7 @@ class SeriesRecording:
             engine.take_revised,
             engine.take_scored,
             engine.take_changes,
+            engine.take_late,
         ):
             take()
 

@@ -35,6 +35,7 @@ from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake, RequestBudget
 from otel_reliability.service.logs import log_loop_error
 from otel_reliability.service.native_decoder import MODULE, load
+from otel_reliability.service.outcomes import OutcomeReports
 from otel_reliability.service.persistence import Persistent, Volatile
 from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.settings import Config
@@ -101,7 +102,7 @@ class Service:
         if directory is not None and engine_settings.hash_key is None:
             engine_settings = msgspec.structs.replace(engine_settings, hash_key=directory.key())
         time_of_state = Clock(clock, wall)
-        wall = time_of_state.wall
+        wall = self._wall = time_of_state.wall
         self.engine = Engine(
             engine_settings,
             clock=time_of_state,
@@ -240,6 +241,13 @@ class Service:
         answers = api(
             Agents(self.engine, self._runs, self._histories), self._threads, self.readiness
         )
+        reports = OutcomeReports(
+            self.writer.commit,
+            self.engine.reader.without_key,
+            self.readiness,
+            self._wall,
+            self.settings.commit_timeout,
+        ).routes()
         scrapes = metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness)
         return (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
@@ -247,7 +255,12 @@ class Service:
             (
                 "ui",
                 self.settings.ui,
-                [*checks, *answers, *(() if self._site is None else self._site.routes())],
+                [
+                    *checks,
+                    *answers,
+                    *reports,
+                    *(() if self._site is None else self._site.routes()),
+                ],
             ),
         )
 

@@ -5,7 +5,7 @@ at a time changes it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from otel_reliability.engine import Engine
 from otel_reliability.service.decoded import Decoded
@@ -32,12 +32,13 @@ class State:
         on.
         """
 
-    def apply(self, request: Decoded) -> None:
-        """Receive one request."""
+    def apply(self, request: Decoded) -> Sequence[int]:
+        """Receive one request. Return how many closed runs each of its evaluations has reached."""
+        reached: Sequence[int] = ()
         if request.spans:
             self.engine.receive(request.spans)
         if request.evaluations:
-            self.engine.receive_evaluations(request.evaluations)
+            reached = self.engine.report_outcomes(request.evaluations) or ()
         for reason, number in request.malformed.items():
             if reason == Reason.EVALUATION:
                 self.logs["malformed", reason] += number
@@ -46,6 +47,7 @@ class State:
         self.logs["evaluation", ""] += len(request.evaluations)
         self.logs["other", ""] += request.other_logs
         self.steps += 1
+        return reached
 
     def advance(self) -> None:
         """Meet every deadline that has passed."""

@@ -40,11 +40,12 @@ _ADVANCE: Final = Guard("meeting deadlines")
 
 class Ack(NamedTuple):
     """A request is committed. `rejected` of its spans or log records were not taken, and `message`
-    says why.
+    says why. `reached`: how many closed runs each of its evaluations has reached.
     """
 
     rejected: int
     message: str
+    reached: Sequence[int] = ()
 
 
 class _Waiting(NamedTuple):
@@ -172,8 +173,8 @@ class Writer:
     def _apply(self, one: _Waiting) -> None:
         request = one.request
         with _APPLY:
-            self._state.apply(request)
-            one.answer.set_result(Ack(request.rejected, request.message))
+            reached = self._state.apply(request)
+            one.answer.set_result(Ack(request.rejected, request.message, reached))
             return
         one.answer.set_exception(
             Refused(Problem.FAULT, "fault", "the service failed on this request")

@@ -10,9 +10,11 @@ from typing import Any, Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
+from otel_reliability.model.outcomes import FIELDS, SUCCESS, BadOutcome, read_outcome
 from otel_reliability.model.span import (
     EVALUATION,
     EVALUATION_NAME,
+    OUTCOME,
     Evaluation,
     RawLog,
     RawSpan,
@@ -36,6 +38,15 @@ more, no clock does.
 
 FLAG_REMOTE_KNOWN: Final = 0x100
 FLAG_REMOTE: Final = 0x200
+
+
+OUTCOME_ATTRIBUTES: Final = {
+    "run_id": "reliability.run.id",
+    "session_id": "gen_ai.conversation.id",
+    "key": "reliability.outcome.key",
+    SUCCESS: "reliability.run.success",
+}
+"""Attributes of the log event that reports an outcome, by the field that each of them fills."""
 
 
 class Reason(enum.StrEnum):
@@ -174,6 +185,9 @@ def take_log(batch: Batch, log: RawLog, body: object) -> None:
     evaluator that failed) is counted with the others.
     """
     named = log.attributes.get("event.name")
+    if OUTCOME in (log.name, named, body):
+        _take_outcome(batch, log)
+        return
     if EVALUATION not in (log.name, named, body):
         name = named or log.name
         if isinstance(name, str) and name and log.time_ns:
@@ -197,6 +211,19 @@ def take_log(batch: Batch, log: RawLog, body: object) -> None:
         batch.other_logs += 1
     else:
         batch.evaluations.append(evaluation)
+
+
+def _take_outcome(batch: Batch, log: RawLog) -> None:
+    """Put an outcome into the batch. What its attributes name comes before the trace in which the
+    event was written, which may be another's.
+    """
+    facts = {field: log.attributes.get(key) for field, key in OUTCOME_ATTRIBUTES.items()}
+    if all(facts.get(field) in (None, "") for field in FIELDS):
+        facts["trace_id"] = (_known(log.trace_id, TRACE_ID_BYTES) or b"").hex()
+    try:
+        batch.evaluations.append(read_outcome(facts, log.time_ns))
+    except BadOutcome as error:
+        batch.malformed.append(Malformed(Reason.EVALUATION, f"an outcome: {error}"))
 
 
 def _known(identifier: bytes, size: int) -> bytes | None:

@@ -256,6 +256,7 @@ class Live:
         final, revised, readings = found
         self._recorder.record(final, readings)
         self._recorder.revise(revised, readings)
+        self._recorder.late(self.engine.take_late())
         self._recorder.score(self.engine.take_scored())
         changes = self.engine.take_changes()
         self._recorder.change(changes)

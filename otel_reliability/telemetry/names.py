@@ -135,6 +135,13 @@ RUNS: Final = _agent("runs", "counter", "{run}", "Final runs, by outcome.", OUTC
 REVISIONS: Final = _agent(
     "run.revisions", "counter", "{run}", ("Closed runs that late spans changed or withdrew.")
 )
+LATE_OUTCOMES: Final = _agent(
+    "run.late_outcomes",
+    "counter",
+    "{run}",
+    "Outcomes that became known after their run was final, by outcome.",
+    OUTCOME,
+)
 TOOL_CALLS: Final = _agent(
     "tool_calls",
     "counter",
@@ -227,7 +234,16 @@ STANDARD_TOOL_DURATION: Final = _standard(
     "execute_tool.duration", "s", "Duration of a tool call.", _DOUBLING, TOOL
 )
 
-COUNTERS: Final = (RUN_EXCESS, RUNS, REVISIONS, TOOL_CALLS, RETRIES, RETRY_EXPLOSIONS, CHANGES)
+COUNTERS: Final = (
+    RUN_EXCESS,
+    RUNS,
+    REVISIONS,
+    LATE_OUTCOMES,
+    TOOL_CALLS,
+    RETRIES,
+    RETRY_EXPLOSIONS,
+    CHANGES,
+)
 HISTOGRAMS: Final = (
     PATH_DISTANCE,
     TOKEN_PRESSURE,

@@ -21,7 +21,7 @@ from otel_reliability.telemetry.instruments import Attributes
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.watch import Excess
-from otel_reliability.windows.agents import AgentRegistry
+from otel_reliability.windows.agents import AgentRegistry, LateOutcome
 from otel_reliability.windows.sessions import SessionEvent
 
 
@@ -100,6 +100,12 @@ class Recorder:
             self._sink.add(
                 names.REVISIONS, run.weight, of_agent(readings[run.run_id].counted_as), run
             )
+
+    def late(self, found: Iterable[LateOutcome]) -> None:
+        """Count outcomes that became known after their runs were final."""
+        for key, outcome, weight in found:
+            attributes = {**of_agent(key), names.OUTCOME: outcome.value}
+            self._sink.add(names.LATE_OUTCOMES, weight, attributes)
 
     def score(self, events: Iterable[SessionEvent]) -> None:
         """Record sessions when they close, and not when they are scored again."""

@@ -7,17 +7,26 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_left
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from operator import itemgetter
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.record import pack, unpack_run
 from otel_reliability.model.row import OTHER_TASK, Row
-from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
-from otel_reliability.windows.rows import PathTable, end_in, index_in, order_of, row_of, run_id_in
+from otel_reliability.model.run import AgentKey, Outcome, Run, RunChange, RunEvent, ToolCall
+from otel_reliability.model.span import Subject
+from otel_reliability.windows.rows import (
+    PathTable,
+    Sought,
+    end_in,
+    index_in,
+    order_of,
+    row_of,
+    run_id_in,
+)
 from otel_reliability.windows.window import AgentWindow
 
 HASHES: Final = ToolCall._fields.index("arguments")
@@ -60,6 +69,14 @@ class RecentRuns:
         self._runs.insert(at, run)
         if len(self._records) > self.limit:
             del self._records[0], self._runs[0]
+
+    def get(self, order: bytes) -> Run | None:
+        """Return the run of this order; None if it is not here."""
+        at = index_in(self._records, order)
+        if at is None:
+            return None
+        run = self._runs[at]
+        return self._unpack(self._records[at]) if run is None else run
 
     def remove(self, order: bytes) -> None:
         """Remove the run of this order; do nothing if it is not here."""
@@ -183,6 +200,34 @@ class AgentState:
             row = self.row(run.run_id)
             order = order_of((run if row is None else row).end_ns, run.run_id)
         self._remove(order)
+
+    def is_final(self, run_id: str) -> bool:
+        """Return whether a run that was closed cannot change any more by spans."""
+        return run_id not in self._reopenable
+
+    def sought(self, sought: Sought) -> Iterable[Row]:
+        """Return the rows of these runs, traces, sessions and keys that a window still keeps."""
+        rows = (row for window in self.windows.values() for row in window.sought(sought))
+        return {row.run_id: row for row in rows}.values()
+
+    def replace(self, row: Row, evaluated: Callable[[Run], Run]) -> None:
+        """Replace the row of a final run, of the same order, whose outcome became known.
+        `evaluated` makes the same of the whole run, where that is kept.
+        """
+        order = order_of(row.end_ns, row.run_id)
+        kept = [window for window in self.windows.values() if window.keeps(order)]
+        recent = self.recent.get(order)
+        if row.path is not None:
+            row = row._replace(path=self._paths.intern(row.path.names))
+        if row.task is not None and row.task in self._tasks:
+            self._tasks[row.task] += 1
+        self._remove(order)
+        for window in kept:
+            window.insert(row, order)
+        self._forget_dropped()
+        if recent is not None:
+            self.recent.add(evaluated(recent), order)
+            self.recent.finalize(order)
 
     def finalize(self, run: Run) -> None:
         """Note that a run is final; do nothing if it is not here."""
@@ -313,6 +358,16 @@ class _Unloaded:
         yield state
 
 
+class LateOutcome(NamedTuple):
+    """An outcome that became known after its run was final, and for how many runs that one
+    stands.
+    """
+
+    key: AgentKey
+    outcome: Outcome
+    weight: int
+
+
 class AgentRegistry:
     """The windows of every agent, kept up to date with the events of runs.
 
@@ -335,6 +390,8 @@ class AgentRegistry:
         `_agents`.
         """
         self._seen: OrderedDict[AgentKey, float] = OrderedDict()
+        self.late: list[LateOutcome] = []
+        """Outcomes that became known after their runs were final, since the engine took them."""
 
     def __len__(self) -> int:
         return len(self._agents)
@@ -395,17 +452,68 @@ class AgentRegistry:
             elif (state := self._agents.get(run.key)) is not None:
                 state.finalize(run)
             return
+        if previous is not None and self._is_final(previous):
+            self._evaluate_final(run, previous, now, wall_ns)
+            return
         closed = change is not RunChange.WITHDRAWN
         replaced = previous if closed else run
         if replaced is not None:
-            if replaced.key in self._unloaded:
-                self._postpone(RunChange.WITHDRAWN, replaced)
-            elif (state := self._agents.get(replaced.key)) is not None:
-                state.withdraw(replaced)
+            self._withdraw(replaced)
         if closed:
             self._close(run, now, wall_ns)
         if replaced is not None and replaced.key not in self._unloaded:
             self._forget_if_empty(replaced.key)
+
+    def replace(
+        self, key: AgentKey, row: Row, outcome: Outcome, evaluated: Callable[[Run], Run]
+    ) -> None:
+        """Replace the row of a final run by one with an outcome that became known. `outcome`: that
+        of before. `evaluated` as in `AgentState.replace`.
+        """
+        state = self.agent(key)
+        if state is not None:
+            state.replace(row, evaluated)
+            self._note_late(LateOutcome(key, row.outcome, row.weight), outcome)
+
+    def _is_final(self, run: Run) -> bool:
+        """Return whether a run that was closed is final; those that were restored are."""
+        unloaded = self._unloaded.get(run.key)
+        if unloaded is not None:
+            return all(one.run_id != run.run_id for _, one in unloaded.since)
+        state = self._agents.get(run.key)
+        return state is not None and state.is_final(run.run_id)
+
+    def _evaluate_final(self, run: Run, before: Run, now: float, wall_ns: int | None) -> None:
+        """Replace a final run by its version with one more evaluation, which is final too."""
+        self._note_late(LateOutcome(run.key, run.outcome, run.weight), before.outcome)
+        state = self._agents.get(before.key)
+        if state is not None and state.row(before.run_id, before.end_ns) is None:
+            return  # no window holds it any more
+        self._withdraw(before)
+        self._close(run, now, wall_ns)
+        if run.key in self._unloaded:
+            self._postpone(RunChange.FINAL, run)
+        elif (state := self._agents.get(run.key)) is not None:
+            state.finalize(run)
+
+    def _withdraw(self, run: Run) -> None:
+        if run.key in self._unloaded:
+            self._postpone(RunChange.WITHDRAWN, run)
+        elif (state := self._agents.get(run.key)) is not None:
+            state.withdraw(run)
+
+    def _note_late(self, found: LateOutcome, before: Outcome) -> None:
+        if found.outcome is not before:
+            self.late.append(found)
+
+    def sought(self, subjects: Collection[Subject]) -> Iterator[tuple[AgentKey, Row]]:
+        """Yield the rows of these runs, traces, sessions and keys, with their agents. Agents that
+        are not loaded after a restart are left out.
+        """
+        sought = Sought.of(subjects)
+        for key, state in self._agents.items():
+            if state is not None:
+                yield from ((key, row) for row in state.sought(sought))
 
     def advance(self, now: float) -> list[AgentKey]:
         """Let agents expire that had no run for `limits.agent_idle` seconds, and return them: their

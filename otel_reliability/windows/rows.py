@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import marshal
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.metrics.stability.context_growth import slope_of
 from otel_reliability.model.coding import coding_totals
@@ -20,7 +20,7 @@ from otel_reliability.model.flaws import flaws_of
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.row import CallTotals, Compressions, Path, Retries, Row
 from otel_reliability.model.run import ModelCall, Run, ToolCall
-from otel_reliability.model.span import Evaluation
+from otel_reliability.model.span import OUTCOME, Evaluation, Subject, SubjectKind
 from otel_reliability.model.tools import effects_of
 
 CONSTRAINT: Final = "constraint."
@@ -79,6 +79,9 @@ def row_of(run: Run, paths: PathTable) -> Row:
         request=run.request if task is None else None,
         flaws=flaws_of(run),
         coding=coding_totals(run),
+        nested=run.nested,
+        outcome_key=run.outcome_key,
+        outcome_ns=outcome_ns_of(run.evaluations),
     )
 
 
@@ -173,6 +176,13 @@ def violations_of(run: Run) -> tuple[tuple[str, str], ...] | None:
 def signals_of(evaluations: tuple[Evaluation, ...]) -> tuple[tuple[str, float], ...]:
     """Return (name, score) of the evaluations of a run that have a score, sorted."""
     return tuple(sorted([(one.name, one.score) for one in evaluations if one.score is not None]))
+
+
+def outcome_ns_of(evaluations: tuple[Evaluation, ...]) -> int | None:
+    """Return when the outcome of a run became known that was reported apart from its spans; None
+    without one.
+    """
+    return next((one.time_ns for one in evaluations if one.name == OUTCOME), None)
 
 
 def _tokens_of(retries: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> int:
@@ -306,6 +316,10 @@ _HEX_END: Final = END_BYTES + 1 + 24
 _STOP: Final = b"\0"
 """What ends the id of text, so that a shorter id compares as the lesser."""
 
+TRACE_BYTES: Final = 16
+MAX_NEEDLES: Final = 16
+"""Texts that are searched in each record before it is decoded."""
+
 MAX_SHARED: Final = 8_192
 """Distinct facts that rows to come can share; rows that are kept keep theirs."""
 
@@ -318,6 +332,8 @@ _OWN: Final = (
     "session_id",
     "signals",
     "step_growth",
+    "outcome_key",
+    "outcome_ns",
 )
 """Fields in which nearly every two rows differ, besides their times, id and path."""
 _FACTS: Final = tuple(
@@ -326,6 +342,8 @@ _FACTS: Final = tuple(
     if name not in {"end_ns", "run_id", "start_ns", "path", "request", "group", *_OWN}
 )
 _own = itemgetter(*map(Row._fields.index, _OWN))
+_SESSION_AT: Final = 1 + _OWN.index("session_id")
+_KEY_AT: Final = 1 + _OWN.index("outcome_key")
 _facts = itemgetter(*map(Row._fields.index, _FACTS))
 _in_order = itemgetter(
     *map(
@@ -334,6 +352,34 @@ _in_order = itemgetter(
     )
 )
 _shared = Remembered[Facts, Facts](MAX_SHARED)
+
+
+class Sought(NamedTuple):
+    """Runs, traces, sessions and keys whose rows are searched, as records hold them."""
+
+    runs: frozenset[bytes]
+    traces: frozenset[bytes]
+    sessions: frozenset[str]
+    keys: frozenset[str]
+    needles: Sequence[bytes]
+    """The sessions and keys, as bytes."""
+
+    @classmethod
+    def of(cls, subjects: Collection[Subject]) -> Sought:
+        """Return what to search for these subjects."""
+        named = {
+            kind: frozenset([one.value for one in subjects if one.kind == kind])
+            for kind in SubjectKind
+        }
+        sessions = named[SubjectKind.SESSION]
+        keys = named[SubjectKind.HASHED_KEY]
+        return cls(
+            runs=frozenset(map(id_bytes, named[SubjectKind.RUN])),
+            traces=frozenset(map(bytes.fromhex, named[SubjectKind.TRACE])),
+            sessions=sessions,
+            keys=keys,
+            needles=[text.encode("utf-8", "surrogatepass") for text in (*sessions, *keys)],
+        )
 
 
 class RowStore:
@@ -388,6 +434,19 @@ class RowStore:
             None,
         )
 
+    def sought(self, sought: Sought) -> Iterator[int]:
+        """Yield the indices of the rows of these runs, traces, sessions and keys. Takes time for
+        every row.
+        """
+        for at, record in enumerate(self._records):
+            run_id, begin = _id_of(record)
+            if run_id in sought.runs or run_id[1 : 1 + TRACE_BYTES] in sought.traces:
+                yield at
+            elif sought.needles and _may_hold(record, sought.needles):
+                own = marshal.loads(record[begin:])  # noqa: S302 (we wrote it)
+                if own[_SESSION_AT] in sought.sessions or own[_KEY_AT] in sought.keys:
+                    yield at
+
     def after(self, end_ns: int) -> int:
         """Return the index of the first row that ended later."""
         return bisect_left(self._records, end_bytes(end_ns + 1))
@@ -427,6 +486,19 @@ class RowStore:
         """Delete so many rows."""
         gone = slice(first, first + number)
         del self._records[gone], self._paths[gone], self._facts[gone]
+
+
+def _may_hold(record: bytes, needles: Sequence[bytes]) -> bool:
+    """Return whether a record may hold one of these texts; True for many: decoding is faster."""
+    return len(needles) > MAX_NEEDLES or any(needle in record for needle in needles)
+
+
+def _id_of(record: bytes) -> tuple[bytes, int]:
+    """Return the part of a record that holds the id (`id_bytes`), and the length of the order."""
+    if record[END_BYTES] == _HEX_ID[0]:
+        return record[END_BYTES:_HEX_END], _HEX_END
+    stop = record.index(_STOP, END_BYTES + 1) + 1
+    return record[END_BYTES:stop], stop
 
 
 def _share(facts: Facts) -> Facts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, MutableSequence, Sequence
+from collections.abc import Container, Iterable, Iterator, MutableSequence, Sequence
 from typing import Final, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
@@ -16,7 +16,7 @@ from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Run
 from otel_reliability.statistics.likeness import groups_of
-from otel_reliability.windows.rows import PathTable, RowStore, end_in, order_of, row_of
+from otel_reliability.windows.rows import PathTable, RowStore, Sought, end_in, order_of, row_of
 
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
 Series: TypeAlias = list[tuple[MetricSpec, Attributes, Reading]]
@@ -142,6 +142,10 @@ class AgentWindow(Numbers):
         """
         at = self._kept.find(run_id) if order is None else self._kept.index(order)
         return None if at is None else self._kept.row(at)
+
+    def sought(self, sought: Sought) -> Iterator[Row]:
+        """Yield the rows of these runs, traces, sessions and keys, in the window or spares."""
+        return map(self._kept.row, self._kept.sought(sought))
 
     def keeps(self, order: bytes) -> bool:
         """Return whether the row of this order is kept, in the window or as a spare."""

@@ -13,6 +13,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
 from otel_reliability.service.api import Agents
 from otel_reliability.service.http import OtlpHttp
+from otel_reliability.service.outcomes import OutcomeReports
 from otel_reliability.service.site import Site
 from otel_reliability.service.web import api, metrics, probes
 from otel_reliability.testing import agent, tool
@@ -23,7 +24,7 @@ ABSENT = cast("Any", None)
 
 
 def test_document_names_every_route() -> None:
-    parts = (Site, OtlpHttp)
+    parts = (Site, OtlpHttp, OutcomeReports)
     answers = api(Agents(ABSENT, ABSENT), ABSENT, ABSENT)
     tables = [
         probes(ABSENT, ABSENT),
