@@ -430,7 +430,9 @@ class Persistent(Volatile):
             number = self._agents.pop(key)
             yield "DELETE FROM run WHERE agent = ?", [(number,)]
             yield "DELETE FROM agent WHERE id = ?", [(number,)]
-        for key in sorted(keys - self._agents.keys()):
+        new = [key for key in agents.keys() if key not in self._agents]  # noqa: SIM118  no mapping
+        keys.update(new)
+        for key in (*new, *sorted(keys.difference(self._agents, new))):  # as they were first seen
             self._last_agent += 1
             self._agents[key] = self._last_agent
         yield (
@@ -510,7 +512,8 @@ class Persistent(Volatile):
         """Load what was saved, assemble open traces again, and apply what came after
         it was saved.
         """
-        for self._seq, *moment in store.rows("SELECT seq, now, wall FROM saved"):
+        for seq, *moment in self._saved(store):
+            self._seq = seq
             self._moment = Moment(*moment)
             self._clock.resume(self._moment.now)
         saved = self._seq
@@ -530,6 +533,16 @@ class Persistent(Volatile):
             deque(part.changes(), maxlen=0)
         for row in store.rows("SELECT * FROM arrival WHERE seq > ? ORDER BY seq", saved):
             self._repeat(Arrival(*row), counting=True)
+
+    def _saved(self, store: Store) -> Iterator[tuple[Any, ...]]:
+        """Yield the last arrival that the stored parts include, and its moment. Where that is lost,
+        it is taken to be the last of all: nothing counts twice.
+        """
+        rows = list(store.rows("SELECT seq, now, wall FROM saved"))
+        if not rows and list(store.rows("SELECT 1 FROM part LIMIT 1")):
+            rows = list(store.rows("SELECT seq, now, wall FROM arrival ORDER BY seq DESC LIMIT 1"))
+            self.lost += 1
+        yield from rows
 
     def _opened(self) -> Store:
         """Open the database, as soon as it can be opened; set one aside that cannot be read. Raise

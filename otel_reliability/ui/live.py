@@ -16,7 +16,7 @@ from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
 from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.record import agent_key
-from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
+from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.recording import window_of
 from otel_reliability.report.build import AgentSource, agent_view, compared
 from otel_reliability.report.changes import marks
@@ -25,7 +25,7 @@ from otel_reliability.report.run_fields import made_of
 from otel_reliability.report.text import clean, seconds
 from otel_reliability.report.view import AgentComparison, AgentView, ChangeView, ScorePoint
 from otel_reliability.ui.runs import versions_of
-from otel_reliability.windows.agents import AgentRegistry
+from otel_reliability.windows.agents import AgentRegistry, AgentState
 from otel_reliability.windows.rows import PathTable, row_of
 
 MAX_EXAMINED: Final = 500
@@ -54,7 +54,7 @@ _STATES: Final = {
 class Histories:
     """The score over time of every agent of an engine. An agent that expires loses its history.
 
-    An agent that is not loaded yet after a restart gets its next point when it is.
+    An agent that is not loaded yet after a restart gets its points when it is.
 
     It is changed within the engine's turn, so it must be read within a turn too. A service stores
     `changes`, and gives them to `restore` after a restart.
@@ -65,7 +65,7 @@ class Histories:
         self._histories: dict[AgentKey, History] = {}
         self._changed = ChangedKeys[AgentKey]()
         self._budget, self._checked = float(BURST_POINTS), engine.now()
-        engine.observers.append(self._observe)
+        engine.agents.observers.append(self._observe)
 
     def of(self, key: AgentKey) -> tuple[ScorePoint, ...]:
         """Return the points of an agent, oldest first."""
@@ -105,16 +105,16 @@ class Histories:
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Replace all histories by what `changes` yielded."""
         self._histories = {agent_key(key): History.of(body) for key, body in data}
+        self._engine.agents.ignore_waiting()
 
-    def _observe(self, event: RunEvent, now: float) -> None:
-        if event.change is not RunChange.CLOSED:
-            return
-        key = event.run.key
+    def _observe(self, state: AgentState) -> None:
+        key = state.key
         history = self._histories.get(key)
-        if history is not None and not history.is_due():
-            return
-        state = self._engine.agents.loaded(key)
-        if state is None or state.first_window.runs < MIN_RUNS or not self._has_budget(now):
+        if history is not None:
+            self._changed.add(key)
+            if not history.is_due():
+                return
+        if state.first_window.runs < MIN_RUNS or not self._has_budget(self._engine.now()):
             return
         score = state.first_window.reading("score").value
         end_ns = state.last_run_ns

@@ -336,11 +336,16 @@ class _Unloaded:
     since, in order.
     """
 
-    __slots__ = ("_load", "_make", "since", "steps")
+    __slots__ = ("_load", "_make", "_observe", "observed", "since", "steps")
 
-    def __init__(self, make: Callable[[], AgentState], load: Load) -> None:
+    def __init__(
+        self, make: Callable[[], AgentState], load: Load, observe: Callable[[AgentState], None]
+    ) -> None:
         self._make = make
         self._load = load
+        self._observe = observe
+        self.observed = 0
+        """Number of the first changes that were observed before the restart."""
         self.since: list[tuple[RunChange, Run]] = []
         self.steps = self._all_steps()
         """Yields None after each step, the state at last."""
@@ -348,9 +353,11 @@ class _Unloaded:
     def _all_steps(self) -> Iterator[AgentState | None]:
         state = self._make()
         yield from state.loading(self._load())
-        for change, run in self.since:
-            if change is RunChange.CLOSED:
+        for number, (change, run) in enumerate(self.since):
+            if change is RunChange.CLOSED or change is RunChange.REVISED:
                 state.close(run)
+                if change is RunChange.CLOSED and number >= self.observed:
+                    self._observe(state)
             elif change is RunChange.FINAL:
                 state.finalize(run)
             else:
@@ -381,6 +388,8 @@ class AgentRegistry:
 
     def __init__(self, settings: Settings = DEFAULTS, *, places_return: bool = False) -> None:
         self.accounts: Counter[tuple[str, str]] = Counter()
+        self.observers: list[Callable[[AgentState], None]] = []
+        """Called for an agent when a run of it has closed and is in its windows."""
         self._settings = settings
         self._readmits = places_return
         self._admitted: dict[AgentKey, None] = {}
@@ -460,7 +469,7 @@ class AgentRegistry:
         if replaced is not None:
             self._withdraw(replaced)
         if closed:
-            self._close(run, now, wall_ns)
+            self._close(change, run, now, wall_ns)
         if replaced is not None and replaced.key not in self._unloaded:
             self._forget_if_empty(replaced.key)
 
@@ -563,14 +572,21 @@ class AgentRegistry:
         self._agents.update(dict.fromkeys(agents))
         for key, (_, load) in agents.items():
             make = partial(AgentState, key, self._settings, self.accounts)
-            self._unloaded[key] = _Unloaded(make, load)
+            self._unloaded[key] = _Unloaded(make, load, self._observe)
         self._seen.update(
             sorted(((key, seen) for key, (seen, _) in agents.items()), key=itemgetter(1))
         )
 
+    def ignore_waiting(self) -> None:
+        """Let no observer be called for the changes that wait for their agents now: they were
+        observed before the restart.
+        """
+        for unloaded in self._unloaded.values():
+            unloaded.observed = len(unloaded.since)
+
     # --- Agents -----------------------------------------------------------------------------------
 
-    def _close(self, run: Run, now: float, wall_ns: int | None) -> None:
+    def _close(self, change: RunChange, run: Run, now: float, wall_ns: int | None) -> None:
         key = run.key
         unloaded = self._unloaded.get(key)
         state = self._agents.get(key) or (self._begin(key) if unloaded is None else None)
@@ -581,9 +597,11 @@ class AgentRegistry:
             run = run._replace(start_ns=min(run.start_ns, latest), end_ns=latest)
             self.accounts["clamped", "future_end"] += 1
         if unloaded is not None:
-            self._postpone(RunChange.CLOSED, run)
+            self._postpone(change, run)
         elif state is not None:
             state.close(run)
+            if change is RunChange.CLOSED:
+                self._observe(state)
         if self._seen.get(key) != now:  # most agents have several runs at once
             self._seen[key] = now
             self._seen.move_to_end(key)
@@ -597,6 +615,10 @@ class AgentRegistry:
         self._unloaded.move_to_end(run.key, last=False)
         if len(since) >= MAX_POSTPONED:
             self.agent(run.key)
+
+    def _observe(self, state: AgentState) -> None:
+        for observer in self.observers:
+            observer(state)
 
     def _begin(self, key: AgentKey) -> AgentState | None:
         """Return a new agent; None beyond the limit of agents."""

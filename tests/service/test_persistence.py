@@ -65,15 +65,14 @@ def drive(path: Path, deaths: frozenset[int], *, twice: bool = False, seed: int 
 def test_whenever_the_process_dies_all_is_as_if_it_had_not(
     deaths: frozenset[int], seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Windows, readings, sessions, counters with their starts and the account of spans are those of
-    an undisturbed twin.
-
-    A history may lack a point: one of a run that closed before its agent was loaded.
+    """Windows, readings, sessions, counters with their starts, the account of spans and the scores
+    over time are those of an undisturbed twin, and agents are listed in the same order.
     """
     twin = drive(tmp_path_factory.mktemp("twin"), frozenset(), seed=seed)
     kept = drive(tmp_path_factory.mktemp("kept"), deaths, seed=seed)
 
-    assert kept.look()._replace(histories={}) == twin.look()._replace(histories={})
+    assert kept.look() == twin.look()
+    assert kept.engine.agents.keys() == twin.engine.agents.keys()
     assert len(set(kept.run_ids())) == len(kept.run_ids()) == RUNS
     assert kept.look().open_runs == 0
 
@@ -479,6 +478,21 @@ def test_a_missing_table_costs_no_run(table: str, tmp_path: Path) -> None:
     kept = Kept(tmp_path, kept.fake)
     assert set(kept.run_ids()) == meant
     assert number_set_aside(tmp_path) == 1
+
+
+def test_nothing_counts_twice_when_it_is_lost_what_was_saved(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    for trace in range(1, 11):
+        kept.take(request(trace))
+        kept.take(*halves(100 + trace)[:1])
+        kept.wind(3.0)
+    kept.persistence.close()
+    before = kept.look()
+    damage(tmp_path, "DROP TABLE saved")
+
+    again = Kept(tmp_path, kept.fake)
+    assert again.look().accounts == before.accounts
+    assert again.look().histories == before.histories
 
 
 def test_a_table_that_cannot_be_read_costs_no_run(tmp_path: Path) -> None:
