@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.contrast.compare import Difference, compare
+from otel_reliability.contrast.parting import NONE as NO_ENDS
+from otel_reliability.contrast.parting import Ends
 from otel_reliability.contrast.sample import Sample
 from otel_reliability.contrast.sentences import of_comparison, of_difference, of_finding, of_why
 from otel_reliability.contrast.why import Finding as WhyFound
@@ -303,6 +305,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
         task_outcomes=_task_outcomes(baseline),
         paths=Counter((row.task, row.path.names) for row in baseline if row.path is not None),
+        path_ends=_path_ends(baseline, by_error=why.by_error),
         distances=distances,
         pressures={row.run_id: row.pressure for row in baseline if row.pressure is not None},
         retry_threshold=settings.metrics.retry_threshold,
@@ -312,6 +315,20 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         recent=source.recent,
     )
     return replace(view, caveats=caveats_of(view, source.rows))
+
+
+def _path_ends(
+    rows: Sequence[Row], *, by_error: bool
+) -> dict[tuple[str | None, tuple[str, ...]], Ends]:
+    """Return how many runs fail, by task and path; `by_error`: end in an error."""
+    found: dict[tuple[str | None, tuple[str, ...]], Ends] = {}
+    for row in rows:
+        fails = row.ended_in_error if by_error else None if row.success is None else not row.success
+        if row.path is not None and fails is not None:
+            key = row.task, row.path.names
+            failing, known = found.get(key, NO_ENDS)
+            found[key] = Ends(failing + fails, known + 1)
+    return found
 
 
 def _price_table(rows: Sequence[Row]) -> str:

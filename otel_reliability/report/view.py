@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from otel_reliability.change.result import Result
+from otel_reliability.contrast.parting import Ends
 from otel_reliability.contrast.sample import Sample
 from otel_reliability.metrics.passes.summary import ReliabilitySummary
 from otel_reliability.metrics.stability.tables import (
@@ -321,8 +322,9 @@ class AgentView:
     `first_run` is the id of the run that began first, `history` is the score over time (oldest
     first), `recent` the last whole runs (oldest first), `exceeding` a line for each open run beyond
     a bound, `task_outcomes` (passed, known) by task, `paths` the number of baseline runs by (task,
-    path); `distances` are path distances by run id, `pressures` the shares of the context window
-    that runs filled, `retry_threshold` the setting that counted retry explosions.
+    path), `path_ends` how many of them fail; `distances` are path distances by run id, `pressures`
+    the shares of the context window that runs filled, `retry_threshold` the setting that counted
+    retry explosions.
     """
 
     key: AgentKey = field(metadata=MERGED)
@@ -363,6 +365,7 @@ class AgentView:
     one_sided: bool = field(metadata=HIDDEN)
     task_outcomes: Mapping[str | None, tuple[int, int]] = field(metadata=HIDDEN)
     paths: Mapping[tuple[str | None, tuple[str, ...]], int] = field(metadata=HIDDEN)
+    path_ends: Mapping[tuple[str | None, tuple[str, ...]], Ends] = field(metadata=HIDDEN)
     distances: Mapping[str, float] = field(metadata=HIDDEN)
     pressures: Mapping[str, float] = field(metadata=HIDDEN)
     retry_threshold: int = field(metadata=HIDDEN)

@@ -1,5 +1,5 @@
-"""The flow of paths: which step follows which, in what shares, and where runs leave the common
-path.
+"""The flow of paths: which step follows which, in what shares, where runs leave the common path,
+and which steps failing runs take.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from itertools import pairwise, takewhile
 from typing import Final, NamedTuple, TypeAlias
 
+from otel_reliability.contrast.parting import NONE, Ends, PartingStep, parting_step
 from otel_reliability.report.text import clean, percent
 
 MAX_COLUMNS: Final = 8
@@ -22,6 +23,8 @@ BOX_WIDTH: Final = 140
 BOX_HEIGHT: Final = 40
 COLUMN: Final = 182
 ROW: Final = 62
+LEVELS: Final = 5
+"""Colours for the share of runs that fail: below 20 %, below 40 % and so on."""
 COMMON: Final = 1 / 3
 """Share of the runs from which their most frequent path is a common one; below, none is."""
 EDGE: Final = 2
@@ -39,7 +42,7 @@ OTHERS: Final = "others"
 
 class Box(NamedTuple):
     """A step in its cell. `kind`: common, off (the common path leads elsewhere), start, end or
-    others.
+    others. `fails` is the level of the share of its runs that fail, of `LEVELS`; None: unknown.
     """
 
     x: int
@@ -48,6 +51,7 @@ class Box(NamedTuple):
     title: str
     share: str
     kind: str
+    fails: int | None = None
 
 
 class Edge(NamedTuple):
@@ -73,10 +77,14 @@ class Flow(NamedTuple):
     paths: int
     runs: int
     task: str | None = None
+    parting: PartingStep | None = None
 
 
-def flow_of(taken: Mapping[Steps, int], task: str | None = None) -> Flow | None:
-    """Return the flow of these paths, each with its runs; None without any.
+def flow_of(
+    taken: Mapping[Steps, int], task: str | None = None, ends: Mapping[Steps, Ends] = {}
+) -> Flow | None:
+    """Return the flow of these paths, each with its runs and how many of them fail; None without
+    any.
 
     >>> flow = flow_of({("search", "book"): 3, ("search", "pay"): 1})
     >>> (
@@ -98,17 +106,30 @@ def flow_of(taken: Mapping[Steps, int], task: str | None = None) -> Flow | None:
     rows = _rows_by_cell(passing, line)
     cells: Counter[Cell] = Counter()
     steps: Counter[Transition] = Counter()
+    failing: Counter[Cell] = Counter()
+    known: Counter[Cell] = Counter()
     for path, number in taken.items():
         shown = [cell if cell in rows else (cell[0], OTHERS) for cell in _shown(path, hidden)]
         cells.update(dict.fromkeys(shown, number))
         steps.update(dict.fromkeys(pairwise(shown), number))
+        of_path = ends.get(path, NONE)
+        failing.update(dict.fromkeys(shown, of_path.failing))
+        known.update(dict.fromkeys(shown, of_path.known))
     # Rare transitions come first, so that the common path is drawn over them.
     ordered = sorted(steps, key=lambda step: (line.issuperset(step), steps[step], step))
     return Flow(
         width=max(column for column, _ in rows) * COLUMN + BOX_WIDTH + 2 * EDGE,
         height=max(rows.values()) * ROW + BOX_HEIGHT + 2 * EDGE,
         boxes=tuple(
-            _box(cell, rows[cell], cells[cell], runs, cell in line) for cell in sorted(cells)
+            _box(
+                cell,
+                rows[cell],
+                cells[cell],
+                runs,
+                Ends(failing[cell], known[cell]),
+                common=cell in line,
+            )
+            for cell in sorted(cells)
         ),
         edges=tuple(
             _edge(step, rows, line.issuperset(step), steps[step], runs) for step in ordered
@@ -118,6 +139,7 @@ def flow_of(taken: Mapping[Steps, int], task: str | None = None) -> Flow | None:
         paths=len(taken),
         runs=runs,
         task=task,
+        parting=parting_step(ends),
     )
 
 
@@ -173,7 +195,7 @@ def _rows_by_cell(passing: Mapping[Cell, int], common: frozenset[Cell]) -> dict[
     return rows
 
 
-def _box(cell: Cell, row: int, runs: int, of: int, common: bool) -> Box:
+def _box(cell: Cell, row: int, runs: int, of: int, ends: Ends, *, common: bool) -> Box:
     column, name = cell
     share = percent(runs / of)
     if name.startswith("="):
@@ -185,7 +207,13 @@ def _box(cell: Cell, row: int, runs: int, of: int, common: bool) -> Box:
         kind = "others" if name == OTHERS else "end"
         label = full = {END: "end", OTHERS: "other steps"}.get(name, name)
     title = f"{full}: {runs:,} of {of:,} runs, {share}"
-    return Box(EDGE + column * COLUMN, EDGE + row * ROW, label, title, share, kind)
+    fails = None
+    if ends.share is not None:
+        fails = min(int(ends.share * LEVELS), LEVELS - 1)
+        title += f"; {ends.failing:,} of {ends.known:,} fail"
+        if name != START:
+            share += f" · {percent(ends.share)} fail"
+    return Box(EDGE + column * COLUMN, EDGE + row * ROW, label, title, share, kind, fails)
 
 
 def _edge(step: Transition, rows: Mapping[Cell, int], common: bool, runs: int, of: int) -> Edge:

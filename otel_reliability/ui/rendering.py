@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 from otel_reliability import dashboards
 from otel_reliability.change.sentences import moment
 from otel_reliability.config import Settings
+from otel_reliability.contrast.parting import Ends
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.stability.tier import rounded
@@ -279,7 +280,12 @@ def _flow(agent: AgentView) -> Flow | None:
     paths: Counter[Steps] = Counter()
     for (_, steps), runs in agent.paths.items():
         paths[steps] += runs
-    return flow_of(paths)
+    failing: Counter[Steps] = Counter()
+    known: Counter[Steps] = Counter()
+    for (_, steps), found in agent.path_ends.items():
+        failing[steps] += found.failing
+        known[steps] += found.known
+    return flow_of(paths, ends={steps: Ends(failing[steps], known[steps]) for steps in known})
 
 
 def _task_flows(agent: AgentView) -> list[Flow]:
@@ -290,7 +296,12 @@ def _task_flows(agent: AgentView) -> list[Flow]:
         task: {steps: runs for (of, steps), runs in agent.paths.items() if of == task}
         for task in tasks
     }
-    return [flow for task in tasks if (flow := flow_of(paths[task], task)) is not None]
+    ends = {
+        task: {steps: found for (of, steps), found in agent.path_ends.items() if of == task}
+        for task in tasks
+    }
+    found = [flow_of(paths[task], task, ends[task]) for task in tasks]
+    return [flow for flow in found if flow is not None]
 
 
 def _reason(agent: AgentView, title: str) -> ScoreReason | None:

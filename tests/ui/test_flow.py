@@ -5,6 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_reliability.contrast.parting import Ends
 from otel_reliability.ui.flow import (
     BOX_HEIGHT,
     BOX_WIDTH,
@@ -97,3 +98,29 @@ def test_runs_that_call_nothing_have_a_flow() -> None:
 
     assert flow.common == ()
     assert names(flow, "off") == [("a", "33 %")]
+
+
+def test_steps_of_failing_runs_are_coloured_and_named() -> None:
+    taken = {("look", "pay"): 10, ("look", "ask"): 10}
+    ends = {("look", "pay"): Ends(9, 10), ("look", "ask"): Ends(1, 8)}
+
+    flow = flow_of(taken, ends=ends)
+
+    assert flow is not None
+    found = {box.label: (box.fails, box.share) for box in flow.boxes}
+    assert found["pay"] == (4, "50 % · 90 % fail")
+    assert found["ask"] == (0, "50 % · 12 % fail")
+    assert found["start"] == (2, "100 %")
+    assert [box.title for box in flow.boxes if box.label == "ask"] == [
+        "ask: 10 of 20 runs, 50 %; 1 of 8 fail"
+    ]
+    assert flow.parting is not None
+    assert flow.parting.step in {"pay", "ask"}
+
+
+def test_where_no_end_is_known_nothing_is_coloured() -> None:
+    flow = flow_of({("look",): 3})
+
+    assert flow is not None
+    assert {box.fails for box in flow.boxes} == {None}
+    assert flow.parting is None
