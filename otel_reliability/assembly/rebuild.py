@@ -698,8 +698,15 @@ def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[C
             facts = facts._replace(failed=span.failed, start_ns=span.start_ns, end_ns=span.end_ns)
             found.append(_compression(facts, agent))
         elif isinstance(facts, InvocationFacts | ModelFacts):
-            found += [_compression(each, agent) for each in facts.compressions]
+            found += [_compression(_before(span, each), agent) for each in facts.compressions]
     return tuple(sorted(found, key=lambda one: (one.end_ns, one.start_ns)))
+
+
+def _before(span: AgentSpan, facts: CompressionFacts) -> CompressionFacts:
+    """Return a compression that a span reports; one without a time came before the span."""
+    if facts.end_ns:
+        return facts
+    return facts._replace(start_ns=span.start_ns, end_ns=span.start_ns)
 
 
 def _compression(facts: CompressionFacts, agent: str) -> Compression:

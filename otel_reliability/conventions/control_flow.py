@@ -28,7 +28,8 @@ from otel_reliability.model.span import (
 
 ERROR_TYPE: Final = "error.type"
 EXCEPTION_TYPE: Final = "exception.type"
-EXCEPTION: Final = "exception"
+EXCEPTIONS: Final = frozenset({"exception", "gen_ai.client.operation.exception"})
+"""Events that tell of an exception."""
 STATUS_MESSAGE: Final = "langfuse.observation.status_message"
 TYPES: Final = (ERROR_TYPE, EXCEPTION_TYPE)
 
@@ -102,7 +103,7 @@ def _signal(span: SpanView) -> Signal | None:
     for key in TYPES:
         if (signal := signal_of(span.get(key))) is not None:
             return signal
-    exceptions = [event for event in span.failure_events if event.name == EXCEPTION]
+    exceptions = [event for event in span.failure_events if event.name in EXCEPTIONS]
     if exceptions:
         return signal_of(exceptions[-1].attributes.get(EXCEPTION_TYPE))
     return signal_of(span.found_in(STATUS_MESSAGE, _named_in))

@@ -266,7 +266,7 @@ class CompressionFacts(NamedTuple):
     not reported.
 
     `failed`, `start_ns` and `end_ns` are set where it is an event of another span; a span of its
-    own has them itself.
+    own has them itself. Without times, it came before the span that reports it.
     """
 
     tokens_before: int | None = None

@@ -16,7 +16,7 @@ from otel_reliability.model.span import (
     Resource,
     Tokens,
 )
-from otel_reliability.testing import span
+from otel_reliability.testing import at, span
 from tests.conventions.reading import (
     call,
     hashed,
@@ -26,6 +26,7 @@ from tests.conventions.reading import (
     read,
     rebuilt,
     run,
+    runs,
     tool,
 )
 
@@ -420,3 +421,52 @@ def test_a_model_call_without_an_operation() -> None:
     assert model(span(attributes=asked)).tokens.output == 12
     record = {"gen_ai.response.model": "gpt", "gen_ai.usage.output_tokens": 12}
     assert is_nothing(span(attributes=record))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "failed"),
+    [
+        ("completed", Kind.MODEL, False),
+        ("failed", Kind.MODEL, True),
+        ("in_progress", Kind.OTHER, False),
+        ("queued", Kind.OTHER, False),
+    ],
+)
+def test_a_fetched_response_is_a_model_call_once_it_is_finished(
+    status: str, kind: Kind, failed: bool
+) -> None:
+    attributes = {
+        "gen_ai.operation.name": "fetch_response",
+        "gen_ai.response.status": status,
+        "gen_ai.response.model": "m",
+        "gen_ai.usage.output_tokens": 7,
+    }
+
+    found = read(span(1, name="fetch_response m", attributes=attributes))
+
+    assert (found.kind, found.failed) == (kind, failed)
+
+
+def test_a_compacted_conversation_is_a_compression_before_the_call() -> None:
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"}
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    compacted = {**chat, "gen_ai.conversation.compacted": True}
+
+    [run] = runs(
+        span(1, name="invoke_agent a", end=9, attributes=agent),
+        span(2, 1, name="chat m", start=1, end=2, attributes=chat),
+        span(3, 1, name="chat m", start=3, end=4, attributes=compacted),
+    )
+
+    assert [(one.ok, one.end_ns, one.tokens_before) for one in run.compressions] == [
+        (True, at(3), None)
+    ]
+
+
+def test_an_exception_of_the_client_operation_can_be_control_flow() -> None:
+    event = "gen_ai.client.operation.exception", {"exception.type": "asyncio.CancelledError"}
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+
+    found = read(span(1, name="chat m", status=STATUS_ERROR, events=(event,), attributes=chat))
+
+    assert not found.failed

@@ -28,6 +28,7 @@ from otel_reliability.model.span import (
     PAUSED,
     STATUS_ERROR,
     Call,
+    CompressionFacts,
     HandoffFacts,
     InvocationFacts,
     Kind,
@@ -107,6 +108,11 @@ MODEL_OPERATIONS: Final = frozenset(
     }
 )
 TOOL_OPERATIONS: Final = frozenset({"execute_tool", "tool.execute"})
+COMPACTED: Final = "gen_ai.conversation.compacted"
+FETCH: Final = "fetch_response"
+"""The operation that asks for the response of a model call made in the background."""
+RESPONSE_STATUS: Final = "gen_ai.response.status"
+UNFINISHED: Final = frozenset({"queued", "in_progress"})
 NO_STEPS: Final = frozenset(
     {
         "agent_step",
@@ -114,7 +120,6 @@ NO_STEPS: Final = frozenset(
         "embedding",
         "embeddings",
         "execute_task",
-        "fetch_response",
         "moderation",
         "plan",
         "record_usage",
@@ -187,6 +192,8 @@ class GenAI(Convention):
         REQUEST_MODEL,
         RESPONSE_MODEL,
         RESPONSE_ID,
+        RESPONSE_STATUS,
+        COMPACTED,
         FINISH_REASONS,
         OLD_FINISH_REASON,
         *INPUT_TOKENS,
@@ -257,6 +264,8 @@ def by_operation(operation: str, span: SpanView) -> Answer:
         return Answer(Kind.RETRIEVAL)
     if operation in MEMORY_CHANGES:
         return memory_change(operation, span)
+    if operation == FETCH:
+        return fetched(span)
     return NOTHING if operation in NO_STEPS else _by_keys(span) or NOTHING
 
 
@@ -387,6 +396,7 @@ def model(span: SpanView, **other: Any) -> Answer:
         cost=own(values.amount, *COSTS),
         response_id=own(values.text, RESPONSE_ID),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
+        compressions=compacted(span),
         provider=provider(span),
         cached=own(values.integer, *CACHED_TOKENS),
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
@@ -397,6 +407,24 @@ def model(span: SpanView, **other: Any) -> Answer:
 def provider(span: SpanView) -> str | None:
     """Who serves the model, by the common keys."""
     return values.first(span, PROVIDERS, values.text)
+
+
+def compacted(span: SpanView) -> tuple[CompressionFacts, ...]:
+    """Return the compression of the context that came before a call; empty where there was none.
+    Its tokens are not told.
+    """
+    return (CompressionFacts(),) if values.truth(span.get(COMPACTED)) else ()
+
+
+def fetched(span: SpanView) -> Answer:
+    """A response that was fetched is the model call that was begun in the background; one that is
+    not finished, or of which nothing is told, is nothing.
+    """
+    status = values.text(span.get(RESPONSE_STATUS))
+    if status in UNFINISHED or not any(key in span for key in (*OUTPUT_TOKENS, OUTPUT_MESSAGES)):
+        return NOTHING
+    answer = model(span)
+    return answer._replace(failed=True) if status in FAILED_WORDS else answer
 
 
 def context_limit(span: SpanView) -> int | None:

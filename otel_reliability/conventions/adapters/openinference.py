@@ -54,6 +54,7 @@ CACHE_WRITTEN_TOKENS: Final = ("llm.token_count.prompt_details.cache_write",)
 MODEL: Final = ("llm.response.model_name", "llm.model_name")
 REQUEST_MODEL: Final = "llm.request.model_name"
 CALL_IDS: Final = ("tool_call.id", "tool.call_id", "tool.id", genai.CALL_ID)
+MAX_STEPS: Final = "smolagents.max_steps"
 MANAGED_AGENTS: Final = "smolagents.managed_agents."
 
 SCOPE: Final = "openinference.instrumentation."
@@ -68,6 +69,8 @@ _CALL_KEY: Final = re.compile(
     r"llm\.output_messages\.(\d+)\.message\.tool_calls\.(\d+)\.tool_call\.(id|function\.name|function\.arguments)"
 )
 _CALLED_AS: Final = re.compile(r"named '([^']{1,200})'")
+_AGENT_RUN: Final = re.compile(r"(?i)agent(\.run)?$")
+"""End of the name of an agent's span, where nothing else says so."""
 _MANAGED: Final = re.compile(r"smolagents\.managed_agents\.\d+\.name")
 _EVENT_SPAN: Final = re.compile(r"\.(start|finish|success|(?:\w+_)?update|error)-\d+$")
 _CALL_PARTS: Final = ("function.name", "id", "function.arguments")
@@ -108,7 +111,7 @@ class OpenInference(Convention):
         *genai.TOOL_STATUS,
     )
     prefixes = (OUTPUT_CALLS, MANAGED_AGENTS)
-    needs = (SPAN_KIND,)
+    needs = (SPAN_KIND, genai.OPERATION)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by kind. Kinds that are no step (EMBEDDING, RERANKER, GUARDRAIL, PROMPT, …) are
@@ -116,7 +119,7 @@ class OpenInference(Convention):
         """
         kind = span.get(SPAN_KIND)
         if not isinstance(kind, str):
-            return None
+            return _normalized(span) if _is_of(span, "") else None
         match kind.upper():
             case "AGENT":
                 return _agent(span)
@@ -150,6 +153,29 @@ def _agent(span: SpanView) -> Answer:
     if _is_of(span, "smolagents"):
         return Answer(Kind.AGENT, _smolagents_agent(span))
     return Answer(Kind.AGENT, InvocationFacts(name=named or _agent_name(span), tokens=usage(span)))
+
+
+def _normalized(span: SpanView) -> Answer | None:
+    """Return what an invocation or a tool call is whose kind a Collector's `gen_ai_normalizer`
+    replaced by an operation: it writes `invoke_agent` for agents and chains alike. Model calls read
+    as GenAI's.
+    """
+    operation = span.get(genai.OPERATION)
+    if operation == "execute_tool":
+        return _tool(span)
+    if operation != "invoke_agent":
+        return None
+    named = values.name(span.get(genai.AGENT_NAME))
+    if named is not None and not _is_of(span, "smolagents"):
+        return Answer(Kind.AGENT, InvocationFacts(name=named, tokens=usage(span)))
+    is_agent = (
+        named is not None
+        or NODE_ID in span
+        or _is_of(span, "claude_agent_sdk")
+        or _AGENT_RUN.search(span.name) is not None
+        or any(_MANAGED.fullmatch(key) or key == MAX_STEPS for key in span)
+    )
+    return _agent(span) if is_agent else _chain(span)
 
 
 def _agent_name(span: SpanView) -> str | None:
@@ -290,13 +316,15 @@ def _message_calls(span: SpanView) -> Any:
 def _tool(span: SpanView) -> Answer:
     if _is_event(span):
         return _event_tool(span)
-    if _is_of(span, "openai_agents") and TOOL_NAME not in span and span.name.startswith("handoff"):
+    is_named = TOOL_NAME in span or genai.TOOL_NAME in span
+    if _is_of(span, "openai_agents") and not is_named and span.name.startswith("handoff"):
         target = (
             span.name.removeprefix("handoff").removeprefix(" to ").strip()
         )  # `handoff to billing_agent`
         return Answer(Kind.HANDOFF, HandoffFacts(values.name(target)))
-    found = values.text(span.get(TOOL_NAME)) or values.text(_cut(span))
-    if _is_of(span, "autogen") and TOOL_NAME not in span and found is not None:
+    named = values.first(span, (TOOL_NAME, genai.TOOL_NAME), values.text)
+    found = named or values.text(_cut(span))
+    if _is_of(span, "autogen") and named is None and found is not None:
         found = found.rpartition(".")[2]
     if (_is_of(span, "smolagents") and found == "final_answer") or (
         _is_of(span, "dspy") and found == "finish"

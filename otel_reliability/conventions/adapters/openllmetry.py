@@ -27,6 +27,10 @@ SPAN_KIND: Final = "traceloop.span.kind"
 ENTITY_NAME: Final = "traceloop.entity.name"
 ENTITY_INPUT: Final = "traceloop.entity.input"
 ENTITY_OUTPUT: Final = "traceloop.entity.output"
+ENTITY_PATH: Final = "traceloop.entity.path"
+NORMALIZED: Final = frozenset({"invoke_agent", "invoke_workflow", "execute_tool"})
+KINDS: Final = frozenset({"workflow", "task", "agent", "tool"})
+"""Traceloop's kinds of spans that are no model calls, which end the names of these spans."""
 WORKFLOW_NAME: Final = "traceloop.workflow.name"
 REQUEST_TYPE: Final = "llm.request.type"
 ASSOCIATION: Final = "traceloop.association.properties."
@@ -51,7 +55,7 @@ class OpenLLMetry(Convention):
     name = "OpenLLMetry"
     request = (ENTITY_INPUT, "crewai.crew.tasks")
     asks = (COMPLETION,)
-    needs = (SPAN_KIND, REQUEST_TYPE)
+    needs = (SPAN_KIND, REQUEST_TYPE, WORKFLOW_NAME, ENTITY_PATH)
     names = (CREW,)
     plain = (ENTITY_NAME, WORKFLOW_NAME, TO_AGENT, CREW_ROLE, *SESSIONS)
     tool_content = (ENTITY_INPUT, ENTITY_OUTPUT)
@@ -64,6 +68,8 @@ class OpenLLMetry(Convention):
         """
         kind = span.get(SPAN_KIND)
         if kind is None:
+            kind = _normalized_kind(span)
+        if kind is None:
             return _without_kind(span)
         if kind == "tool":
             return Answer(Kind.TOOL, _tool(span))
@@ -74,6 +80,18 @@ class OpenLLMetry(Convention):
         if kind == "handoff":
             return Answer(Kind.HANDOFF, HandoffFacts(_target(span)))
         return NOTHING if isinstance(kind, str) else None
+
+
+def _normalized_kind(span: SpanView) -> str | None:
+    """Return the kind of a span of Traceloop of which a Collector's `gen_ai_normalizer` made an
+    operation: it writes `invoke_agent` for agents and tasks alike, but leaves the span's name.
+    """
+    if span.get(genai.OPERATION) not in NORMALIZED:
+        return None
+    if WORKFLOW_NAME not in span and ENTITY_PATH not in span:
+        return None
+    suffix = span.name.rpartition(".")[2]
+    return suffix if suffix in KINDS else None
 
 
 def _without_kind(span: SpanView) -> Answer | None:
