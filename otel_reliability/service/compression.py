@@ -20,6 +20,10 @@ MAX_MEMBERS: Final = 64
 MAX_WINDOW_BYTES: Final = 32 * 1024 * 1024
 """Memory that a zstd body may ask for. Encoders at their highest level use it."""
 
+_GZIP_FIRST: Final = b"\x1f\x8b"
+"""First bytes of gzip; in protobuf they would be a field of an unknown wire type."""
+_ZLIB_FIRST: Final = b"\x78"
+"""First byte of zlib's format with a window of 32 KB, which gRPC writes."""
 _GZIP_BITS: Final = 16 + zlib.MAX_WBITS
 _ZLIB_METHOD: Final = 8
 _ZLIB_CHECK: Final = 31
@@ -41,12 +45,15 @@ def _gzip(_: bytes) -> Any:
 
 def _deflate(body: bytes) -> Any:
     """Return a decompressor for zlib's format, or for bare deflate, which some clients send."""
-    zlib_head = (
+    return zlib.decompressobj(zlib.MAX_WBITS if _has_zlib_head(body) else -zlib.MAX_WBITS)
+
+
+def _has_zlib_head(body: bytes) -> bool:
+    return (
         len(body) > 1
         and body[0] & 0x0F == _ZLIB_METHOD
         and int.from_bytes(body[:2]) % _ZLIB_CHECK == 0
     )
-    return zlib.decompressobj(zlib.MAX_WBITS if zlib_head else -zlib.MAX_WBITS)
 
 
 def _zstd(_: bytes) -> Any:
@@ -65,6 +72,18 @@ CODINGS: Final[Mapping[str, Compression | None]] = {
     "zstd": ZSTD,
 }
 """Values of `Content-Encoding` → what they name."""
+
+
+def compression_of(message: bytes) -> Compression | None:
+    r"""Return how a message of gRPC is compressed, which does not say so where it is read. No
+    request in protobuf begins as these do.
+
+    >>> compression_of(zlib.compress(b"a request")).name, compression_of(b"\n\x02")
+    ('deflate', None)
+    """
+    if message.startswith(_GZIP_FIRST):
+        return GZIP
+    return DEFLATE if message.startswith(_ZLIB_FIRST) and _has_zlib_head(message) else None
 
 
 def inflate(

@@ -17,7 +17,7 @@ from otel_reliability.model.span import AgentSpan, Evaluation
 from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused
 from otel_reliability.service.native_decoder import native_decoder
 from otel_reliability.sources import otlp_json, otlp_protobuf
-from otel_reliability.sources.batch import Batch, Malformed
+from otel_reliability.sources.batch import Batch, Malformed, in_another_unit
 
 _MAX_REASONS: Final = 5
 """Reasons for malformed spans that one answer names."""
@@ -76,9 +76,17 @@ class Decoder:
 
 
 def _decoded(spans: Iterable[AgentSpan], batch: Batch) -> Decoded:
-    counts = Counter(str(problem.reason) for problem in batch.malformed)
-    message = _message(batch.malformed, counts) if counts else ""
-    return Decoded(tuple(spans), tuple(batch.evaluations), counts, message, batch.other_logs)
+    found: list[AgentSpan] = []
+    malformed = list(batch.malformed)
+    for span in spans:
+        problem = in_another_unit(span.span_id, span.start_ns)
+        if problem is None:
+            found.append(span)
+        else:
+            malformed.append(problem)
+    counts = Counter(str(problem.reason) for problem in malformed)
+    message = _message(malformed, counts) if counts else ""
+    return Decoded(tuple(found), tuple(batch.evaluations), counts, message, batch.other_logs)
 
 
 def _json(signal: OtlpSignal, body: bytes) -> Batch:

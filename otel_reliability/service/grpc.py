@@ -41,14 +41,14 @@ from otel_reliability.service.answers import (
     status_of,
 )
 from otel_reliability.service.auth import AccessTokens
-from otel_reliability.service.compression import GZIP
+from otel_reliability.service.compression import compression_of
 from otel_reliability.service.connections import (
     HEADER_TIMEOUT,
     KEEP_ALIVE,
     limit_of_connections,
 )
 from otel_reliability.service.health import Readiness
-from otel_reliability.service.intake import BODY_TIMEOUT, GZIP_MAGIC, Intake
+from otel_reliability.service.intake import BODY_TIMEOUT, Intake
 from otel_reliability.service.settings import TLSSettings
 from otel_reliability.telemetry.guard import Guard
 
@@ -81,7 +81,7 @@ the second.
 
 _untyped: Final[Any] = grpc
 """The library, where its stubs would have raw bytes be messages."""
-_IDENTITY_AND_GZIP: Final = 0b101
+_ALL_ALGORITHMS: Final = 0b111
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _logger: Final = logging.getLogger("otel_reliability.service")
 _EXPORT: Final = Guard("answering a request over gRPC")
@@ -158,7 +158,7 @@ class OtlpGrpc(grpc.GenericRpcHandler):
                 ("grpc.server_handshake_timeout_ms", round(HEADER_TIMEOUT * 1e3)),
                 ("grpc.max_connection_idle_ms", round(KEEP_ALIVE * 1e3)),
                 ("grpc.per_message_decompression", 0),
-                ("grpc.compression_enabled_algorithms_bitset", _IDENTITY_AND_GZIP),
+                ("grpc.compression_enabled_algorithms_bitset", _ALL_ALGORITHMS),
                 ("grpc.max_connection_age_ms", round(self._max_connection_age * 1e3)),
                 ("grpc.max_connection_age_grace_ms", round(GRACE * 1e3)),
                 ("grpc.so_reuseport", 0),
@@ -275,7 +275,7 @@ class OtlpGrpc(grpc.GenericRpcHandler):
 
     async def _accept(self, signal: OtlpSignal, body: bytes) -> bytes:
         with self._intake.budget.reserve(len(body)) as reservation:
-            compression = GZIP if body.startswith(GZIP_MAGIC) else None
+            compression = compression_of(body)
             ack = await self._intake.commit(
                 self._threads,
                 signal,

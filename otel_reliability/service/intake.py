@@ -99,10 +99,6 @@ class Reservation:
         self.size = 0
 
 
-GZIP_MAGIC: Final = b"\x1f\x8b"
-"""First bytes of gzip; no OTLP message in protobuf does (it would be a field of an unknown wire
-type).
-"""
 BODY_TIMEOUT: Final = 30.0
 """Seconds that a body, or a message of gRPC, may take to arrive."""
 SMALL: Final = 16 * 1024

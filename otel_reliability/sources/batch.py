@@ -143,6 +143,38 @@ def _bad_time(reason: Reason, what: str, value: int, span_id: SpanId) -> Malform
     )
 
 
+_SENT_AS_NS: Final = {
+    "seconds": 1_000_000_000,
+    "milliseconds": 1_000_000,
+    "microseconds": 1_000,
+}
+"""Nanoseconds of each unit in which times are sent by mistake."""
+_FIRST_YEARS_NS: Final = 10**18, 5 * 10**18
+"""The times, from 2001 to 2128, of which another unit is recognized."""
+
+
+def in_another_unit(span_id: SpanId, start_ns: int) -> Malformed | None:
+    """Return that the times of a span are of now in another unit; None where they are not. As
+    nanoseconds they would be of the first weeks of 1970.
+
+    >>> in_another_unit(bytes(7) + b"s", 1_764_300_000_000_000_000)
+    >>> in_another_unit(bytes(7) + b"s", 1_764_300_000_000).detail
+    'the times of span 0000000000000073 are milliseconds since 1970, not nanoseconds; multiply them
+    by 1,000,000'
+    """
+    first, last = _FIRST_YEARS_NS
+    if start_ns >= first:
+        return None
+    for unit, size in _SENT_AS_NS.items():
+        if first <= start_ns * size < last:
+            return Malformed(
+                Reason.START_TIME,
+                f"the times of span {span_id.hex()} are {unit} since 1970, not nanoseconds; "
+                f"multiply them by {size:,}",
+            )
+    return None
+
+
 def parent(parent_id: bytes) -> SpanId | None:
     """The parent's id; None for a root, which some senders write as eight zero bytes.
 

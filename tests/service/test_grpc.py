@@ -10,7 +10,7 @@ from google.rpc.status_pb2 import Status
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.answers import Refused
 from tests.real.waiting import until
-from tests.service.running import EXPORT_TRACES, HEALTH, Running, serving
+from tests.service.running import EXPORT_TRACES, HEALTH, Running, body_of, run_of, serving
 
 
 def refusal(running: Running, body: bytes, method: str = EXPORT_TRACES, **options: Any) -> Any:
@@ -46,12 +46,14 @@ def test_other_methods_are_unimplemented(running: Running, method: str) -> None:
     assert refusal(running, b"", method).code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-def test_another_packing_is_unimplemented(running: Running) -> None:
-    """As gRPC specifies for an encoding that the server does not have."""
-    assert (
-        refusal(running, b"\n" * 1_000, compression=grpc.Compression.Deflate).code()
-        is grpc.StatusCode.UNIMPLEMENTED
-    )
+@pytest.mark.parametrize("compression", grpc.Compression)
+def test_every_compression_of_the_library_is_read(compression: grpc.Compression) -> None:
+    with serving() as running, grpc.insecure_channel(running.target) as channel:
+        export = cast("Any", channel).unary_unary(EXPORT_TRACES)
+        body = body_of(run_of(1, ["search"] * 50))
+        export(body, timeout=10, compression=compression)
+        assert running.service.engine.accounts["received", ""] == 51
+        assert running.service.intake.requests["traces", "grpc", "accepted"] == 1
 
 
 def test_the_health_service_says_whether_requests_are_taken(running: Running) -> None:

@@ -134,6 +134,22 @@ def test_an_empty_request_is_a_success(running: Running, signal: str, kind: str)
 
 
 @every_receiver
+@pytest.mark.parametrize(
+    ("size", "unit"),
+    [(10**9, "seconds"), (10**6, "milliseconds"), (10**3, "microseconds")],
+)
+def test_times_in_another_unit_are_refused_with_the_unit(kind: str, size: int, unit: str) -> None:
+    wrong = replace(run_of(1)[1], start_ns=at(0) // size, end_ns=at(1) // size)
+    with serving() as running:
+        answer = sent(running, kind, written(kind, [*run_of(2), wrong]))
+        partial = _message(kind, answer.body, ExportTraceServiceResponse()).partial_success
+
+        assert (answer.code, partial.rejected_spans) == (0, 1)
+        assert f"are {unit} since 1970, not nanoseconds; multiply them by" in partial.error_message
+        assert running.service.engine.accounts["malformed", "start_time"] == 1
+
+
+@every_receiver
 def test_one_malformed_span_is_refused_and_its_batch_lives(kind: str) -> None:
     broken = replace(span(9, 1, trace=1), span_id=b"\1\2")
     with serving() as running:
