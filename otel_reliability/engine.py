@@ -19,6 +19,7 @@ from math import inf
 from typing import Any, Final, TypeAlias, TypeVar
 
 from otel_reliability import conventions
+from otel_reliability.assembly.accounts import LOST_ANNOTATION
 from otel_reliability.assembly.intake import Opened
 from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.change.monitor import Change, Monitor
@@ -326,6 +327,11 @@ class Engine:
     @property
     def open_runs(self) -> int:
         return len(self.assembler.growing)
+
+    @property
+    def lost_annotations(self) -> int:
+        """Number of annotated spans whose annotations joined no run."""
+        return self.assembler.accounts[LOST_ANNOTATION]
 
     @property
     def rising_accounts(self) -> Accounts:

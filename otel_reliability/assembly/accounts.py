@@ -16,6 +16,8 @@ BESIDE_AGENT: Final[Account] = ("other", "beside_agent")
 NO_RUN: Final[Account] = ("other", "no_run")
 DUPLICATE: Final[Account] = ("duplicate", "")
 LATE: Final[Account] = ("late", "")
+LOST_ANNOTATION: Final[Account] = ("annotation", "lost")
+"""Annotated spans whose annotations joined no run. They are counted by what became of them, too."""
 SEALED: Final[Account] = ("refused", "span_limit")
 
 

@@ -6,7 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from otel_reliability.assembly.accounts import DUPLICATE, SEALED, Account, accounts_of
+from otel_reliability.assembly.accounts import (
+    DUPLICATE,
+    LOST_ANNOTATION,
+    SEALED,
+    Account,
+    accounts_of,
+)
 from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.assembly.closed_ids import ClosedIds, remember
 from otel_reliability.assembly.memory import Memory
@@ -102,6 +108,8 @@ class Emitter:
         accounts = accounts_of(
             built.runs, len(tree.spans), len(tree.others), built.orphans.unclaimed.values()
         )
+        if built.lost_annotations:
+            accounts[LOST_ANNOTATION] = len(built.lost_annotations)
         duplicates = len(buffer.spans) - len(tree.spans)
         buffer.counted = (
             ((DUPLICATE, duplicates), *accounts.items()) if duplicates else tuple(accounts.items())

@@ -72,6 +72,7 @@ from typing import Final
 from otel_reliability.assembly.accounts import (
     DUPLICATE,
     LATE,
+    LOST_ANNOTATION,
     NO_CONVENTION,
     SEALED,
     Account,
@@ -429,6 +430,7 @@ class Assembler:
                 runs, len(spans), len(spans) - sum(one.unit.kept for one in units), unclaimed
             )
         )
+        self.accounts[LOST_ANNOTATION] += sum(i in spans for i in built.lost_annotations)
         buffer.evaluations = tuple(
             [
                 evaluation
@@ -525,6 +527,8 @@ class Assembler:
             self.accounts[NO_CONVENTION] += unique
             self.accounts[DUPLICATE] += len(buffer.spans) - unique
             connecting = latest_versions(own, REF)
+            noted = sum(span.notes is not None for span in connecting)
+            self.accounts[LOST_ANNOTATION] += noted
             own = []
         elif buffer.connecting:
             connects = [

@@ -93,6 +93,7 @@ class Rebuilt(NamedTuple):
     - `has_gap`: whether the local parent of any agent span is missing, so that it may still arrive.
     - `orphans`: the decisions about work with no invocation above it.
     - `units`: those of the tree. `evaluations`: those that arrived apart from spans, by target.
+    - `lost_annotations`: the indices of spans whose annotations joined no run.
     """
 
     runs: list[Run]
@@ -102,6 +103,7 @@ class Rebuilt(NamedTuple):
     orphans: Orphans
     units: Units
     evaluations: Evaluated
+    lost_annotations: list[int]
 
 
 class Rebuild:
@@ -174,8 +176,9 @@ class Rebuild:
                 )
             )
             roots.append(implicit.members[0])
+        lost = _lost_annotations(tree, orphans)
         tree.release()
-        return Rebuilt(runs, roots, tree, has_gap, orphans, units, evaluated)
+        return Rebuilt(runs, roots, tree, has_gap, orphans, units, evaluated, lost)
 
     # --- One run ----------------------------------------------------------------------------------
 
@@ -569,6 +572,17 @@ def _still_waits(tree: SpanTree, pending: Sequence[int], members: Sequence[int])
         for i in members
         if i not in pending
     )
+
+
+def _lost_annotations(tree: SpanTree, orphans: Orphans) -> list[int]:
+    """Return the spans with annotations that joined no run: of work in no run, and above several
+    runs or none.
+    """
+    spans = tree.spans
+    lost = [i for i in orphans.unclaimed if spans[i].notes is not None]
+    noted = [i for i in tree.annotators if spans[i].notes is not None]
+    below = _first_runs_below(tree) if noted else {}
+    return [*lost, *(i for i in noted if len(below.get(i, ())) != 1)]
 
 
 def _first_runs_below(tree: SpanTree) -> dict[int, list[Invocation]]:

@@ -32,7 +32,10 @@ def command(choice: Choice, form: str) -> None:
     inspection = Inspection(choice.settings)
     recording = read(choice, final=inspection.take, batches=inspection.see)
     of_spans = quality_of_spans(
-        recording.engine.accounts, recording.spans["received"], recording.problems.total()
+        recording.engine.accounts,
+        recording.spans["received"],
+        recording.problems.total(),
+        recording.engine.lost_annotations,
     )
     found = inspection.found(of_spans)
     if form == "json":

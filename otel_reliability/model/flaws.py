@@ -26,6 +26,7 @@ LATE_SPANS: Final = "late_span"
 ORPHAN_SPANS: Final = "orphan_span"
 UNREAD_SPANS: Final = "unread_span"
 UNKNOWN_SCOPE: Final = "scope_unrecognized"
+LOST_ANNOTATIONS: Final = "annotation_lost"
 
 
 class Flaw(NamedTuple):
@@ -232,6 +233,14 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         "model or tool spans without an agent",
         "paths, tools, tokens of the run they belong to",
         "propagate the trace context, and export the agent's own span",
+        decisive=True,
+        of_spans=True,
+    ),
+    Flaw(
+        LOST_ANNOTATIONS,
+        "annotations that joined no run",
+        "outcomes, tasks and all else that they report",
+        "annotate inside the run, or above one run only: with reliability_run(...)",
         decisive=True,
         of_spans=True,
     ),

@@ -149,7 +149,10 @@ def report_of(
         problems=dict(recording.problems),
         attributes_refused=_by_reason(engine.refused_attributes),
         data_quality=quality_of_spans(
-            engine.accounts, recording.spans["received"], recording.problems.total()
+            engine.accounts,
+            recording.spans["received"],
+            recording.problems.total(),
+            engine.lost_annotations,
         ),
         notes=[
             (
@@ -465,7 +468,7 @@ def _sides(old: AgentKey, new: AgentKey) -> tuple[str, str]:
 def _group_name(key: AgentKey) -> str:
     """Return the value that a group is split by; with its kind, where it is a letter."""
     kind, value = key.extra[-1]
-    return clean(f"{kind} {value}" if kind in HASHED else value)
+    return clean(f"{kind} {value}" if kind in HASHED else value, MAX_SENTENCE)
 
 
 def _compared_groups(

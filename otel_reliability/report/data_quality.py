@@ -11,6 +11,7 @@ from otel_reliability.model.flaws import (
     FLAWS,
     INVENTED_SESSIONS,
     LATE_SPANS,
+    LOST_ANNOTATIONS,
     ORPHAN_SPANS,
     UNREAD_SPANS,
 )
@@ -68,10 +69,10 @@ def are_invented(runs: int, sessions: int) -> bool:
 
 
 def quality_of_spans(
-    accounts: Mapping[tuple[str, str], int], received: int, unread: int
+    accounts: Mapping[tuple[str, str], int], received: int, unread: int, lost_annotations: int = 0
 ) -> list[QualityFinding]:
     """Return the findings about spans that belong to no run, from what became of them. `unread`
-    could not be read.
+    could not be read, `lost_annotations` hold annotations that joined no run.
     """
     late = sum(number for (what, _), number in accounts.items() if what == "late")
     duplicate = sum(number for (what, _), number in accounts.items() if what == "duplicate")
@@ -80,5 +81,6 @@ def quality_of_spans(
         LATE_SPANS: late,
         ORPHAN_SPANS: accounts.get(("other", "beside_agent"), 0),
         DUPLICATE_SPANS: duplicate,
+        LOST_ANNOTATIONS: lost_annotations,
     }
     return quality_of(counts, received)

@@ -244,20 +244,41 @@ def comparison(each: AgentComparison, *, brief: bool) -> Section:
     came or went.
     """
     moved, same = words.moved(each)
-    before, now = (clean(group.name, 24) for group in each.groups)
-    rows = [
-        (
-            name,
-            *_side(name, one.before),
-            *_side(name, one.after),
-            Text(words.compared(name, one), _style(one)),
-        )
-        for name, one in (moved if brief else each.metrics).items()
-    ]
+    before, now = words.labels_of_groups(each)
     notes = [f"{count(len(same), 'number')} the same: {listed(same, 5)}"] if same and brief else []
     notes += [*words.about_groups(each), *filter(None, [words.about_chance(each)])]
+    changed = moved if brief else each.metrics
+    what = {name: Text(words.compared(name, one), _style(one)) for name, one in changed.items()}
+    if brief:
+        runs = [group.runs for group in each.groups]
+        cells = [
+            (
+                name,
+                _brief_side(name, one.before, runs[0]),
+                _brief_side(name, one.after, runs[1]),
+                what[name],
+            )
+            for name, one in changed.items()
+        ]
+        return Section(("What changed", before, now, ""), "nlll", cells, notes)
+    rows = [
+        (name, *_side(name, one.before), *_side(name, one.after), what[name])
+        for name, one in changed.items()
+    ]
     titles = ("What changed", before, "95 %", "runs", now, "95 %", "runs", "")
     return Section(titles, "crrrrrrl", rows, notes).without_empty_columns()
+
+
+def _brief_side(name: str, reading: ReadingView, runs: int) -> Text:
+    """Return a number with its interval, and with its runs where these are not those of the
+    group.
+    """
+    shown = Text(measured(ALL_SPECS[name], reading.value))
+    if interval := words.interval(name, reading):
+        shown.append(f" {interval}", "dim")
+    if reading.runs != runs:
+        shown.append(f" of {count(reading.runs, 'run')}", "dim")
+    return shown
 
 
 def made_of(metrics: Mapping[str, ReadingView], names: Sequence[str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
@@ -15,6 +16,7 @@ from otel_reliability.change.result import Result
 from otel_reliability.report import sections, words
 from otel_reliability.report.changes import ABOUT, SYMBOLS, lines
 from otel_reliability.report.findings import EFFECTS
+from otel_reliability.report.groups import agent_without_group
 from otel_reliability.report.history import sparkline
 from otel_reliability.report.sections import COLOURS, Section, dim, points_lost
 from otel_reliability.report.text import agent_name, clean, count, listed, place
@@ -48,12 +50,17 @@ def heading(text: str) -> Text:
 
 
 def columns(titles: Sequence[str], align: str) -> Table:
-    """Return a table without lines, whose columns are aligned as those of a `Section`."""
+    """Return a table without lines, whose columns are aligned as those of a `Section`. No cell is
+    cut: what is too long goes on in the next line.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for title, letter in zip(titles, align, strict=True):
         header = dim(title) if table.columns else heading(title)
         table.add_column(
-            header, justify="right" if letter == "r" else "left", no_wrap=letter in "nr"
+            header,
+            justify="right" if letter == "r" else "left",
+            no_wrap=letter in "nr",
+            overflow="fold",
         )
     return table
 
@@ -218,7 +225,10 @@ def _compared(each: AgentComparison) -> RenderableType:
     badges = Text.assemble(*_badge(each.old), "  →  ", *_badge(each.new))
     sentence = Text(each.sentence, "bold" if each.differs else "")
     body = (sentence, Text(), badges, Text(), drawn(sections.comparison(each, brief=True)))
-    return Group(title(each.new), *(Padding(part, INDENT) for part in body))
+    agent = each.new
+    if each.old.key != agent.key:  # groups of one agent
+        agent = replace(agent, key=agent_without_group(agent.key))
+    return Group(title(agent), *(Padding(part, INDENT) for part in body))
 
 
 def _badge(agent: AgentView) -> tuple[tuple[str, str]]:

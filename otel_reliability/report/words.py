@@ -326,12 +326,26 @@ def alone(agent: AgentView) -> str:
     return f"{count(missing, 'run')} in no group: no other run has an alike request"
 
 
+MAX_LABEL: Final = 16
+"""Characters of the name of a group that stands above a column."""
+
+
+def labels_of_groups(each: AgentComparison) -> tuple[str, str]:
+    """Return the names of both sets of runs; for longer ones, which stand below the table, their
+    order.
+    """
+    before, after = each.groups
+    if max(len(before.name), len(after.name)) <= MAX_LABEL:
+        return before.name, after.name
+    return "first", "second"
+
+
 def about_groups(each: AgentComparison) -> list[str]:
     """Return, of each set of runs that is compared, how many there are, and where it begins."""
     return [
-        f"{group.name}: {count(group.runs, 'run')}, the first at {moment(group.start)}, trace "
-        f"{group.trace_id}"
-        for group in each.groups
+        f"{group.name if group.name == label else f'{label}, {group.name}'}: "
+        f"{count(group.runs, 'run')}, the first at {moment(group.start)}, trace {group.trace_id}"
+        for label, group in zip(labels_of_groups(each), each.groups, strict=True)
     ]
 
 

@@ -196,7 +196,9 @@ def versions_compared(
             )
             raise ConfigurationError("version", version, "a version of these runs", remedy)
     old, new = ([run for run in runs if version in made_of(run)] for version in (before, after))
-    return comparison(key, old, new, settings, (clean(before), clean(after)))
+    return comparison(
+        key, old, new, settings, (clean(before, MAX_SENTENCE), clean(after, MAX_SENTENCE))
+    )
 
 
 def comparison(

@@ -73,6 +73,27 @@ def test_the_page_shows_both_badges_and_what_moved(tmp_path: Path) -> None:
     assert "numbers the same" in page
 
 
+def test_nothing_is_cut_at_80_columns(tmp_path: Path) -> None:
+    """Also with names that are longer than the terminal is wide, and differ at the end only."""
+    names = [f"a-{'very-' * 20}long-name-of-a-model-{n}" for n in (1, 2)]
+    spans = [
+        span
+        for n in range(40)
+        for span in [
+            *run_spans(n + 1, ("lookup", "lookup verify")[n // 20], success=n < 20 or n % 2 == 0),
+            chat(n + 1, gen_ai__response__model=names[n // 20]),
+        ]
+    ]
+    recording = Recording(split_by="model")
+    recording.read(write_otlp(tmp_path / "both.jsonl", spans))
+    page = printed(report_of(recording.close(), split=True), width=80)
+
+    assert "…" not in page
+    assert max(map(len, page.splitlines())) <= 80
+    assert all(name in "".join(page.split()) for name in names)
+    assert "success_rate" in page.split()
+
+
 def test_every_surface_begins_with_the_same_sentence(tmp_path: Path) -> None:
     """Two models that take different paths: `--by`, `--baseline`, the page, MCP, the Action."""
     old = [

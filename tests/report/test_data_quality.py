@@ -16,7 +16,7 @@ from otel_reliability.model.flaws import FLAWS
 from otel_reliability.model.span import KIND_CLIENT, RawSpan, Resource
 from otel_reliability.report.data_quality import quality_of_spans
 from otel_reliability.report.view import QualityFinding
-from otel_reliability.testing import SECOND, span, write_otlp
+from otel_reliability.testing import SECOND, span, span_id, write_otlp
 from tests.corpora.recordings import CAPTURES
 from tests.report.build import agent_of, chat, printed, report, run_spans, runs, spoil
 from tests.shared import shared
@@ -125,6 +125,27 @@ def orphans() -> Spans:
     return [*runs("a"), model(9, None, 500.0)]
 
 
+def above_two_runs() -> Spans:
+    """Two runs below one span of the application, which is annotated."""
+    note = {"reliability.task.id": "refund"}
+    request = span(99, trace=1, start=0.0, end=9_999.0, name="request", attributes=note)
+    first = run_spans(1, "a b")
+    second = [
+        replace(
+            one,
+            trace_id=request.trace_id,
+            span_id=span_id(50 + at),
+            parent_id=span_id(50) if one.parent_id else None,
+        )
+        for at, one in enumerate(run_spans(2, "a b"))
+    ]
+    runs = [*first, *second]
+    return [
+        request,
+        *(one if one.parent_id else replace(one, parent_id=request.span_id) for one in runs),
+    ]
+
+
 PLANTED: dict[str, Callable[[], Spans]] = {
     "time_unit": wrong_unit,
     "root_missing": rootless,
@@ -138,10 +159,27 @@ PLANTED: dict[str, Callable[[], Spans]] = {
     "service_missing": nameless,
     "conversation_invented": own_conversations,
     "orphan_span": orphans,
+    "annotation_lost": above_two_runs,
     "duplicate_span": lambda: [*runs("a"), *runs("a")],
 }
 ELSEWHERE = {"unread_span", "late_span", "scope_unrecognized"}
 """Kinds that no list of spans plants: tests below do."""
+
+
+def test_lost_annotations_are_counted(tmp_path: Path) -> None:
+    """Above two runs, and in a trace without one; the annotation above one run is not lost."""
+    note = {"reliability.task.id": "refund"}
+    alone = span(1, trace=90, name="script", attributes=note)
+    one_run = run_spans(91, "a")
+    above = span(99, trace=91, start=0.0, end=9_999.0, name="request", attributes=note)
+    below = [replace(one, parent_id=span_id(99)) if not one.parent_id else one for one in one_run]
+    file = write_otlp(tmp_path / "spans.jsonl", [*above_two_runs(), alone, above, *below])
+
+    found = json.loads(CliRunner().invoke(app, ["inspect", str(file), "--format", "json"]).stdout)[
+        "data_quality"
+    ]
+    lost = [one for one in found if one["kind"] == "annotation_lost"]
+    assert [one["count"] for one in lost] == [2]
 
 
 def test_every_kind_of_flaw_is_planted() -> None:
