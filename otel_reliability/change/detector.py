@@ -18,6 +18,7 @@ from otel_reliability.change.reference import SIZE, Reference
 from otel_reliability.change.signal_state import WINDOW, SignalState
 from otel_reliability.change.signals import ALL_SIGNALS, CODING_SIGNALS, PATH, SIGNALS
 from otel_reliability.change.task_order import in_blocks
+from otel_reliability.change.work import Work
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.observation import Observation, Steps
@@ -61,7 +62,8 @@ class Evidence(NamedTuple):
 
 class Detector:
     """Learns 40 observations as the reference, then monitors the signals of each further one; an
-    alarm clears everything.
+    alarm clears everything. Values are ranked among earlier ones of their group of requests, so
+    that a mix of work that moves is no change.
 
     The evidence is the sum of the signals' statistics over the number of signals, so that an absent
     signal adds nothing. Those of coding agents are monitored where an observation of the reference
@@ -99,6 +101,12 @@ class Detector:
         for observation in self._pinned:
             self.points.add(observation, 0)
         self.points.latest.clear()
+        self._work = Work(settings.runs_per_false_alarm)
+        """The groups of requests, among whose observations values are ranked."""
+        self._pinned_groups = [
+            self._work.add(observation, ordinal)[0]
+            for ordinal, observation in enumerate(self._pinned, -len(self._pinned))
+        ]
         self.reset()
 
     @property
@@ -113,13 +121,15 @@ class Detector:
         self.observations += 1
         self._reading = None
         self.points.add(observation, self.observations)
+        group, about_work = self._work.add(observation, self.observations)
+        self.points.note(about_work)
         if observation.task is not None:
             self._tasks.append(crc32(observation.task.encode("utf-8", "surrogatepass")))
             del self._tasks[:-WINDOW]
         if self._short:
             return None
         self._recent.append(observation.path)
-        self._observe(observation, self.observations, count=True)
+        self._observe(observation, self.observations, group, count=True)
         return self._alarm(observation) if self._mean_evidence() >= self._threshold else None
 
     def evidence(self) -> Evidence:
@@ -155,11 +165,11 @@ class Detector:
         for ordinal, observation in enumerate(
             self._pinned, -len(self._pinned)
         ):  # the agent's own begin with 1
-            self._observe(observation, ordinal, count=False)
+            self._observe(observation, ordinal, self._pinned_groups[ordinal], count=False)
         for state in self._states:
             state.forget_since()
 
-    def _observe(self, observation: Observation, ordinal: int, *, count: bool) -> None:
+    def _observe(self, observation: Observation, ordinal: int, group: int, *, count: bool) -> None:
         if not self._reference.full:
             self._reference.add(observation.path)
             if observation.coding is not None and len(self._states) == len(SIGNALS):
@@ -172,7 +182,7 @@ class Detector:
             if state.signal == PATH and observation.path is not None:
                 value = self._reference.distance(observation.path)
             if value is not None:
-                state.add(value, observation, ordinal, count=count)
+                state.add(value, observation, ordinal, group, count=count)
 
     def _mean_evidence(self) -> float:
         return sum([state.evidence for state in self._states]) / len(self._states)
@@ -226,6 +236,7 @@ class Detector:
             "recent": list(self._recent),
             "alarms": list(self._alarms),
             "points": self.points.to_data(),
+            "work": self._work.to_data(),
         }
 
     @classmethod
@@ -240,6 +251,8 @@ class Detector:
         detector._alarms.extend(convert(data["alarms"], list[Alarm]))
         detector._tasks.extend(data["tasks"])
         detector.points = ChangePoints.from_data(data["points"])
+        if "work" in data:
+            detector._work = Work.from_data(data["work"], settings.runs_per_false_alarm)
         same = data["version"] == _STATE_VERSION and data["pinned"] == detector._pin()
         if same and data["signals"].keys() in (SIGNALS.keys(), ALL_SIGNALS.keys()):
             detector._monitored = data["monitored"]

@@ -25,6 +25,9 @@ the date) has no points.
 """
 MAX_VALUES: Final = 64
 """Maximum values of a kind that are remembered, the latest."""
+NEW_REQUESTS: Final = "new_requests"
+MIX: Final = "mix"
+"""Kinds of change points about the work of an agent (`change.work`), not about how it is made."""
 MAX_POINTS: Final = 20
 """Maximum number of change points that are kept, the latest."""
 
@@ -32,7 +35,8 @@ MAX_POINTS: Final = 20
 class ChangePoint(NamedTuple):
     """The first observation with a new value of a kind (`FINGERPRINTS`). `before` and `after` are
     the kind's values in the observation before and in this one, which is number `observation` of
-    the agent and began at `at_ns`.
+    the agent and began at `at_ns`. Of the work: how many of the last requests are of a new kind
+    (`NEW_REQUESTS`), or the share of a kind before and now (`MIX`).
     """
 
     kind: str
@@ -116,6 +120,10 @@ class ChangePoints:
                 )
                 self.latest.append(point)
             kind.latest = values
+
+    def note(self, points: Iterable[ChangePoint]) -> None:
+        """Add change points about the work."""
+        self.latest.extend(points)
 
     def after(self, ordinal: int) -> tuple[ChangePoint, ...]:
         """Return the change points after an observation."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from otel_reliability.change.alarm import Alarm, SignalChange, Summary, ToolShift
 from otel_reliability.change.detector import Evidence, Status
-from otel_reliability.change.points import ChangePoint
+from otel_reliability.change.points import MIX, NEW_REQUESTS, ChangePoint
 from otel_reliability.change.result import Result
 from otel_reliability.change.signals import ALL_SIGNALS
 from otel_reliability.model.run import short_value
@@ -35,6 +35,13 @@ KINDS: Final[Mapping[str, str]] = {
     "framework": "instrumentation",
 }
 """Kinds of fingerprints in words."""
+WORK: Final[Mapping[str, str]] = {
+    NEW_REQUESTS: "a new kind of request: {} observations, not seen before, at observation "
+    "{observation}",
+    MIX: "the mix of requests changed: one kind makes {} → {} of them, at observation "
+    "{observation}",
+}
+"""Changes of the work in words."""
 
 
 def of_alarm(alarm: Alarm) -> str:
@@ -84,7 +91,11 @@ def of_point(point: ChangePoint, alarms: Iterable[Alarm] = ()) -> str:
 
     >>> of_point(ChangePoint("model", ("gpt-4.1",), ("gpt-5-mini",), 812, "run", 0))
     'model gpt-4.1 → gpt-5-mini at observation 812'
+    >>> of_point(ChangePoint(NEW_REQUESTS, (), ("14 of the last 100",), 812, "run", 0))
+    'a new kind of request: 14 of the last 100 observations, not seen before, at observation 812'
     """
+    if point.kind in WORK:
+        return WORK[point.kind].format(*point.before, *point.after, observation=point.observation)
     lost = _values(point.kind, [value for value in point.before if value not in point.after])
     gained = _values(point.kind, [value for value in point.after if value not in point.before])
     what = (

@@ -7,133 +7,152 @@ from __future__ import annotations
 from array import array
 from base64 import b64decode, b64encode
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
-from math import sqrt
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Mapping
+from sys import byteorder
+from typing import Any, Final, NamedTuple
 
 from msgspec import convert
 
 from otel_reliability.change.alarm import SignalChange, Summary
-from otel_reliability.model.blake2 import blake2b
+from otel_reliability.change.betting import EVEN, Weights, bet, tie_breaker
 from otel_reliability.model.observation import Observation
-
-Weights: TypeAlias = tuple[float, float, float, float, float]
 
 WINDOW: Final = 500
 """Number of the latest values that a rank is taken among. Thinning them at random breaks the
 guarantee (measured).
 """
-STRENGTH: Final = 1.6
-"""Strength of the two linear bets."""
-JUMP: Final = 0.02
-"""The share of the money that changes its bet each time, so that a lost direction is found again.
-"""
-MIN_RANK: Final = 1e-4
-"""Distance from 0 and from 1 below which a rank counts as so far: an extreme bet pays at most 50
-times its stake.
-"""
-EVEN: Final[Weights] = (0.2, 0.2, 0.2, 0.2, 0.2)
-KEPT: Final = 1 - JUMP
-SHARED: Final = JUMP / len(EVEN)
-_UNUSED_BITS: Final = 64 - 53
-_STEP: Final = 2.0**-53
-
-
-def tie_breaker(name: bytes) -> float:
-    """Return the first 53 bits of a name's hash, as a number in [0, 1): the same observations give
-    the same numbers everywhere.
-
-    >>> tie_breaker(b"41 calls run-1") == tie_breaker(b"41 calls run-1") != tie_breaker(
-    ...     b"42 calls run-1"
-    ... )
-    True
-    """
-    return (int.from_bytes(blake2b(name, digest_size=8).digest(), "big") >> _UNUSED_BITS) * _STEP
+MIN_PAST: Final = 3
+"""Earlier values of its group without which a value is ranked among the rest."""
+REST: Final = (1 << 32) - 1
+"""The group of the values that came while their own groups had too few."""
+MIN_REST: Final = 100
+"""Earlier values of the rest without which a value there has no rank: while few groups have a past,
+a mix that moves would look like a change of the agent."""
+_SIGN: Final = 1 << 31
+_ALL: Final = (1 << 32) - 1
 
 
 class Ranks:
-    """The last 500 values of one signal, and the rank of a new one among them.
+    """The last 500 values of one signal, and the rank of a new one among those of its group.
 
-    `p = (greater + u * (equal + 1)) / (n + 1)`, with n the values before it and u the tie breaker:
-    small for a great value. A value that is equal to all of them has no rank (None): where nothing
-    differs there is nothing to detect, and a rank would be only the noise of u. Values are kept in
-    single precision (exact to 16 million tokens).
+    `p = (greater + u * (equal + 1)) / (n + 1)`, with n the values of the group before it and u the
+    tie breaker: small for a great value. While all values of all groups are equal none has a rank
+    (None): where nothing differs there is nothing to detect, and a rank would be only the noise of
+    u. A value whose group, other than 0, has fewer than 3 is ranked among the others of that kind,
+    once there are 100 of them. Values are kept in single precision (exact to 16 million tokens),
+    each behind its group as one whole number that compares as they do.
 
     >>> ranks = Ranks()
     >>> [p and round(p, 4) for p in (ranks.rank(value, b"") for value in (5, 7, 5, 1))]
     [None, 0.4466, 0.9288, 0.9733]
     """
 
-    __slots__ = ("_latest", "_sorted")
+    __slots__ = ("_differing", "_latest", "_sorted")
 
-    def __init__(self, values: array[float] | None = None) -> None:
-        self._latest = array("f") if values is None else values
-        self._sorted = array("f", sorted(self._latest))
+    def __init__(self, latest: array[int] | None = None) -> None:
+        self._latest = array("Q") if latest is None else latest
+        self._sorted = array("Q", sorted(self._latest))
+        self._differing = sum(map(_differ, self._latest, self._latest[1:]))
+        """Number of values that differ from the one before."""
 
-    def rank(self, value: float, name: bytes) -> float | None:
-        """Return the rank of a value among those before it, which it then joins. `name` breaks
-        ties.
+    @property
+    def constant(self) -> bool:
+        """True if all values are equal."""
+        return not self._differing
+
+    def rank(self, value: float, name: bytes, group: int = 0) -> float | None:
+        """Return the rank of a value among those of its group before it, which it then joins.
+        `name` breaks ties.
         """
         latest = self._latest
         ordered = self._sorted
-        latest.append(value)
-        value = latest[-1]
-        n = len(ordered)
-        low = bisect_left(ordered, value)
-        high = bisect_right(ordered, value, low)
-        ordered.insert(high, value)
-        if n == WINDOW:
+        key = group << 32 | _ordered_bits(value)
+        if latest:
+            self._differing += _differ(latest[-1], key)
+        constant = self.constant
+        place = self._enter(key)
+        least = 0
+        if group and place.past < MIN_PAST:
+            place = self._enter(REST << 32 | key & _ALL)
+            least = MIN_REST
+        while len(latest) > WINDOW:
+            self._differing -= _differ(latest[0], latest[1])
             del ordered[bisect_left(ordered, latest[0])], latest[0]
-        equal = high - low
-        return None if equal == n else (n - high + tie_breaker(name) * (equal + 1)) / (n + 1)
+        if constant or place.past < least:
+            return None
+        return (place.greater + tie_breaker(name) * (place.equal + 1)) / (place.past + 1)
+
+    def _enter(self, key: int) -> _Place:
+        """Add a value of a group; return its place among those before it."""
+        ordered = self._sorted
+        group = key >> 32
+        begin = bisect_left(ordered, group << 32)
+        end = bisect_left(ordered, group + 1 << 32, begin)
+        low = bisect_left(ordered, key, begin, end)
+        high = bisect_right(ordered, key, low, end)
+        ordered.insert(high, key)
+        self._latest.append(key)
+        return _Place(end - begin, high - low, end - high)
 
     def split(self, after: int) -> tuple[list[float], list[float]]:
         """Return the kept values, oldest first: those before the last `after`, and these."""
-        values = self._latest.tolist()
+        values = _values([key for key in self._latest if key >> 32 != REST]).tolist()
         cut = max(0, len(values) - after)
         return values[:cut], values[cut:]
 
-    def to_data(self) -> str:
-        """Return the values, oldest first, as base64 of single-precision numbers: a fifth of a list
-        of numbers.
+    def to_data(self) -> tuple[str, str]:
+        """Return the values, oldest first, as base64 of single-precision numbers, a fifth of a list
+        of numbers; and their groups as base64 of whole ones, empty where there is none.
         """
-        return b64encode(self._latest.tobytes()).decode("ascii")
+        groups = array("I", [key >> 32 for key in self._latest])
+        return (
+            b64encode(_values(self._latest).tobytes()).decode("ascii"),
+            b64encode(groups.tobytes()).decode("ascii") if any(groups) else "",
+        )
 
     @classmethod
-    def from_data(cls, data: str) -> Ranks:
-        """Return the ranks of which `to_data` gave the values."""
-        values = array("f")
-        values.frombytes(b64decode(data))
-        return cls(values)
+    def from_data(cls, values: str, groups: str) -> Ranks:
+        """Return the ranks that `to_data` gave."""
+        known = array("f")
+        known.frombytes(b64decode(values))
+        of = array("I")
+        of.frombytes(b64decode(groups))
+        keys = zip(of or [0] * len(known), known, strict=True)
+        return cls(array("Q", [group << 32 | _ordered_bits(value) for group, value in keys]))
 
 
-def bet(weights: Weights, p: float) -> tuple[float, Weights]:
-    """Return the growth of the money on five bets by a rank p, and how it is then distributed (the
-    simple jumper).
-
-    The bets pay `1 - 1.6 (p - ½)` and `1 + 1.6 (p - ½)`, which win where many values shift a little
-    to the greater or to the smaller; `½ / √p` and `½ / √(1 - p)`, which win where some values lie
-    beyond nearly all before; and 1. Each has mean 1 for a uniform p, so no money can be won from an
-    agent that does not change. Each step first jumps (`w ← .98 w + .02 · mean`), then bets; the
-    growth is the sum after over the sum before. The weights are kept at a sum of 1, which changes
-    no growth and never overflows. Written out: it runs for every signal of every observation.
-
-    >>> growth, weights = bet(EVEN, 0.05)
-    >>> round(growth, 3), round(bet(weights, 0.05)[0], 3)
-    (1.15, 1.608)
-
-    References: Vovk, Gammerman, Shafer, *Algorithmic Learning in a Random World*, 2nd ed., ch. 8
-    (simple jumper, power martingale). The choice of bets: docs/explanation/validation.md.
+class _Place(NamedTuple):
+    """The place of a value among those of its group before it: their number, and how many are equal
+    to it and greater.
     """
-    linear = STRENGTH * (p - 0.5)
-    a, b, c, d, e = weights
-    a = (KEPT * a + SHARED) * (1 - linear)
-    b = (KEPT * b + SHARED) * (0.5 / sqrt(max(p, MIN_RANK)))
-    c = KEPT * c + SHARED
-    d = (KEPT * d + SHARED) * (0.5 / sqrt(max(1 - p, MIN_RANK)))
-    e = (KEPT * e + SHARED) * (1 + linear)
-    growth = a + b + c + d + e
-    return growth, (a / growth, b / growth, c / growth, d / growth, e / growth)
+
+    past: int
+    equal: int
+    greater: int
+
+
+def _values(keys: Iterable[int]) -> array[float]:
+    """Return the values of keys."""
+    bits = [key & _ALL for key in keys]
+    found = array("f")
+    found.frombytes(
+        array("I", [one ^ _SIGN if one & _SIGN else one ^ _ALL for one in bits]).tobytes()
+    )
+    return found
+
+
+def _ordered_bits(value: float) -> int:
+    """Return the bits of a value in single precision, so that they compare as values do.
+
+    >>> _ordered_bits(-1.5) < _ordered_bits(0.0) == _ordered_bits(-0.0) < _ordered_bits(7)
+    True
+    """
+    bits = int.from_bytes(array("f", (value + 0.0,)).tobytes(), byteorder)
+    return bits ^ _ALL if bits & _SIGN else bits | _SIGN
+
+
+def _differ(one: int, other: int) -> bool:
+    return (one ^ other) & _ALL != 0
 
 
 class SignalState:
@@ -175,16 +194,19 @@ class SignalState:
         self._weights = EVEN
         self.forget_since()
 
-    def add(self, value: float, observation: Observation, ordinal: int, *, count: bool) -> None:
-        """Add the signal's value of an observation. `count` False: it is ranked and bet on, but
-        adds no evidence.
+    def add(
+        self, value: float, observation: Observation, ordinal: int, group: int, *, count: bool
+    ) -> None:
+        """Add the signal's value of an observation of this group. `count` False: it is ranked and
+        bet on, but adds no evidence.
         """
         p = self._ranks.rank(
             value,
             b"%d%b%b" % (ordinal, self._name, observation.id.encode("utf-8", "surrogatepass")),
+            group,
         )
         if p is None:
-            if self._weights is not EVEN:
+            if self._ranks.constant and self._weights is not EVEN:
                 self._begin()
             return
         growth, self._weights = bet(self._weights, p)
@@ -210,8 +232,10 @@ class SignalState:
 
     def to_data(self) -> dict[str, Any]:
         """Return the state as plain values."""
+        values, groups = self._ranks.to_data()
         return {
-            "values": self._ranks.to_data(),
+            "values": values,
+            "groups": groups,
             "weights": list(self._weights),
             "evidence": self.evidence,
             "gain": self._gain,
@@ -223,7 +247,7 @@ class SignalState:
     def from_data(cls, signal: str, data: Mapping[str, Any]) -> SignalState:
         """Return the state that `to_data` gave."""
         state = cls(signal)
-        state._ranks = Ranks.from_data(data["values"])
+        state._ranks = Ranks.from_data(data["values"], data.get("groups", ""))
         state._weights = convert(data["weights"], Weights)
         state.evidence = data["evidence"]
         state._gain = data["gain"]

@@ -32,7 +32,8 @@ class Observation(NamedTuple):
     input of one model call, in tokens: it shows a growing context where the sum over calls would
     not. `replies` is the number of model calls with known output tokens, `reply_tokens` the sum of
     these. `fingerprints` are those of `Run`. `tokens` are input and output, `prompts` the number of
-    runs, `cancelled` that of cancelled ones; `coding` what they did to files.
+    runs, `cancelled` that of cancelled ones; `coding` what they did to files. `request` is the
+    sketch of that of the run, of a session that of its first one.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Observation(NamedTuple):
     prompts: int = 1
     cancelled: int = 0
     coding: CodingTotals | None = None
+    request: bytes | None = None
 
 
 def counts_for_change(run: Run) -> bool:
@@ -84,6 +86,7 @@ def observation_of(run: Run) -> Observation:
         tokens=run.tokens,
         cancelled=int(run.outcome is Outcome.CANCELLED),
         coding=coding_totals(run),
+        request=run.request,
     )
 
 
@@ -119,6 +122,7 @@ def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
         prompts=sum(run.prompts for run in ordered),
         cancelled=sum(run.cancelled for run in ordered),
         coding=CodingTotals.joined(run.coding for run in ordered),
+        request=ordered[0].request,
     )
 
 

@@ -145,3 +145,50 @@ def _stacked(vectors: Sequence[Any]) -> Any:
     import numpy as np  # noqa: PLC0415  see `groups_of`
 
     return _unit(np.stack(vectors))
+
+
+MAX_WEIGHT: Final = 8
+"""Members that the mean of a growing group stands for at most."""
+
+
+def nearest(
+    vector: bytes, means: Sequence[bytes], sizes: Sequence[int], near: float = NEAR
+) -> int | None:
+    """Return the index of the mean (`joined_mean`) of the group that a vector joins; None where
+    none is near enough, as in `groups_of`. `sizes` are the numbers of their members.
+    """
+    if not means:
+        return None
+    import numpy as np  # noqa: PLC0415  see `groups_of`
+
+    units = _units_of([*means, vector])
+    shared = np.array(sizes, np.float32) @ units[:-1] / (sum(sizes) + PRIOR)
+    length = float(np.linalg.norm(shared))
+    units = _unit(units - shared * min(1.0, MAX_SHARED / max(length, 1e-6)))
+    nearness = units[:-1] @ units[-1]
+    found = int(nearness.argmax())
+    return found if nearness[found] >= near else None
+
+
+def joined_mean(mean: bytes, size: int, vector: bytes) -> bytes:
+    """Return the mean of a group of so many vectors, after one more joined it."""
+    return mean_of([mean] * min(size, MAX_WEIGHT) + [vector])
+
+
+def directions_of(vectors: Sequence[bytes], number: int) -> list[bytes]:
+    """Return the directions in which some vectors differ most (principal components), as vectors.
+    There are at least as many vectors.
+    """
+    import numpy as np  # noqa: PLC0415  see `groups_of`
+
+    units = _units_of(vectors)
+    found = np.linalg.svd(units - units.mean(0), full_matrices=False)[2][:number]
+    greatest = abs(found).max(1, keepdims=True).clip(1e-6)
+    return [packed((row * GREATEST).round()).tobytes() for row in found / greatest]
+
+
+def along(vector: bytes, directions: Sequence[bytes]) -> list[float]:
+    """Return the cosine of a vector to each direction."""
+    units = _units_of([*directions, vector])
+    found: list[float] = (units[:-1] @ units[-1]).tolist()
+    return found

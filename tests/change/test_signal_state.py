@@ -97,7 +97,7 @@ def together(values: Sequence[float], *, first: int = 1, cut: int = -1) -> Signa
             state = SignalState.from_data("calls", json.loads(json.dumps(state.to_data())))
         one = observation(ordinal)
         count = ordinal % 11 > 3
-        state.add(value, one, ordinal, count=count)
+        state.add(value, one, ordinal, 0, count=count)
         plain.add(value, one.id, ordinal, one.start_ns, count=count)
         assert told(state) == plain.told()
     assert values_of(state) == plain.values
@@ -116,7 +116,8 @@ def told(state: SignalState) -> list[object]:
 
 
 def values_of(state: SignalState) -> list[float]:
-    return Ranks.from_data(state.to_data()["values"]).split(0)[0]
+    data = state.to_data()
+    return Ranks.from_data(data["values"], data["groups"]).split(0)[0]
 
 
 @given(PHASES, st.integers(-300, 300), st.integers(-1, 100))
