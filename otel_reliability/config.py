@@ -51,6 +51,17 @@ TraceUrl: TypeAlias = Annotated[
         },
     ),
 ]
+BASE_PATH: Final = r"^(/[A-Za-z0-9._~-]+)+$"
+BasePath: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=BASE_PATH,
+        extra={
+            "allowed": "a path that begins with / and does not end with it",
+            "remedy": "write it like /reliability",
+        },
+    ),
+]
 
 
 class WindowSettings(Struct, frozen=True):
@@ -380,6 +391,14 @@ class UISettings(Struct, frozen=True):
     hosts: tuple[Text, ...] = ()
     """Further names under which browsers open the UI. Without a token, requests to it and to the
     API under other names of public DNS are refused.
+    """
+    base_path: BasePath | None = None
+    """Path below which a reverse proxy has the UI and the API, such as `/reliability`; whether it
+    passes the path on or removes it.
+    """
+    proxies: tuple[Text, ...] = ()
+    """Addresses and networks of reverse proxies whose `X-Forwarded-Prefix` is used as the base
+    path, such as `10.0.0.0/8`.
     """
 
 

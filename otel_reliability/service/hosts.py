@@ -29,10 +29,13 @@ METRICS: Final = "/metrics"
 
 
 class Hosts:
-    """Checks the `Host` of requests. `names` are allowed beside those that need no check."""
+    """Checks the `Host` of requests. `names` are allowed beside those that need no check, and so
+    are pages of `origins` that send OTLP.
+    """
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], origins: Iterable[str] = ()) -> None:
         self._names = frozenset(name.lower() for name in names)
+        self._origins = frozenset(origins)
 
     def check(self, request: web.Request) -> None:
         """Raise `Refused` for a request that a page of another origin may have sent.
@@ -40,8 +43,9 @@ class Hosts:
         Programs reach `/metrics` and the OTLP receivers by any name; a browser names the origin of
         what it posts there.
         """
+        origin = request.headers.get("Origin")
         by_programs = request.path.startswith(OTLP) or request.path == METRICS
-        if by_programs and "Origin" not in request.headers:
+        if by_programs and (origin is None or self.may_send(request)):
             return
         if not self.allows(request.headers.get("Host", "")):
             raise Refused(
@@ -49,6 +53,10 @@ class Hosts:
                 "host",
                 "the Host header is no name of this service; add its name to ui.hosts",
             )
+
+    def may_send(self, request: web.Request) -> bool:
+        """Return whether a page of an allowed origin sends OTLP."""
+        return request.path.startswith(OTLP) and request.headers.get("Origin") in self._origins
 
     def allows(self, host: str) -> bool:
         """Return whether a `Host` header names this service; programs may send none.
@@ -79,5 +87,6 @@ def hosts_of(config: Config) -> Hosts:
             *(place.host for place in places if place is not None),
             *(() if url is None else (urlsplit(url).hostname or "",)),
             *config.ui.hosts,
-        ]
+        ],
+        config.service.cors,
     )

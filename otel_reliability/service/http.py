@@ -200,6 +200,33 @@ def guarding(
     return guard
 
 
+CORS_AGE_S: Final = 3_600
+"""Seconds for which a browser may remember that an origin may send."""
+_CORS: Final = {
+    "Access-Control-Allow-Methods": "POST",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Content-Encoding",
+    "Access-Control-Max-Age": str(CORS_AGE_S),
+}
+
+
+def sharing(hosts: Hosts) -> Middleware:
+    """Return the middleware that lets pages of allowed origins send OTLP (CORS). It comes before
+    the check of tokens: a browser asks without one.
+    """
+
+    @web.middleware
+    async def share(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not hosts.may_send(request):
+            return await handler(request)
+        is_asking = request.method == "OPTIONS"
+        response = web.Response(status=204, headers=_CORS) if is_asking else await handler(request)
+        response.headers["Access-Control-Allow-Origin"] = request.headers["Origin"]
+        response.headers["Vary"] = "Origin"
+        return response
+
+    return share
+
+
 _PATHS: Final = "OTLP is received at /v1/traces and /v1/logs, by POST"
 
 

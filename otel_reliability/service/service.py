@@ -37,12 +37,13 @@ from otel_reliability.service.logs import log_loop_error
 from otel_reliability.service.native_decoder import MODULE, load
 from otel_reliability.service.outcomes import OutcomeReports
 from otel_reliability.service.persistence import Persistent, Volatile
+from otel_reliability.service.proxy import BasePath
 from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.settings import Config
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.service.web import Endpoint, Web, api, metrics, probes
+from otel_reliability.service.web import PROBES, Endpoint, Web, api, metrics, probes
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry import self as self_telemetry
@@ -147,12 +148,14 @@ class Service:
             ThreadPoolExecutor(1, "ui"),
         )
         self._runs = RunStore(self.engine, self.persistence.runs)
+        self._base = BasePath(config.ui)
         self._site = None if self._histories is None else self._site_of(self._histories)
         self._web = Web(
             tokens,
             hosts_of(config),
             http_context(settings.tls),
             partial(self.intake.count, None, HTTP),
+            self._base.below(PROBES),
         )
         self._grpc = OtlpGrpc(
             self.intake,
@@ -255,12 +258,14 @@ class Service:
             (
                 "ui",
                 self.settings.ui,
-                [
-                    *checks,
-                    *answers,
-                    *reports,
-                    *(() if self._site is None else self._site.routes()),
-                ],
+                self._base.routes(
+                    [
+                        *checks,
+                        *answers,
+                        *reports,
+                        *(() if self._site is None else self._site.routes()),
+                    ]
+                ),
             ),
         )
 
@@ -276,6 +281,7 @@ class Service:
             self.readiness,
             self._receiver_endpoints,
             self.persistence.changed,
+            self._base,
         )
 
     def _receiver_endpoints(self, host: str) -> Endpoints:

@@ -90,6 +90,10 @@ class ServiceSettings(Struct, frozen=True):
     """This service among several, as `service.instance.id`; default: the host's name. It must stay
     the same.
     """
+    cors: tuple[Text, ...] = ()
+    """Origins of web pages that may send OTLP over HTTP, such as `https://app.example.com`; none
+    may by default.
+    """
     drain: Seconds = 8.0
     """Seconds that shutting down may take."""
 

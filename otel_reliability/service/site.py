@@ -23,6 +23,7 @@ from otel_reliability.report.proposal import UnknownSpans
 from otel_reliability.report.text import seconds
 from otel_reliability.report.view import AgentView
 from otel_reliability.service.health import RECOVERING, Readiness
+from otel_reliability.service.proxy import BasePath, prefixed
 from otel_reliability.ui import rendering
 from otel_reliability.ui.agent_list import (
     UNNAMED,
@@ -110,7 +111,9 @@ class Site:
         readiness: Readiness,
         endpoints: Callable[[str], Endpoints],
         changed: Callable[[], None],
+        base: BasePath,
     ) -> None:
+        self._base = base
         self._engine = engine
         self._histories = histories
         self._runs = runs
@@ -157,7 +160,8 @@ class Site:
         await loop.run_in_executor(self._thread, self._engine.read, note)
         self._changed()
         self._views.clear()
-        return web.Response(status=303, headers={**HEADERS, "Location": address(key)})
+        where = self._base.of(request) + address(key)
+        return web.Response(status=303, headers={**HEADERS, "Location": where})
 
     async def _asset(self, request: web.Request) -> web.Response:
         asset = rendering.assets().get(request.match_info["name"])
@@ -181,7 +185,7 @@ class Site:
         if text is None:
             status = 404
             text = rendering.message_page("Not found", "No such agent or run is kept here.")
-        body = text.encode("utf-8", "replace")
+        body = prefixed(text, self._base.of(request)).encode("utf-8", "replace")
         tag = f'"{hashlib.blake2b(body, digest_size=10).hexdigest()}"'
         headers = {**HEADERS, "ETag": tag}
         if status == 200 and request.headers.get("If-None-Match") == tag:

@@ -29,7 +29,7 @@ from otel_reliability.service.connections import (
 )
 from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.hosts import Hosts
-from otel_reliability.service.http import guarding
+from otel_reliability.service.http import guarding, sharing
 from otel_reliability.service.logs import ServerLogger
 from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
 
@@ -43,6 +43,11 @@ BACKLOG: Final = 1_024
 Endpoint: TypeAlias = tuple[str, str, Iterable[web.RouteDef]]
 """Name, address as the settings have it, and routes."""
 
+HEALTH: Final = "/healthz"
+READY: Final = "/readyz"
+PROBES: Final = frozenset({HEALTH, READY})
+"""Paths that need no token."""
+
 
 class Web:
     """Opens and closes endpoints. Endpoints at one address share it. `count` is called with the
@@ -55,9 +60,13 @@ class Web:
         hosts: Hosts,
         tls: ssl.SSLContext | None,
         count: Callable[[str], None],
+        open_paths: frozenset[str] = PROBES,
     ) -> None:
         self._tls = tls
-        self._guard = guarding(tokens, hosts, PROBES, count)
+        self._middlewares = [
+            sharing(hosts),
+            guarding(tokens, hosts, open_paths, count),
+        ]
         self._logger = ServerLogger(count)
         self._connections = Connections(limit_of_connections(), count)
         self._runners: list[web.AppRunner] = []
@@ -80,7 +89,7 @@ class Web:
         return found
 
     async def _listen(self, name: str, place: HostPort, routes: Iterable[web.RouteDef]) -> HostPort:
-        app = web.Application(middlewares=[self._guard])
+        app = web.Application(middlewares=self._middlewares)
         app.add_routes(routes)
         runner = web.AppRunner(
             app,
@@ -121,11 +130,6 @@ class Web:
         self._runners.clear()
         self._listening.clear()
 
-
-HEALTH: Final = "/healthz"
-READY: Final = "/readyz"
-PROBES: Final = frozenset({HEALTH, READY})
-"""Paths that need no token."""
 
 FORMULA: Final = frozenset("=+-@")
 """Signs with which a cell begins that a spreadsheet runs."""
