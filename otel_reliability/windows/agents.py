@@ -499,7 +499,7 @@ class AgentRegistry:
         if state is not None and state.row(before.run_id, before.end_ns) is None:
             return  # no window holds it any more
         self._withdraw(before)
-        self._close(run, now, wall_ns)
+        self._close(RunChange.REVISED, run, now, wall_ns)
         if run.key in self._unloaded:
             self._postpone(RunChange.FINAL, run)
         elif (state := self._agents.get(run.key)) is not None:
@@ -523,6 +523,12 @@ class AgentRegistry:
         for key, state in self._agents.items():
             if state is not None:
                 yield from ((key, row) for row in state.sought(sought))
+
+    def remove(self, key: AgentKey) -> None:
+        """Remove an agent; do nothing if it has no runs."""
+        if key in self._agents:
+            del self._seen[key]
+            self._forget(key)
 
     def advance(self, now: float) -> list[AgentKey]:
         """Let agents expire that had no run for `limits.agent_idle` seconds, and return them: their
