@@ -44,7 +44,7 @@ demo: .venv-demo/ready
 test: lint types
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not real" $(COVERAGE)
 
-#: Run the tests that need a real Collector, Prometheus, Chromium, Kafka or Helm, then the SDK's tests with the oldest supported SDK.
+#: Run the tests that need a real Collector, Prometheus, Chromium, Kafka, Helm or trace store, then the SDK's tests with the oldest supported SDK.
 test-real: .venv/ready .venv-lowest/ready components
 	$(BIN)/python -m pytest -n $(WORKERS) -m real
 	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m "sdk and not real"
@@ -63,7 +63,7 @@ lint: .venv/ready
 types: .venv/ready
 	$(BIN)/pyright
 
-#: Build the Collector and Helm and fetch Prometheus, Chromium and Kafka for `make test-real` (some minutes, once).
+#: Build the Collector, Helm and Jaeger and fetch Prometheus, Chromium, Kafka, MLflow and Phoenix for `make test-real` (some minutes, once).
 components:
 	$(python)
 	$(PYTHON) tests/real/install.py $(if $(CI),,--optional)

@@ -24,6 +24,7 @@ class Marks(NamedTuple):
 
 TABLE: Final = (
     Marks("langsmith", ("langsmith.span.kind",)),
+    Marks("mlflow.tracing.provider", ("mlflow.spanType",)),
     Marks("pydantic-ai", ("pydantic_ai.", "model_request_parameters", "logfire.json_schema")),
     Marks("agent_framework", ("workflow.", "executor.", "edge_group.", "message.source_id")),
     Marks("strands.telemetry.tracer", ("event_loop.", "gen_ai.event.start_time")),

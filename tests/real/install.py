@@ -1,10 +1,10 @@
 """Fetch and build the real programs the tests run against, once, into a cache outside the checkout.
 
-    python tests/real/install.py [--optional] [collector|prometheus|chromium|kafka|helm ...]
+    python tests/real/install.py [--optional] [collector|prometheus|chromium|kafka|helm|jaeger ...]
 
-Nothing is installed on the machine. The Collector and Helm are compiled from pinned Go modules,
-Kafka's jars come through Maven, and Debian's packages are unpacked next to them, so no service
-starts by itself. Each program is kept in `~/.cache/otel-reliability/<name>-<version>`
+Nothing is installed on the machine. The Collector, Helm and Jaeger are compiled from pinned Go
+modules, Kafka's jars come through Maven, MLflow and Phoenix are Python environments of their own,
+and Debian's packages are unpacked next to them, so no service starts by itself. Each program is kept in `~/.cache/otel-reliability/<name>-<version>`
 (`OTEL_RELIABILITY_CACHE` moves the cache) and is built again only when it is absent or its recipe
 changed. It is built in a folder of its own and renamed when complete: an interrupted run leaves
 nothing half done, and of two concurrent runs the second waits.
@@ -95,7 +95,7 @@ def components() -> Mapping[str, Component]:
     """Read the pins.
 
     >>> sorted(components())
-    ['chromium', 'collector', 'helm', 'kafka', 'prometheus']
+    ['chromium', 'collector', 'helm', 'jaeger', 'kafka', 'mlflow', 'phoenix', 'prometheus']
     """
     table = tomllib.loads(VERSIONS.read_text())
     return {
@@ -198,6 +198,30 @@ def build_helm(shell: Shell, work: Path, out: Path) -> None:
     compile_it = ("go", "install", "-trimpath", "-ldflags=-s -w", module)
     env = {**go_flags(), "GOBIN": str(out / "bin")}
     shell.run("compiling, some minutes the first time", *compile_it, cwd=work, env=env)
+
+
+def build_jaeger(shell: Shell, work: Path, out: Path) -> None:
+    """Compile Jaeger in one program. Its module has replacements, so `go install` refuses it."""
+    for pinned in ("go.mod", "go.sum"):
+        shutil.copy(HERE / "stores" / "jaeger" / pinned, work)
+    program = str(out / "bin" / "jaeger")
+    compile_it = ("go", "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", program)
+    package = "github.com/jaegertracing/jaeger/cmd/all-in-one"
+    doing = "compiling, some minutes the first time"
+    shell.run(doing, *compile_it, package, cwd=work, env=go_flags())
+
+
+def build_environment(shell: Shell, work: Path, out: Path) -> None:
+    """Make a Python environment of a package, with the versions that are pinned beside it."""
+    component = shell.component
+    environment = out / "environment"
+    shell.run("making an environment", sys.executable, "-m", "venv", str(environment), cwd=work)
+    (package,) = component.packages
+    pinned = HERE / "stores" / f"{component.name}.lock"
+    install_it = ("-m", "pip", "install", "--quiet", "--constraint", str(pinned))
+    wanted = f"{package}=={component.version}"
+    python = str(environment / "bin" / "python")
+    shell.run(f"installing {package} and what it needs", python, *install_it, wanted, cwd=work)
 
 
 def build_kafka(shell: Shell, work: Path, out: Path) -> None:
@@ -306,6 +330,9 @@ BUILDERS: Mapping[str, Callable[[Shell, Path, Path], None]] = {
     "chromium": unpack_chromium,
     "kafka": build_kafka,
     "helm": build_helm,
+    "jaeger": build_jaeger,
+    "mlflow": build_environment,
+    "phoenix": build_environment,
 }
 
 

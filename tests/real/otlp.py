@@ -60,7 +60,7 @@ def send(url: str, *groups: ResourceSpans) -> None:
     )
 
 
-def replay(path: Path, url: str) -> None:
+def replay(path: Path, url: str, headers: Mapping[str, str] | None = None) -> None:
     """Send a recording, one request a line, by OTLP/HTTP in protobuf.
 
     A recording is a file of OTLP-JSON lines, spans or logs, gzip-compressed where its name ends in
@@ -74,14 +74,16 @@ def replay(path: Path, url: str) -> None:
             if "resourceSpans" in fields
             else ("logs", ExportLogsServiceRequest)
         )
-        deliver(f"{url}/v1/{signal}", from_json(fields, kind()).SerializeToString(), "x-protobuf")
+        body = from_json(fields, kind()).SerializeToString()
+        deliver(f"{url}/v1/{signal}", body, "x-protobuf", headers)
 
 
-def deliver(url: str, body: bytes, kind: str) -> None:
+def deliver(url: str, body: bytes, kind: str, headers: Mapping[str, str] | None = None) -> None:
     """Send one request; a server that is busy is asked again when it says."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        answer = ask(url, body=body, headers={"Content-Type": f"application/{kind}"})
+        sent = {"Content-Type": f"application/{kind}", **(headers or {})}
+        answer = ask(url, body=body, headers=sent)
         if answer.status == 200:
             return
         if answer.status not in LATER or time.monotonic() > deadline:

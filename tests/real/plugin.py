@@ -1,4 +1,5 @@
-"""Fixtures that start real programs: `collector`, `prometheus`, `promtool`, `kafka`, `helm`.
+"""Fixtures that start real programs: `collector`, `prometheus`, `promtool`, `kafka`, `helm`, and
+the trace stores `jaeger`, `mlflow` and `phoenix`.
 
 `collector`, `prometheus` and `kafka` are factories: each call starts one more program on free ports
 of loopback, waits until it is ready and returns its handle (addresses, log, `stop`, `kill`). A
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -19,8 +21,12 @@ from tests.real.collector.handle import Collectors
 from tests.real.components import folder_of, program_on_path
 from tests.real.kafka.handle import Kafkas
 from tests.real.prometheus.handle import Prometheuses, Promtool
+from tests.real.stores.handle import Jaeger, Mlflow, Phoenix, Store
 
-FIXTURES = frozenset({"collector", "prometheus", "promtool", "kafka", "helm"})
+S = TypeVar("S", bound=Store)
+
+STORES = frozenset({"jaeger", "mlflow", "phoenix"})
+FIXTURES = STORES | {"collector", "prometheus", "promtool", "kafka", "helm"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` reads the marks
@@ -59,6 +65,31 @@ def kafka(tmp_path: Path) -> Iterator[Kafkas]:
     jars = folder_of("kafka") / "lib"
     with ExitStack() as running:
         yield Kafkas(program_on_path("java"), jars, tmp_path, running)
+
+
+@pytest.fixture(scope="session")
+def jaeger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jaeger]:
+    """A Jaeger that keeps traces in memory, for all tests of a worker."""
+    yield from running(Jaeger(folder_of("jaeger"), tmp_path_factory.mktemp("jaeger")))
+
+
+@pytest.fixture(scope="session")
+def mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mlflow]:
+    """An MLflow server on SQLite, for all tests of a worker."""
+    yield from running(Mlflow(folder_of("mlflow"), tmp_path_factory.mktemp("mlflow")))
+
+
+@pytest.fixture(scope="session")
+def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phoenix]:
+    """A Phoenix on SQLite, for all tests of a worker."""
+    yield from running(Phoenix(folder_of("phoenix"), tmp_path_factory.mktemp("phoenix")))
+
+
+def running(store: S) -> Iterator[S]:
+    """Start a store; stop it in the end."""
+    store.start()
+    yield store
+    store.stop(store.ends_within_s)
 
 
 @pytest.fixture(scope="session")
