@@ -24,8 +24,8 @@ def rows(megabytes: int = MEGABYTES) -> list[Row]:
     speed.
     """
     with tempfile.TemporaryDirectory() as name:
-        small = _report(_written(Path(name, "small.jsonl"), megabytes // GROWTH))
-        large = _report(_written(Path(name, "large.jsonl"), megabytes))
+        small = report_on(recording_of(Path(name, "small.jsonl"), megabytes // GROWTH))
+        large = report_on(recording_of(Path(name, "large.jsonl"), megabytes))
     recording = f"a recording of {megabytes} MB"
     growth = large.memory / small.memory
     return [
@@ -40,7 +40,8 @@ def rows(megabytes: int = MEGABYTES) -> list[Row]:
     ]
 
 
-def _written(path: Path, megabytes: int) -> Path:
+def recording_of(path: Path, megabytes: int) -> Path:
+    """Write recorded traffic of so many megabytes as OTLP-JSON lines; return the file."""
     with path.open("wb") as file:
         stream = lines(recorded())
         while file.tell() < megabytes * MB:
@@ -48,7 +49,7 @@ def _written(path: Path, megabytes: int) -> Path:
     return path
 
 
-def _report(path: Path) -> Used:
+def report_on(path: Path) -> Used:
     """Run `report` over windows of 100 runs: without a window it keeps every run."""
     command = (
         "-m",

@@ -111,6 +111,12 @@ TRIALS: Final = (
         "100,000 changes, checked 500 times",
         ("tests/windows/test_soak.py::test_a_hundred_thousand_runs_leave_nothing_behind",),
     ),
+    Trial(
+        "sessions",
+        "a report on session files of a coding agent: memory stays, as fast as OTLP-JSON lines",
+        "1 GB",
+        ("tests/sources/test_session_soak.py",),
+    ),
 )
 
 
