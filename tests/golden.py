@@ -29,6 +29,7 @@ from msgspec.structs import asdict
 
 from otel_reliability.config import AssemblySettings, SessionSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
+from otel_reliability.model.coding import EFFECT_SIZE
 from otel_reliability.model.run import CloseReason, Run, RunEvent
 from otel_reliability.model.span import (
     AgentSpan,
@@ -95,7 +96,7 @@ def plain(value: Any) -> Any:
 
 def _comparable(run: Run) -> dict[str, Any]:
     """Return a run without what depends on arrival, and without what the recorded truth does not
-    have: `has_effect`, and `compressions` and `flaws` where there is none.
+    have: `has_effect`, `cached_tokens`, the mark of a command, and `compressions` and `flaws` where there is none.
     """
     found = {**plain(run), "closed_by": None}
     for name in ("compressions", "flaws"):
@@ -103,6 +104,9 @@ def _comparable(run: Run) -> dict[str, Any]:
             del found[name]
     for call in found["tool_calls"] or ():
         del call["has_effect"]
+        call["effect"] = call["effect"] and call["effect"][: 2 * EFFECT_SIZE]
+    for call in found["model_calls"]:
+        del call["cached_tokens"]
     return found
 
 

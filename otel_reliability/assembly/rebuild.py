@@ -466,7 +466,8 @@ class Rebuild:
         limits = self._limits
         tokens_in = tokens_out = pressure = None
         calls: list[ModelCall] = []
-        for i, (model, asked, (used, wrote), _, _, _, window, *_) in models:
+        for i, facts in models:
+            model, asked, (used, wrote), _, _, _, window, *_ = facts
             span = spans[i]
             if used is not None:
                 tokens_in = used if tokens_in is None else tokens_in + used
@@ -480,7 +481,16 @@ class Rebuild:
             calls.append(
                 named_tuple(
                     ModelCall,
-                    (model or asked, used, wrote, span[8], actors[nodes[i]], span[4], span[5]),
+                    (
+                        model or asked,
+                        used,
+                        wrote,
+                        span[8],
+                        actors[nodes[i]],
+                        span[4],
+                        span[5],
+                        facts.cached,
+                    ),
                 )
             )
         return (

@@ -89,6 +89,9 @@ CODING_SIGNALS: Final[Mapping[str, Signal]] = {
         "edits that were tested", "{ratio}", _of_totals("tested_prompts", "testable_prompts")
     ),
     "failed_edit_share": Signal("failed edits", "{ratio}", _of_totals("failed_edits", "edits")),
+    "cache_hit_share": Signal(
+        "cached input tokens", "{ratio}", _of_totals("cached_tokens", "input_tokens")
+    ),
     "edits_per_prompt": Signal("edits a prompt", "{call}", _per_prompt(attrgetter("coding.edits"))),
     "calls_per_prompt": Signal("tool calls a prompt", "{call}", _per_prompt(attrgetter("calls"))),
     "tokens_per_prompt": Signal("tokens a prompt", "{token}", _per_prompt(attrgetter("tokens"))),

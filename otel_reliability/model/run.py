@@ -109,7 +109,9 @@ class ToolCall(NamedTuple):
 
 
 class ModelCall(NamedTuple):
-    """One model call of a run."""
+    """One model call of a run. Of its input tokens, `cached_tokens` were read from the provider's
+    cache; None where that is not reported.
+    """
 
     model: str | None
     input_tokens: int | None
@@ -118,6 +120,7 @@ class ModelCall(NamedTuple):
     agent: str
     start_ns: int
     end_ns: int
+    cached_tokens: int | None = None
 
     @property
     def tokens(self) -> int | None:

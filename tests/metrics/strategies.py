@@ -53,6 +53,8 @@ def coding(draw: st.DrawFn) -> CodingTotals | None:
         reads_before_edit=draw(st.integers(0, 9)) if edits else 0,
         testable_prompts=testable,
         tested_prompts=int(testable and draw(st.booleans())),
+        input_tokens=(given := draw(st.sampled_from([0, 7, 10**6]))),
+        cached_tokens=draw(st.integers(0, given)),
     )
 
 
