@@ -21,9 +21,9 @@ from otel_reliability.kafka.stage import Message, Outgoing
 from otel_reliability.model.observation import Observation
 from otel_reliability.model.record import Damaged, RunRecord, agent_key, pack, read, unpack_run
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.service.series_recording import SeriesRecording
-from otel_reliability.service.stored_parts import Retention, parts_of
+from otel_reliability.state.parts import Retention, parts_of
 from otel_reliability.telemetry.exposition import Registry
+from otel_reliability.telemetry.series_recording import SeriesRecording
 
 REMEMBER_FINAL_S: Final = 15 * 60.0
 """Seconds for which ids of final runs are remembered, so that a record that comes again is known.

@@ -18,7 +18,7 @@ from otel_reliability.kafka.stage import Outgoing, write
 from otel_reliability.model.record import RunRecord, evaluations_of, pack_spans, unpack_spans
 from otel_reliability.model.run import RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId, alone, crossing
-from otel_reliability.service.stored_parts import ClosedTraceRecords, OpenTraces
+from otel_reliability.state.parts import ClosedTraceRecords, OpenTraces
 
 _FINAL: Final = frozenset({RunChange.FINAL, RunChange.WITHDRAWN})
 _SPANS = "span"

@@ -38,12 +38,19 @@ from otel_reliability.model.record import (
 )
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, Subject, SubjectKind, TraceId
-from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.series_recording import SWEEP_INTERVAL_S
 from otel_reliability.service.state import State
-from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.service.store import (
+from otel_reliability.state.clock import Clock, Moment
+from otel_reliability.state.directory import StateDirectory
+from otel_reliability.state.parts import (
+    ClosedTraceRecords,
+    Item,
+    OpenTraces,
+    Retention,
+    StoredPart,
+    parts_of,
+)
+from otel_reliability.state.store import (
     COUNTS,
     EVALUATIONS,
     ORDER,
@@ -57,15 +64,8 @@ from otel_reliability.service.store import (
     Unreadable,
     copy_table,
 )
-from otel_reliability.service.stored_parts import (
-    ClosedTraceRecords,
-    Item,
-    OpenTraces,
-    Retention,
-    StoredPart,
-    parts_of,
-)
 from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.series_recording import SWEEP_INTERVAL_S
 
 T = TypeVar("T")
 

@@ -24,7 +24,6 @@ from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.api import Agents
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import check, http_context
-from otel_reliability.service.clock import Clock
 from otel_reliability.service.connections import raise_file_limit
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.grpc import OtlpGrpc
@@ -38,13 +37,13 @@ from otel_reliability.service.native_decoder import MODULE, load
 from otel_reliability.service.outcomes import OutcomeReports
 from otel_reliability.service.persistence import Persistent, Volatile
 from otel_reliability.service.proxy import BasePath
-from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.settings import Config
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
-from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.web import PROBES, Endpoint, Web, api, metrics, probes
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
+from otel_reliability.state.clock import Clock
+from otel_reliability.state.directory import StateDirectory
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.exposition import Exposition, Registry
@@ -56,6 +55,7 @@ from otel_reliability.telemetry.otlp import (
     resource_attributes,
 )
 from otel_reliability.telemetry.prometheus import Prometheus
+from otel_reliability.telemetry.series_recording import SeriesRecording
 from otel_reliability.ui.live import Histories
 from otel_reliability.ui.rendering import Endpoints
 from otel_reliability.ui.runs import RunStore

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 from otel_reliability.engine import Engine
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.series_recording import SeriesRecording
-from otel_reliability.service.stored_parts import StoredPart
 from otel_reliability.sources.batch import Reason
+from otel_reliability.state.parts import StoredPart
+from otel_reliability.telemetry.series_recording import SeriesRecording
 
 
 class State:

@@ -21,7 +21,7 @@ from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.state import State
-from otel_reliability.service.store import OtherLayout, Unavailable, Unreadable
+from otel_reliability.state.store import OtherLayout, Unavailable, Unreadable
 from otel_reliability.telemetry.guard import Guard
 
 _logger = logging.getLogger("otel_reliability.service")

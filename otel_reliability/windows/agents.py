@@ -462,7 +462,7 @@ class AgentRegistry:
                 state.finalize(run)
             return
         if previous is not None and self._is_final(previous):
-            self._evaluate_final(run, previous, now, wall_ns)
+            self._evaluate_final(change, run, previous, now, wall_ns)
             return
         closed = change is not RunChange.WITHDRAWN
         replaced = previous if closed else run
@@ -492,14 +492,16 @@ class AgentRegistry:
         state = self._agents.get(run.key)
         return state is not None and state.is_final(run.run_id)
 
-    def _evaluate_final(self, run: Run, before: Run, now: float, wall_ns: int | None) -> None:
+    def _evaluate_final(
+        self, change: RunChange, run: Run, before: Run, now: float, wall_ns: int | None
+    ) -> None:
         """Replace a final run by its version with one more evaluation, which is final too."""
         self._note_late(LateOutcome(run.key, run.outcome, run.weight), before.outcome)
         state = self._agents.get(before.key)
         if state is not None and state.row(before.run_id, before.end_ns) is None:
             return  # no window holds it any more
         self._withdraw(before)
-        self._close(RunChange.REVISED, run, now, wall_ns)
+        self._close(change, run, now, wall_ns)
         if run.key in self._unloaded:
             self._postpone(RunChange.FINAL, run)
         elif (state := self._agents.get(run.key)) is not None:
@@ -523,12 +525,6 @@ class AgentRegistry:
         for key, state in self._agents.items():
             if state is not None:
                 yield from ((key, row) for row in state.sought(sought))
-
-    def remove(self, key: AgentKey) -> None:
-        """Remove an agent; do nothing if it has no runs."""
-        if key in self._agents:
-            del self._seen[key]
-            self._forget(key)
 
     def advance(self, now: float) -> list[AgentKey]:
         """Let agents expire that had no run for `limits.agent_idle` seconds, and return them: their

@@ -13,9 +13,9 @@ from otel_reliability.engine import Engine
 from otel_reliability.loading import load
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
-from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.telemetry.exposition import Exposition, Registry
 from otel_reliability.telemetry.prometheus import Prometheus
+from otel_reliability.telemetry.series_recording import SeriesRecording
 from tests.kafka.streams import plain
 from tests.kafka.workers import SETTINGS, Worker
 from tests.real.waiting import PATIENCE, NeverHappened, until

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from otel_reliability.cli import main
 from otel_reliability.service.persistence import Persistent
 from otel_reliability.service.state import State
-from otel_reliability.service.store import Store
+from otel_reliability.state.store import Store
 
 Die: TypeAlias = Callable[[], None]
 

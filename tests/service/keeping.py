@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import Session
-from otel_reliability.service.clock import Clock
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.persistence import Persistent
-from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.state import State
-from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.service.store import Unavailable
+from otel_reliability.state.clock import Clock
+from otel_reliability.state.directory import StateDirectory
+from otel_reliability.state.store import Unavailable
 from otel_reliability.telemetry.exposition import SPECS, CounterSeries, Labels, Registry, Series
 from otel_reliability.telemetry.names import Instrument
+from otel_reliability.telemetry.series_recording import SeriesRecording
 from otel_reliability.testing import FakeClock, agent, model, tool
 from otel_reliability.ui.live import Histories
 

@@ -23,7 +23,7 @@ from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
 from otel_reliability.service.settings import ServiceSettings
 from otel_reliability.service.state import State
-from otel_reliability.service.store import Unavailable
+from otel_reliability.state.store import Unavailable
 from otel_reliability.testing import FakeClock, span
 from tests.otlp import traces_protobuf
 from tests.real.waiting import until

@@ -14,9 +14,9 @@ from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import Session
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.state import State
 from otel_reliability.telemetry.exposition import Registry
+from otel_reliability.telemetry.series_recording import SeriesRecording
 from otel_reliability.testing import agent, tool
 from otel_reliability.ui.live import Histories
 

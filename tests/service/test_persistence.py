@@ -25,9 +25,9 @@ from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import RunChange, RunEvent
 from otel_reliability.model.span import Evaluation, Kind, ModelFacts
 from otel_reliability.service import persistence, store
-from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.state_directory import StateDirectory
+from otel_reliability.state.clock import Clock, Moment
+from otel_reliability.state.directory import StateDirectory
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import FakeClock, agent, agent_span, at, run, tool, trace_id
 from otel_reliability.windows.sessions import Sessions

@@ -14,8 +14,8 @@ import pytest
 from otel_reliability.service import service as services
 from otel_reliability.service.answers import Problem, Refused
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.store import OtherLayout
 from otel_reliability.service.writer import GROUP, STUCK_CHECKS, Ack, Progress
+from otel_reliability.state.store import OtherLayout
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import agent, tool
 from tests.real.waiting import until

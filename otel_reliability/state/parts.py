@@ -20,7 +20,7 @@ from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.record import pack_spans, unpack_spans
 from otel_reliability.model.span import TraceId
-from otel_reliability.service.series_recording import SeriesRecording
+from otel_reliability.telemetry.series_recording import SeriesRecording
 
 Plain: TypeAlias = Any
 """None, booleans, numbers, texts, bytes, and lists, tuples and dictionaries of them."""

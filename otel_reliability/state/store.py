@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from otel_reliability.model.span import TraceId
-from otel_reliability.service.clock import Moment
+from otel_reliability.state.clock import Moment
 
 _logger = logging.getLogger("otel_reliability.service")
 

@@ -1,0 +1,1 @@
+"""What outlives a process: the database, the parts that are stored in it, and its directory."""
