@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
+from dashboards import objectives
 from dashboards.promql import BY, WHO, greatest, metric, one, sample_of
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.telemetry import names
@@ -155,11 +156,12 @@ ALERTS: Final = (
         f"({one(metric('verdict'))} == bool 0) and on ({BY}) {HAS_RUNS} and on ({WHO}) {ran('1h')}",
         0,
         "5m",
-        f"{AGENT} fails more often than it succeeds",
+        f"{AGENT} fails too often",
         "Its verdict is failing.",
         (
             "Even the upper end of the 95 % interval of its success rate, or of what its errors "
-            "leave of it where outcomes are unknown, is below one half. The score says nothing "
+            "leave of it where outcomes are unknown, is below its objective, or below one half "
+            "where it has none. The score says nothing "
             "about this: an agent that fails every time in the same way is perfectly stable."
         ),
         [
@@ -171,6 +173,55 @@ ALERTS: Final = (
             "Open three of the failed traces, and begin with what they have in common.",
             "If a deploy did it, take it back.",
         ],
+    ),
+    Alert(
+        "AgentErrorBudgetBurnsFast",
+        "critical",
+        objectives.FAST,
+        1,
+        "2m",
+        f"{AGENT} burns its error budget",
+        "Its runs fail {{ .Value }} times as often as this alert allows.",
+        (
+            "The agent used up 2 % of the error budget of its objective's whole period within the "
+            "last hour, or 5 % within six, and still does. At this rate the budget of 30 days is "
+            "gone in two to five days. At least ten runs stand behind it; where eight of ten runs "
+            "fail it fires for every objective below that."
+        ),
+        [
+            _LOOK,
+            "*Error budget left*: since when does it fall?",
+            "*Runs that fail* on the agent's page, and your deploys: what happened just before?",
+        ],
+        [
+            "Open three of the failed traces, and begin with what they have in common.",
+            "If a deploy did it, take it back.",
+        ],
+        unit="humanize",
+    ),
+    Alert(
+        "AgentErrorBudgetBurnsSlowly",
+        "warning",
+        objectives.SLOW,
+        1,
+        "15m",
+        f"{AGENT} will use up its error budget",
+        "Its runs fail {{ .Value }} times as often as this alert allows.",
+        (
+            "The agent used up a tenth of the error budget of its objective's whole period within "
+            "the last day, or within three, and still does. Nothing is on fire, but the objective "
+            "will be missed."
+        ),
+        [
+            _LOOK,
+            "*Error budget left*: a slope, or a step?",
+            "*Runs that fail* and *Tasks that succeed only sometimes* on the agent's page.",
+        ],
+        [
+            "Fix what fails most, before anything that adds risk.",
+            "If the task allows no better: change the objective (`objectives`), and say so.",
+        ],
+        unit="humanize",
     ),
     Alert(
         "AgentErrors",
@@ -210,7 +261,7 @@ ALERTS: Final = (
         (
             "More than three in ten of the agent's runs with a known outcome did not succeed. It "
             "may still be stable: it then fails in the same way each time. *AgentFailing* says "
-            "that it fails more often than it succeeds."
+            "that it misses its objective, or fails more often than it succeeds."
         ),
         [
             _LOOK,

@@ -73,11 +73,11 @@ def one(name: str, selector: str = "", when: str = "") -> str:
     """
     some = f"{{{selector}}}" if selector else ""
     leader = f"topk by ({BY}) (1, {RUNS_IN_WINDOW}{some}{when})"
-    of_leader = f"{_with(name, selector)}{when} and on ({BY}, instance, job) {leader}"
+    of_leader = f"{selected(name, selector)}{when} and on ({BY}, instance, job) {leader}"
     return f"max without (instance, job) ({of_leader})"
 
 
-def _with(name: str, selector: str) -> str:
+def selected(name: str, selector: str) -> str:
     """A name, which may have labels of its own, with a selector."""
     if not selector:
         return name
@@ -86,14 +86,14 @@ def _with(name: str, selector: str) -> str:
 
 def greatest(name: str, selector: str = "") -> str:
     """The greatest value of all instances for each agent: of what belongs to no window."""
-    return f"max without (instance, job) ({_with(name, selector)})"
+    return f"max without (instance, job) ({selected(name, selector)})"
 
 
 def worst(name: str, selector: str, count: int, *, highest: bool = False) -> str:
     """The agents whose value of a metric is the worst at the end of the time shown, over all of
     it: always the same series, at most `count`.
     """
-    at_end = f"last_over_time({_with(name, selector)}[$__range] @ end())"
+    at_end = f"last_over_time({selected(name, selector)}[$__range] @ end())"
     of_each = f"{'max' if highest else 'min'} without (instance, job) ({at_end})"
     chosen = f"{'topk' if highest else 'bottomk'}({count}, {of_each})"
     return f"{one(name, selector)} and on ({BY}) {chosen}"
@@ -120,9 +120,9 @@ def begun(name: str, by: str, selector: str = "") -> str:
     """Where a counter rose within the last minute, or began to exist while its agent had runs: true
     for one minute, so that a mark is a line.
     """
-    now = f"sum by ({by}) ({_with(name, selector)})"
-    before = f"sum by ({by}) ({_with(name, selector)} offset 1m)"
-    known = f"sum by ({WHO}) ({_with(sample_of(names.RUNS), selector)} offset 1m)"
+    now = f"sum by ({by}) ({selected(name, selector)})"
+    before = f"sum by ({by}) ({selected(name, selector)} offset 1m)"
+    known = f"sum by ({WHO}) ({selected(sample_of(names.RUNS), selector)} offset 1m)"
     return f"({now} - {before} > 0) or (({now} unless {before}) and on ({WHO}) {known})"
 
 
@@ -135,7 +135,7 @@ def per_second(
     spec: Instrument, selector: str = "", over: str = "$__rate_interval", suffix: str = ""
 ) -> str:
     """What comes to a counter, or to a part of a histogram, in a second."""
-    return f"rate({_with(sample_of(spec) + suffix, selector)}[{over}])"
+    return f"rate({selected(sample_of(spec) + suffix, selector)}[{over}])"
 
 
 def quantile(at: float, spec: Instrument, selector: str, over: str, by: str = "le") -> str:
@@ -148,4 +148,4 @@ def increase(
     spec: Instrument, selector: str = "", over: str = "$__rate_interval", suffix: str = ""
 ) -> str:
     """What came to a counter, or to a part of a histogram, in a while."""
-    return f"increase({_with(sample_of(spec) + suffix, selector)}[{over}])"
+    return f"increase({selected(sample_of(spec) + suffix, selector)}[{over}])"

@@ -9,6 +9,7 @@ import yaml
 
 from dashboards.alerts import AGENT, ALERTS, ENOUGH, RECIPES, Alert
 from dashboards.board import UID
+from dashboards.objectives import RECORDED, by_record
 
 RUNBOOK: Final = "alerts.md"
 SOURCE_UID: Final = "prometheus"
@@ -18,7 +19,11 @@ BEHIND: Final = "# Made from the folder `dashboards` by `make docs`.\n"
 
 def prometheus_rules() -> str:
     """The file that stands under `rule_files` of Prometheus."""
-    groups = [
+    recorded = [
+        {"record": name, "expr": readable(expression)} for name, expression in RECORDED.items()
+    ]
+    groups: list[dict[str, Any]] = [{"name": "otel-reliability-objectives", "rules": recorded}]
+    groups += [
         {
             "name": f"otel-reliability-{group}",
             "rules": [_rule(alert) for alert in ALERTS if _group(alert) == group],
@@ -48,7 +53,7 @@ def _group(alert: Alert) -> str:
 def _rule(alert: Alert) -> dict[str, Any]:
     return {
         "alert": alert.name,
-        "expr": f"({readable(alert.value)}\n) > {alert.above:g}",
+        "expr": f"({readable(by_record(alert.value))}\n) > {alert.above:g}",
         "for": alert.lasts,
         "keep_firing_for": alert.keeps,
         "labels": {"severity": alert.severity},
@@ -206,7 +211,7 @@ def _section(alert: Alert) -> str:
     return (
         f"\n## {alert.name}\n\n{alert.means}\n\n"
         f"Fires when this is above {alert.above:g}, for "
-        f"{alert.lasts}:\n\n```promql\n{readable(alert.value)}\n```\n\n"
+        f"{alert.lasts}:\n\n```promql\n{readable(by_record(alert.value))}\n```\n\n"
         f"**Look first**\n\n{look}\n**Do**\n\n{do}\n"
         f'**Silence**: `alertname="{alert.name}"`{named}.\n'
     )

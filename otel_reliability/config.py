@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import (
@@ -79,6 +80,31 @@ class WindowSettings(Struct, frozen=True):
         if self.last is None and not self.period:
             raise ConfigurationError(
                 "last", None, "a window, without a period", "set last, period or both"
+            )
+
+
+class ObjectiveSettings(Struct, frozen=True):
+    """How often the runs of an agent must succeed: `success` or `errors`, over a period."""
+
+    agent: Text = "*"
+    """Pattern of the agent's name; the first objective that matches an agent holds for it."""
+    success: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    """Least share of the runs with a known outcome that succeed, such as 0.95."""
+    errors: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    """Greatest share of the runs that end in an error, such as 0.02; it needs no outcomes."""
+    period: Seconds = 30 * 86_400.0
+    """Time over which it is to hold, at least a day."""
+
+    def __post_init__(self) -> None:
+        """Check that it says one thing, over days."""
+        if self.period < 86_400:
+            raise ConfigurationError(
+                "period", self.period, "a duration of at least a day", "write it like 30d"
+            )
+        if (self.success is None) == (self.errors is None):
+            given = {"success": self.success, "errors": self.errors}
+            raise ConfigurationError(
+                "success", given, "either success or errors", "set one of the two"
             )
 
 
@@ -430,6 +456,10 @@ class Settings(Struct, frozen=True):
     telemetry: TelemetrySettings = TelemetrySettings()
     ui: UISettings = UISettings()
     watch: WatchSettings = WatchSettings()
+    objectives: tuple[ObjectiveSettings, ...] = ()
+    """How often the runs of which agents must succeed; without one, an agent is failing where it
+    fails more often than it succeeds.
+    """
     agent_key: tuple[Text, ...] = ()
     """Resource or span attributes that are part of an agent's identity, such as service.version."""
     context_limits: Mapping[str, Count] = {}
@@ -456,6 +486,24 @@ class Settings(Struct, frozen=True):
             raise ConfigurationError(
                 "windows", names, "a list of windows with different names", f"rename one {name!r}"
             )
+
+    def of_agent(self, name: str) -> Settings:
+        """Return the settings with no objective but the agent's own.
+
+        >>> both = Settings.load(
+        ...     {"objectives": [{"agent": "refund*", "success": 0.95}, {"errors": 0.1}]}
+        ... )
+        >>> [one.errors for agent in ("refunds", "faq") for one in both.of_agent(agent).objectives]
+        [None, 0.1]
+        """
+        if not self.objectives:
+            return self
+        own = self.objective_of(name)
+        return replace(self, objectives=() if own is None else (own,))
+
+    def objective_of(self, name: str) -> ObjectiveSettings | None:
+        """Return the objective of an agent, the first one whose pattern matches."""
+        return next((one for one in self.objectives if fnmatchcase(name, one.agent)), None)
 
     def __repr__(self) -> str:
         """Return the settings without the key."""

@@ -212,7 +212,7 @@ class Recording:
         if window is None or not since_ns:
             return window
         rows = [row for row in window.rows() if row.end_ns >= since_ns]
-        return window_of(rows, self.settings) if rows else None
+        return window_of(rows, self.settings.of_agent(key.agent)) if rows else None
 
     def samples(self, key: AgentKey, since_ns: int = 0) -> list[Sample]:
         """Return what contrasts need of an agent's latest final runs that ended then or later."""

@@ -27,6 +27,7 @@ CANDIDATES: Final = (
     "off",
     '[{"last": 7}]',
     '[{"kind": "tool"}]',
+    '[{"success": 0.9}]',
     "13m",
     "http://jaeger:16686/trace/{trace_id}",
     "7",

@@ -10,6 +10,7 @@ from dashboards import panels
 from dashboards.about import About, of_metric, of_metrics
 from dashboards.agent.common import CHOSEN, curve, many, value
 from dashboards.board import Section
+from dashboards.objectives import failed_share
 from dashboards.panels import Query
 from dashboards.promql import per_second, rate
 from otel_reliability import metrics
@@ -45,6 +46,28 @@ def outcomes() -> Section:
                 "Of the runs in the window.",
                 "success_rate",
                 "error_rate",
+            ),
+            panels.over_time(
+                "Error budget left",
+                of_metric("error_budget_left"),
+                Query(value("error_budget_left"), "{{signal}} {{service_version}}"),
+                unit="percentunit",
+                limits=(None, 1),
+                size=(12, 8),
+            ),
+            panels.over_time(
+                "Failed runs against the objective",
+                About(
+                    "The share of the runs of an hour that failed, and the share that may fail.",
+                    "Below the objective's line most of the time.",
+                    "*AgentErrorBudgetBurnsFast* says how much above it is too much.",
+                    "No objective (`objectives`), or no run in this time",
+                ),
+                Query(failed_share("1h", CHOSEN), "failed: {{signal}}"),
+                Query(f"1 - {value('objective')}", "may fail: {{signal}}"),
+                unit="percentunit",
+                limits=(0, None),
+                size=(12, 8),
             ),
             panels.over_time(
                 "pass^k and pass@k",

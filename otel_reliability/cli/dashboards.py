@@ -38,7 +38,7 @@ from otel_reliability.service.config_file import load_config
     metavar="FILE",
     help=(
         "Settings file; with `ui.url` in it (or OTEL_RELIABILITY_UI_URL), alerts link to the "
-        "UI and to its runbook."
+        "UI and to its runbook. The error budgets of the periods of its `objectives` are recorded."
     ),
 )
 @click.option("--force", is_flag=True, help="Overwrite what is there.")
@@ -62,6 +62,7 @@ def command(
     settings = (
         Settings.from_environment(os.environ) if config is None else load_config(config, os.environ)
     )
-    installation = Installation(datasource, runbooks, settings.ui.url)
+    periods = tuple(one.period for one in settings.objectives)
+    installation = Installation(datasource, runbooks, settings.ui.url, periods)
     for written in dashboards.write(directory, installation, force=force):
         click.echo(written)

@@ -5,7 +5,7 @@ adapts them to an installation.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
@@ -22,6 +22,8 @@ FILES: Final[Mapping[str, PurePosixPath]] = {
 }
 """What is shipped, and where it goes below a folder."""
 
+BUDGET: Final = "      - record: agent:reliability_error_budget_left:increase30d\n"
+"""Where the rule begins that records the budget left of a period."""
 UID: Final = "prometheus"
 RUNBOOK: Final = "alerts.md"
 FLEET: Final = "/d/otel-reliability-fleet"
@@ -39,12 +41,14 @@ PAGE: Final = "/agents/{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }
 
 class Installation(NamedTuple):
     """The parts that differ between installations: the data source, where runbooks and
-    the UI are.
+    the UI are, the periods of objectives.
     """
 
     uid: str = UID
     runbooks: str = RUNBOOK
     ui: str | None = None
+    periods: tuple[float, ...] = ()
+    """The periods of the objectives, in seconds; none: 30 days."""
 
 
 def adapted(installation: Installation) -> Iterator[tuple[PurePosixPath, str]]:
@@ -65,6 +69,8 @@ def _adapted(name: str, text: str, installation: Installation) -> str:
         text = text.replace(
             f"datasourceUid: {UID}\n", f"datasourceUid: {json.dumps(installation.uid)}\n"
         )
+    if name == "rules.yaml" and installation.periods:
+        text = _with_budgets(text, installation.periods)
     runbooks = installation.runbooks
     if installation.ui is not None:
         url = installation.ui.rstrip("/")
@@ -73,6 +79,18 @@ def _adapted(name: str, text: str, installation: Installation) -> str:
             AGENT, f"{url}{PAGE}"
         )
     return text.replace(f"runbook_url: {RUNBOOK}#", f"runbook_url: {runbooks}#")
+
+
+def _with_budgets(text: str, periods: Iterable[float]) -> str:
+    """Record the budget left of each of these periods, in place of that of 30 days."""
+    begin = text.index(BUDGET)
+    end = text.index("  - name:", begin)
+    rules = ""
+    for period in sorted(set(periods)):
+        days = f"{period / 3600:g}h" if period % 86_400 else f"{period / 86_400:g}d"
+        rule = text[begin:end].replace("30d", days).replace(f"{30 * 86_400}", f"{period:.0f}")
+        rules += rule
+    return text[:begin] + rules + text[end:]
 
 
 def _dashboard(text: str, installation: Installation) -> str:

@@ -17,6 +17,7 @@ from otel_reliability.metrics.stability.flag import (
     TOKEN_PRESSURE_HIGH,
 )
 from otel_reliability.metrics.stability.tier import Tier
+from otel_reliability.metrics.success.objective import ERRORS
 from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -25,6 +26,7 @@ from otel_reliability.report.text import (
     clean,
     count,
     dollars,
+    grouped,
     measured,
     percent,
     span_of_time,
@@ -115,12 +117,55 @@ def meaning(agent: AgentView) -> str:
     success = success_words(agent.metrics["success_rate"], agent.metrics["error_rate"])
     alike = _alike(agent)
     if agent.verdict is Verdict.FAILING:
-        return f"Fails more often than it succeeds: {success}; {alike or 'no score'}."
+        return f"{failing_words(agent.metrics['objective'])}: {success}; {alike or 'no score'}."
     parts = [alike or clean(agent.score_note, 300), success]
     if agent.tier is not None and agent.grade is not agent.tier:
         parts.reverse()  # the worse of the two comes first
     sentence = "; ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def failing_words(objective: Reading | ReadingView) -> str:
+    """Return why an agent is failing: by its objective, or without one.
+
+    >>> failing_words(Reading(0.95, 0, note="success")), failing_words(Reading(None, 0))
+    ('Misses its objective of 95 % success', 'Fails more often than it succeeds')
+    >>> failing_words(Reading(0.98, 0, note="errors"))
+    'Misses its objective of at most 2 % errors'
+    """
+    if objective.value is None:
+        return "Fails more often than it succeeds"
+    if objective.note == ERRORS:
+        return f"Misses its objective of at most {percent(1.0 - objective.value)} errors"
+    return f"Misses its objective of {percent(objective.value)} success"
+
+
+def about_budget(agent: AgentView) -> str:
+    """Return how much of the error budget the runs of the window have left; empty without an
+    objective.
+    """
+    objective = agent.metrics["objective"]
+    left = agent.metrics["error_budget_left"]
+    if objective.value is None:
+        return ""
+    demanded = (
+        f"at most {percent(1.0 - objective.value)} errors"
+        if objective.note == ERRORS
+        else f"{percent(objective.value)} success"
+    )
+    if left.value is None:
+        return f"objective: {demanded}; no run shows yet whether it holds"
+    allowed = (1.0 - objective.value) * left.runs
+    failed = round((1.0 - left.value) * allowed)
+    budget = (
+        f"{percent(left.value)} of the error budget is left"
+        if left.value >= 0
+        else "the error budget is used up"
+    )
+    return (
+        f"objective: {demanded}; {failed:,} of {count(left.runs, 'run')} failed, "
+        f"{grouped(allowed)} may: {budget}"
+    )
 
 
 def success_words(success: Reading | ReadingView, errors: Reading | ReadingView) -> str:
@@ -176,6 +221,7 @@ def about(agent: AgentView) -> list[str]:
     return [
         about_outcomes(agent),
         *filter(None, [about_errors(agent), about_score(agent)]),
+        *filter(None, [about_budget(agent)]),
         about_runs(agent),
         *filter(None, [about_cost(agent)]),
     ]

@@ -132,6 +132,12 @@ CHANGES: Final = _agent(
     SIGNAL,
 )
 RUNS: Final = _agent("runs", "counter", "{run}", "Final runs, by outcome.", OUTCOME)
+RUN_ERRORS: Final = _agent(
+    "run.errors",
+    "counter",
+    "{run}",
+    "Final runs that ended in an error, of agents with an objective on errors.",
+)
 REVISIONS: Final = _agent(
     "run.revisions", "counter", "{run}", ("Closed runs that late spans changed or withdrew.")
 )
@@ -237,6 +243,7 @@ STANDARD_TOOL_DURATION: Final = _standard(
 COUNTERS: Final = (
     RUN_EXCESS,
     RUNS,
+    RUN_ERRORS,
     REVISIONS,
     LATE_OUTCOMES,
     TOOL_CALLS,

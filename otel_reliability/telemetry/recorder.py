@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.monitor import Change
@@ -66,6 +66,12 @@ def readings_of(runs: Iterable[Run], registry: AgentRegistry) -> dict[str, RunRe
     return found
 
 
+_RATED: Final = frozenset({"success", "failure"})
+"""Outcomes that rates are made of. Both series of an agent begin at 0 with its first run: a rate
+would miss a first failure that begins one.
+"""
+
+
 class Recorder:
     """Records runs, sessions and changes in a sink."""
 
@@ -74,6 +80,7 @@ class Recorder:
         self._ledger = ledger
         self._threshold = settings.metrics.retry_threshold
         self._standard = settings.telemetry.standard_metrics
+        self._settings = settings
 
     def record(self, runs: Sequence[Run], readings: Mapping[str, RunReadings]) -> None:
         """Record runs that are final. Runs of one trace that become final together must come
@@ -126,6 +133,11 @@ class Recorder:
         for excess in excesses:
             self._sink.add(names.RUN_EXCESS, 1, {**of_agent(excess.agent), names.KIND: excess.kind})
 
+    def _counts_errors(self, agent: str) -> bool:
+        """Return whether the agent's objective is one on errors."""
+        found = self._settings.objective_of(agent)
+        return found is not None and found.errors is not None
+
     def _count(
         self, run: Run, calls: Sequence[ToolCall], counted_as: AgentKey, weight: int
     ) -> dict[str, str]:
@@ -135,7 +147,11 @@ class Recorder:
         agent = of_agent(counted_as)
         exemplar = run if weight else None
         add = self._sink.add
+        for outcome in _RATED - {run.outcome.value}:
+            add(names.RUNS, 0, {**agent, names.OUTCOME: outcome})
         add(names.RUNS, weight, {**agent, names.OUTCOME: run.outcome.value}, exemplar)
+        if self._counts_errors(counted_as.agent):
+            add(names.RUN_ERRORS, weight if run.ended_in_error else 0, agent, exemplar)
         numbers = Counter[tuple[str, bool]]()
         retries = Counter[str]()
         names_of = dict[str, str]()

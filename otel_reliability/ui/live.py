@@ -174,7 +174,7 @@ def live_view(found: AgentSource, settings: Settings) -> AgentView:
     """Build the view of a snapshot: outside the engine's turn, for it takes a while. It examines a
     copy of the window.
     """
-    window = window_of(found.rows[-MAX_EXAMINED:], settings)
+    window = window_of(found.rows[-MAX_EXAMINED:], settings.of_agent(found.key.agent))
     source = found._replace(window=window, readings=found.readings or window.readings())
     return agent_view(source, settings, MAX_RUNS_FOR_INTERVALS)
 
@@ -213,7 +213,8 @@ def comparison(
     views = list[AgentView]()
     for runs in (before, after):
         ordered = sorted(runs, key=lambda run: (run.end_ns, run.run_id))
-        window = window_of([row_of(run, paths) for run in ordered], settings)
+        rows = [row_of(run, paths) for run in ordered]
+        window = window_of(rows, settings.of_agent(key.agent))
         samples = samples_of(ordered)
         source = AgentSource(key, window, window.rows(), window.readings(), 0, (), samples)
         views.append(agent_view(source, settings, MAX_RUNS_FOR_INTERVALS))

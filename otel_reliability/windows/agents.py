@@ -12,7 +12,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
-from otel_reliability.config import Settings
+from otel_reliability.config import ObjectiveSettings, Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.record import pack, unpack_run
 from otel_reliability.model.row import OTHER_TASK, Row
@@ -391,6 +391,8 @@ class AgentRegistry:
         self.observers: list[Callable[[AgentState], None]] = []
         """Called for an agent when a run of it has closed and is in its windows."""
         self._settings = settings
+        self._of_objective: dict[tuple[ObjectiveSettings, ...], Settings] = {}
+        """Settings of the agents of one objective, which share their empty metrics."""
         self._readmits = places_return
         self._admitted: dict[AgentKey, None] = {}
         self._agents: dict[AgentKey, AgentState | None] = {}
@@ -573,7 +575,7 @@ class AgentRegistry:
         self._admitted.update(dict.fromkeys(agents))
         self._agents.update(dict.fromkeys(agents))
         for key, (_, load) in agents.items():
-            make = partial(AgentState, key, self._settings, self.accounts)
+            make = partial(AgentState, key, self._settings_of(key), self.accounts)
             self._unloaded[key] = _Unloaded(make, load, self._observe)
         self._seen.update(
             sorted(((key, seen) for key, (seen, _) in agents.items()), key=itemgetter(1))
@@ -622,13 +624,17 @@ class AgentRegistry:
         for observer in self.observers:
             observer(state)
 
+    def _settings_of(self, key: AgentKey) -> Settings:
+        own = self._settings.of_agent(key.agent)
+        return self._of_objective.setdefault(own.objectives, own)
+
     def _begin(self, key: AgentKey) -> AgentState | None:
         """Return a new agent; None beyond the limit of agents."""
         if key not in self._admitted:
             if len(self._admitted) >= self._settings.limits.agents:
                 return None
             self._admitted[key] = None
-        state = self._agents[key] = AgentState(key, self._settings, self.accounts)
+        state = self._agents[key] = AgentState(key, self._settings_of(key), self.accounts)
         return state
 
     def _forget_if_empty(self, key: AgentKey) -> None:

@@ -24,6 +24,8 @@ class Case(NamedTuple):
     series: Series
     minute: int
     labels: Mapping[str, str] = {}
+    every: int = 1
+    """Minutes between two samples."""
 
 
 def gauge(name: str, labels: str, *values: str) -> Series:
@@ -123,6 +125,26 @@ OUTCOMES: Final = {
 }
 REPLICA: Final = f'{AGENT},instance="b:9464",job="reliability"'
 
+
+def objective(least: float, signal: str = "success", days: int = 30) -> Series:
+    of_signal = f'{AT},signal="{signal}"'
+    return {
+        **gauge("objective", of_signal, f"{least}x6000"),
+        **gauge("objective_period_seconds", of_signal, f"{days * 86_400}x6000"),
+    }
+
+
+def outcomes(success: str, failure: str) -> Series:
+    return {
+        **gauge("runs_total", f'{AT},outcome="success"', success),
+        **gauge("runs_total", f'{AT},outcome="failure"', failure),
+    }
+
+
+OUTAGE: Final = outcomes("0+2x60 120x300", "0x60 0+2x300")
+"""An hour of runs that succeed, then nothing but failures."""
+TENTH: Final = outcomes("0+9x200", "0+1x200")
+
 CASES: Final[Mapping[str, Sequence[Case]]] = {
     "AgentSuccessLow": [
         Case(
@@ -217,6 +239,68 @@ CASES: Final[Mapping[str, Sequence[Case]]] = {
             {**gauge("verdict", AT, "0x600"), **runs("40x600")},
             120,
         ),
+    ],
+    "AgentErrorBudgetBurnsFast": [
+        Case("every run of an hour fails", True, {**objective(0.95), **OUTAGE}, 125),
+        Case("so it does where an objective allows much", True, {**objective(0.8), **OUTAGE}, 125),
+        Case(
+            "four of ten end in an error, and the objective is about errors",
+            True,
+            {
+                **objective(0.95, "errors"),
+                **gauge("runs_total", f'{AT},outcome="completed"', "0+10x200"),
+                **gauge("run_errors_total", AT, "0+4x200"),
+            },
+            100,
+        ),
+        Case(
+            "one in ten is much of a week's budget", True, {**objective(0.95, days=7), **TENTH}, 100
+        ),
+        Case("and little of a month's", False, {**objective(0.95), **TENTH}, 100),
+        Case(
+            "it is over",
+            False,
+            {**objective(0.95), **outcomes("0+2x60 120x20 120+2x150", "0x60 0+2x20 40x150")},
+            200,
+        ),
+        Case(
+            "three runs, which fail",
+            False,
+            {**objective(0.95), **outcomes("0x200", "0x20 1x20 2x20 3x100")},
+            90,
+        ),
+        Case("it has no objective", False, OUTAGE, 125),
+    ],
+    "AgentErrorBudgetBurnsSlowly": [
+        Case(
+            "a fifth of the runs of a day fail",
+            True,
+            {**objective(0.95), **outcomes("0+4x200", "0+1x200")},
+            1_000,
+            every=10,
+        ),
+        Case(
+            "one run in sixteen fails for two days",
+            True,
+            {**objective(0.95), **outcomes("0+15x500", "0+1x500")},
+            2_880,
+            every=10,
+        ),
+        Case(
+            "one run in fifty does",
+            False,
+            {**objective(0.95), **outcomes("0+49x500", "0+1x500")},
+            2_880,
+            every=10,
+        ),
+        Case(
+            "a fifth of the runs failed, and none do now",
+            False,
+            {**objective(0.95), **outcomes("0+4x100 400+5x100", "0+1x100 100x100")},
+            1_500,
+            every=10,
+        ),
+        Case("it has no objective", False, outcomes("0+4x200", "0+1x200"), 1_000, every=10),
     ],
     "AgentErrors": [
         Case(

@@ -67,6 +67,11 @@ def rules_in(text: str) -> list[dict[str, Any]]:
     return [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
 
 
+def alerts_in(text: str) -> list[dict[str, Any]]:
+    """The same, without what is only recorded."""
+    return [rule for rule in rules_in(text) if "record" not in rule]
+
+
 def filled(expr: str, interval: str = "1m", span: str = "1h", **chosen: str) -> str:
     """A question as Prometheus gets it. What nobody chose is everything.
 

@@ -7,7 +7,7 @@ import pytest
 
 from dashboards.generate import MADE, places
 from otel_reliability.dashboards import FILES, Installation, adapted, write
-from tests.dashboards.asking import ROOT, SHIPPED, rules_in
+from tests.dashboards.asking import ROOT, SHIPPED, alerts_in, rules_in
 
 ELSEWHERE = Installation("P1809", "https://wiki.example/alerts.md")
 
@@ -40,7 +40,7 @@ def test_runbooks_are_named_wherever_they_stand() -> None:
     told = {str(path): text for path, text in adapted(ELSEWHERE)}
 
     for name in ("rules.yaml", "alerting.yaml"):
-        rules = rules_in(told[str(FILES[name])])
+        rules = alerts_in(told[str(FILES[name])])
         assert rules
         assert all(
             rule["annotations"]["runbook_url"].startswith("https://wiki.example/alerts.md#")

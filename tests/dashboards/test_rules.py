@@ -16,14 +16,24 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import alerting, expr
 
 from dashboards.alerts import ALERTS, RECIPES, Alert
+from dashboards.objectives import RECORDED, by_record
 from otel_reliability.dashboards import FILES, Installation, adapted
-from tests.dashboards.alert_cases import AT, CASES, Case
-from tests.dashboards.asking import ROOT, SHIPPED, board, rules_in
+from tests.dashboards.alert_cases import AT, CASES, Case, objective, outcomes
+from tests.dashboards.asking import ROOT, SHIPPED, alerts_in, board, rules_in
 from tests.real.prometheus.handle import Promtool
 
 
 def told() -> list[dict[str, Any]]:
+    return alerts_in((SHIPPED / "rules.yaml").read_text(encoding="utf-8"))
+
+
+def all_rules() -> list[dict[str, Any]]:
     return rules_in((SHIPPED / "rules.yaml").read_text(encoding="utf-8"))
+
+
+def recorded_for(rule: dict[str, Any]) -> list[dict[str, Any]]:
+    """The recording rules that a rule asks."""
+    return [one for one in all_rules() if "record" in one and one["record"] in rule["expr"]]
 
 
 def provisioned() -> list[dict[str, Any]]:
@@ -33,7 +43,7 @@ def provisioned() -> list[dict[str, Any]]:
 def unit_test(alert: str, case: Case) -> dict[str, Any]:
     labels = "".join(f',{label}="{value}"' for label, value in case.labels.items())
     return {
-        "interval": "1m",
+        "interval": f"{case.every}m",
         "name": f"{alert}: {case.why}",
         "input_series": [
             {"series": name, "values": values} for name, values in case.series.items()
@@ -51,11 +61,12 @@ def unit_test(alert: str, case: Case) -> dict[str, Any]:
 def tried(promtool: Promtool, folder: Path, alert: str, cases: Sequence[Case]) -> str:
     path = folder / "unit-tests.yaml"
     alone = folder / "rules.yaml"
-    rules = [rule for rule in told() if rule["alert"] == alert]  # the others would only take time
+    rule = next(one for one in told() if one["alert"] == alert)  # the others only take time
+    rules = [*recorded_for(rule), rule]
     alone.write_text(yaml.safe_dump({"groups": [{"name": "alone", "rules": rules}]}))
     content = {
         "rule_files": [str(alone)],
-        "evaluation_interval": "1m",
+        "evaluation_interval": f"{max(case.every for case in cases)}m",
         "tests": [unit_test(alert, case) for case in cases],
     }
     path.write_text(yaml.safe_dump(content))
@@ -68,7 +79,7 @@ def test_promtool_accepts_the_rules(promtool: Promtool) -> None:
     for path in (SHIPPED / "rules.yaml", ROOT / "docker" / FILES["rules.yaml"]):
         done = promtool("check", "rules", path)
         assert done.returncode == 0, done.stderr
-        assert f"{len(ALERTS)} rules found" in done.stdout
+        assert f"{len(ALERTS) + len(RECORDED)} rules found" in done.stdout
 
 
 @pytest.mark.real
@@ -120,7 +131,8 @@ def test_grafana_is_told_the_same() -> None:
         asked, judged = theirs["data"]
         (condition,) = judged["model"]["conditions"]
         limit = condition["evaluator"]["params"][0]
-        assert rule["expr"] == f"({asked['model']['expr']}\n) > {limit:g}"
+        expected = by_record(" ".join(asked["model"]["expr"].split()))
+        assert " ".join(rule["expr"].split()) == f"({expected} ) > {limit:g}"
         assert condition["evaluator"]["type"] == "gt"
         assert (theirs["condition"], judged["datasourceUid"], judged["model"]["expression"]) == (
             "B",
@@ -168,11 +180,52 @@ def test_recipes_answer_what_they_say(promtool: Promtool, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr + done.stdout
 
 
+def test_the_budget_of_each_period_is_recorded() -> None:
+    week, month = 7 * 86_400, 30 * 86_400
+    for periods, expected in [((), {"30d"}), ((week, month, week), {"7d", "30d"})]:
+        files = dict(adapted(Installation(periods=periods)))
+        rules = rules_in(files[FILES["rules.yaml"]])
+        name = "agent:reliability_error_budget_left:increase"
+        found = {rule["record"]: rule["expr"] for rule in rules if "record" in rule}
+        budgets = {key.removeprefix(name): expr for key, expr in found.items() if name in key}
+
+        assert set(budgets) == expected
+        assert all(f"[{over}]" in expr for over, expr in budgets.items())
+        seconds = {"7d": week, "30d": month}
+        assert all(f"== {seconds[over]})" in expr for over, expr in budgets.items())
+
+
+@pytest.mark.real
+def test_the_budget_left_is_what_the_period_has_not_used(
+    promtool: Promtool, tmp_path: Path
+) -> None:
+    """Of 1,000 runs 20 failed and 50 may: 60 % are left."""
+    budget = next(rule for rule in all_rules() if rule.get("record", "").endswith("increase30d"))
+    series = {**objective(0.95), **outcomes("0+98x10 980x400", "0+2x10 20x400")}
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": key, "values": values} for key, values in series.items()],
+        "promql_expr_test": [
+            {
+                "expr": f"round(sum({budget['expr']}), 0.01)",
+                "eval_time": "60m",
+                "exp_samples": [{"labels": "{}", "value": 0.6}],
+            }
+        ],
+    }
+    path = tmp_path / "tests.yaml"
+    content = {"rule_files": [], "evaluation_interval": "1m", "tests": [test]}
+    path.write_text(yaml.safe_dump(content))
+    done = promtool("test", "rules", path)
+
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
 def test_alerts_lead_to_the_ui_once_its_address_is_known() -> None:
     files = {
         path.name: text for path, text in adapted(Installation(ui="https://reliability.example/"))
     }
-    rules = rules_in(files["otel-reliability.yaml"])
+    rules = alerts_in(files["otel-reliability.yaml"])
 
     assert {rule["annotations"]["dashboard"] for rule in rules} == {
         "https://reliability.example/",

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import accumulate, combinations, pairwise
 
-from otel_reliability.config import Settings
+from otel_reliability.config import ObjectiveSettings, Settings
 from otel_reliability.model.row import Row
 
 Formula = Callable[[Sequence[Row], Settings], float | None]
@@ -321,6 +321,24 @@ def error_rate(rows: Sequence[Row], settings: Settings) -> float | None:
     return share(row.ended_in_error for row in baseline(rows))
 
 
+def least_share(objective: ObjectiveSettings) -> float:
+    return 1 - (objective.errors or 0) if objective.success is None else objective.success
+
+
+def budget_left(rows: Sequence[Row], settings: Settings) -> float | None:
+    if not settings.objectives:
+        return None
+    [objective] = settings.objectives
+    if objective.success is None:
+        failed = error_rate(rows, settings)
+    else:
+        outcomes = [row.success for row in baseline(rows)]
+        succeed = share(outcomes)
+        one_sided = True not in outcomes and None in outcomes
+        failed = None if succeed is None or one_sided else 1 - succeed
+    return None if failed is None else 1 - failed / (1 - least_share(objective))
+
+
 def mean_of(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
@@ -384,6 +402,9 @@ NAIVE: Mapping[str, Formula] = {
         sum(bool(row.flaws) for row in baseline(rows))
     ),
     "error_rate": error_rate,
+    "objective": lambda _, settings: next(map(least_share, settings.objectives), None),
+    "objective_period": lambda _, settings: next((one.period for one in settings.objectives), None),
+    "error_budget_left": budget_left,
     "cost_per_run": lambda rows, _: mean_of(
         [row.cost for row in baseline(rows) if row.cost is not None]
     ),

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_reliability.config import ObjectiveSettings, Settings
 from otel_reliability.metrics.stability.tier import Tier
-from otel_reliability.metrics.success.verdict import Grade, Verdict, assess
+from otel_reliability.metrics.success.objective import ErrorBudgetLeft, Objective
+from otel_reliability.metrics.success.verdict import Grade, Verdict, VerdictRank, assess
 from otel_reliability.model.reading import NO_DATA, Reading
 
 TWENTY = 20
@@ -16,7 +18,12 @@ TWENTY = 20
 def readings(
     success: float | None = None, errors: float | None = None, score: float | None = None
 ) -> dict[str, Reading]:
-    given_values = {"success_rate": success, "error_rate": errors, "score": score}
+    given_values = {
+        "success_rate": success,
+        "error_rate": errors,
+        "score": score,
+        "objective": None,
+    }
     return {
         name: NO_DATA if value is None else Reading(value, TWENTY)
         for name, value in given_values.items()
@@ -51,6 +58,42 @@ def test_the_verdict_is_the_worse_of_success_and_stability(
     failing = verdict is Verdict.FAILING
     rank = None if grade is None else 0.0 if failing else 1.0 + ORDER.index(grade)
     assert Grade().derive(readings(**facts)).value == rank
+
+
+@pytest.mark.parametrize(
+    ("objective", "facts", "failing"),
+    [
+        ({"success": 0.95}, {"success": 0.7}, True),
+        ({"success": 0.95}, {"success": 0.9}, False),  # up to 97 % of 20 runs
+        ({"success": 0.95}, {"errors": 0.5}, True),
+        ({"success": 0.3}, {"success": 0.25}, False),
+        ({"success": 0.3}, {"success": 0.0}, True),
+        ({"errors": 0.1}, {"errors": 0.5}, True),
+        ({"errors": 0.1}, {"errors": 0.15}, False),
+        ({"errors": 0.1}, {"success": 0.0, "errors": 0.0}, True),
+        ({"errors": 0.1}, {}, False),
+    ],
+    ids=str,
+)
+def test_an_agent_with_an_objective_fails_below_it(
+    objective: dict[str, float], facts: dict[str, float], failing: bool
+) -> None:
+    settings = Settings.load({"objectives": [objective]})
+    known = readings(score=90.0, **facts) | {"objective": Objective(settings).derive({})}
+
+    assert (assess(known.__getitem__).verdict is Verdict.FAILING) is failing
+    assert VerdictRank(settings).derive(known).note == ("failing" if failing else "stable")
+
+
+def test_the_budget_left_is_what_the_objective_allows_less_what_failed() -> None:
+    settings = Settings(objectives=(ObjectiveSettings(errors=0.1),))
+    budget = ErrorBudgetLeft(settings)
+
+    assert budget.derive(readings(errors=0.05)).value == pytest.approx(0.5)
+    assert budget.derive(readings(errors=0.2)).value == pytest.approx(-1.0)
+    assert budget.derive(readings(success=1.0)) == NO_DATA
+    assert ErrorBudgetLeft().derive(readings(errors=0.2)) == NO_DATA
+    assert budget.series(readings(errors=0.1))[0][0] == (("signal", "errors"),)
 
 
 @pytest.mark.parametrize(("runs", "failing"), [(1, False), (3, False), (4, True), (20, True)])

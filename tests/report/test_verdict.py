@@ -11,8 +11,10 @@ from xml.etree.ElementTree import fromstring
 import pytest
 from msgspec.structs import replace
 
+from otel_reliability.config import Settings
 from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.span import STATUS_ERROR, RawSpan
+from otel_reliability.recording import for_report
 from otel_reliability.report import badge, gate, junit, markdown
 from otel_reliability.report import json as json_report
 from otel_reliability.report.target import parse
@@ -20,6 +22,8 @@ from otel_reliability.report.view import ReportView
 from otel_reliability.report.words import worst_first
 from otel_reliability.ui import report_file
 from tests.report.build import printed, report, run_spans, with_min_runs
+
+OBJECTIVES = [{"agent": "refund*", "errors": 0.1}, {"errors": 0.5}]
 
 
 def crashing(runs: int, *, agent: str = "crasher", of: int = 0) -> list[RawSpan]:
@@ -33,6 +37,25 @@ def crashing(runs: int, *, agent: str = "crasher", of: int = 0) -> list[RawSpan]
 
 def report_on(tmp_path: Path, spans: Sequence[RawSpan]) -> ReportView:
     return report(tmp_path, spans, with_min_runs(2))
+
+
+def test_an_objective_holds_for_the_agents_that_it_names(tmp_path: Path) -> None:
+    settings = Settings.load({"metrics": {"min_runs": 2}, "objectives": OBJECTIVES})
+    spans = crashing(6, of=20, agent="refunds")
+    others = [
+        replace(one, trace_id=one.trace_id[:-2] + b"\xff" + one.trace_id[-1:])
+        for one in crashing(6, of=20, agent="faq")
+    ]
+    view = report(tmp_path, [*spans, *others], for_report(settings))
+    found = {agent.agent: agent for agent in view.agents}
+
+    assert found["refunds"].verdict is Verdict.FAILING
+    assert found["faq"].verdict is not Verdict.FAILING
+    page = " ".join(printed(view).split())
+    assert "Misses its objective of at most 10 % errors" in page
+    assert "objective: at most 10 % errors; 6 of 20 runs failed, 2 may: the error budget" in page
+    assert found["refunds"].metrics["error_budget_left"].value == pytest.approx(-2.0)
+    assert found["faq"].metrics["objective"].value == pytest.approx(0.5)
 
 
 def text_of_json(view: ReportView) -> str:

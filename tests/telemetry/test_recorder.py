@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
 from otel_reliability.config import MetricSettings, Settings, TelemetrySettings
@@ -62,11 +65,42 @@ def test_a_sampled_run_counts_with_its_weight() -> None:
     calls = (call("search", 1, ok=False), call("search", 2, retry=True, chain=3))
     found = recorded(run(tool_calls=calls, weight=5), readings=RunReadings(KEY, score=80.0))
 
-    assert found.value("runs") == 5
+    assert found.value("runs", outcome="completed") == 5
     assert found.value("tool_calls", ok=False) == 5
     assert found.value("retries") == 5
     assert found.value("retry_explosions") == 5
     assert found.value("run.score") == 1
+
+
+def test_outcomes_that_rates_are_made_of_begin_at_zero() -> None:
+    """The first failure is a rise of its series, and not the beginning of one."""
+    assert recorded(run()).values("runs", "outcome") == {"completed": 1, "success": 0, "failure": 0}
+    assert recorded(run(outcome=Outcome.FAILURE)).values("runs", "outcome") == {
+        "success": 0,
+        "failure": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("objectives", "ended_in_error", "counted"),
+    [
+        ([{"errors": 0.1}], True, 1),
+        ([{"errors": 0.1}], False, 0),
+        ([{"errors": 0.1}], None, 0),
+        ([{"success": 0.9}], True, None),
+        ([{"agent": "another", "errors": 0.1}], True, None),
+        ([], True, None),
+    ],
+)
+def test_errors_are_counted_where_an_objective_is_about_them(
+    objectives: list[dict[str, Any]], ended_in_error: bool | None, counted: int | None
+) -> None:
+    meters = Meters()
+    settings = Settings.load({"objectives": objectives})
+    recorder = Recorder(sink_of(meters), settings, ToolLedger(settings))
+    recorder.record([run(ended_in_error=ended_in_error)], {"run-1": RunReadings(KEY)})
+
+    assert meters.look().value("run.errors") == counted
 
 
 def test_tool_calls_are_told_by_tool_and_success() -> None:
@@ -128,7 +162,7 @@ def test_a_run_without_a_root_leaves_no_exemplar() -> None:
     with use_span(host):
         found = recorded(run(["search"], root_span_id=None, implicit=True, incomplete=True))
 
-    assert found.value("runs") == 1
+    assert found.value("runs", outcome="completed") == 1
     assert not [
         exemplar
         for name in found.metrics
@@ -140,7 +174,7 @@ def test_a_run_without_a_root_leaves_no_exemplar() -> None:
 def test_agents_beyond_the_limit_share_counters_and_have_no_histograms() -> None:
     found = recorded(run(["search"], token_pressure=0.5), readings=RunReadings(OTHER_AGENT))
 
-    assert found.value("runs", gen_ai__agent__name="__other__") == 1
+    assert found.value("runs", gen_ai__agent__name="__other__", outcome="completed") == 1
     assert (
         found.value("tool_calls", gen_ai__agent__name="__other__", gen_ai__tool__name="__other__")
         == 1

@@ -6,7 +6,21 @@ from __future__ import annotations
 
 from otel_reliability.metrics.success.cost_per_run import CostPerRun
 from otel_reliability.metrics.success.error_rate import ErrorRate
+from otel_reliability.metrics.success.objective import (
+    ErrorBudgetLeft,
+    Objective,
+    ObjectivePeriod,
+)
 from otel_reliability.metrics.success.success_rate import SuccessRate
 from otel_reliability.metrics.success.verdict import Grade, VerdictRank
 
-ROWS = (SuccessRate, ErrorRate, VerdictRank, Grade, CostPerRun)
+ROWS = (
+    SuccessRate,
+    ErrorRate,
+    VerdictRank,
+    Grade,
+    Objective,
+    ObjectivePeriod,
+    ErrorBudgetLeft,
+    CostPerRun,
+)

@@ -2,9 +2,10 @@
 
 An agent that fails every time in the same way is perfectly stable, so the score alone misleads; an
 agent that succeeds by a new path every time is not what its success rate alone says. The verdict
-is `failing` where the agent fails more often than it succeeds, by more than chance; otherwise it is
-the tier of the score, which keeps its formula and its words. The *grade* decides colour and order:
-the worse of the two answers, each on the scale of the tiers.
+is `failing` where the agent misses its objective, or, without one, fails more often than it
+succeeds, by more than chance; otherwise it is the tier of the score, which keeps its formula and
+its words. The *grade* decides colour and order: the worse of the two answers, each on the scale of
+the tiers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final, NamedTuple, Protocol
 
 from otel_reliability.metrics.base import Derived
 from otel_reliability.metrics.stability.tier import Tier, tier_of
+from otel_reliability.metrics.success.objective import ERRORS, SUCCESS
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.statistics.intervals import wilson
 
@@ -50,6 +52,8 @@ class Rate(Protocol):
     def value(self) -> float | None: ...
     @property
     def runs(self) -> int: ...
+    @property
+    def note(self) -> str: ...
 
 
 class Assessment(NamedTuple):
@@ -62,25 +66,41 @@ class Assessment(NamedTuple):
 
 
 def assess(ask: Callable[[str], Rate]) -> Assessment:
-    """Return the verdict from the readings of `success_rate`, `error_rate` and `score`.
+    """Return the verdict from the readings of `success_rate`, `error_rate`, `objective` and
+    `score`.
 
     >>> def readings(**values: float) -> Callable[[str], Rate]:
-    ...     return lambda name: Reading(values.get(name), 20)
+    ...     return lambda name: Reading(values.get(name), 20, note="success")
     >>> assess(readings(error_rate=1.0, score=100.0)).verdict
     <Verdict.FAILING: 'failing'>
     >>> assess(readings(success_rate=0.7, score=90.0))
     Assessment(verdict=<Verdict.STABLE: 'stable'>, grade=<Tier.VARIABLE: (60, ...)>)
+    >>> assess(readings(success_rate=0.7, score=90.0, objective=0.95)).verdict
+    <Verdict.FAILING: 'failing'>
     """
     success = ask("success_rate")
     errors = ask("error_rate")
     score = ask("score").value
     tier = None if score is None else tier_of(score)
-    most = success_bound(success, errors)
-    if most is not None and most < MIN_SUCCESS:
+    if is_failing(success, errors, ask("objective")):
         return Assessment(Verdict.FAILING, Tier.CRITICAL)
     known = [one for one in (tier, _grade_of_success(success, errors)) if one is not None]
     grade = min(known, key=_WORST_FIRST.index, default=None)
     return Assessment(Verdict.UNDECIDED if tier is None else _OF_TIER[tier], grade)
+
+
+def is_failing(success: Rate, errors: Rate, objective: Rate) -> bool:
+    """Return whether an agent misses its objective (the reading's note is its signal), by more than
+    chance; without an objective on success, whether it fails more often than it succeeds.
+    """
+    if objective.value is not None and objective.note == ERRORS and errors.value is not None:
+        ended = round(errors.value * errors.runs)
+        if 1.0 - wilson(ended, errors.runs)[0] < objective.value:
+            return True
+    of_success = objective.value is not None and objective.note == SUCCESS
+    least = objective.value if objective.value is not None and of_success else MIN_SUCCESS
+    most = success_bound(success, errors)
+    return most is not None and most < least
 
 
 def success_bound(success: Rate, errors: Rate) -> float | None:
@@ -113,6 +133,7 @@ class VerdictRank(Derived):
     ...         "success_rate": Reading(0.0, 12),
     ...         "error_rate": Reading(1.0, 12),
     ...         "score": Reading(100.0, 12),
+    ...         "objective": Reading(None, 0),
     ...     }
     ... )
     Reading(value=0.0, runs=12, parts=(), note='failing')
@@ -126,14 +147,15 @@ class VerdictRank(Derived):
         high=4.0,
         direction="higher",
         description="0 failing, 1 critical, 2 unstable, 3 variable, 4 stable: failing where the "
-        "agent fails more often than it succeeds, else the tier of the score.",
+        "agent misses its objective (without one: fails more often than it succeeds), else the "
+        "tier of the score.",
         formula="0 where the upper bound of the success rate (or of 1 − error_rate, where outcomes "
-        "are unknown) is below 0.5; else 1 + the rank of the tier",
+        "are unknown) is below the objective (0.5 without one); else 1 + the rank of the tier",
         required_data="a score, outcomes, or ends in an error",
         source="this project",
         improve="First make it succeed (success_rate, error_rate), then make it stable (score).",
     )
-    needs = ("success_rate", "error_rate", "score")
+    needs = ("success_rate", "error_rate", "score", "objective")
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         verdict = assess(readings.__getitem__).verdict
@@ -147,7 +169,7 @@ class Grade(Derived):
     No value where neither a score, outcomes nor errors are known.
 
     >>> readings = {"success_rate": Reading(0.55, 90), "error_rate": Reading(0.0, 90)}
-    >>> Grade().derive({**readings, "score": Reading(90.0, 90)})
+    >>> Grade().derive({**readings, "score": Reading(90.0, 90), "objective": Reading(None, 0)})
     Reading(value=2.0, runs=90, parts=(), note='UNSTABLE')
     """
 
@@ -168,7 +190,7 @@ class Grade(Derived):
         source="this project",
         improve="As for the verdict.",
     )
-    needs = ("success_rate", "error_rate", "score")
+    needs = ("success_rate", "error_rate", "score", "objective")
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         verdict, grade = assess(readings.__getitem__)
