@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from otel_reliability.service import store
+from otel_reliability.state import store
 from otel_reliability.testing import FakeClock
 from tests.service.keeping import Kept, halves, request
 

@@ -24,8 +24,9 @@ from otel_reliability.config import SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import RunChange, RunEvent
 from otel_reliability.model.span import Evaluation, Kind, ModelFacts
-from otel_reliability.service import persistence, store
+from otel_reliability.service import persistence
 from otel_reliability.service.decoded import Decoded
+from otel_reliability.state import store
 from otel_reliability.state.clock import Clock, Moment
 from otel_reliability.state.directory import StateDirectory
 from otel_reliability.telemetry.guard import Guard
