@@ -179,7 +179,26 @@ PATHS: Final[dict[str, Any]] = {
         *_NAMES,
         _query("namespace", "string", "Only this `service.namespace`."),
         _query("environment", "string", "Only this `deployment.environment.name`."),
-    ),
+    )
+    | {
+        "delete": {
+            "summary": "Remove an agent and everything that is kept of it.",
+            "tags": ["API"],
+            "parameters": [
+                *_NAMES,
+                _query("namespace", "string", "Only this `service.namespace`."),
+                _query("environment", "string", "Only this `deployment.environment.name`."),
+            ],
+            "responses": {
+                "200": _answer(
+                    "How many agents were removed.", _object(removed={"type": "integer"})
+                ),
+                "403": _answer("From a page of another origin."),
+                "404": _answer("No agent of that service and name has runs here."),
+                "503": _LATER,
+            },
+        }
+    },
     "/api/v1/agents/{service}/{agent}/runs": _get(
         "API",
         "List the agent's last runs: 200 with a state directory, else 20.",

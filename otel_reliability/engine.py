@@ -211,6 +211,19 @@ class Engine:
         """
         self._noted.append((disposition, reason, number))
 
+    def remove(self, key: AgentKey) -> bool:
+        """Remove an agent, its windows, sessions and detector. Runs of it that close later make it
+        again.
+        """
+
+        def act(_: float) -> None:
+            self.agents.remove(key)
+            self.sessions.forget(key)
+            if self.monitor is not None:
+                self.monitor.remove(key)
+
+        return self._in_turn(act)
+
     # --- Time -------------------------------------------------------------------------------------
 
     def now(self) -> float:

@@ -89,6 +89,11 @@ class Monitor:
         if waited or previous is None or not counts_for_change(previous):
             self._add(run.key, observation_of(run), now)
 
+    def remove(self, key: AgentKey) -> None:
+        """Forget an agent; do nothing if it is not monitored."""
+        if key in self._detectors:
+            self._forget(key, "removed")
+
     def advance(self, now: float, sessions: Iterable[SessionEvent] = ()) -> None:
         """Add the sessions that have just closed, in their order, and drop agents that were idle
         for 90 days.

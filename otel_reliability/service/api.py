@@ -81,13 +81,13 @@ class Agents:
 
     def runs(self, request: web.Request) -> Object:
         """Return the last whole runs that are chosen."""
-        keys = self._keys(request)
+        keys = self.keys(request)
         choice = RunChoice.of(request.query)
         return {"runs": [record(run) for key in keys for run in self._runs.last(key, choice)]}
 
     def compare(self, request: web.Request) -> Object:
         """Return how the versions `before` and `after` differ."""
-        keys = self._keys(request)
+        keys = self.keys(request)
         settings = self._engine.settings
         before, after = (request.query.get(name, "") for name in ("before", "after"))
         runs = ((key, self._runs.last(key, most=MAX_COMPARED)) for key in keys)
@@ -101,11 +101,12 @@ class Agents:
         engine = self._engine
         found = [
             engine.read(lambda agents, key=key: snapshot(engine, agents, key))
-            for key in self._keys(request)
+            for key in self.keys(request)
         ]
         return [one for one in found if one is not None]
 
-    def _keys(self, request: web.Request) -> list[AgentKey]:
+    def keys(self, request: web.Request) -> list[AgentKey]:
+        """Return the agents that a request is about."""
         path = request.match_info
         query = request.query
         found = [

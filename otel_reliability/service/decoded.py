@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
+from otel_reliability.model.run import AgentKey
 from otel_reliability.model.span import AgentSpan, Evaluation
 from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused
 from otel_reliability.service.native_decoder import native_decoder
@@ -34,6 +35,8 @@ class Decoded(NamedTuple):
     message: str = ""
     """The same for people; it holds nothing the client sent but ids."""
     other_logs: int = 0
+    removed: tuple[AgentKey, ...] = ()
+    """Agents to remove."""
 
     @property
     def rejected(self) -> int:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from otel_reliability.model.outcomes import BadOutcome, read_outcome
 from otel_reliability.model.span import Evaluation
-from otel_reliability.service.answers import overload
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.health import Readiness
-from otel_reliability.service.writer import Ack
+from otel_reliability.service.state_changes import StateChanges
 
 PATH: Final = "/api/v1/outcomes"
 MAX_OUTCOMES: Final = 10_000
@@ -27,36 +22,28 @@ class OutcomeReports:
     """Receives outcomes: one object, or `{"outcomes": [...]}`. All are accepted, or none; the
     answer says of each how many runs it has reached.
 
-    `commit` hands a request to the writer, which answers within `patience` seconds; `without_key`
-    hashes business keys; `wall` gives the Unix time in nanoseconds.
+    `without_key` hashes business keys; `wall` gives the Unix time in nanoseconds.
     """
 
     def __init__(
         self,
-        commit: Callable[[Decoded], Future[Ack]],
+        changes: StateChanges,
         without_key: Callable[[Evaluation], Evaluation],
-        readiness: Readiness,
         wall: Callable[[], int],
-        patience: float,
     ) -> None:
-        self._commit = commit
+        self._changes = changes
         self._without_key = without_key
-        self._readiness = readiness
         self._wall = wall
-        self._patience = patience
 
     def routes(self) -> list[web.RouteDef]:
         return [web.post(PATH, self._receive)]
 
     async def _receive(self, request: web.Request) -> web.Response:
-        origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.host:
-            raise web.HTTPForbidden(reason="only a page of this service may do this")
+        self._changes.check(request)
         if request.content_type != "application/json":
             raise web.HTTPUnsupportedMediaType(reason="send application/json")
-        self._readiness.check()
         evaluations = self._read(await request.read())
-        ack = await self._committed(Decoded(evaluations=evaluations))
+        ack = await self._changes.commit(Decoded(evaluations=evaluations))
         states = [{"state": "reached" if runs else "unknown", "runs": runs} for runs in ack.reached]
         unknown = sum(not runs for runs in ack.reached)
         return web.json_response(
@@ -74,15 +61,6 @@ class OutcomeReports:
                 reason = f"outcome {at}: {error}; none was accepted"
                 raise web.HTTPBadRequest(reason=reason) from None
         return tuple(found)
-
-    async def _committed(self, request: Decoded) -> Ack:
-        committed = self._commit(request)
-        try:
-            async with asyncio.timeout(self._patience):
-                return await asyncio.wrap_future(committed)
-        except TimeoutError:
-            committed.cancel()
-            raise overload("commit_timeout", f"not committed within {self._patience:g} s") from None
 
 
 def _reports(body: bytes) -> list[Mapping[str, Any]]:

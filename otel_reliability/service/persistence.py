@@ -197,10 +197,14 @@ class Persistent(Volatile):
         self._changed: dict[str, tuple[RunChange, Run]] = {}
         self._agents: dict[AgentKey, int] = {}
         self._last_agent = 0
+        self._removed: set[AgentKey] = set()
+        """Agents that were removed, and had no run since."""
+        self._gone: list[int] = []
         self._pending: list[Statement] = []
         self._parts = parts_of(state.engine, state.recording, state.logs, state.histories)
         state.engine.observers.append(self._observe)
         state.engine.outcomes.stored = self._named
+        state.removers.append(self._remove)
 
     def limits(self) -> Iterable[Limit]:
         if self._store is not None and self._limit is not None:
@@ -220,6 +224,19 @@ class Persistent(Volatile):
         except sqlite3.Error:  # the writer finds out what is wrong with it
             return []
         return list(self._intact(unpack_run, rows))
+
+    def _remove(self, key: AgentKey) -> None:
+        """Note that an agent was removed: what is stored of it goes with the next transaction, and
+        its runs that are not final yet are not stored.
+        """
+        self._removed.add(key)
+        self._changed = {
+            run_id: each for run_id, each in self._changed.items() if each[1].key != key
+        }
+        number = self._agents.pop(key, None)
+        if number is not None:
+            self._gone.append(number)
+        self._has_changed = True
 
     def _named(self, subject: Subject) -> list[Run]:
         """Return the final runs that the id of a run, or of a trace, names, as they are now. Only
@@ -338,12 +355,14 @@ class Persistent(Volatile):
         self._has_changed = True
         self._is_quiet = False
         if change is RunChange.CLOSED:
+            self._removed.discard(run.key)
             return
         if change is not RunChange.REVISED:
             self._open.due[run.trace_id] = None
         elif self._changed.get(run.run_id, (change,))[0] is RunChange.FINAL:
             change = RunChange.FINAL  # its row is not written yet
-        self._changed[run.run_id] = change, self._in_time(run)
+        if run.key not in self._removed:
+            self._changed[run.run_id] = change, self._in_time(run)
 
     def _in_time(self, run: Run) -> Run:
         """Return the run with the end that windows have of it: one from the future was clamped when
@@ -426,8 +445,9 @@ class Persistent(Volatile):
             if len(self._agents) > len(agents)
             else []
         )
-        for key in gone:
-            number = self._agents.pop(key)
+        numbers = [*self._gone, *(self._agents.pop(key) for key in gone)]
+        self._gone = []
+        for number in numbers:
             yield "DELETE FROM run WHERE agent = ?", [(number,)]
             yield "DELETE FROM agent WHERE id = ?", [(number,)]
         new = [key for key in agents.keys() if key not in self._agents]  # noqa: SIM118  no mapping

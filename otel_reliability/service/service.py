@@ -21,6 +21,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.reference import pinned_by
 from otel_reliability.report.proposal import UnknownSpans
 from otel_reliability.service.addresses import HostPort, parse_address
+from otel_reliability.service.agent_removal import AgentRemoval
 from otel_reliability.service.api import Agents
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import check, http_context
@@ -40,6 +41,7 @@ from otel_reliability.service.proxy import BasePath
 from otel_reliability.service.settings import Config
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
+from otel_reliability.service.state_changes import StateChanges
 from otel_reliability.service.web import PROBES, Endpoint, Web, api, metrics, probes
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
 from otel_reliability.state.clock import Clock
@@ -115,6 +117,8 @@ class Service:
         recording = SeriesRecording(self.engine, self.book)
         self._histories = None if parse_address(settings.ui) is None else Histories(self.engine)
         self.state = State(self.engine, recording, self._histories)
+        if self._histories is not None:
+            self.state.removers.append(self._histories.remove)
         self.readiness = Readiness()
         if directory is not None:
             persistence_of = partial(
@@ -241,16 +245,13 @@ class Service:
 
     def _endpoints(self) -> Iterable[Endpoint]:
         checks = probes(self.readiness, self.healthy)
-        answers = api(
-            Agents(self.engine, self._runs, self._histories), self._threads, self.readiness
-        )
-        reports = OutcomeReports(
-            self.writer.commit,
-            self.engine.reader.without_key,
-            self.readiness,
-            self._wall,
-            self.settings.commit_timeout,
-        ).routes()
+        agents = Agents(self.engine, self._runs, self._histories)
+        answers = api(agents, self._threads, self.readiness)
+        changes = StateChanges(self.writer.commit, self.readiness, self.settings.commit_timeout)
+        changing = [
+            *OutcomeReports(changes, self.engine.reader.without_key, self._wall).routes(),
+            *AgentRemoval(agents, self._threads, changes).routes(),
+        ]
         scrapes = metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness)
         return (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
@@ -262,7 +263,7 @@ class Service:
                     [
                         *checks,
                         *answers,
-                        *reports,
+                        *changing,
                         *(() if self._site is None else self._site.routes()),
                     ]
                 ),

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from otel_reliability.engine import Engine
+from otel_reliability.model.run import AgentKey
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.sources.batch import Reason
 from otel_reliability.state.parts import StoredPart
@@ -27,6 +28,8 @@ class State:
         self.logs: Counter[tuple[str, str]] = Counter()
         self.watchers: list[Callable[[], None]] = []
         """Called after every step in which deadlines were met."""
+        self.removers: list[Callable[[AgentKey], None]] = []
+        """Called for every agent that was removed."""
         self.steps = 0
         """How often a request was applied, or deadlines were met: it rises while the writer gets
         on.
@@ -39,6 +42,10 @@ class State:
             self.engine.receive(request.spans)
         if request.evaluations:
             reached = self.engine.report_outcomes(request.evaluations) or ()
+        for key in request.removed:
+            self.engine.remove(key)
+            for remover in self.removers:
+                remover(key)
         for reason, number in request.malformed.items():
             if reason == Reason.EVALUATION:
                 self.logs["malformed", reason] += number

@@ -107,6 +107,11 @@ class Histories:
         self._histories = {agent_key(key): History.of(body) for key, body in data}
         self._engine.agents.ignore_waiting()
 
+    def remove(self, key: AgentKey) -> None:
+        """Forget the history of an agent."""
+        if self._histories.pop(key, None) is not None:
+            self._changed.add(key)
+
     def _observe(self, state: AgentState) -> None:
         key = state.key
         history = self._histories.get(key)

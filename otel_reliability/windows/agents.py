@@ -528,6 +528,12 @@ class AgentRegistry:
             if state is not None:
                 yield from ((key, row) for row in state.sought(sought))
 
+    def remove(self, key: AgentKey) -> None:
+        """Remove an agent; do nothing if it has no runs."""
+        if key in self._agents:
+            del self._seen[key]
+            self._forget(key)
+
     def advance(self, now: float) -> list[AgentKey]:
         """Let agents expire that had no run for `limits.agent_idle` seconds, and return them: their
         series end.

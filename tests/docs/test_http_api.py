@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
+from otel_reliability.service.agent_removal import AgentRemoval
 from otel_reliability.service.api import Agents
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.outcomes import OutcomeReports
@@ -24,7 +25,7 @@ ABSENT = cast("Any", None)
 
 
 def test_document_names_every_route() -> None:
-    parts = (Site, OtlpHttp, OutcomeReports)
+    parts = (Site, OtlpHttp, OutcomeReports, AgentRemoval)
     answers = api(Agents(ABSENT, ABSENT), ABSENT, ABSENT)
     tables = [
         probes(ABSENT, ABSENT),
