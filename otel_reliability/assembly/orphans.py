@@ -5,13 +5,14 @@ of no run.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from otel_reliability.assembly.accounts import BESIDE_AGENT, NO_AGENT, Account
 from otel_reliability.assembly.closed_ids import RUN_KEYS, ClosedIds
+from otel_reliability.assembly.extent import Extent, top_level_runs
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.span_tree import NONE, SpanTree, parent_ref
 from otel_reliability.assembly.units import Unit, Units
@@ -97,6 +98,8 @@ def decide(tree: SpanTree, units: Units, closed: Mapping[TraceId, ClosedIds]) ->
     all_work = [work for work in all_work if work.members]
     traces = units.connected_traces()
     traces_of = {work.unit: traces[spans[work.unit.head].trace_id] for work in all_work}
+    may_be_linked = any(work.unit.has_gap for work in all_work)
+    runs = list(top_level_runs(tree)) if may_be_linked else []
     linked: dict[int, int] = {}
     implicit: list[ImplicitRun] = []
     anchors = {run.anchor: run.members[0] for run in keyed.values()}
@@ -109,7 +112,11 @@ def decide(tree: SpanTree, units: Units, closed: Mapping[TraceId, ClosedIds]) ->
         names.update(*(one.agents for one in known))
         only = next(iter(names)) if len(names) == 1 else None
         is_beside_agent = bool(invocations) or any(one.had_invocation for one in known)
-        hosts = _hosts(tree, units, [work for work in here if work.unit.has_gap], invocations)
+        hosts = _hosts(
+            units,
+            [work for work in here if work.unit.has_gap],
+            [(root, lasts) for root, lasts in runs if traces[root.span.trace_id] is connected],
+        )
         for work in here:
             if work.unit in hosts:
                 anchors[work.anchor] = work.members[0]
@@ -225,7 +232,7 @@ def _top_member(tree: SpanTree, i: int) -> int:
 
 
 def _hosts(
-    tree: SpanTree, units: Units, all_work: list[LooseWork], invocations: list[Invocation]
+    units: Units, all_work: list[LooseWork], top_level: Iterable[tuple[Invocation, Extent]]
 ) -> dict[Unit, int]:
     """For each unit of loose work that exactly one run encloses in time, the root of that run.
 
@@ -235,8 +242,9 @@ def _hosts(
     if not all_work:
         return {}
     runs: dict[Unit, list[tuple[int, int, int]]] = {}
-    for unit, run in _top_level_runs(tree, units, invocations):
-        runs.setdefault(unit, []).append(run)
+    for root, lasts in top_level:
+        run = (lasts.start_ns, lasts.end_ns, root.at)
+        runs.setdefault(units.holding(root.at), []).append(run)
     inside = {work.unit for work in all_work if work.tops}
     ahead = [run for unit, found in runs.items() if unit not in inside for run in found]
     heapq.heapify(ahead)
@@ -256,28 +264,6 @@ def _hosts(
             for run in runs.get(unit, ()):
                 heapq.heappush(ahead, run)
     return hosts
-
-
-def _top_level_runs(
-    tree: SpanTree, units: Units, invocations: list[Invocation]
-) -> Iterator[tuple[Unit, tuple[int, int, int]]]:
-    """The unit and (start, end, root) of each top-level run that did something, or is an agent."""
-    spans = tree.spans
-    members: dict[Invocation, list[int]] = {}
-    for node in invocations:
-        root = node.root
-        while root.above is not None:
-            root = root.above.root
-        members.setdefault(root, []).extend((node.at, *node.steps))
-    for root, at in members.items():
-        if root.is_agent or any(spans[i].kind in STEPS or spans[i].kind is Kind.AGENT for i in at):
-            timed = [spans[i] for i in at if spans[i].kind not in UNTIMED]
-            extent = min(span.start_ns for span in timed), max(span.end_ns for span in timed)
-            yield units.holding(root.at), (*extent, root.at)
-
-
-UNTIMED: Final = frozenset({Kind.OTHER, Kind.COMPRESSION})
-"""Kinds that a run does not begin or end with."""
 
 
 def _is_own_call(span: AgentSpan) -> bool:

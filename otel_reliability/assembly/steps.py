@@ -256,12 +256,18 @@ def _groups(stream: list[Step], model_starts: Sequence[int]) -> list[list[Step]]
 # --- Retries and repeats --------------------------------------------------------------------------
 
 
-Mark: TypeAlias = tuple[bool, bool, int]
-"""(retry, repeat, number of retries in a row up to this call)."""
+class Mark(Struct, frozen=True):
+    """What a call repeats. `chain`: number of retries in a row up to this call."""
+
+    retry: bool
+    repeat: bool
+    chain: int
+
+
 Same: TypeAlias = tuple[str | None, bytes | None]
 """Tool and arguments of a call."""
-FIRST: Final[Mark] = (False, False, 0)
-REPEAT: Final[Mark] = (False, True, 0)
+FIRST: Final = Mark(retry=False, repeat=False, chain=0)
+REPEAT: Final = Mark(retry=False, repeat=True, chain=0)
 CYCLES: Final = (2, 3, 4)
 """Numbers of calls in a cycle."""
 
@@ -307,9 +313,11 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
         else:
             earlier = max(latest.get((name, arguments), -1), latest.get((name, None), -1))
         mark = (
-            FIRST if earlier < 0 else _compared(step.call, steps[earlier].call, found[earlier][2])
+            FIRST
+            if earlier < 0
+            else _compared(step.call, steps[earlier].call, found[earlier].chain)
         )
-        if mark is not FIRST and (edits if mark[0] else effective).has_other(
+        if mark is not FIRST and (edits if mark.retry else effective).has_other(
             calls[position], (steps[earlier].start_ns, earlier)
         ):
             in_cycles = _in_cycles(calls) if in_cycles is None else in_cycles
@@ -340,7 +348,7 @@ class _Changes:
 
 def _compared(call: Call, earlier: Call, chain: int) -> Mark:
     if earlier.failed:
-        return (True, False, chain + 1)
+        return Mark(retry=True, repeat=False, chain=chain + 1)
     known = call.arguments is not None and earlier.arguments is not None
     same_result = call.result is None or earlier.result is None or call.result == earlier.result
     return REPEAT if known and same_result and not call.failed else FIRST

@@ -1,0 +1,594 @@
+"""One run from its spans.
+
+`Gathered` reads each span once. What follows asks it, rule by rule; rules that apply to few runs
+are skipped where they cannot apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from otel_reliability.assembly import outcome, reports
+from otel_reliability.assembly.cost import cost_of_run
+from otel_reliability.assembly.extent import (
+    Extent,
+    extent,
+    in_background,
+    lacks_its_steps,
+    own_extent,
+)
+from otel_reliability.assembly.gather import Gathered, Sender, Traits
+from otel_reliability.assembly.invocations import Invocation
+from otel_reliability.assembly.late_outcomes import ReportedOutcomes
+from otel_reliability.assembly.orphans import ImplicitRun
+from otel_reliability.assembly.outcome import latest
+from otel_reliability.assembly.reports import Evaluated
+from otel_reliability.assembly.sampling import weight
+from otel_reliability.assembly.span_tree import NONE, SpanTree
+from otel_reliability.assembly.steps import (
+    ContextLimits,
+    ModelSpan,
+    Parallel,
+    Step,
+    calls_once,
+    in_path_order,
+    marks,
+    models_once,
+)
+from otel_reliability.assembly.units import Units
+from otel_reliability.assembly.unseen_steps import (
+    calls_of_agents,
+    invocations_in,
+    lost_steps,
+    message_steps,
+    tools_of_messages,
+)
+from otel_reliability.config import Settings
+from otel_reliability.model.remembered import Remembered
+from otel_reliability.model.run import (
+    AgentKey,
+    CloseReason,
+    Compression,
+    ModelCall,
+    Run,
+    ToolCall,
+    Tools,
+)
+from otel_reliability.model.span import (
+    STEPS,
+    AgentSpan,
+    CompressionFacts,
+    Evaluation,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Notes,
+    Resource,
+    Tokens,
+    named_tuple,
+)
+from otel_reliability.model.sums import known_sum
+from otel_reliability.model.tools import ToolRules, has_effect
+
+UNKNOWN_AGENT: Final = "unknown"
+MAX_FINGERPRINTS: Final = 64
+"""Maximum fingerprints of a run, the first in sorted order."""
+Fingerprints: TypeAlias = tuple[tuple[str, str], ...]
+_Fingerprinted: TypeAlias = tuple[frozenset[Sender], frozenset[Traits]]
+_UNNAMED_SERVICE: Final = "unknown_service"
+_AGENT = Kind.AGENT
+_COMPRESSION: Final = Kind.COMPRESSION
+_MAX_KEYS: Final = 4_096
+
+
+class Linked(NamedTuple):
+    """Spans with all that links them: their tree, its units, and evaluations that arrived apart."""
+
+    tree: SpanTree
+    units: Units
+    evaluations: Evaluated
+
+
+class _Usage(NamedTuple):
+    """The model calls of a run, its tokens, and the greatest share of a context window."""
+
+    calls: tuple[ModelCall, ...]
+    input_tokens: int | None
+    output_tokens: int | None
+    pressure: float | None
+
+
+class _Path(NamedTuple):
+    """The path of a run and its tool calls in the order of the clock; both None where they cannot
+    be observed.
+    """
+
+    names: tuple[str, ...] | None
+    calls: tuple[ToolCall, ...] | None
+    arguments_known: bool
+
+
+_NO_STEPS: Final = _Path((), (), arguments_known=True)
+
+
+class RunBuilder:
+    """Builds runs under one set of settings, with outcomes that were reported apart from spans. It
+    holds caches and nothing else.
+    """
+
+    def __init__(self, settings: Settings, reported: ReportedOutcomes | None) -> None:
+        self._reported = reported
+        self._limits = ContextLimits(settings.context_limits)
+        self._estimates_cost = settings.estimate_cost
+        self._parallel: Parallel = settings.assembly.parallel
+        self._outcome = settings.outcome
+        self._rules = ToolRules(
+            settings.tools.helpers, settings.tools.effects, settings.tools.reads
+        )
+        self._fingerprints = Remembered[_Fingerprinted, Fingerprints](_MAX_KEYS)
+        self._keys = Remembered[
+            tuple[str | None, int, tuple[tuple[str, str], ...]], tuple[Resource, AgentKey]
+        ](_MAX_KEYS)
+
+    def build(self, linked: Linked, root: Invocation, members: Sequence[int]) -> Run:
+        """Build the run of a root. `members`: its spans, in order."""
+        return self._built(linked, root, None, members, root.agent)
+
+    def build_implicit(self, linked: Linked, run: ImplicitRun) -> Run:
+        """Build a run without a root."""
+        return self._built(linked, None, run, run.members, run.agent)
+
+    def _built(
+        self,
+        linked: Linked,
+        root: Invocation | None,
+        implicit: ImplicitRun | None,
+        members: Sequence[int],
+        agent: str | None,
+    ) -> Run:
+        tree = linked.tree
+        first = tree.spans[members[0]] if root is None else root.span
+        is_nested = root is not None and root.above is not None
+        key = self._key(agent, first)
+        actors = _Actors(root, key.agent)
+        gathered = Gathered(tree)
+        if implicit is not None:
+            gathered.compressed.extend(implicit.compressions)
+        elif first.session is not None:
+            gathered.rank = first.session.rank
+            gathered.session = first.session.id
+        gathered.read(members, first)
+        lasts = self._extent(tree, root, members, gathered)
+        notes, evaluations = self._reports(linked, root, members, gathered)
+        steps = gathered.steps
+        if gathered.rejected:
+            steps = [step for step in steps if step.at not in gathered.rejected]
+        if gathered.calls_itself and root is not None:
+            steps = self._with_calls_of_agents(tree, root, members, steps, gathered)
+        models = gathered.models
+        if gathered.model_scopes > 1 or tree.in_model or tree.details:
+            models = models_once(tree, models)
+        usage = self._usage(tree, root, members, models, actors, notes.context_limit)
+        steps, tools = self._observed_steps(tree, root, steps, models, gathered)
+        path = _Path(None, None, arguments_known=True)
+        if tools is not Tools.UNOBSERVABLE:
+            path = self._path(linked, steps, models, actors)
+        session = _session(linked, root, members, gathered)
+        trace_id = first.trace_id
+        root_id = first.span_id if implicit is None else implicit.span_id_in(trace_id)
+        if self._reported:
+            late = self._reported.of_run(
+                trace_id, root_id, session, notes.outcome_key, lasts.start_ns, nested=is_nested
+            )
+            evaluations = latest([*evaluations, *late])
+        waits = bool(gathered.pending) and _still_waits(tree, gathered.pending, members)
+        seen = outcome.observed(tree, root, members, self._outcome, waits=waits)
+        result = seen
+        if gathered.annotated or evaluations or first.resource.attempt:
+            result = outcome.reported(notes, evaluations, self._outcome) or seen
+        cost = notes.cost
+        if cost is None and models:
+            cost = cost_of_run(models, tree.spans, estimate=self._estimates_cost)
+        traits = gathered.traits
+        traits.update(
+            [
+                ("model", call.model)
+                for call in usage.calls
+                if call.model is not None and not call.failed
+            ]
+        )
+        compressed = gathered.compressed
+        # by position, in the order of the fields: names would cost several times as much
+        return Run(
+            f"{trace_id.hex()}-{root_id.hex()}",  # run_id
+            trace_id,
+            root_id if implicit is None else None,  # root_span_id
+            key,
+            session,
+            notes.task_id,
+            notes.trial,
+            notes.condition or "baseline",
+            notes.input_class,
+            notes.branches,
+            is_nested,
+            implicit is not None,  # implicit
+            implicit is not None and implicit.incomplete,
+            lasts.start_ns,
+            lasts.end_ns,
+            path.names,
+            tools,
+            path.calls,  # tool_calls
+            usage.calls,  # model_calls
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.pressure,
+            path.arguments_known,
+            result.outcome,
+            result.source,
+            notes.confidence,
+            cost,
+            notes.violations,
+            evaluations,
+            weight(first.threshold, trace_id) if first.threshold else 1,
+            len(members) + (0 if implicit is None else len(implicit.compressions)),  # span_count
+            CloseReason.ROOT,
+            self._fingerprints_of((frozenset(gathered.senders), frozenset(traits))),
+            _compressions(tree, compressed, actors) if compressed else (),
+            seen.ended_in_error,
+            request_of(tree.spans, members, root),
+            (),  # flaws
+            notes.outcome_key,
+        )
+
+    def _extent(
+        self, tree: SpanTree, root: Invocation | None, members: Sequence[int], gathered: Gathered
+    ) -> Extent:
+        """Return the extent of a run, and take model calls out that another service made in the
+        background.
+        """
+        timed = gathered.timed
+        spans = tree.spans
+        if root is None or root.span.end_ns <= root.span.start_ns:
+            return extent(spans, timed)
+        background = in_background(tree, root, members)
+        if background:
+            service = root.span.resource.service
+            gathered.models = [
+                (i, facts)
+                for i, facts in gathered.models
+                if i not in background or spans[i].resource.service == service
+            ]
+            timed = [i for i in timed if i not in background]
+        if background or gathered.is_remote:
+            return own_extent(spans, root.span, timed)
+        return extent(spans, timed)
+
+    def _reports(
+        self,
+        linked: Linked,
+        root: Invocation | None,
+        members: Sequence[int],
+        gathered: Gathered,
+    ) -> tuple[Notes, tuple[Evaluation, ...]]:
+        """Return what users and evaluators report of a run."""
+        notes = outcome.NO_NOTES
+        evaluations = ()
+        apart = linked.evaluations
+        if gathered.annotated or apart:
+            notes, evaluations = reports.reports_of(
+                linked.tree, linked.units, root, members if apart else gathered.annotated, apart
+            )
+        first = linked.tree.spans[members[0]] if root is None else root.span
+        attempt = first.resource.attempt
+        if attempt:
+            is_nested = root is not None and root.above is not None
+            notes = reports.of_attempt(notes, attempt, nested=is_nested)
+        return notes, evaluations
+
+    def _with_calls_of_agents(
+        self,
+        tree: SpanTree,
+        root: Invocation,
+        members: Sequence[int],
+        steps: list[Step],
+        gathered: Gathered,
+    ) -> list[Step]:
+        """Return steps with the calls that nested agents represent themselves."""
+        called = calls_of_agents(tree, root, members)
+        if not called:
+            return steps
+        if any(step.call.name is None for step in called):
+            gathered.is_unnamed = True
+        return sorted([*steps, *called], key=lambda step: step.order)
+
+    def _observed_steps(
+        self,
+        tree: SpanTree,
+        root: Invocation | None,
+        steps: list[Step],
+        models: list[ModelSpan],
+        gathered: Gathered,
+    ) -> tuple[list[Step], Tools]:
+        """Return each step once, and how steps were observed: by their spans, else by messages."""
+        if steps:
+            steps = calls_once(tree, steps)
+        tools = Tools.OBSERVED
+        if steps and not gathered.rejected and (lost := lost_steps(tree, steps, models)):
+            steps = sorted([*steps, *lost], key=lambda step: step.order)
+            tools = Tools.MESSAGES
+        if root is not None and root.above is not None and lacks_its_steps(tree, root):
+            return steps, Tools.UNOBSERVABLE
+        if gathered.is_unnamed and any(
+            step.call.name is None and not step.handoff for step in steps
+        ):
+            return steps, Tools.UNOBSERVABLE
+        if steps or gathered.has_tool_spans:
+            return steps, tools
+        if gathered.asked_silently or any(facts.asked_for_tools for _, facts in models):
+            tools = tools_of_messages(models)
+            if tools is Tools.MESSAGES:
+                steps = message_steps(tree, models)
+        return steps, tools
+
+    def _key(self, agent: str | None, span: AgentSpan) -> AgentKey:
+        resource = span.resource
+        extra = span.extra
+        known = self._keys.get((agent, id(resource), extra))
+        if known is not None and known[0] is resource:
+            return known[1]
+        service = resource.service_name
+        named = agent or (
+            UNKNOWN_AGENT if not service or service.startswith(_UNNAMED_SERVICE) else service
+        )
+        key = AgentKey(resource.service_namespace, service, resource.environment, named, extra)
+        self._keys[agent, id(resource), extra] = (resource, key)
+        return key
+
+    def _fingerprints_of(self, found: _Fingerprinted) -> Fingerprints:
+        """Return what spans show of how the agent is made."""
+        known = self._fingerprints.get(found)
+        if known is None:
+            senders, made_of = found
+            pairs = {(one[at], one[at + 1]) for one in made_of for at in range(0, len(one), 2)}
+            for scope, service_version, scope_version in senders:
+                pairs |= {
+                    ("version", service_version),
+                    ("framework", f"{scope} {scope_version}".strip()),
+                }
+            known = tuple(
+                sorted((kind or "", value) for kind, value in pairs if value)[:MAX_FINGERPRINTS]
+            )
+            self._fingerprints[found] = known
+        return known
+
+    def _usage(
+        self,
+        tree: SpanTree,
+        root: Invocation | None,
+        members: Sequence[int],
+        models: list[ModelSpan],
+        actors: _Actors,
+        run_window: int | None,
+    ) -> _Usage:
+        """Return what the model calls of a run used, else what its agents say they used.
+
+        `run_window`: the context window that the user gives for the run, in tokens.
+        """
+        spans = tree.spans
+        nodes = tree.nodes
+        limits = self._limits
+        tokens_in = tokens_out = pressure = None
+        calls: list[ModelCall] = []
+        for i, facts in models:
+            span = spans[i]
+            used, wrote = facts.tokens
+            if used is not None:
+                tokens_in = used if tokens_in is None else tokens_in + used
+                limit = run_window or limits.of(facts)
+                if limit is not None:
+                    share = (used + (wrote or 0)) / limit
+                    if pressure is None or share > pressure:
+                        pressure = share
+            if wrote is not None:
+                tokens_out = wrote if tokens_out is None else tokens_out + wrote
+            calls.append(
+                named_tuple(
+                    ModelCall,
+                    (
+                        facts.model or facts.request_model,
+                        used,
+                        wrote,
+                        span.failed,
+                        actors[nodes[i]],
+                        span.start_ns,
+                        span.end_ns,
+                        facts.cached,
+                    ),
+                )
+            )
+        if tokens_in is None and tokens_out is None and root is not None:
+            tokens_in, tokens_out = _totals_of_agents(tree, members)
+            window = run_window or max([limits.of(facts) or 0 for _, facts in models], default=0)
+            if tokens_in is not None and window:
+                pressure = (tokens_in + (tokens_out or 0)) / window
+        return _Usage(
+            tuple(calls), tokens_in, tokens_out, None if pressure is None else min(pressure, 1.0)
+        )
+
+    def _path(
+        self, linked: Linked, steps: list[Step], models: list[ModelSpan], actors: _Actors
+    ) -> _Path:
+        if not steps:
+            return _NO_STEPS
+        handoffs = [step for step in steps if step.handoff]
+        if handoffs:
+            _name_handoffs(linked.units, handoffs)
+        path = steps
+        if len(steps) > 1:
+            path = in_path_order(linked.tree, steps, models, self._parallel)
+        clocked = [step for step in steps if not step.handoff] if handoffs else steps
+        effects = [
+            not step.call.failed
+            and has_effect(step.call.name or "?", step.call.effect, self._rules)
+            for step in clocked
+        ]
+        calls: list[ToolCall] = []
+        arguments_known = True
+        for step, mark, changes in zip(clocked, marks(clocked, effects), effects, strict=True):
+            call = step.call
+            if call.arguments is None:
+                arguments_known = False
+            calls.append(
+                named_tuple(
+                    ToolCall,
+                    (
+                        call.name or "?",
+                        not call.failed,
+                        mark.retry,
+                        mark.repeat,
+                        mark.chain,
+                        actors[step.node],
+                        step.start_ns,
+                        step.end_ns,
+                        call.arguments,
+                        call.result,
+                        call.effect,
+                        changes,
+                    ),
+                )
+            )
+        return _Path(tuple([step.label for step in path]), tuple(calls), arguments_known)
+
+
+def _still_waits(tree: SpanTree, pending: Sequence[int], members: Sequence[int]) -> bool:
+    """Return whether nothing went on after the last of these calls that waited for somebody."""
+    last = max(tree.spans[i].end_ns for i in pending)
+    return not any(
+        tree.spans[i].kind in STEPS and tree.spans[i].start_ns >= last
+        for i in members
+        if i not in pending
+    )
+
+
+def request_of(
+    spans: Sequence[AgentSpan], members: Iterable[int], root: Invocation | None
+) -> bytes | None:
+    """Return the sketch of the request of a run: its root's, else that of its first span with
+    one.
+    """
+    if root is not None and root.facts.request is not None:
+        return root.facts.request
+    for i in members:
+        facts = spans[i].facts
+        if isinstance(facts, InvocationFacts | ModelFacts) and facts.request is not None:
+            return facts.request
+    return None
+
+
+class _Actors(dict[Invocation | None, str]):
+    """The agent that executes the steps of an invocation: the nearest named one above them, within
+    the run.
+    """
+
+    __slots__ = ("default", "root")
+
+    def __init__(self, root: Invocation | None, default: str) -> None:
+        self[root] = self[None] = self.default = default
+        self.root = root
+
+    def __missing__(self, node: Invocation) -> str:
+        over: Invocation | None = node
+        found = self.default
+        while over is not None and over is not self.root:
+            name = over.name or over.agent
+            if name is not None and over.span.kind is _AGENT:
+                found = name
+                break
+            over = over.over
+        self[node] = found
+        return found
+
+
+def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[Compression, ...]:
+    """Return the compressions of a run: spans of their own, and events of other spans. One inside
+    another is the same.
+    """
+    found: list[Compression] = []
+    for i in at:
+        span = tree.spans[i]
+        over = tree.parent[i]
+        if span.kind is _COMPRESSION and over != NONE and tree.spans[over].kind is _COMPRESSION:
+            continue
+        facts = span.facts
+        agent = actors[tree.innermost(i)]
+        if isinstance(facts, CompressionFacts):
+            facts = facts._replace(failed=span.failed, start_ns=span.start_ns, end_ns=span.end_ns)
+            found.append(_compression(facts, agent))
+        elif isinstance(facts, InvocationFacts | ModelFacts):
+            found += [_compression(_before(span, each), agent) for each in facts.compressions]
+    return tuple(sorted(found, key=lambda one: (one.end_ns, one.start_ns)))
+
+
+def _before(span: AgentSpan, facts: CompressionFacts) -> CompressionFacts:
+    """Return a compression that a span reports; one without a time came before the span."""
+    if facts.end_ns:
+        return facts
+    return facts._replace(start_ns=span.start_ns, end_ns=span.start_ns)
+
+
+def _compression(facts: CompressionFacts, agent: str) -> Compression:
+    before, after, trigger, failed, start_ns, end_ns = facts
+    return Compression(not failed, agent, start_ns, end_ns, before, after, trigger)
+
+
+def _name_handoffs(units: Units, handoffs: Iterable[Step]) -> None:
+    """A hand-off without a target goes to the next agent of its unit to start."""
+    for step in handoffs:
+        if step.call.name is None:
+            following = units.next_agent(step.at)
+            step.call = step.call._replace(name=None if following is None else following.name)
+
+
+def _totals_of_agents(tree: SpanTree, members: Sequence[int]) -> tuple[int | None, int | None]:
+    """The agents' own totals, of the outermost of a chain with one name."""
+    own = {node: node.facts.tokens for node in invocations_in(tree, members)}
+    totals = [
+        tokens
+        for node, tokens in own.items()
+        if tokens is not None and not _is_counted_above(node, own)
+    ]
+    return known_sum(one.input for one in totals), known_sum(one.output for one in totals)
+
+
+def _is_counted_above(node: Invocation, totals: Mapping[Invocation, Tokens | None]) -> bool:
+    over = node.over
+    while over is not None and over in totals and over.name == node.name:
+        if totals[over] is not None:
+            return True
+        over = over.over
+    return False
+
+
+def _session(
+    linked: Linked, root: Invocation | None, members: Sequence[int], gathered: Gathered
+) -> str | None:
+    """Return the session id that the spans of a run name, else those of the runs that enclose it;
+    or one of a better rank that a connecting span above its unit names.
+    """
+    tree = linked.tree
+    rank = gathered.rank
+    session = gathered.session
+    if session is None and root is not None and root.above is not None:
+        over = tree.parent[root.at]
+        while over != NONE:
+            here = tree.spans[over].session
+            if here is not None and here.rank < rank:
+                rank = here.rank
+                session = here.id
+            over = tree.parent[over]
+    if tree.others:
+        found = linked.units.session_above(members[0] if root is None else root.at)
+        if found is not None and found.rank < rank:
+            session = found.id
+    return session

@@ -1,0 +1,180 @@
+"""One pass over the spans of a run: what they show, before any rule that needs several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from otel_reliability.assembly.span_tree import NONE, SpanTree
+from otel_reliability.assembly.steps import ModelSpan, Step
+from otel_reliability.model.span import (
+    AgentSpan,
+    Call,
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    RejectionFacts,
+    Resource,
+    ToolFacts,
+)
+
+Sender: TypeAlias = tuple[str, str, str]
+"""Who sends a span: its scope, the version of the service, the version of the scope."""
+Traits: TypeAlias = tuple[str | None, ...]
+"""What shows how an agent is made: kinds and values in turn."""
+_MODEL = Kind.MODEL
+_TOOL = Kind.TOOL
+_HANDOFF = Kind.HANDOFF
+_OTHER = Kind.OTHER
+_COMPRESSION = Kind.COMPRESSION
+_NO_MODEL: Final = ModelFacts()
+NO_RANK: Final = 1_000
+"""The rank of no session: worse than any."""
+
+
+class Gathered(Struct, eq=False):
+    """What the spans of a run show. Lists hold indices of spans, in order.
+
+    - `timed`: those that a run may begin or end with. `models`, `steps`: model calls, tool calls
+      and hand-offs, as each span reports them.
+    - `annotated`: those with notes or evaluations. `compressed`: those with compressions.
+    - `pending`, `rejected`: calls that wait for somebody, and tools that were refused.
+    - `session`, `rank`: the session that was named with the lowest rank; first that of the root.
+    - `model_scopes`: how often another scope than before reports model calls. `model_scope`,
+      `prompt`, `definitions`: those of the latest.
+    - `senders`, `traits`: who sent the spans, and how the agent is made.
+    - `has_tool_spans`: tools have spans. `asked_silently`: a model may have asked for tools
+      without telling. `is_unnamed`: a call has no name. `calls_itself`: an agent represents the
+      call of itself. `is_remote`: spans come from another service than the first one's.
+    """
+
+    tree: SpanTree
+    session: str | None = None
+    rank: int = NO_RANK
+    timed: list[int] = []
+    models: list[ModelSpan] = []
+    steps: list[Step] = []
+    annotated: list[int] = []
+    compressed: list[int] = []
+    pending: list[int] = []
+    rejected: set[int] = set()
+    senders: set[Sender] = set()
+    traits: set[Traits] = set()
+    model_scope: str | None = None
+    model_scopes: int = 0
+    prompt: str | None = None
+    definitions: str | None = None
+    has_tool_spans: bool = False
+    asked_silently: bool = False
+    is_unnamed: bool = False
+    calls_itself: bool = False
+    is_remote: bool = False
+
+    # one branch per kind
+    def read(self, members: Sequence[int], first: AgentSpan) -> None:  # noqa: C901
+        """Read the spans of a run, in order. `first`: its root, else the first of them."""
+        spans = self.tree.spans
+        timed = self.timed
+        service = first.resource.service
+        scope: str | None = None
+        resource: Resource | None = None
+        for i in members:
+            span = spans[i]
+            kind = span.kind
+            if span.notes is not None or span.evaluations:
+                self.annotated.append(i)
+            if kind is _COMPRESSION:
+                self.compressed.append(i)
+                continue
+            session = span.session
+            if session is not None and session.rank < self.rank:
+                self.rank = session.rank
+                self.session = session.id
+            if kind is _OTHER:
+                continue
+            timed.append(i)
+            if span.scope is not scope or span.resource is not resource:
+                scope = span.scope
+                resource = span.resource
+                self.senders.add((scope, resource.service_version, resource.scope_version))
+                if resource.service != service:
+                    self.is_remote = True
+            if kind is _MODEL:
+                self._add_model(i, span)
+            elif kind is _TOOL:
+                self._add_tool(i, span)
+            elif kind is _HANDOFF:
+                self._add_handoff(i, span)
+            else:
+                self._add_invocation(i, span)
+
+    def _add_model(self, i: int, span: AgentSpan) -> None:
+        facts = span.facts
+        if type(facts) is not ModelFacts:
+            facts = _NO_MODEL
+        self.models.append((i, facts))
+        if span.scope != self.model_scope:
+            self.model_scope = span.scope
+            self.model_scopes += 1
+        if facts.emits_no_tools:
+            self.asked_silently = True
+        if facts.compressions:
+            self.compressed.append(i)
+        if facts.prompt is not self.prompt or facts.tools is not self.definitions:
+            self.prompt = facts.prompt
+            self.definitions = facts.tools
+            self.traits.add(("prompt", facts.prompt, "tools", facts.tools))
+
+    def _add_tool(self, i: int, span: AgentSpan) -> None:
+        facts = span.facts
+        if type(facts) is ToolFacts:
+            self.has_tool_spans = True
+            calls = facts.calls
+            if len(calls) > 1:
+                calls = sorted(calls, key=_call_order)
+            node = self.tree.nodes[i]
+            for position, call in enumerate(calls):
+                self.steps.append(
+                    Step(i, span.start_ns, span.end_ns, span.span_id, position, call, node)
+                )
+                if call.name is None:
+                    self.is_unnamed = True
+        elif type(facts) is RejectionFacts:
+            self.has_tool_spans = True
+            if facts.pending:
+                self.pending.append(i)
+            else:
+                self.rejected.add(self.tree.in_tool.get(i, NONE))
+
+    def _add_handoff(self, i: int, span: AgentSpan) -> None:
+        facts = span.facts
+        target = facts.target if isinstance(facts, HandoffFacts) else None
+        call = Call(target, failed=span.failed)
+        node = self.tree.nodes[i]
+        step = Step(i, span.start_ns, span.end_ns, span.span_id, 0, call, node)
+        step.handoff = True
+        self.steps.append(step)
+
+    def _add_invocation(self, i: int, span: AgentSpan) -> None:
+        """Add an agent, a workflow, a chain, or a retrieval."""
+        facts = span.facts
+        if type(facts) is InvocationFacts:
+            if facts.emits_no_tools:
+                self.asked_silently = True
+            if facts.call is not None:
+                self.calls_itself = True
+            if facts.compressions:
+                self.compressed.append(i)
+            if facts.version is not None or facts.prompt is not None or facts.tools is not None:
+                self.traits.add(
+                    ("version", facts.version, "prompt", facts.prompt, "tools", facts.tools)
+                )
+        elif type(facts) is ToolFacts:
+            self.has_tool_spans = True
+
+
+def _call_order(call: Call) -> tuple[str, str]:
+    return (call.name or "", call.call_id or "")

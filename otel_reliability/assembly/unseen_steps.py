@@ -1,0 +1,86 @@
+"""Steps without a span of their own: messages tell of them, or the span of an agent does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from otel_reliability.assembly.invocations import Invocation
+from otel_reliability.assembly.span_tree import SpanTree
+from otel_reliability.assembly.steps import ModelSpan, Step
+from otel_reliability.model.run import Tools
+
+
+def calls_of_agents(tree: SpanTree, root: Invocation, members: Sequence[int]) -> list[Step]:
+    """Return the calls of nested agents of this run that represent their own tool call."""
+    found: list[Step] = []
+    for node in invocations_in(tree, members):
+        call = node.facts.call
+        if call is None or node is root or node.below_tool or node.root is not node:
+            continue
+        span = node.span
+        call = call._replace(name=call.name or node.agent, failed=call.failed or span.failed)
+        found.append(
+            Step(node.at, span.start_ns, span.end_ns, span.span_id, 0, call, tree.nodes[node.at])
+        )
+    return found
+
+
+def tools_of_messages(models: Sequence[ModelSpan]) -> Tools:
+    """Return whether the messages hold every call that was asked for."""
+    with_messages = [facts for _, facts in models if facts.messages]
+    asked = [facts for _, facts in models if facts.asked_for_tools]
+    captured = all(facts.calls for facts in asked) and (
+        bool(asked) or len(with_messages) == len(models)
+    )
+    return Tools.MESSAGES if captured and models else Tools.UNOBSERVABLE
+
+
+def message_steps(tree: SpanTree, models: Sequence[ModelSpan]) -> list[Step]:
+    """Return calls read from messages: in the order they were asked for, at the end of their model
+    call. Messages tell what was said before, too: a call is taken where its id first occurs.
+    """
+    found: list[Step] = []
+    known: set[str] = set()
+    for i, facts in models:
+        span = tree.spans[i]
+        for position, call in enumerate(facts.calls):
+            if call.call_id is not None:
+                if call.call_id in known:
+                    continue
+                known.add(call.call_id)
+            found.append(
+                Step(i, span.end_ns, span.end_ns, span.span_id, position, call, tree.nodes[i])
+            )
+    found.sort(key=lambda step: step.order)
+    return found
+
+
+def lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpan]) -> list[Step]:
+    """Return the calls whose spans were lost: a model asked for several at once, spans of some of
+    them arrived, and a model was called again with what they returned.
+
+    Calls are told apart by their ids, so nothing is said where a span has none. A call that the
+    framework answers itself (a final answer, a hand-off) is followed by no model call, or is a
+    hand-off: then nothing is said either. A lost call stands beside the ones that were seen.
+    """
+    by_id = {step.call.call_id: step for step in steps}
+    if None in by_id or any(step.handoff for step in steps):
+        return []
+    latest = max([tree.spans[i].start_ns for i, _ in models], default=0)
+    found: dict[str | None, Step] = {}
+    for i, facts in models:
+        seen = [by_id[call.call_id] for call in facts.calls if call.call_id in by_id]
+        if not seen or tree.spans[i].end_ns > latest:
+            continue
+        beside = min(seen, key=lambda step: step.order)
+        for position, call in enumerate(facts.calls):
+            if call.call_id is not None and call.call_id not in by_id:
+                found[call.call_id] = Step(
+                    i, beside.start_ns, beside.end_ns, beside.span_id, position, call, beside.node
+                )
+    return list(found.values())
+
+
+def invocations_in(tree: SpanTree, members: Sequence[int]) -> list[Invocation]:
+    """Return the invocations among some spans."""
+    return [node for i in members if (node := tree.invocation_at.get(i)) is not None]
