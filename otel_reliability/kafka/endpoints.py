@@ -23,6 +23,10 @@ from otel_reliability.telemetry.prometheus import Prometheus
 T = TypeVar("T")
 
 
+def _count_nothing(reason: str, peer: str | None) -> None:
+    """Requests here are not counted as work."""
+
+
 class WorkerEndpoints:
     """`/metrics` and health checks. Opened once, closed once."""
 
@@ -37,9 +41,7 @@ class WorkerEndpoints:
         """Addresses of the open endpoints."""
         self._threads = ThreadPoolExecutor(1, "reader")
         tokens = AccessTokens(settings.token, settings.token_file)
-        self._web = Web(
-            tokens, Hosts(()), http_context(settings.tls), lambda _: None
-        )  # requests here are not counted as work
+        self._web = Web(tokens, Hosts(()), http_context(settings.tls), _count_nothing)
         resource = {
             "service.name": "otel-reliability",
             "service.instance.id": settings.instance or socket.gethostname(),

@@ -372,6 +372,13 @@ class UnknownSpans:
             self._proposal.add(span)
             return True
 
+    def scopes(self) -> list[str]:
+        """Return the names of the scopes that were found, those that look like agents' work
+        first.
+        """
+        with self._lock:
+            return [found.scope for found in self._proposal.scopes()]
+
     def lines(self) -> UnknownLines | None:
         """Return what was found; None where nothing looks like agents' work."""
         with self._lock:

@@ -61,7 +61,7 @@ def _max_files() -> int:
 class Connections:
     """The open connections. `count` is called with the reason for which one is closed."""
 
-    def __init__(self, limit: int, count: Callable[[str], None]) -> None:
+    def __init__(self, limit: int, count: Callable[[str, str | None], None]) -> None:
         self._limit = limit
         self._count = count
         self._waiting: OrderedDict[Connection, None] = OrderedDict()
@@ -74,7 +74,7 @@ class Connections:
 
     def opened(self, connection: Connection) -> None:
         if len(self._waiting) + len(self._busy) >= self._limit:
-            self._count("connections")
+            self._count("connections", None)
             longest = next(iter(self._waiting), connection)
             self._waiting.pop(longest, None)
             longest.abort()
@@ -99,7 +99,7 @@ class Connections:
 
     def is_late(self, connection: Connection) -> None:
         """Close a connection whose headers did not arrive in time."""
-        self._count("slow")
+        self._count("slow", None)
         connection.end(_TIMEOUT_RESPONSE)
 
 

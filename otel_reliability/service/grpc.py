@@ -233,9 +233,14 @@ class OtlpGrpc(grpc.GenericRpcHandler):
                 return _handler(self._discard)
             self._intake.admit()
         except Refused as refusal:
-            self._intake.count(signal, TRANSPORT, refusal.reason)
-            return _handler(partial(_refuse_unread, refusal))
+            return _handler(partial(self._refuse_unread, signal, refusal))
         return _handler(partial(self._export, signal))
+
+    async def _refuse_unread(
+        self, signal: OtlpSignal, refusal: Refused, _: Any, context: Any
+    ) -> bytes:
+        self._intake.count(signal, TRANSPORT, refusal.reason, _client(context))
+        return _refuse(refusal, context)
 
     async def _received(self, context: Any) -> bytes:
         """Return the one message of a call. Raise `Refused` where none arrives in time."""
@@ -255,7 +260,7 @@ class OtlpGrpc(grpc.GenericRpcHandler):
             with self._calls.of(_client(context)):
                 await self._received(context)
         except Refused as refusal:
-            self._intake.count(signal, TRANSPORT, refusal.reason)
+            self._intake.count(signal, TRANSPORT, refusal.reason, _client(context))
             return _refuse(refusal, context)
         self._intake.count(signal, TRANSPORT, "discarded")
         return b""
@@ -265,7 +270,7 @@ class OtlpGrpc(grpc.GenericRpcHandler):
             with self._calls.of(_client(context)):
                 return await self._accept(signal, await self._received(context))
         except Refused as refusal:
-            self._intake.count(signal, TRANSPORT, refusal.reason)
+            self._intake.count(signal, TRANSPORT, refusal.reason, _client(context))
             return _refuse(refusal, context)
         except Exception as error:
             if not _EXPORT.stops(error):
@@ -345,10 +350,6 @@ def _service_name(request: bytes) -> str:
     if len(request) < 2 or request[0] != 0x0A or request[1] != len(request) - 2:
         return "" if not request else "?"
     return request[2:].decode(errors="replace")
-
-
-async def _refuse_unread(refusal: Refused, _: Any, context: Any) -> bytes:
-    return _refuse(refusal, context)
 
 
 def _refuse(refusal: Refused, context: Any) -> bytes:

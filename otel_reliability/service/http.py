@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -32,6 +32,8 @@ from otel_reliability.service.writer import Ack
 from otel_reliability.telemetry.guard import Guard
 
 TRANSPORT: Final = "http"
+CountRefusal: TypeAlias = Callable[[str, str | None], None]
+"""Counts a refused request by its reason, with the address of the client where that is known."""
 ERROR: Final = 400
 """The first status that is no success."""
 
@@ -66,7 +68,7 @@ class OtlpHttp:
                 ack = await self._accept(signal, encoding, request, compression)
                 outcome = "partial" if ack.rejected else "accepted"
         except Refused as refusal:
-            self._intake.count(signal, TRANSPORT, refusal.reason)
+            self._intake.count(signal, TRANSPORT, refusal.reason, request.remote)
             return answer(request, refusal)
         self._intake.count(signal, TRANSPORT, outcome)
         return web.Response(
@@ -167,12 +169,12 @@ def guarding(
     tokens: AccessTokens,
     hosts: Hosts,
     open_paths: frozenset[str],
-    count: Callable[[str], None],
+    count: CountRefusal,
 ) -> Middleware:
     """Return the middleware of every endpoint: it checks the token or else the host, and gives all
     errors the same form.
 
-    `count` is called with the reason of each refusal that no handler made.
+    `count` is called for each refusal that no handler made.
     """
 
     @web.middleware
@@ -185,14 +187,14 @@ def guarding(
                         hosts.check(request)
                 return await handler(request)
         except Refused as refusal:
-            count(refusal.reason)
+            count(refusal.reason, request.remote)
             return answer(request, refusal)
         except web.HTTPException as error:
             return _translated(request, error, count)
         except Exception as error:
             if not _HANDLE.stops(error):
                 raise
-            count("fault")
+            count("fault", request.remote)
             return answer(
                 request, Refused(Problem.FAULT, "fault", "the service failed on this request")
             )
@@ -239,13 +241,13 @@ _STATUSES: Final = {problem.value.http: problem for problem in Problem}
 
 
 def _translated(
-    request: web.Request, error: web.HTTPException, count: Callable[[str], None]
+    request: web.Request, error: web.HTTPException, count: CountRefusal
 ) -> web.StreamResponse:
     """The library's own answers, with the body that clients of OTLP expect."""
     if error.status < ERROR:
         return error
     problem = _STATUSES.get(error.status, Problem.UNDECODABLE)
-    count(problem.name.lower())
+    count(problem.name.lower(), request.remote)
     detail = error.reason
     if isinstance(error, web.HTTPNotFound) and _receives(request.app):
         detail = f"{detail}: {_PATHS}"

@@ -18,6 +18,7 @@ from typing import Final, Generic, Protocol, Self, TypeVar
 
 from otel_reliability.model.limit import Limit
 from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, overload
+from otel_reliability.service.arrivals import Refusal
 from otel_reliability.service.compression import Compression, inflate
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.writer import Ack
@@ -138,6 +139,8 @@ class Intake(Generic[T]):
         self.limit = limit
         self.patience = patience
         self.requests: Counter[tuple[str, str, str]] = Counter()
+        self.refusal: Refusal | None = None
+        """The last one."""
         self._decode = decoder
         self._writer = writer
         self._readiness = readiness
@@ -218,6 +221,11 @@ class Intake(Generic[T]):
         answer.cancel()
         return overload("commit_timeout", f"not committed within {self.patience:g} s")
 
-    def count(self, signal: OtlpSignal | None, transport: str, outcome: str) -> None:
+    def count(
+        self, signal: OtlpSignal | None, transport: str, outcome: str, peer: str | None = None
+    ) -> None:
+        """Count a request by its outcome; `peer` is the client of one that was refused."""
+        if peer:
+            self.refusal = Refusal(peer, transport, outcome)
         with self._lock:
             self.requests["" if signal is None else signal.value, transport, outcome] += 1

@@ -107,7 +107,7 @@ class ServerLogger(logging.Logger):
     """
 
     def __init__(
-        self, count: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+        self, count: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(f"{OURS}.service.http", logging.DEBUG)
         self._count = count
@@ -117,8 +117,8 @@ class ServerLogger(logging.Logger):
     def handle(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError):
-            self._count(NOT_HTTP)
             peer = str(record.args[0]) if isinstance(record.args, tuple) and record.args else "?"
+            self._count(NOT_HTTP, peer)
             self._refused(peer, *kind_of(str(error)))
         elif record.levelno >= logging.ERROR:
             _logger.error("A request could not be answered (%s).", type(error).__name__)

@@ -23,6 +23,7 @@ from otel_reliability.report.proposal import UnknownSpans
 from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.agent_removal import AgentRemoval
 from otel_reliability.service.api import Agents
+from otel_reliability.service.arrivals import Arrived, lines_of
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import check, http_context
 from otel_reliability.service.connections import raise_file_limit
@@ -283,7 +284,21 @@ class Service:
             self._receiver_endpoints,
             self.persistence.changed,
             self._base,
+            partial(self._arrived, unknown),
         )
+
+    def _arrived(self, unknown: UnknownSpans) -> list[str]:
+        """Return what has arrived, and why none of it became a run."""
+        engine = self.engine
+        found = Arrived(
+            requests=dict(self.intake.requests),
+            spans=engine.read(lambda _: engine.accounts) or {},
+            logs=dict(self.state.logs),
+            open_runs=engine.open_runs,
+            scopes=unknown.scopes(),
+            refusal=self.intake.refusal,
+        )
+        return list(lines_of(found))
 
     def _receiver_endpoints(self, host: str) -> Endpoints:
         """Return the addresses of the OTLP receivers for a client that reaches this machine by that

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Final, Generic, TypeVar
@@ -112,8 +112,10 @@ class Site:
         endpoints: Callable[[str], Endpoints],
         changed: Callable[[], None],
         base: BasePath,
+        arrived: Callable[[], Sequence[str]],
     ) -> None:
         self._base = base
+        self._arrived = arrived
         self._engine = engine
         self._histories = histories
         self._runs = runs
@@ -204,7 +206,10 @@ class Site:
         agents = list_of(self._lines.of("", self._read_lines), TableChoice.of(request.query))
         endpoints = self._endpoints(request.url.host or "")
         unknown = self._unknown.lines()
-        return rendering.agents_page(agents, endpoints, window=self._window, unknown=unknown)
+        arrived = () if agents.total else self._arrived()
+        return rendering.agents_page(
+            agents, endpoints, window=self._window, unknown=unknown, arrived=arrived
+        )
 
     def _of_agent(
         self, page: Callable[[AgentView, web.Request], str | None], request: web.Request

@@ -29,7 +29,7 @@ from otel_reliability.service.connections import (
 )
 from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.hosts import Hosts
-from otel_reliability.service.http import guarding, sharing
+from otel_reliability.service.http import CountRefusal, guarding, sharing
 from otel_reliability.service.logs import ServerLogger
 from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
 
@@ -59,7 +59,7 @@ class Web:
         tokens: AccessTokens,
         hosts: Hosts,
         tls: ssl.SSLContext | None,
-        count: Callable[[str], None],
+        count: CountRefusal,
         open_paths: frozenset[str] = PROBES,
     ) -> None:
         self._tls = tls

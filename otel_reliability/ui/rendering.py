@@ -120,10 +120,16 @@ def assets() -> Mapping[str, Asset]:
 
 
 def agents_page(
-    agents: AgentList, endpoints: Endpoints, *, window: str, unknown: UnknownLines | None = None
+    agents: AgentList,
+    endpoints: Endpoints,
+    *,
+    window: str,
+    unknown: UnknownLines | None = None,
+    arrived: Sequence[str] = (),
 ) -> str:
-    """Return the page of all agents."""
+    """Return the page of all agents. `arrived`: what has arrived, where there is none."""
     facts = {**endpoints._asdict(), "agents": agents, "window": window, "unknown": unknown}
+    facts["arrived"] = arrived
     return _page("agents.html", link=address, sorts=SORTS, **facts)
 
 

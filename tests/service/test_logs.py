@@ -56,16 +56,20 @@ def test_no_byte_of_a_client_is_logged(serve: Services) -> None:
 def test_requests_that_are_no_http_are_counted_and_logged_once_a_minute(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    counted: list[str] = []
+    counted: list[tuple[str, str]] = []
+
+    def count(reason: str, peer: str) -> None:
+        counted.append((reason, peer))
+
     now = [0.0]
-    logger = ServerLogger(counted.append, lambda: now[0])
+    logger = ServerLogger(count, lambda: now[0])
 
     for second in (0.0, 1.0, INTERVAL_S + 1.0):
         now[0] = second
         error = BadStatusLine(HTTP2.decode() + CANARY.decode())
         logger.error("Error handling request from %s", "10.0.0.7", exc_info=error)
 
-    assert counted == [NOT_HTTP] * 3
+    assert counted == [(NOT_HTTP, "10.0.0.7")] * 3
     sentence = (
         "A request of 10.0.0.7 is HTTP/2, not HTTP/1.1: if this is gRPC, send it to the gRPC "
         "endpoint (port 4317)."

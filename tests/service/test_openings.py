@@ -16,10 +16,13 @@ from tests.service.served import Served, Services
 
 MEGABYTE = 1024 * 1024
 WARM_UP = 1_000
-GARBAGE = 150 * MEGABYTE
-"""What the cycles of closed connections may take until the collector runs, a million objects
-later.
+GARBAGE = 200 * MEGABYTE
+"""Limit of what the cycles of closed connections take until the collector runs, a million objects
+later. Measured: 154 MB after 55,000 openings, 4 MB more after 100,000.
 """
+FLAT_AFTER = 60
+"""Rounds of openings after which memory does not grow further."""
+FLAT = 30 * MEGABYTE
 
 
 @pytest.mark.parametrize(
@@ -34,7 +37,7 @@ def test_malformed_openings_harm_nobody(serve: Services, number: int) -> None:
     for seed in range(2):
         open_all(served, seed, WARM_UP)
     threads = threads_of(served)
-    memory = served.resident()
+    memory = [served.resident()]
 
     for seed in range(2, 2 + number // WARM_UP):
         open_all(served, seed, WARM_UP)
@@ -42,9 +45,11 @@ def test_malformed_openings_harm_nobody(serve: Services, number: int) -> None:
         headers = {"Content-Type": PROTOBUF}
         assert ask(f"{served.http}/v1/traces", body=body, headers=headers).status == 200
         assert ask(f"{served.pages}/readyz").status == 200
+        memory.append(served.resident())
 
     assert threads_of(served) <= threads + 2
-    assert served.resident() - memory < GARBAGE
+    assert memory[-1] - memory[0] < GARBAGE
+    assert all(later - memory[FLAT_AFTER] < FLAT for later in memory[FLAT_AFTER + 1 :])
     log = served.log.read_text(errors="replace")
     assert CANARY not in log
     assert "Traceback" not in log
