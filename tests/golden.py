@@ -105,7 +105,7 @@ def _comparable(run: Run) -> dict[str, Any]:
     for call in found["tool_calls"] or ():
         del call["has_effect"]
         call["effect"] = call["effect"] and call["effect"][: 2 * EFFECT_SIZE]
-    for call in found["model_calls"]:
+    for call in found["model_calls"] or ():
         del call["cached_tokens"]
     return found
 
