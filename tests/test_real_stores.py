@@ -18,7 +18,7 @@ from otel_reliability.stores.client import Client
 from otel_reliability.stores.table import STORES
 from otel_reliability.stores.trace import SECOND, Period, Trace
 from tests.real.otlp import lines
-from tests.real.stores.handle import Jaeger, Mlflow, Phoenix, Store
+from tests.real.stores.handle import PATIENCE_S, Jaeger, Mlflow, Phoenix, Store
 from tests.real.waiting import until
 from tests.shared import shared
 
@@ -75,7 +75,7 @@ def fetched_from(store: Store, name: str, folder: Path) -> list[Run]:
         held[:] = STORES[name].fetch(Client(store.url), PERIOD, None, lambda _: False)
         return wanted <= {trace.trace_id for trace in held} and store.is_settled()
 
-    until(has_all, f"{name} to hold {len(wanted)} traces", pause=1.0)
+    until(has_all, f"{name} to hold {len(wanted)} traces", patience=PATIENCE_S, pause=1.0)
     back = folder / "back.jsonl"
     back.write_text("".join(json.dumps(trace.document) + "\n" for trace in held))
     return runs_in(back)

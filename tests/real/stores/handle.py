@@ -11,6 +11,10 @@ from tests.real.ports import HOST, free_port
 from tests.real.process import Process
 from tests.real.web import answers, ask
 
+PATIENCE_S = 600.0
+"""Seconds to come up: a store in Python makes its database first, 15 s of work on an idle machine.
+"""
+
 
 class Store(Process):
     """A trace store on free ports of loopback: `url` is where it is read, `otlp_url` where it takes
@@ -41,6 +45,7 @@ class Store(Process):
             log=folder / f"{name}.log",
             ready=lambda _: answers(self.url + self.alive),
             env=env,
+            patience=PATIENCE_S,
         )
 
     def fill(self, recording: Path) -> None:
