@@ -85,6 +85,25 @@ GROUPS: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("Repeated attempts", ("pass_at_k", "pass_hat_k", *sections.PASSES)),
     ("Sessions", sections.SESSION_GAUGES),
 )
+ACTED_ON: Final = (
+    "success_rate",
+    "error_rate",
+    "score",
+    "pass_hat_k",
+    "retry_explosion_share",
+    "loop_share",
+    "token_budget_pressure",
+    "cost_per_run",
+)
+"""The numbers that people act on, with which the page of an agent begins."""
+CONTENTS: Final = (
+    ("why", "Why the score"),
+    ("paths", "Paths"),
+    ("runs", "Recent runs"),
+    ("more", "Calls, tokens, tasks, sessions"),
+    ("numbers", "All readings"),
+)
+"""Parts of the page of an agent that are always there."""
 DIMENSIONS: Final = ("reliability", "consistency", "predictability", "robustness", "safety")
 """The aggregates of the evaluation."""
 
@@ -254,6 +273,8 @@ def templates() -> Environment:
         compression=COMPRESSION,
         curve=curve,
         degrees=DEGREES,
+        acted_on=ACTED_ON,
+        contents=CONTENTS,
         dimensions=DIMENSIONS,
         failures=FAILURES,
         groups=GROUPS,

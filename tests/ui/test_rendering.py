@@ -18,6 +18,8 @@ from otel_reliability.testing import call, run
 from otel_reliability.ui.agent_list import TableChoice, line_of_view, list_of
 from otel_reliability.ui.live import live_view, snapshot
 from otel_reliability.ui.rendering import (
+    ACTED_ON,
+    CONTENTS,
     STATIC,
     Endpoints,
     agent_page,
@@ -166,3 +168,14 @@ def test_retry_explosions_are_filtered_by_the_threshold_that_is_set(
     assert f"{chosen} of the last 2 runs kept" in runs_page(
         view, every, RunChoice(flag="retry explosion")
     )
+
+
+def test_the_page_begins_with_eight_numbers_and_links_to_its_parts() -> None:
+    text = agent_page(view_of(run(["a"], 1), run(["a"], 2)), window="last 100 runs")
+    first = text[: text.index('aria-label="On this page"')]
+    links = re.findall(r'href="#([\w-]+)"', text)
+
+    assert first.count('class="tile"') == len(ACTED_ON) == 8
+    assert len(links) >= len(CONTENTS)
+    assert all(text.count(f'id="{target}"') == 1 for target in links if target != "main")
+    assert not re.search(r"<details[^>]* open", text)
