@@ -217,26 +217,45 @@ PATHS: Final[dict[str, Any]] = {
                 "version": "Only runs of this version.",
                 "since": "Only runs that ended since, ISO 8601.",
                 "until": "Only runs that ended until, ISO 8601.",
+                "group": "Only runs of this kind of request, by its `id` in `request_groups`.",
                 "format": "`csv` for a table.",
             }.items()
         ),
     ),
     "/api/v1/agents/{service}/{agent}/compare": _get(
         "API",
-        "Compare two versions of an agent, number by number.",
+        "Compare two versions of an agent, or two kinds of request, number by number.",
         {
             "200": _answer(
                 "Values, runs, intervals, and whether the difference is more than chance.",
                 {"type": "object"},
             ),
-            "400": _answer("A version has no runs here."),
+            "400": _answer("A version, or a kind of request, has no runs here."),
             "404": _answer("No agent of that service and name has runs here."),
             "503": _LATER,
         },
         *_NAMES,
         _query("before", "string", "The version to compare with."),
         _query("after", "string", "The version that is compared."),
+        _query("group", "string", "The kind of request to compare with, by its `id`."),
+        _query("other", "string", "The kind of request that is compared."),
     ),
+    "/api/v1/agents/{service}/{agent}/groups/{group}": {
+        "put": {
+            "summary": "Name a group of alike requests.",
+            "tags": ["API"],
+            "parameters": [
+                *_NAMES,
+                _path("group", "Its letter: `id` in `request_groups`."),
+                _query("name", "string", "The name; none takes the name away."),
+            ],
+            "responses": {
+                "200": _answer("The letter and the name.", {"type": "object"}),
+                "404": _answer("No such agent, or no such group of it."),
+                "503": _LATER,
+            },
+        }
+    },
     "/api/v1/agents/{service}/{agent}/gate": _get(
         "API",
         "Check targets of one agent, as `otel-reliability gate` does.",
@@ -328,8 +347,20 @@ PATHS: Final[dict[str, Any]] = {
         "Pages", "Show one run with its steps.", _PAGE, *_NAMES, _path("run", "Its id.")
     ),
     "/agents/{service}/{agent}/compare": _get(
-        "Pages", "Compare two versions, or two times.", _PAGE, *_NAMES
+        "Pages", "Compare two versions, two times or two kinds of request.", _PAGE, *_NAMES
     ),
+    "/agents/{service}/{agent}/group": {
+        "post": {
+            "summary": "Name a group of alike requests; only from a page of this service.",
+            "tags": ["Pages"],
+            "parameters": list(_NAMES),
+            "responses": {
+                "303": _answer("Noted."),
+                "403": _answer("From elsewhere."),
+                "404": _answer("No such agent."),
+            },
+        }
+    },
     "/agents/{service}/{agent}/acknowledge": {
         "post": {
             "summary": "Acknowledge the last change; only from a page of this service.",

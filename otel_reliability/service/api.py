@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from aiohttp import web
@@ -13,10 +14,18 @@ from otel_reliability.report.build import AgentSource
 from otel_reliability.report.gate import check, document
 from otel_reliability.report.json import key_object, plain, record
 from otel_reliability.report.target import parse
-from otel_reliability.report.text import instant
-from otel_reliability.report.view import ChangeView, ReportView
+from otel_reliability.report.text import clean, instant
+from otel_reliability.report.view import AgentComparison, ChangeView, ReportView
 from otel_reliability.ui.agent_list import UNNAMED, line_of
-from otel_reliability.ui.live import Histories, headed, live_view, snapshot, versions_compared
+from otel_reliability.ui.known_groups import KnownGroups
+from otel_reliability.ui.live import (
+    Histories,
+    comparison,
+    headed,
+    live_view,
+    snapshot,
+    versions_compared,
+)
 from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
 from otel_reliability.windows.agents import AgentRegistry, AgentState
 
@@ -32,16 +41,26 @@ class UnknownAgent(ReliabilityError):
 
 class Agents:
     """Reads agents of an engine, each as of one moment, and their whole runs. `histories` add
-    scores over time.
+    scores over time, `groups` the kinds of request; `changed` is called when something is to be
+    stored.
 
     A request about a service and an agent of it is about all agents of these names, unless its
     query gives a namespace and an environment. Raises `UnknownAgent` if there is none, and
     `ReliabilityError` for a query that cannot be answered.
     """
 
-    def __init__(self, engine: Engine, runs: RunStore, histories: Histories | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        runs: RunStore,
+        groups: KnownGroups,
+        changed: Callable[[], None],
+        histories: Histories | None = None,
+    ) -> None:
         self._engine = engine
         self._runs = runs
+        self._groups = groups
+        self._changed = changed
         self._histories = histories
 
     def page(self, request: web.Request) -> Object:
@@ -86,9 +105,14 @@ class Agents:
         return {"runs": [record(run) for key in keys for run in self._runs.last(key, choice)]}
 
     def compare(self, request: web.Request) -> Object:
-        """Return how the versions `before` and `after` differ."""
+        """Return how the versions `before` and `after` differ, or the kinds of request `group` and
+        `other`.
+        """
         keys = self.keys(request)
         settings = self._engine.settings
+        sides = [request.query.get(name, "") for name in ("group", "other")]
+        if any(sides):
+            return {"agents": [plain(self._groups_compared(key, sides)) for key in keys]}
         before, after = (request.query.get(name, "") for name in ("before", "after"))
         runs = ((key, self._runs.last(key, most=MAX_COMPARED)) for key in keys)
         return {
@@ -97,10 +121,40 @@ class Agents:
             ]
         }
 
+    def _groups_compared(self, key: AgentKey, groups: Sequence[str]) -> AgentComparison:
+        one, other = (
+            self._runs.last(key, RunChoice(group=group), MAX_COMPARED) if group else []
+            for group in groups
+        )
+        if not one or not other:
+            raise ReliabilityError(
+                "group and other must name two kinds of request (request_groups) with runs here"
+            )
+        names = (clean(groups[0]), clean(groups[1]))
+        return comparison(key, one, other, self._engine.settings, names)
+
+    def name_group(self, request: web.Request) -> Object:
+        """Give a group of requests the name of the query, or none."""
+        keys = self.keys(request)
+        group = request.match_info["group"]
+        name = request.query.get("name", "")
+
+        def rename(agents: AgentRegistry) -> list[AgentKey]:
+            for key in keys:
+                state = agents.agent(key)
+                if state is not None:
+                    self._groups.of(key, state.first_window.rows())
+            return [key for key in keys if self._groups.rename(key, group, name)]
+
+        if not self._engine.read(rename):
+            raise UnknownAgent("no group of requests has this letter here")
+        self._changed()
+        return {"group": group, "name": name}
+
     def _found(self, request: web.Request) -> list[AgentSource]:
         engine = self._engine
         found = [
-            engine.read(lambda agents, key=key: snapshot(engine, agents, key))
+            engine.read(lambda agents, key=key: snapshot(engine, agents, key, groups=self._groups))
             for key in self.keys(request)
         ]
         return [one for one in found if one is not None]

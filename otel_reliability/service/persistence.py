@@ -201,7 +201,9 @@ class Persistent(Volatile):
         """Agents that were removed, and had no run since."""
         self._gone: list[int] = []
         self._pending: list[Statement] = []
-        self._parts = parts_of(state.engine, state.recording, state.logs, state.histories)
+        self._parts = parts_of(
+            state.engine, state.recording, state.logs, state.histories, state.groups
+        )
         state.engine.observers.append(self._observe)
         state.engine.outcomes.stored = self._named
         state.removers.append(self._remove)

@@ -59,6 +59,7 @@ from otel_reliability.telemetry.otlp import (
 )
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.telemetry.series_recording import SeriesRecording
+from otel_reliability.ui.known_groups import KnownGroups
 from otel_reliability.ui.live import Histories
 from otel_reliability.ui.rendering import Endpoints
 from otel_reliability.ui.runs import RunStore
@@ -117,7 +118,9 @@ class Service:
         self.book = Registry(wall)
         recording = SeriesRecording(self.engine, self.book)
         self._histories = None if parse_address(settings.ui) is None else Histories(self.engine)
-        self.state = State(self.engine, recording, self._histories)
+        self._groups = KnownGroups(self.engine)
+        self.state = State(self.engine, recording, self._histories, self._groups)
+        self.state.removers.append(self._groups.remove)
         if self._histories is not None:
             self.state.removers.append(self._histories.remove)
         self.readiness = Readiness()
@@ -152,8 +155,8 @@ class Service:
             ThreadPoolExecutor(READERS, "reader"),
             ThreadPoolExecutor(1, "ui"),
         )
-        self._runs = RunStore(self.engine, self.persistence.runs)
         self._base = BasePath(config.ui)
+        self._runs = RunStore(self.engine, self.persistence.runs, self._groups)
         self._site = None if self._histories is None else self._site_of(self._histories)
         self._web = Web(
             tokens,
@@ -246,7 +249,9 @@ class Service:
 
     def _endpoints(self) -> Iterable[Endpoint]:
         checks = probes(self.readiness, self.healthy)
-        agents = Agents(self.engine, self._runs, self._histories)
+        agents = Agents(
+            self.engine, self._runs, self._groups, self.persistence.changed, self._histories
+        )
         answers = api(agents, self._threads, self.readiness)
         changes = StateChanges(self.writer.commit, self.readiness, self.settings.commit_timeout)
         changing = [
@@ -277,6 +282,7 @@ class Service:
         return Site(
             self.engine,
             histories,
+            self._groups,
             self._runs,
             unknown,
             self._painter,

@@ -34,6 +34,7 @@ from otel_reliability.ui.agent_list import (
     line_of,
     list_of,
 )
+from otel_reliability.ui.known_groups import KnownGroups
 from otel_reliability.ui.live import Histories, live_view, snapshot
 from otel_reliability.ui.rendering import Endpoints
 from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
@@ -105,6 +106,7 @@ class Site:
         self,
         engine: Engine,
         histories: Histories,
+        groups: KnownGroups,
         runs: RunStore,
         unknown: UnknownSpans,
         thread: Executor,
@@ -118,6 +120,7 @@ class Site:
         self._arrived = arrived
         self._engine = engine
         self._histories = histories
+        self._groups = groups
         self._runs = runs
         self._unknown = unknown
         self._thread = thread
@@ -142,12 +145,25 @@ class Site:
         return [
             *(web.get(path, partial(self._answer, page)) for path, page in pages.items()),
             web.post(f"{AGENT}/acknowledge", self._acknowledge),
+            web.post(f"{AGENT}/group", self._name_group),
             web.get("/static/{name:[a-zA-Z0-9./]+}", self._asset),
         ]
 
     async def _acknowledge(self, request: web.Request) -> web.Response:
-        """Note that a reader has seen the last change. Only pages of this service may
-        ask for it.
+        """Note that a reader has seen the last change."""
+        return await self._changing(request, self._histories.acknowledge)
+
+    async def _name_group(self, request: web.Request) -> web.Response:
+        """Give a kind of request a name."""
+        form = await request.post()
+        group, name = (str(form.get(field, "")) for field in ("group", "name"))
+        return await self._changing(request, lambda key: self._groups.rename(key, group, name))
+
+    async def _changing(
+        self, request: web.Request, change: Callable[[AgentKey], object]
+    ) -> web.Response:
+        """Change something about an agent, and show its page. Only pages of this service may ask
+        for it.
         """
         if urlsplit(request.headers.get("Origin", "")).netloc != request.host:
             raise web.HTTPForbidden(reason="only a page of this service may do this")
@@ -157,7 +173,7 @@ class Site:
             raise web.HTTPNotFound
 
         def note(_: AgentRegistry) -> None:
-            self._histories.acknowledge(key)
+            change(key)
 
         await loop.run_in_executor(self._thread, self._engine.read, note)
         self._changed()
@@ -222,8 +238,8 @@ class Site:
         return rendering.agent_page(agent, window=self._window, trace_url=self._trace_url)
 
     def _runs_page(self, agent: AgentView, request: web.Request) -> str:
-        runs = self._runs.last(agent.key)
         choice = RunChoice.of(request.query)
+        runs = self._runs.last(agent.key, RunChoice(group=choice.group))
         return rendering.runs_page(agent, runs, choice, trace_url=self._trace_url)
 
     def _run_page(self, agent: AgentView, request: web.Request) -> str | None:
@@ -281,7 +297,7 @@ class Site:
     def _read_view(self, key: AgentKey) -> AgentView | None:
         self._engine.load_agent(key)
         found = self._engine.read(
-            lambda registry: snapshot(self._engine, registry, key, self._histories)
+            lambda registry: snapshot(self._engine, registry, key, self._histories, self._groups)
         )
         if found is None:
             return None

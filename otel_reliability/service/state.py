@@ -19,12 +19,17 @@ class State:
     """State that requests and time change. `logs` counts log records by (disposition, reason)."""
 
     def __init__(
-        self, engine: Engine, recording: SeriesRecording, histories: StoredPart | None = None
+        self,
+        engine: Engine,
+        recording: SeriesRecording,
+        histories: StoredPart | None = None,
+        groups: StoredPart | None = None,
     ) -> None:
-        """`histories` are the scores over time that the UI shows."""
+        """`histories` are the scores over time that the UI shows, `groups` those of requests."""
         self.engine = engine
         self.recording = recording
         self.histories = histories
+        self.groups = groups
         self.logs: Counter[tuple[str, str]] = Counter()
         self.watchers: list[Callable[[], None]] = []
         """Called after every step in which deadlines were met."""

@@ -187,8 +187,8 @@ def probes(readiness: Readiness, healthy: Callable[[], bool]) -> list[web.RouteD
 def api(agents: Agents, threads: Executor, readiness: Readiness) -> list[web.RouteDef]:
     """Return the routes of `/api/v1/agents`: all agents with their scores; below it one agent, with
     readings, recent runs and diverging paths, and below that `gate?require=TARGET`,
-    `compare?before=VERSION&after=VERSION`, and `runs` for its last runs. Lists are CSV with
-    `?format=csv`.
+    `compare?before=VERSION&after=VERSION` (or `group=A&other=B`), and `runs` for its last runs.
+    Lists are CSV with `?format=csv`. `PUT groups/A?name=…` names a kind of request.
     """
     one = "/{service:[^/]+}/{agent:[^/]+}"
     questions = {
@@ -215,9 +215,13 @@ def api(agents: Agents, threads: Executor, readiness: Readiness) -> list[web.Rou
             return _csv(rows, found[rows])
         return _json(found)
 
+    name = partial(answer, agents.name_group, None)
     return [
-        web.get(f"/api/v1/agents{path}", partial(answer, *question))
-        for path, question in questions.items()
+        *(
+            web.get(f"/api/v1/agents{path}", partial(answer, *question))
+            for path, question in questions.items()
+        ),
+        web.put(f"/api/v1/agents{one}/groups/{{group:[^/]+}}", name),
     ]
 
 

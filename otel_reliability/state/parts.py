@@ -49,9 +49,10 @@ def parts_of(
     recording: SeriesRecording,
     logs: Counter[tuple[str, str]],
     histories: StoredPart | None = None,
+    groups: StoredPart | None = None,
 ) -> dict[str, StoredPart]:
     """Return the parts by name, in the order in which they are restored. `histories`: scores over
-    time, if the UI shows them.
+    time, if the UI shows them; `groups`: those of requests, with their names.
     """
     found: dict[str, StoredPart | None] = {
         "change": engine.monitor,
@@ -59,6 +60,7 @@ def parts_of(
         "series": recording,
         "totals": Totals(engine, logs),
         "history": histories,
+        "groups": groups,
     }
     return {name: part for name, part in found.items() if part is not None}
 

@@ -24,6 +24,7 @@ from otel_reliability.report.history import MIN_RUNS, History
 from otel_reliability.report.run_fields import made_of
 from otel_reliability.report.text import clean, seconds
 from otel_reliability.report.view import AgentComparison, AgentView, ChangeView, ScorePoint
+from otel_reliability.ui.known_groups import KnownGroups
 from otel_reliability.ui.runs import versions_of
 from otel_reliability.windows.agents import AgentRegistry, AgentState
 from otel_reliability.windows.rows import PathTable, row_of
@@ -149,7 +150,11 @@ class Histories:
 
 
 def snapshot(
-    engine: Engine, registry: AgentRegistry, key: AgentKey, histories: Histories | None = None
+    engine: Engine,
+    registry: AgentRegistry,
+    key: AgentKey,
+    histories: Histories | None = None,
+    groups: KnownGroups | None = None,
 ) -> AgentSource | None:
     """Read an agent within the engine's turn, so that its view can be built outside it; None if it
     has expired.
@@ -158,10 +163,12 @@ def snapshot(
     if state is None:
         return None
     window = state.first_window
+    rows = tuple(window.rows())
     return AgentSource(
         key=key,
         window=window,
-        rows=tuple(window.rows()),
+        rows=rows,
+        known_groups=() if groups is None else groups.of(key, rows),
         readings=window.readings() if window.runs > MAX_EXAMINED else {},
         left_out=window.left_out,
         sessions=engine.sessions.scores(key),

@@ -24,6 +24,7 @@ from otel_reliability.report.run_fields import BriefFact, brief_of, made_of, tok
 from otel_reliability.report.text import clean, instant, seconds
 from otel_reliability.report.view import AgentView
 from otel_reliability.ui.flow import COMMON, Steps, common_path, same_at_first
+from otel_reliability.ui.known_groups import KnownGroups
 from otel_reliability.windows.agents import AgentRegistry
 
 MAX_TOOLS: Final = 12
@@ -169,7 +170,8 @@ FLAGS: Final[Mapping[str, Callable[[Run, int], bool]]] = {
 
 class RunChoice(NamedTuple):
     """The filters of a list of runs; times are ISO 8601, UTC where they name no zone, and `path` is
-    a part of the path.
+    a part of the path. `group` is the id of a kind of request; its runs are those of the window,
+    which `RunStore.last` knows.
     """
 
     outcome: str = ""
@@ -178,13 +180,15 @@ class RunChoice(NamedTuple):
     version: str = ""
     since: str = ""
     until: str = ""
+    group: str = ""
 
     @classmethod
     def of(cls, query: Mapping[str, str], prefix: str = "") -> RunChoice:
         """Read the query of an address. Invalid values are ignored.
 
         >>> RunChoice.of({"flag": "loop", "since": "2026-01-31", "until": "soon"})
-        RunChoice(outcome='', flag='loop', path='', version='', since='2026-01-31', until='')
+        RunChoice(outcome='', flag='loop', path='', version='', since='2026-01-31', until='',
+                  group='')
         """
         given = {name: query.get(prefix + name, "").strip()[:300] for name in cls._fields}
         return cls(**{name: value for name, value in given.items() if VALID[name](value)})
@@ -229,6 +233,7 @@ VALID: Final[Mapping[str, Callable[[str], bool]]] = {
     "flag": FLAGS.__contains__,
     "path": bool,
     "version": bool,
+    "group": bool,
     "since": lambda text: _ns(text) is not None,
     "until": lambda text: _ns(text) is not None,
 }
@@ -242,8 +247,9 @@ class RunStore:
     is one.
     """
 
-    def __init__(self, engine: Engine, stored: Stored) -> None:
+    def __init__(self, engine: Engine, stored: Stored, groups: KnownGroups) -> None:
         self._engine = engine
+        self._groups = groups
         self._stored = stored
 
     def last(self, key: AgentKey, choice: RunChoice = ALL_RUNS, most: int = MAX_RUNS) -> list[Run]:
@@ -256,7 +262,13 @@ class RunStore:
         }
         newest = sorted(found.values(), key=lambda run: (run.end_ns, run.run_id), reverse=True)
         threshold = self._engine.settings.metrics.retry_threshold
-        return [run for run in newest if choice.holds(run, threshold)][:most]
+        chosen = [run for run in newest if choice.holds(run, threshold)]
+        if choice.group:
+            members = self._engine.read(
+                lambda agents: self._groups.runs_of(agents, key, choice.group)
+            )
+            chosen = [run for run in chosen if run.run_id in (members or ())]
+        return chosen[:most]
 
     def samples(self, key: AgentKey) -> list[Sample]:
         """Return what contrasts need of the newest runs."""

@@ -26,7 +26,7 @@ ABSENT = cast("Any", None)
 
 def test_document_names_every_route() -> None:
     parts = (Site, OtlpHttp, OutcomeReports, AgentRemoval)
-    answers = api(Agents(ABSENT, ABSENT), ABSENT, ABSENT)
+    answers = api(Agents(ABSENT, ABSENT, ABSENT, ABSENT), ABSENT, ABSENT)
     tables = [
         probes(ABSENT, ABSENT),
         metrics(ABSENT, ABSENT, ABSENT),
@@ -59,7 +59,9 @@ def test_list_of_agents_follows_its_schema(runs: int) -> None:
         "application/json"
     ]["schema"]
     validator: Any = Draft202012Validator({**schema, "components": DOCUMENT["components"]})
-    answer = Agents(engine, ABSENT).page(make_mocked_request("GET", "/api/v1/agents?limit=10"))
+    answer = Agents(engine, ABSENT, ABSENT, ABSENT).page(
+        make_mocked_request("GET", "/api/v1/agents?limit=10")
+    )
 
     assert [fault.message for fault in validator.iter_errors(answer)] == []
     assert bool(answer["agents"]) == bool(runs)
