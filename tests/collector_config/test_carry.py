@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 
-from otel_reliability.model.span import Evaluation
+from otel_reliability.model.span import OUTCOME, Evaluation
 from tests.collector_config.shipped import shipped
 from tests.otlp import logs_protobuf
 from tests.real import otlp
@@ -102,6 +102,52 @@ def test_the_sidecar_gives_all_to_both(
     )
     assert service.sum("otel_reliability_log_records_total") == 1
     assert other.count("otelcol_receiver_accepted_log_records") >= 1
+
+
+def test_langfuse_and_phoenix_get_what_the_service_gets(
+    collector: Collectors, serve: Services, tmp_path: Path
+) -> None:
+    """Two Collectors stand for them; an outcome reaches the service alone."""
+    outs = {name: tmp_path / f"{name}.jsonl" for name in ("langfuse", "phoenix")}
+    stores = {name: backend(collector, out) for name, out in outs.items()}
+    service = serve()
+    before = shipped(
+        collector,
+        "langfuse-phoenix.yaml",
+        OTEL_RELIABILITY_ENDPOINT=service.grpc,
+        LANGFUSE_ENDPOINT=stores["langfuse"].http,
+        LANGFUSE_AUTH="cHVibGljOnNlY3JldA==",
+        PHOENIX_ENDPOINT=stores["phoenix"].http,
+    )
+    with sending(before.http, "bookshop") as tracer:
+        perform(tracer, RUNS)
+    received = until(
+        lambda: service.sum("otel_reliability_spans_total", disposition="received"), "spans"
+    )
+    spans = {name: spans_of(out, int(received)) for name, out in outs.items()}
+    outcome = outcome_of(spans["phoenix"][0].span.trace_id)
+    kind = {"Content-Type": "application/x-protobuf"}
+    assert ask(f"{before.http}/v1/logs", body=outcome, headers=kind).status == 200
+    until(
+        lambda: service.sum("otel_reliability_log_records_total", disposition="evaluation") == 1,
+        "the outcome",
+    )
+    final(service, ALL)
+
+    assert service.sum("agent_reliability_runs_total") == ALL
+    for out in outs.values():
+        assert len(otlp.written(out)) == service.sum(
+            "otel_reliability_spans_total", disposition="received"
+        )
+
+
+def outcome_of(trace: bytes) -> bytes:
+    """A log event that reports the outcome of a trace."""
+    record = LogRecord(event_name=OUTCOME, time_unix_nano=2 * 10**18, trace_id=trace)
+    record.attributes.add(key="reliability.run.success").value.bool_value = False
+    return ExportLogsServiceRequest(
+        resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=[record])])]
+    ).SerializeToString()
 
 
 def test_the_gateway_taps_before_the_sampler(

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from otel_reliability.model.span import EVALUATION
+from otel_reliability.model.span import EVALUATION, OUTCOME
 from tests.collector_config.shipped import BACKEND, FOLDER, NOT_RUN, at_port, files, parsed, shipped
 from tests.real.collector.handle import Collectors
 from tests.real.ports import HOST, free_port
@@ -119,7 +119,8 @@ def test_nothing_is_put_over_the_name_of_the_agents_service(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OUT])
 def test_evaluations_reach_the_service(name: str) -> None:
-    assert EVALUATION in (FOLDER / name).read_text().partition("processors:")[2]
+    processors = (FOLDER / name).read_text().partition("processors:")[2]
+    assert {EVALUATION, OUTCOME} <= set(re.findall(r'"([\w.]+)"', processors))
 
 
 @pytest.mark.real
