@@ -234,7 +234,9 @@ cdef bint _wire(Part part, Wire *span) noexcept nogil:
         elif field.kind == VARINT:
             if field.number == 6 and field.value < 128:
                 span.kind = <uint32_t>field.value
-            elif field.number != 10 and field.number != 12 and field.number != 14:
+            elif field.number == 10 or field.number == 12 or field.number == 14:
+                span.is_unusual = span.is_unusual or field.value != 0
+            else:
                 return False
         elif field.kind == FIXED64 and field.number == 7:
             span.start = field.value
@@ -520,6 +522,8 @@ cdef class Scanner:
             _field(&at, end, &field)
             if field.kind == LENGTH and (field.number == 3 or field.number == 11 or field.number == 13):
                 unusual.append((field.number, LENGTH, _bytes(field.part)))
+            elif field.kind == VARINT and field.number != 6:
+                unusual.append((field.number, VARINT, field.value))
         return self._raw(
             _bytes(span.trace), _bytes(span.id), _bytes(span.parent), _string(span.name), span.kind, span.start, span.end,
             span.status, span.flags, pairs, unusual, group.name, group.version, group.resource,

@@ -45,6 +45,7 @@ from otel_reliability.assembly.unseen_steps import (
     tools_of_messages,
 )
 from otel_reliability.config import Settings
+from otel_reliability.model.flaws import DROPPED
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.run import (
     AgentKey,
@@ -80,6 +81,7 @@ _UNNAMED_SERVICE: Final = "unknown_service"
 _AGENT = Kind.AGENT
 _COMPRESSION: Final = Kind.COMPRESSION
 _MAX_KEYS: Final = 4_096
+_NO_TOKENS: Final = Tokens()
 
 
 class Linked(NamedTuple):
@@ -169,7 +171,13 @@ class RunBuilder:
         models = gathered.models
         if gathered.model_scopes > 1 or tree.in_model or tree.details:
             models = models_once(tree, models)
-        usage = self._usage(tree, root, members, models, actors, notes.context_limit)
+        cut = _cut_by_sender(tree.spans, gathered.annotated) if gathered.annotated else ()
+        is_partial = bool(cut) and any(
+            i in cut and facts.tokens == _NO_TOKENS for i, facts in models
+        )
+        usage = self._usage(
+            tree, root, members, models, actors, notes.context_limit, is_partial=is_partial
+        )
         steps, tools = self._observed_steps(tree, root, steps, models, gathered)
         path = _Path(None, None, arguments_known=True)
         if tools is not Tools.UNOBSERVABLE:
@@ -237,7 +245,7 @@ class RunBuilder:
             _compressions(tree, compressed, actors) if compressed else (),
             seen.ended_in_error,
             request_of(tree.spans, members, root),
-            (),  # flaws
+            (DROPPED,) if cut else (),  # flaws
             notes.outcome_key,
         )
 
@@ -370,10 +378,13 @@ class RunBuilder:
         models: list[ModelSpan],
         actors: _Actors,
         run_window: int | None,
+        *,
+        is_partial: bool,
     ) -> _Usage:
         """Return what the model calls of a run used, else what its agents say they used.
 
-        `run_window`: the context window that the user gives for the run, in tokens.
+        `run_window`: the context window that the user gives for the run, in tokens. `is_partial`:
+        a model call lost its tokens, so that those of the others are only a part of the run's.
         """
         spans = tree.spans
         nodes = tree.nodes
@@ -407,6 +418,8 @@ class RunBuilder:
                     ),
                 )
             )
+        if is_partial:
+            tokens_in = tokens_out = pressure = None
         if tokens_in is None and tokens_out is None and root is not None:
             tokens_in, tokens_out = _totals_of_agents(tree, members)
             window = run_window or max([limits.of(facts) or 0 for _, facts in models], default=0)
@@ -508,6 +521,13 @@ class _Actors(dict[Invocation | None, str]):
             over = over.over
         self[node] = found
         return found
+
+
+def _cut_by_sender(spans: Sequence[AgentSpan], annotated: Iterable[int]) -> frozenset[int]:
+    """Return the spans of which the sender dropped attributes, events or links."""
+    return frozenset(
+        i for i in annotated if (notes := spans[i].notes) is not None and notes.dropped
+    )
 
 
 def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[Compression, ...]:

@@ -241,6 +241,8 @@ class Reader:
         extra: tuple[tuple[str, str], ...] = ()
         if plan.has_more:
             facts, session, added, extra = self._more(span, facts, session, is_noted=plan.is_noted)
+        if span.dropped and facts is not None:
+            added = (added or Notes())._replace(dropped=span.dropped)
         return named_tuple(
             AgentSpan,
             (

@@ -19,6 +19,7 @@ FIRST_NS: Final = 946_684_800 * 1_000_000_000
 LAST_NS: Final = 4_102_444_800 * 1_000_000_000
 """Start of the year 2100."""
 
+DROPPED: Final = "dropped_parts"
 SPLIT_TRACE: Final = "split_trace"
 INVENTED_SESSIONS: Final = "conversation_invented"
 DUPLICATE_SPANS: Final = "duplicate_span"
@@ -146,6 +147,13 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         "tool calls in traces of their own",
         "paths, tools, retries, loops",
         "propagate the context to tools (threads, streams, callbacks)",
+        decisive=True,
+    ),
+    Flaw(
+        DROPPED,
+        "attributes, events or links dropped by the sender",
+        "tokens, pressure, arguments, calls",
+        "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (128) and its neighbours",
         decisive=True,
     ),
     Flaw(

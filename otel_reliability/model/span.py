@@ -183,7 +183,8 @@ class RawSpan(Struct, frozen=True, gc=False):
     `parent_remote` is True or False where the source knows whether the parent lives in another
     process (OTLP flags bits 8 and 9, or the SDK's own context), None where it cannot know.
     `attributes` may decode its values when they are asked for; readers must not expect more than
-    `get`, `in` and iteration.
+    `get`, `in` and iteration. `dropped` counts the attributes, events and links that the sender
+    dropped (limits of its SDK).
     """
 
     trace_id: TraceId
@@ -202,6 +203,7 @@ class RawSpan(Struct, frozen=True, gc=False):
     scope_version: str
     resource: Resource
     trace_state: str = ""
+    dropped: int = 0
 
 
 class RawLog(Struct, frozen=True, gc=False):
@@ -482,7 +484,7 @@ class Notes(NamedTuple):
     """The attributes that users add (`reliability.*`), read and checked. None: absent.
 
     `refused` names what was there and out of range: `(attribute, reason)`; such values count as
-    absent.
+    absent. `dropped` is how many attributes, events and links the sender dropped, where it did.
     """
 
     task_id: str | None = None
@@ -499,6 +501,7 @@ class Notes(NamedTuple):
     run_key: str | None = None
     refused: tuple[tuple[str, str], ...] = ()
     outcome_key: str | None = None
+    dropped: int | None = None
 
 
 class Session(NamedTuple):

@@ -116,7 +116,7 @@ def _raw(
     resource: Resource,
 ) -> RawSpan:
     """The span as the decoder in Python gives it."""
-    given, state, events, links = unusual(fields, pairs)
+    given, state, events, links, dropped = unusual(fields, pairs)
     return RawSpan(
         trace_id,
         span_id,
@@ -134,6 +134,7 @@ def _raw(
         scope_version=version,
         resource=resource,
         trace_state=state,
+        dropped=dropped,
     )
 
 

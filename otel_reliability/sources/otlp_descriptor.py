@@ -8,14 +8,14 @@ Four differences from the published schema, all allowed by the wire format:
 - `resource` and `scope` are repeated `bytes`: they repeat from request to request, so their bytes
   are a cache key. Where an encoder split one into parts, the parts joined are the whole: that is
   how protobuf merges messages.
-- A span's trace state and links are left undeclared, so that they land among its unknown fields:
-  most spans have none, and one test of an empty set says so.
+- A span's trace state, its links and the counts of what was dropped are left undeclared, so that
+  they land among its unknown fields: most spans have none, and one test of an empty set says so.
 - A span's status is `bytes`, of which there are three; text that is not read is `bytes` too, enums
   are `int32`.
 
-Every other field is declared. So the unknown fields of a span are its trace state, its links, and
-one case more: the runtime moves a map entry that holds a third field (`key_strindex`, of the
-profiles signal) there, as a whole.
+Every other field is declared. So the unknown fields of a span are these, and one case more: the
+runtime moves a map entry that holds a third field (`key_strindex`, of the profiles signal) there,
+as a whole.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ SPAN_STATE: Final = 3
 SPAN_ATTRIBUTES: Final = 9
 SPAN_EVENTS: Final = 11
 SPAN_LINKS: Final = 13
+SPAN_DROPPED: Final = frozenset({10, 12, 14})
+"""Numbers of dropped attributes, events and links."""
 EVENT_ATTRIBUTES: Final = 3
+VARINT: Final = 0
+"""Wire type of a number."""
 LENGTH_DELIMITED: Final = 2
 """The wire type of messages. A field of that number but another type is not the schema's."""
 
@@ -63,10 +67,7 @@ _SCHEMA: Final[dict[str, dict[str, tuple[int, Any]]]] = {
         "start_time_unix_nano": (7, _FIXED64),
         "end_time_unix_nano": (8, _FIXED64),
         "attributes": (SPAN_ATTRIBUTES, _MAP),
-        "dropped_attributes_count": (10, _UINT32),
         "events": (SPAN_EVENTS, "Event"),
-        "dropped_events_count": (12, _UINT32),
-        "dropped_links_count": (14, _UINT32),
         "status": (15, _BYTES),
         "flags": (16, _FIXED32),
     },

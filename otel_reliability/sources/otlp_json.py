@@ -413,6 +413,9 @@ def _parts(
                 yield part, scope, resource
 
 
+_DROPPED: Final = ("droppedAttributesCount", "droppedEventsCount", "droppedLinksCount")
+
+
 def _take_span(
     batch: Batch, span: Mapping[str, Any], scope: Mapping[str, Any], resource: Resource
 ) -> None:
@@ -444,6 +447,7 @@ def _take_span(
             scope_version=text(scope.get("version")),
             resource=resource,
             trace_state=text(span.get("traceState")),
+            dropped=sum(whole(span.get(key)) or 0 for key in _DROPPED),
         )
     )
 

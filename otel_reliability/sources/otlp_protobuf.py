@@ -49,9 +49,11 @@ from otel_reliability.sources.otlp_descriptor import (
     EVENT_ATTRIBUTES,
     LENGTH_DELIMITED,
     SPAN_ATTRIBUTES,
+    SPAN_DROPPED,
     SPAN_EVENTS,
     SPAN_LINKS,
     SPAN_STATE,
+    VARINT,
     Event,
     Link,
     Request,
@@ -209,9 +211,10 @@ def _take(
         state = ""
         events = tuple(map(_event, happened)) if happened else ()
         links = ()
+        dropped = 0
         if len(unknown):
             fields = [(field.field_number, field.wire_type, field.data) for field in unknown]
-            pairs, state, _, links = unusual(fields, pairs)
+            pairs, state, _, links, dropped = unusual(fields, pairs)
         good(
             read(
                 RawSpan(
@@ -233,6 +236,7 @@ def _take(
                     scope_version=scope_version,
                     resource=resource,
                     trace_state=state,
+                    dropped=dropped,
                 )
             )
         )
@@ -240,17 +244,19 @@ def _take(
 
 def unusual(
     fields: Iterable[tuple[int, int, Any]], pairs: Any
-) -> tuple[Any, str, tuple[RawEvent, ...], tuple[SpanRef, ...]]:
-    """The attributes, trace state, events and links of a span with fields that the descriptor
-    leaves out.
+) -> tuple[Any, str, tuple[RawEvent, ...], tuple[SpanRef, ...], int]:
+    """The attributes, trace state, events, links and number of dropped parts of a span with fields
+    that the descriptor leaves out.
 
     (Events are among them only where the native extension hands them over.)
     """
     state = ""
     events: list[RawEvent] = []
     links: list[SpanRef | None] = []
+    dropped = 0
     for number, wire_type, data in fields:
         if wire_type != LENGTH_DELIMITED:
+            dropped += data if number in SPAN_DROPPED and wire_type == VARINT else 0
             continue
         if number == SPAN_STATE:
             state = _text(data)
@@ -261,7 +267,7 @@ def unusual(
             links.append(link_ref(link.trace_id, link.span_id))
         elif number == SPAN_ATTRIBUTES:
             pairs = _with_pair(pairs, data)
-    return pairs, state, tuple(events), tuple(filter(None, links))
+    return pairs, state, tuple(events), tuple(filter(None, links)), dropped
 
 
 def _event(event: Any) -> RawEvent:

@@ -56,6 +56,7 @@ def _span(span: RawSpan) -> dict[str, Any]:
         "spanId": span.span_id.hex(),
         "parentSpanId": (span.parent_id or b"").hex(),
         "traceState": span.trace_state,
+        **({"droppedAttributesCount": span.dropped} if span.dropped else {}),
         "flags": _FLAGS[span.parent_remote],
         "name": span.name,
         "kind": span.span_kind,

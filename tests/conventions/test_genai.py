@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.model.run import Tools
 from otel_reliability.model.span import (
@@ -470,3 +471,13 @@ def test_an_exception_of_the_client_operation_can_be_control_flow() -> None:
     found = read(span(1, name="chat m", status=STATUS_ERROR, events=(event,), attributes=chat))
 
     assert not found.failed
+
+
+def test_what_the_sender_dropped_is_counted_on_spans_of_agents() -> None:
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+
+    found = read(replace(span(1, name="chat m", attributes=chat), dropped=3))
+    other = read(replace(span(1, name="GET /"), dropped=3))
+
+    assert found.notes is not None
+    assert (found.notes.dropped, other.notes) == (3, None)

@@ -18,7 +18,7 @@ from otel_reliability.report.data_quality import quality_of_spans
 from otel_reliability.report.view import QualityFinding
 from otel_reliability.testing import SECOND, span, span_id, write_otlp
 from tests.corpora.recordings import CAPTURES
-from tests.report.build import agent_of, chat, printed, report, run_spans, runs, spoil
+from tests.report.build import agent_of, chat, printed, recorded, report, run_spans, runs, spoil
 from tests.shared import shared
 
 Spans = list[RawSpan]
@@ -121,6 +121,12 @@ def own_conversations() -> Spans:
     return [one for n in (1, 2, 3) for one in run_spans(n, "a", session=f"c{n}")]
 
 
+def split() -> Spans:
+    """A run without a call, and a call in a trace of its own."""
+    root, call = runs("a")
+    return [root, replace(call, trace_id=bytes(15) + b"\7", parent_id=None)]
+
+
 def orphans() -> Spans:
     return [*runs("a"), model(9, None, 500.0)]
 
@@ -146,9 +152,17 @@ def above_two_runs() -> Spans:
     ]
 
 
+def cut_off() -> Spans:
+    """A model span whose tokens fell victim to the limit of attributes."""
+    lost = replace(model(9, 1, 101.2), dropped=3)
+    return [*runs("a"), model(8, 1, 100.2, tokens=50), lost]
+
+
 PLANTED: dict[str, Callable[[], Spans]] = {
     "time_unit": wrong_unit,
     "root_missing": rootless,
+    "dropped_parts": cut_off,
+    "split_trace": split,
     "tokens_partial": partial_tokens,
     "calls_from_messages": messages,
     "calls_unobservable": unobservable,
@@ -162,6 +176,11 @@ PLANTED: dict[str, Callable[[], Spans]] = {
     "annotation_lost": above_two_runs,
     "duplicate_span": lambda: [*runs("a"), *runs("a")],
 }
+IMPLIED = {
+    "split_trace": ("orphan_span", "calls_unobservable"),
+    "dropped_parts": ("tokens_partial",),
+}
+"""Findings that another one always has with it."""
 ELSEWHERE = {"unread_span", "late_span", "scope_unrecognized"}
 """Kinds that no list of spans plants: tests below do."""
 
@@ -188,7 +207,9 @@ def test_every_kind_of_flaw_is_planted() -> None:
 
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_planted_flaw_is_found_and_no_other(tmp_path: Path, kind: str) -> None:
-    assert findings(tmp_path, PLANTED[kind]()).keys() == {kind}
+    found = findings(tmp_path, PLANTED[kind]()).keys()
+
+    assert found == {kind, *IMPLIED.get(kind, ())}
 
 
 def test_a_clean_recording_has_no_finding(tmp_path: Path) -> None:
@@ -221,6 +242,16 @@ def inspected(file: Path) -> list[str]:
     document = json.loads(result.stdout)
     assert next(iter(document)) == "data_quality"
     return [one["kind"] for one in document["data_quality"]]
+
+
+def test_tokens_are_unknown_where_a_model_span_lost_them(tmp_path: Path) -> None:
+    recording = recorded(tmp_path, cut_off())
+    window = recording.window(recording.agents()[0])
+    assert window is not None
+
+    [row] = window.rows()
+
+    assert (row.tokens, row.pressure) == (None, None)
 
 
 def test_inspect_begins_with_the_findings(tmp_path: Path) -> None:
