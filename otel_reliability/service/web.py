@@ -37,6 +37,10 @@ LINGER: Final = 2.0
 """Seconds that the rest of a body is read and thrown away, so that a client which still sends it
 gets its answer.
 """
+SCRAPE_CHUNK: Final = 256 * 1024
+"""Bytes of a scrape that are written at a time."""
+SCRAPE_TIMEOUT_S: Final = 60.0
+"""Seconds that a scrape may take; others wait for it."""
 BACKLOG: Final = 1_024
 """Connections that the system holds until they are accepted."""
 
@@ -143,29 +147,55 @@ def metrics(prometheus: Prometheus, threads: Executor, readiness: Readiness) -> 
     """
     turn = asyncio.Lock()  # one scrape is written at a time
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: web.Request) -> web.StreamResponse:
         if RECOVERING in readiness.reasons:  # incomplete counters would look like a reset
             later = {"Retry-After": str(round(RETRY_LATER))}
             return web.Response(status=503, text="state is being loaded\n", headers=later)
         openmetrics = "application/openmetrics-text" in request.headers.get("Accept", "")
         packed = "gzip" in request.headers.get("Accept-Encoding", "").lower()
-        async with turn:
-            write = partial(_written, prometheus, openmetrics=openmetrics, packed=packed)
-            body = await asyncio.get_running_loop().run_in_executor(threads, write)
-        headers = {"Content-Type": OPENMETRICS if openmetrics else TEXT}
+        response = web.StreamResponse(
+            headers={"Content-Type": OPENMETRICS if openmetrics else TEXT}
+        )
         if packed:
-            headers["Content-Encoding"] = "gzip"
-        return web.Response(body=body, headers=headers)
+            response.headers["Content-Encoding"] = "gzip"
+        pieces = (piece.encode() for piece in prometheus.text(openmetrics=openmetrics))
+        chunks = _chunks(_compressed(pieces) if packed else pieces)
+        loop = asyncio.get_running_loop()
+        try:
+            async with turn, asyncio.timeout(SCRAPE_TIMEOUT_S):
+                await response.prepare(request)
+                while chunk := await loop.run_in_executor(threads, next, chunks, b""):
+                    await response.write(chunk)
+                await response.write_eof()
+        except Exception as error:
+            if request.transport is not None:
+                request.transport.abort()  # without its end the client knows that it is not whole
+            if not isinstance(error, TimeoutError | ConnectionError):
+                raise
+        return response
 
     return [web.get("/metrics", answer)]
 
 
-def _written(prometheus: Prometheus, *, openmetrics: bool, packed: bool) -> bytes:
-    pieces = (piece.encode() for piece in prometheus.text(openmetrics=openmetrics))
-    if not packed:
-        return b"".join(pieces)
+def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     packer = zlib.compressobj(level=1, wbits=16 + zlib.MAX_WBITS)
-    return b"".join([*(packer.compress(piece) for piece in pieces), packer.flush()])
+    yield from map(packer.compress, pieces)
+    yield packer.flush()
+
+
+def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the same bytes, `SCRAPE_CHUNK` at a time or a few more."""
+    parts: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        parts.append(piece)
+        size += len(piece)
+        if size >= SCRAPE_CHUNK:
+            yield b"".join(parts)
+            parts.clear()
+            size = 0
+    if size:
+        yield b"".join(parts)
 
 
 def probes(readiness: Readiness, healthy: Callable[[], bool]) -> list[web.RouteDef]:

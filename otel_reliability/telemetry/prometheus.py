@@ -108,7 +108,8 @@ class Prometheus:
                     extra = "," + labels_of(own) if own else ""
                     lines[name].append(f"{_FAMILIES[name]}{{{labels}{extra}}} {value!r}\n")
         self._labels = known
-        for name, found in lines.items():
+        for name in GAUGES:
+            found = lines.pop(name)
             if found:
                 yield _head(GAUGES[name], openmetrics=openmetrics) + "".join(found)
 
