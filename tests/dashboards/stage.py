@@ -126,7 +126,8 @@ def come_late(running: Running) -> None:
     root, *calls = run_of(round(running.clock() * 1e3) + 1, agent="triage")
     later = now - root.end_ns
     root, *calls = [
-        span._replace(
+        replace(
+            span,
             start_ns=span.start_ns + later,
             end_ns=span.end_ns + later,
             resource=Resource.of(RESOURCE),

@@ -25,8 +25,6 @@ from tests.service.running import serving
 
 LACKING = frozenset(
     {
-        "AgentErrorBudgetBurnsFast",
-        "AgentErrorBudgetBurnsSlowly",
         "AgentRunExceedsBound",
         "ReliabilityInstanceDown",
         "agent: Alert [annotation]",
@@ -38,7 +36,7 @@ LACKING = frozenset(
     }
 )
 """Questions without data, by name: no run of the fleet is open at a scrape, ends in an error or
-exceeds a limit, no objective is missed, and no rule is loaded. tests/watch holds open runs,
+exceeds a limit, and no rule is loaded. tests/watch holds open runs,
 promtool the alerts.
 """
 LOOKS_BACK = frozenset(
