@@ -33,7 +33,7 @@ from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import FakeClock, agent, agent_span, at, run, tool, trace_id
 from otel_reliability.windows.sessions import Sessions
 from tests.service import sample
-from tests.service.keeping import SETTINGS, Kept, halves, request
+from tests.service.keeping import SETTINGS, Kept, Look, halves, request
 from tests.service.sample import life
 
 RUNS = 60
@@ -349,18 +349,27 @@ def test_the_journal_stays_bounded(tmp_path: Path) -> None:
     assert sizes[-1] < 1.5 * sizes[0]
 
 
+def raised(look: Look) -> Look:
+    """Without the counters that only began: older versions began fewer of them at 0."""
+    series = {
+        name: {labels: told for labels, told in each.items() if told[0]}
+        for name, each in look.series.items()
+    }
+    return look._replace(series=series)
+
+
 @pytest.mark.parametrize("path", sorted(sample.SAMPLES.iterdir()), ids=lambda path: path.name)
 def test_state_of_every_released_layout_is_read(path: Path, tmp_path: Path) -> None:
     shutil.copytree(path, tmp_path / "sample")
     expected = life(tmp_path / "life")
     kept = Kept(tmp_path / "sample", FakeClock(expected.fake()))
 
-    assert kept.look() == expected.look()
+    assert raised(kept.look()) == raised(expected.look())
     assert kept.engine.accounts["malformed", "span_id"] == 2
     for one in (kept, expected):
         one.take(halves(sample.RUNS + 2)[1])
         one.finalize()
-    assert kept.look() == expected.look()
+    assert raised(kept.look()) == raised(expected.look())
     assert len(kept.run_ids()) == sample.RUNS + 2
 
 
