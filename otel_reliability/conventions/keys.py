@@ -58,6 +58,7 @@ class Keys:
         content = {key for one in table for key in one.content} - careful
         plain = {
             *SESSIONS,
+            *notes.TASK_IDS,
             *fingerprints.VERSIONS,
             *fingerprints.PROMPT_NAMES,
             *fingerprints.PROMPT_VERSIONS,

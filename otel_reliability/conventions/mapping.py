@@ -79,7 +79,8 @@ class Mapped:
         if notes.SUCCESS in given:
             given[notes.SUCCESS] = outcome_of(given[notes.SUCCESS])
         own = {key: attributes[key] for key in attributes if key.startswith(notes.PREFIX)}
-        read = notes.read({**given, **own})
+        items = {key: attributes[key] for key in notes.TASK_IDS if key in attributes}
+        read = notes.read({**given, **own, **items})
         named = {
             **sources,
             **{note: note for note in own},

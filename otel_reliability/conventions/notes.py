@@ -15,6 +15,14 @@ from otel_reliability.model.span import CONDITIONS, Notes, bounded
 PREFIX: Final = "reliability."
 
 TASK_ID: Final = "reliability.task.id"
+TASK_IDS: Final = (
+    "langfuse.experiment.item.id",
+    "langsmith.reference_example_id",
+    "test.case.name",
+)
+"""Attributes by which evaluations name the item of a data set, or the test case, that a run is an
+attempt at: its task, where no other is given.
+"""
 TRIAL: Final = "reliability.trial"
 SUCCESS: Final = "reliability.run.success"
 REWARD: Final = "reliability.run.reward"
@@ -40,6 +48,9 @@ def read(attributes: Mapping[str, Any]) -> Notes | None:
     Notes(task_id='7', ..., refused=(('reliability.run.confidence', 'not a number from 0 to 1'),))
     """
     present = {key: attributes[key] for key in attributes if key.startswith(PREFIX)}
+    if TASK_ID not in present:
+        item = values.first(attributes, TASK_IDS, values.identifier)
+        present |= {} if item is None else {TASK_ID: item}
     if not present:
         return None
     refused: list[tuple[str, str]] = []

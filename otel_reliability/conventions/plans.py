@@ -105,7 +105,7 @@ class Plan:
             for rank, key in enumerate(SESSIONS)
             if key in self.keys
         )
-        self.is_noted = any(key.startswith(notes.PREFIX) for key in keys)
+        self.is_noted = any(key.startswith(notes.PREFIX) or key in notes.TASK_IDS for key in keys)
         self.is_judged = any(key.startswith(evaluations.PREFIXES) for key in keys)
         self.is_messaging = any(key.startswith(MESSAGING) for key in keys)
         self.conversation = tuple(

@@ -127,3 +127,17 @@ def test_branches_have_a_limit() -> None:
 
     assert found is not None
     assert [name for name, _ in found.branches] == [f"{number:04}" for number in range(64)]
+
+
+@pytest.mark.parametrize("key", notes.TASK_IDS)
+def test_item_of_an_evaluation_is_the_task_where_no_other_is_given(key: str) -> None:
+    found = notes.read({key: "item-7"})
+    assert found is not None
+    assert found.task_id == "item-7"
+
+    both = notes.read({key: "item-7", "reliability.task.id": "refund"})
+    assert both is not None
+    assert both.task_id == "refund"
+
+    assert notes.read({key: ["no", "word"]}) is None
+    assert read(span(attributes={key: "item-7"})).notes == Notes(task_id="item-7")
