@@ -8,7 +8,9 @@ from rich.console import Console
 
 from otel_reliability.change.result import Result
 from otel_reliability.config import ChangeSettings
+from otel_reliability.contrast.sample import Sample
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ReferenceByName
 from otel_reliability.report import changes
@@ -32,6 +34,36 @@ STAGED = AgentKey("acme", "shop", "staging", "support")
 
 CHANGED = exchangeable(100) + exchangeable(40, 1, 101, longer=4)
 """Observations of an agent that changes at the 101st."""
+
+
+def samples(*args: int, **facts: int) -> list[Sample]:
+    """Runs of the observations of `exchangeable`, as comparisons need them."""
+    return [sample_like(one) for one in exchangeable(*args, **facts)]
+
+
+def sample_like(one: Observation) -> Sample:
+    return Sample(
+        run_id=one.id,
+        end_ns=one.end_ns,
+        block=("trace", one.id),
+        task=one.task,
+        input_class=None,
+        path=one.path,
+        failed=frozenset(),
+        retried=frozenset(),
+        repeated=frozenset(),
+        calls=one.calls,
+        failed_calls=one.failed_calls,
+        model_calls=one.replies or None,
+        tokens=one.output_tokens,
+        largest_input=one.largest_input,
+        duration_s=1.0,
+        cost=None,
+        success=None,
+        ended_in_error=None,
+        compressed=False,
+        fingerprints=one.fingerprints,
+    )
 
 
 def page(findings: Sequence[Finding], width: int = 300) -> str:
@@ -89,9 +121,9 @@ def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> Non
 
 
 def test_two_recordings_are_compared_agent_by_agent() -> None:
-    before = {SUPPORT: exchangeable(60), REFUNDS: exchangeable(60, 1)}
+    before = {SUPPORT: samples(60), REFUNDS: samples(60, 1)}
     late = AgentKey("", "other", "", "late")
-    after = {SUPPORT: exchangeable(60, 2, longer=4), late: exchangeable(60, 3)}
+    after = {SUPPORT: samples(60, 2, longer=4), late: samples(60, 3)}
     findings = compared(before, after)
     assert {one.key.agent: one.change.verdict for one in findings if one.key is not None} == {
         "support": Result.CHANGED,
@@ -133,19 +165,19 @@ def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
 
 
 def test_the_page_on_two_recordings_says_who_was_compared() -> None:
-    shown = page(compared({REFUNDS: exchangeable(60)}, {SUPPORT: exchangeable(50, 1)}))
+    shown = page(compared({REFUNDS: samples(60)}, {SUPPORT: samples(50, 1)}))
     assert "✓ support (before: refunds)" in shown
-    assert "60 observations before, 50 after" in shown
-    assert "in at most 1 % of cases" in shown
-    moved = page(compared({STAGED: exchangeable(60)}, {SUPPORT: exchangeable(50, 1)}))
+    assert "60 → 50 runs" in shown
+    assert "in at most 4 % of cases" in shown
+    moved = page(compared({STAGED: samples(60)}, {SUPPORT: samples(50, 1)}))
     assert "support (before: acme / shop · staging)" in moved
 
 
 def test_a_name_cannot_command_the_terminal() -> None:
     evil = "\x1b[2Jevil"
-    observations = [one._replace(path=(evil,)) for one in exchangeable(60, 3)]
-    before = {SUPPORT: exchangeable(60)}
-    after = {SUPPORT._replace(agent=evil): observations}
+    runs = [one._replace(path=(evil,)) for one in samples(60, 3)]
+    before = {SUPPORT: samples(60)}
+    after = {SUPPORT._replace(agent=evil): runs}
     shown = page(compared(before, after))
     assert "evil is used in" in shown
     assert "\x1b" not in shown
@@ -169,7 +201,26 @@ def test_json_has_the_numbers_behind_the_sentence() -> None:
     assert signal["before"]["observations"] > signal["after"]["observations"] > 0
     assert signal["since"].endswith("Z")
     (agent,) = changes.document(
-        compared({REFUNDS: CHANGED}, {SUPPORT: exchangeable(50, 1)}), SETTINGS
+        compared({REFUNDS: samples(140)}, {SUPPORT: samples(50, 1, longer=4)}), SETTINGS
     )["agents"]
     assert agent["earlier_agent"] == "refunds"
-    assert {test["signal"] for test in agent["tests"]} == set(document["signals"])
+    assert "calls" in {one["feature"] for one in agent["differences"]}
+
+
+def test_runs_since_a_new_version_are_compared_with_those_before() -> None:
+    """Only where either side has 20 runs; what differs follows the change point."""
+    versions = [("version", "1"), ("version", "2")]
+    observations = [
+        one._replace(fingerprints=(versions[number >= 100],))
+        for number, one in enumerate(exchangeable(100) + exchangeable(40, 1, 101, longer=4))
+    ]
+    runs = {SUPPORT: [sample_like(one) for one in observations]}
+    few = {SUPPORT: runs[SUPPORT][:110]}
+
+    (finding,) = detected({SUPPORT: observations}, SETTINGS, {}, samples=runs)
+    (point,) = [mark.sentence for mark in finding.change.marks if mark.kind == "version"]
+    assert "version 1 → 2 at observation 101; since then " in point
+    assert "tool calls 1.92 → 6.29" in point
+    (finding,) = detected({SUPPORT: observations}, SETTINGS, {}, samples=few)
+    (point,) = [mark.sentence for mark in finding.change.marks if mark.kind == "version"]
+    assert "since then" not in point
