@@ -393,7 +393,8 @@ class RunBuilder:
         calls: list[ModelCall] = []
         for i, facts in models:
             span = spans[i]
-            used, wrote = facts.tokens
+            used = facts.tokens.input
+            wrote = facts.tokens.output
             if used is not None:
                 tokens_in = used if tokens_in is None else tokens_in + used
                 limit = run_window or limits.of(facts)
@@ -558,8 +559,15 @@ def _before(span: AgentSpan, facts: CompressionFacts) -> CompressionFacts:
 
 
 def _compression(facts: CompressionFacts, agent: str) -> Compression:
-    before, after, trigger, failed, start_ns, end_ns = facts
-    return Compression(not failed, agent, start_ns, end_ns, before, after, trigger)
+    return Compression(
+        ok=not facts.failed,
+        agent=agent,
+        start_ns=facts.start_ns,
+        end_ns=facts.end_ns,
+        tokens_before=facts.tokens_before,
+        tokens_after=facts.tokens_after,
+        trigger=facts.trigger,
+    )
 
 
 def _name_handoffs(units: Units, handoffs: Iterable[Step]) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from otel_reliability.assembly.invocations import Invocation, settle
@@ -39,13 +40,25 @@ _TOOL = Kind.TOOL
 _OTHER = Kind.OTHER
 _WORK: Final = STEPS | {Kind.AGENT}
 
-Above: TypeAlias = "tuple[Invocation | None, int, int, bool, bool, bool]"
-"""The position of the children of a span, shared by all of them: the invocation above, the tool and
-the model between, whether a tool or a chain lies between, whether a local parent is missing above
-all.
-"""
-_TOP: Final[Above] = (None, NONE, NONE, False, False, False)
-_BELOW_GAP: Final[Above] = (None, NONE, NONE, False, False, True)
+
+class Position(Struct, frozen=True, eq=False):
+    """Where the children of a span stand, shared by all of them.
+
+    - `node`: the invocation above. `tool`, `model`: the tool and the model span between.
+    - `below_tool`, `below_chain`: whether a tool or a chain lies between. `gap`: whether a local
+      parent is missing above all.
+    """
+
+    node: Invocation | None = None
+    tool: int = NONE
+    model: int = NONE
+    below_tool: bool = False
+    below_chain: bool = False
+    gap: bool = False
+
+
+_TOP: Final = Position()
+_BELOW_GAP: Final = Position(gap=True)
 
 
 class SpanTree:
@@ -133,7 +146,7 @@ class SpanTree:
         are leaves.
         """
         parent = self.parent
-        above: dict[int, Above] = {}
+        above: dict[int, Position] = {}
         parents = set(parent)
         parents.discard(NONE)
         chain: dict[int, None]
@@ -164,33 +177,36 @@ class SpanTree:
             if kind is _MODEL or kind is _TOOL:
                 over = parent[i]
                 here = above[over] if over != NONE else _position_of_top(span)
-                nodes[i] = node = here[0]
+                nodes[i] = node = here.node
                 (orphans if node is None else node.steps).append(i)
-                if here[1] != NONE:
-                    in_tool[i] = here[1]
-                if here[2] != NONE:
-                    in_model[i] = here[2]
+                if here.tool != NONE:
+                    in_tool[i] = here.tool
+                if here.model != NONE:
+                    in_model[i] = here.model
             else:
                 self._attach_inner(i, above)
 
     # one branch per kind
-    def _attach_inner(self, i: int, above: dict[int, Above]) -> None:  # noqa: C901
+    def _attach_inner(self, i: int, above: dict[int, Position]) -> None:  # noqa: C901
         """Attach any span, and note the position of its children."""
         span = self.spans[i]
         over = self.parent[i]
         kind = span[7]
         here = above[over] if over != NONE else _position_of_top(span)
-        node, tool, model, below_tool, below_chain, gap = here
+        node = here.node
+        tool = here.tool
+        model = here.model
+        gap = here.gap
         self.nodes[i] = node
         is_container = kind is _AGENT or kind is _WORKFLOW
         is_chain = kind is _CHAIN and span[6] not in (KIND_SERVER, KIND_CONSUMER)
-        if is_chain and node is None and not below_chain and not gap:
+        if is_chain and node is None and not here.below_chain and not gap:
             is_container = self._has_work_below(i)
         below = here
         if is_container:
-            new = Invocation(i, span, node, below_tool, gap)
+            new = Invocation(i, span, node, here.below_tool, gap)
             self.invocations.append(new)
-            below = (new, NONE, NONE, False, False, gap)
+            below = Position(new, gap=gap)
         elif kind is _OTHER and not is_kept(span):
             self.others.append(i)
             above[i] = here
@@ -203,11 +219,11 @@ class SpanTree:
         else:
             (self.annotators if kind is _OTHER else self.orphans).append(i)
         if kind is _TOOL:
-            below = (node, i, NONE, True, below_chain, gap)
+            below = Position(node, tool=i, below_tool=True, below_chain=here.below_chain, gap=gap)
         elif kind is _MODEL:
-            below = (node, tool, i, below_tool, below_chain, gap)
+            below = replace(here, model=i)
         elif is_chain and not is_container:
-            below = (node, tool, model, below_tool, True, gap)
+            below = replace(here, below_chain=True)
         if tool != NONE:
             self.in_tool[i] = tool
         if model != NONE:
@@ -305,7 +321,7 @@ def parent_ref(span: AgentSpan) -> SpanRef | None:
     return (span[0], parent_id) if parent_id is not None else span[15]
 
 
-def _position_of_top(span: AgentSpan) -> Above:
+def _position_of_top(span: AgentSpan) -> Position:
     """Return the position of a span without a parent here: at the top, or below a local parent that
     may still arrive.
     """
