@@ -5,6 +5,7 @@ adapts them to an installation.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
@@ -22,6 +23,8 @@ FILES: Final[Mapping[str, PurePosixPath]] = {
 }
 """What is shipped, and where it goes below a folder."""
 
+_NAME: Final = re.compile(r"\b(?:agent|otel)_reliability_\w+")
+_SAMPLE_SUFFIX: Final = re.compile("_(?:total|bucket|count|sum)$")
 BUDGET: Final = "      - record: agent:reliability_error_budget_left:increase30d\n"
 """Where the rule begins that records the budget left of a period."""
 UID: Final = "prometheus"
@@ -60,6 +63,14 @@ def adapted(installation: Installation) -> Iterator[tuple[PurePosixPath, str]]:
                 name, files(__name__).joinpath(name).read_text(encoding="utf-8"), installation
             ),
         )
+
+
+def families() -> frozenset[str]:
+    """Return the names of the metrics in Prometheus that a dashboard, a rule or an alert asks for,
+    without the suffixes of their samples.
+    """
+    texts = (files(__name__).joinpath(name).read_text(encoding="utf-8") for name in FILES)
+    return frozenset(_SAMPLE_SUFFIX.sub("", name) for text in texts for name in _NAME.findall(text))
 
 
 def _adapted(name: str, text: str, installation: Installation) -> str:

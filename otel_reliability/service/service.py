@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from otel_reliability import dashboards
 from otel_reliability.engine import Engine
 from otel_reliability.reference import pinned_by
 from otel_reliability.report.proposal import UnknownSpans
@@ -258,7 +259,9 @@ class Service:
             *OutcomeReports(changes, self.engine.reader.without_key, self._wall).routes(),
             *AgentRemoval(agents, self._threads, changes).routes(),
         ]
-        scrapes = metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness)
+        shown = None if self.settings.series == "all" else dashboards.families()
+        prometheus = Prometheus(self.exposition, self.resource, shown)
+        scrapes = metrics(prometheus, self._threads, self.readiness)
         return (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
             ("metrics", self.settings.metrics, scrapes),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct, convert
@@ -357,10 +357,16 @@ class Exposition:
         for engine, _ in self._sources():
             yield from agent_slices(engine)
 
-    def series(self, write: WriteSeries[Written]) -> Iterator[tuple[Instrument, list[Written]]]:
-        """Yield `write` of the counters and histograms, some series of an instrument at a time."""
+    def series(
+        self, write: WriteSeries[Written], left_out: Container[str] = ()
+    ) -> Iterator[tuple[Instrument, list[Written]]]:
+        """Yield `write` of the counters and histograms, some series of an instrument at a time, but
+        for the instruments that are left out.
+        """
         registries = [registry for _, registry in self._sources()]
         for spec in SPECS.values():
+            if spec.name in left_out:
+                continue
             for registry in registries:
                 for written in registry.slices(spec, write):
                     yield spec, written

@@ -10,7 +10,7 @@ Source: OpenTelemetry specification, "Prometheus and OpenMetrics compatibility";
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import accumulate
 from typing import Final
@@ -75,10 +75,24 @@ def labels_of(attributes: Iterable[tuple[str, str | bool]]) -> str:
 
 
 class Prometheus:
-    """Writes an exposition as text. The labels of agents are kept from one scrape to the next."""
+    """Writes an exposition as text. The labels of agents are kept from one scrape to the next.
 
-    def __init__(self, exposition: Exposition, resource: Mapping[str, str]) -> None:
+    `families` are those of agents that are written, by their names in Prometheus without the
+    suffix of counters; all without it.
+    """
+
+    def __init__(
+        self,
+        exposition: Exposition,
+        resource: Mapping[str, str],
+        families: Container[str] | None = None,
+    ) -> None:
         self._exposition = exposition
+        self._left_out = frozenset(
+            name
+            for name, family in _FAMILIES.items()
+            if families is not None and family not in families and name not in OWN
+        )
         self._target = f"target_info{{{labels_of(resource.items())}}} 1\n"
         self._labels: dict[tuple[AgentKey, str | None], str] = {}
 
@@ -105,6 +119,8 @@ class Prometheus:
                 of = gauges.key, gauges.window
                 labels = known[of] = self._labels.get(of) or labels_of(gauges.attributes.items())
                 for name, own, value in gauges.points():
+                    if name in self._left_out:
+                        continue
                     extra = "," + labels_of(own) if own else ""
                     lines[name].append(f"{_FAMILIES[name]}{{{labels}{extra}}} {value!r}\n")
         self._labels = known
@@ -115,7 +131,8 @@ class Prometheus:
 
     def _series(self, *, openmetrics: bool) -> Iterator[str]:
         last: Instrument | None = None
-        for spec, some in self._exposition.series(partial(_lines, openmetrics=openmetrics)):
+        write = partial(_lines, openmetrics=openmetrics)
+        for spec, some in self._exposition.series(write, self._left_out):
             if some:
                 yield (
                     "".join(some)

@@ -9,6 +9,7 @@ from http.client import IncompleteRead
 
 import pytest
 
+from otel_reliability import dashboards
 from otel_reliability.service import web as web_module
 from tests.service.running import Running, run_of, serving
 
@@ -63,3 +64,21 @@ def test_a_failure_in_the_middle_is_no_whole_scrape(
     with pytest.raises(IncompleteRead):
         running.get("metrics", "/metrics", accept_encoding="gzip")
     assert running.get("metrics", "/metrics").status == 200
+
+
+def test_a_large_fleet_is_scraped_for_its_dashboards_only() -> None:
+    runs = [span for trace in range(1, 40) for span in run_of(trace, ["search", "search"])]
+    families = list[set[str]]()
+    for series in ("all", "dashboards"):
+        with serving(series=series) as found:
+            found.send(runs)
+            names = {
+                line.split()[2] for line in found.metrics().splitlines() if line[:6] == "# TYPE"
+            }
+            families.append({name.removesuffix("_total") for name in names})
+
+    every, shown = families
+    own = {name for name in every if name.startswith("otel_reliability_") or name == "target_info"}
+    assert shown == (every & dashboards.families()) | own
+    assert "agent_reliability_run_score" in every - shown
+    assert {"agent_reliability_score", "agent_reliability_runs"} <= shown
