@@ -45,6 +45,8 @@ def scope_of(attributes: Mapping[str, Any]) -> str:
 
     >>> scope_of({"pydantic_ai.all_messages": "[]"}), scope_of({"http.method": "GET"})
     ('pydantic-ai', '')
+    >>> scope_of({"mlflow.spanType": '"TOOL"', "metadata": '{"langgraph_step": 1}'})
+    'mlflow.tracing.provider'
     """
     metadata = text(attributes.get("metadata"))
     for marks in TABLE:
