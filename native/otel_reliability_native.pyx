@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-LAYOUTS = {
+FIELDS = {
     "AgentSpan": (
         "trace_id", "span_id", "parent_id", "parent_remote", "start_ns", "end_ns", "span_kind", "kind", "failed", "facts",
         "scope", "resource", "session", "notes", "evaluations", "link", "threshold", "extra",
@@ -27,14 +27,11 @@ LAYOUTS = {
     "TextRules": ("wrapped", "unusual", "max_text", "free_text_length", "free_text_spaces"),
     "ToolFacts": ("calls", "finish"),
 }
-"""The fields, by their places, of what is passed in and out. Where the package has other ones, this is not used."""
+"""The fields of what is passed in and out. Where the package has other ones, this is not used."""
 
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
-
-cdef object _new = tuple.__new__
-"""Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 
 include "hashing.pxi"
 
@@ -294,18 +291,18 @@ cdef inline bint _join(uint8_t *joined, Py_ssize_t *size, Py_ssize_t most, Part 
 
 
 cdef class Own:
-    """A part that is read from each span: where it goes, what reads it, and the places of its attributes, -1 for an absent one."""
+    """A part that is read from each span: its name, what reads it, and the places of its attributes, -1 for an absent one."""
 
-    cdef int place, reads
-    cdef object own, reader
+    cdef int reads
+    cdef object name, own, reader
     cdef bint is_joined, is_once
     cdef list at
 
-    def __init__(self, int place, own, dict places, dict known):
-        self.place, self.own = place, own
-        self.reader, keys, self.is_joined, self.is_once = own
+    def __init__(self, name, own, dict places, dict known):
+        self.name, self.own = name, own
+        self.reader, self.is_joined, self.is_once = own.reader, own.joined, own.once
         self.reads = known.get(self.reader, UNKNOWN)
-        self.at = [places.get(key, -1) for key in keys]
+        self.at = [places.get(key, -1) for key in own.keys]
 
 
 cdef class Filled:
@@ -499,12 +496,10 @@ cdef class Scanner:
         remote = None
         if span.flags & REMOTE_KNOWN:
             remote = (span.flags & REMOTE) != 0
-        return _new(
-            self._span,
-            (
-                trace, _bytes(span.id), parent, remote, span.start, max(span.start, span.end), span.kind, filled.kind, failed,
-                facts, group.scope.name, group.sender, self._session_of(layout, filled, span), None, (), None, None, (),
-            ),
+        return self._span(
+            trace, _bytes(span.id), parent, remote, span.start, max(span.start, span.end), span_kind=span.kind,
+            kind=filled.kind, failed=failed, facts=facts, scope=group.scope.name, resource=group.sender,
+            session=self._session_of(layout, filled, span),
         )
 
     cdef object _by_python(self, Group group, Wire *span, Part whole):
@@ -562,14 +557,18 @@ cdef class Scanner:
 
     cdef Filled _made(self, Layout layout, template):
         cdef Filled filled = Filled()
-        filled.kind, filled.failed, filled.facts, single, others, filled.build, session, filled.has_result = template
-        filled.is_tool = filled.build == self._builder and (filled.facts[0] is not None or filled.facts[5] is None)
-        others = [*[(place, self._own_type(reader, (key,))) for place, reader, key in single], *others]
-        filled.own = [Own(place, own, layout.places, self._readers) for place, own in others]
+        filled.kind, filled.failed, filled.facts = template.kind, template.failed, template.facts
+        filled.build, filled.has_result = template.build, template.has_result
+        filled.is_tool = filled.build == self._builder and (
+            filled.facts["name"] is not None or filled.facts["reported"] is None
+        )
+        owns = [*[(name, self._own_type(reader, (key,))) for name, reader, key in template.single], *template.others]
+        filled.own = [Own(name, own, layout.places, self._readers) for name, own in owns]
+        session = template.session
         if isinstance(session, str):
             filled.session = self._session(self._rank, session)
         elif session is not None:
-            filled.own_session = Own(0, session, layout.places, self._readers)
+            filled.own_session = Own("session", session, layout.places, self._readers)
         return filled
 
     cdef object _value(self, Part value):
@@ -611,7 +610,7 @@ cdef class Scanner:
         cdef bytes given
         for at in range(layout.session_number):
             value = span.values[layout.session_at[at]]
-            if self._session_found is not None and self._session_found[0] == layout.session_rank[at] and (
+            if self._session_found is not None and self._session_found.rank == layout.session_rank[at] and (
                 PyBytes_GET_SIZE(self._last_session) == value.size
                 and memcmp(PyBytes_AS_STRING(self._last_session), value.at, value.size) == 0
             ):
@@ -628,18 +627,22 @@ cdef class Scanner:
 
     cdef object _facts(self, Filled filled, Wire *span):
         """Facts of a template's parts and the span's own, and whether it failed."""
-        cdef list parts = filled.facts.copy()
+        cdef dict parts = filled.facts.copy()
         cdef Own own
         for own in filled.own:
-            parts[own.place] = self._own(own, span)
-        failed = filled.failed or (filled.has_result and parts[4] is not None and parts[4][3])
-        if not filled.is_tool or (parts[4] is not None and parts[4][2] is not None):  # Python counts words of errors
+            parts[own.name] = self._own(own, span)
+        result = parts["result"] if filled.is_tool or filled.has_result else None
+        failed = filled.failed or (filled.has_result and result is not None and result.is_soft_error)
+        if not filled.is_tool or (result is not None and result.error_word is not None):  # Python counts words of errors
             return filled.build(parts), failed
-        name, call_id, arguments, has_failed, result, _ = parts
+        arguments, has_failed, result_digest = parts["arguments"], parts["failed"], None
         digest, effect = (None, None) if arguments is None else arguments
         if result is not None:
-            has_failed, result = has_failed or result[1], result[0]
-        return _new(self._tool, ((_new(self._call, (name, call_id, digest, has_failed, result, effect)),), False)), failed
+            has_failed, result_digest = has_failed or result.failed, result.digest
+        call = self._call(
+            parts["name"], parts["call_id"], digest, failed=has_failed, result=result_digest, effect=effect
+        )
+        return self._tool((call,)), failed
 
     cdef object _once(self, Own own, Wire *span):
         """A part that is read once for equal values. Arguments and results that are most often new are hashed here.
@@ -657,7 +660,9 @@ cdef class Scanner:
                     digest = self._digest(known)
                     if is_arguments:
                         return digest, digest
-                    return _new(self._hashed_result, (digest, False, self._error_word(_string(text)), False))
+                    return self._hashed_result(
+                        digest=digest, failed=False, error_word=self._error_word(_string(text)), is_soft_error=False
+                    )
         given = tuple([None if at < 0 else _bytes(span.values[<int>at]) for at in own.at])
         found = self._known.get((own.reader, self._decoded, hash(given)))
         return self._read_once(own.own, given, self._decoded) if found is None else found

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from otel_reliability.assembly.late_outcomes import reaches, subjects_of
 from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.assembly.memory import with_evaluation
@@ -109,7 +111,7 @@ class Outcomes:
         """Join an evaluation and one run: in assembly, in the state, or in the row alone."""
         ids = _ids(row.run_id)
         if ids is not None:
-            evaluation = evaluation._replace(trace_id=ids[0], span_id=ids[1], about=None)
+            evaluation = replace(evaluation, trace_id=ids[0], span_id=ids[1], about=None)
             if self._assembler.can_evaluate(*ids):
                 self._assembler.evaluate((evaluation,), now)
                 return
@@ -128,7 +130,7 @@ class Outcomes:
 
     def _join_stored(self, evaluation: Evaluation, run: Run, now: float) -> None:
         root_id = run.root_span_id
-        evaluation = evaluation._replace(trace_id=run.trace_id, span_id=root_id, about=None)
+        evaluation = replace(evaluation, trace_id=run.trace_id, span_id=root_id, about=None)
         evaluated = with_evaluation(run, evaluation, self._settings)
         if evaluated is not run:
             self._apply([RunEvent(RunChange.REVISED, evaluated, run)], now)

@@ -25,6 +25,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any, Final, TypeVar
 
+from msgspec.structs import replace
+
 from otel_reliability.model.row import BASELINE, Path, Retries, Row
 from otel_reliability.model.run import AgentKey, CloseReason, Outcome, Run, ToolCall, Tools
 from otel_reliability.model.span import (
@@ -173,7 +175,7 @@ def agent_span(
         scope="test",
         resource=RESOURCE,
     )
-    return made._replace(**fields)
+    return replace(made, **fields)
 
 
 def agent(

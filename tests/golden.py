@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from otel_reliability.config import AssemblySettings, SessionSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
@@ -273,7 +273,8 @@ class History:
         for _ in range(self.dice.randrange(0, 5)):
             self._step(number, depth)
         self.time += self.dice.randrange(0, 5) / 10
-        self.spans[at_index] = placed._replace(
+        self.spans[at_index] = replace(
+            placed,
             start_ns=at(start),
             end_ns=at(self.time),
             failed=self.chance(0.15),
@@ -386,7 +387,7 @@ class History:
         for span in self.spans:
             items.append((span.end_ns / 1e9 - at(0) / 1e9 + dice.random() * spread, span))
             if self.chance(0.08):
-                twin = span if self.chance(0.5) else span._replace(end_ns=span.end_ns + 10**8)
+                twin = span if self.chance(0.5) else replace(span, end_ns=span.end_ns + 10**8)
                 items.append((items[-1][0] + dice.random() * 60, twin))
         items.extend((dice.random() * 90, evaluation) for evaluation in self.evaluations)
         items.sort(key=lambda item: item[0])

@@ -120,7 +120,7 @@ class TraceBuffer:
 
     def take_out(self, refs: Container[SpanRef]) -> list[AgentSpan]:
         """Remove spans, with their duplicates, and return them."""
-        stays = [(span[0], span[1]) not in refs for span in self.spans]
+        stays = [(span.trace_id, span.span_id) not in refs for span in self.spans]
         taken = [span for span, is_staying in zip(self.spans, stays, strict=True) if not is_staying]
         self.arrived = list(compress(self.arrivals(), stays))
         self.spans = list(compress(self.spans, stays))

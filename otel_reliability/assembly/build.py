@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from otel_reliability.assembly import outcome, reports
 from otel_reliability.assembly.cost import cost_of_run
 from otel_reliability.assembly.extent import (
@@ -544,7 +546,7 @@ def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[C
         facts = span.facts
         agent = actors[tree.innermost(i)]
         if isinstance(facts, CompressionFacts):
-            facts = facts._replace(failed=span.failed, start_ns=span.start_ns, end_ns=span.end_ns)
+            facts = replace(facts, failed=span.failed, start_ns=span.start_ns, end_ns=span.end_ns)
             found.append(_compression(facts, agent))
         elif isinstance(facts, InvocationFacts | ModelFacts):
             found += [_compression(_before(span, each), agent) for each in facts.compressions]
@@ -555,7 +557,7 @@ def _before(span: AgentSpan, facts: CompressionFacts) -> CompressionFacts:
     """Return a compression that a span reports; one without a time came before the span."""
     if facts.end_ns:
         return facts
-    return facts._replace(start_ns=span.start_ns, end_ns=span.start_ns)
+    return replace(facts, start_ns=span.start_ns, end_ns=span.start_ns)
 
 
 def _compression(facts: CompressionFacts, agent: str) -> Compression:
@@ -575,7 +577,7 @@ def _name_handoffs(units: Units, handoffs: Iterable[Step]) -> None:
     for step in handoffs:
         if step.call.name is None:
             following = units.next_agent(step.at)
-            step.call = step.call._replace(name=None if following is None else following.name)
+            step.call = replace(step.call, name=None if following is None else following.name)
 
 
 def _totals_of_agents(tree: SpanTree, members: Sequence[int]) -> tuple[int | None, int | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 from struct import Struct
 from typing import Final, TypeAlias
 
@@ -34,8 +34,8 @@ _UTF8: Final = ("utf-8", "surrogatepass")
 _MAX_NAMES: Final = 2
 """Names of agents that are remembered: more make no difference."""
 _AGENT: Final = Kind.AGENT
-_TRACE: Final[Callable[[AgentSpan], TraceId]] = itemgetter(0)
-_ID: Final[Callable[[AgentSpan], SpanId]] = itemgetter(1)
+_TRACE: Final[Callable[[AgentSpan], TraceId]] = attrgetter("trace_id")
+_ID: Final[Callable[[AgentSpan], SpanId]] = attrgetter("span_id")
 PackedIds: TypeAlias = bytes
 """`ClosedIds` as bytes, which take less memory than objects: there are hundreds of thousands."""
 _HEAD: Final = Struct("<dI")
@@ -139,7 +139,7 @@ def _names_of(spans: Iterable[AgentSpan]) -> set[str]:
     agents = [
         facts
         for span in spans
-        if span[7] is _AGENT and isinstance(facts := span[9], InvocationFacts)
+        if span.kind is _AGENT and isinstance(facts := span.facts, InvocationFacts)
     ]
     return {facts.name for facts in agents if facts.name and not facts.weak}
 
@@ -151,8 +151,8 @@ def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account 
     """Return how a span of a final run, or one connected with it, or its missing root, is counted;
     None for others.
     """
-    own = closed.get(span[0])
-    if own is not None and span[1] in own.ids:
+    own = closed.get(span.trace_id)
+    if own is not None and span.span_id in own.ids:
         return DUPLICATE
     ref = parent_ref(span)
     over = closed.get(ref[0]) if ref is not None else None
@@ -160,8 +160,8 @@ def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account 
         is_orphan = ref[1] in over.anchors and _is_loose(span)
         if is_orphan or ref[1] in over.ids:
             return SEALED if ref[1] in over.sealed else LATE
-    if own is not None and span[1] in own.anchors and is_kept(span):
-        return SEALED if span[1] in own.sealed else LATE
+    if own is not None and span.span_id in own.anchors and is_kept(span):
+        return SEALED if span.span_id in own.sealed else LATE
     return None
 
 
@@ -207,4 +207,4 @@ def accounts_below(
 
 def _is_loose(span: AgentSpan) -> bool:
     """Return whether a span is no invocation, and more than a connection."""
-    return span[7] not in INVOCATIONS and is_kept(span)
+    return span.kind not in INVOCATIONS and is_kept(span)

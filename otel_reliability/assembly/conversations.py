@@ -15,6 +15,8 @@ from collections.abc import Callable, Container, Sequence
 from operator import attrgetter, itemgetter
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.assembly.span_tree import REF, latest_versions, parent_ref
 from otel_reliability.model.span import (
     BY_TIME,
@@ -129,7 +131,7 @@ class _Conversations:
             elif span.kind is Kind.AGENT and is_conversation(span.trace_id):
                 placed.append(self._prompt(span, has_work=ref in active))
             elif span.kind is Kind.AGENT and self._is_inner(span):
-                placed.append(span._replace(kind=Kind.OTHER, facts=None))
+                placed.append(replace(span, kind=Kind.OTHER, facts=None))
             else:
                 placed.append(named.get(ref, span))
         return placed
@@ -183,11 +185,11 @@ class _Conversations:
             (span.trace_id, ORIGIN) if span.trace_id in self._origins else turns.by_id[span.span_id]
         )
         if stands_for != REF(span):
-            return _below(span._replace(kind=Kind.OTHER, facts=None), stands_for)
+            return _below(replace(span, kind=Kind.OTHER, facts=None), stands_for)
         if not has_work:
-            return span._replace(kind=Kind.OTHER, facts=None, link=None)
+            return replace(span, kind=Kind.OTHER, facts=None, link=None)
         is_last = turns.turns[-1][1] == stands_for
-        return span._replace(parent_id=BY_TIME if is_last else None, parent_remote=False, link=None)
+        return replace(span, parent_id=BY_TIME if is_last else None, parent_remote=False, link=None)
 
     def _is_inner(self, span: AgentSpan) -> bool:
         """Return whether an agent span of a conversation lies in another one of its name: its steps
@@ -368,15 +370,15 @@ class _Conversations:
             name = max(one, two, key=lambda name: (len(name), name))
             for span in (event, twin):
                 if isinstance(span.facts, ToolFacts):
-                    calls = (span.facts.calls[0]._replace(name=name),)
-                    found[REF(span)] = span._replace(facts=span.facts._replace(calls=calls))
+                    calls = (replace(span.facts.calls[0], name=name),)
+                    found[REF(span)] = replace(span, facts=replace(span.facts, calls=calls))
         return found
 
 
 def _below(span: AgentSpan, parent: SpanRef) -> AgentSpan:
     if parent[0] == span.trace_id:
-        return span._replace(parent_id=parent[1], link=None)
-    return span._replace(parent_id=None, link=parent)
+        return replace(span, parent_id=parent[1], link=None)
+    return replace(span, parent_id=None, link=parent)
 
 
 def _name(span: AgentSpan) -> str | None:

@@ -6,6 +6,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.model.span import AgentSpan, Evaluation, ModelFacts, SpanRef, TraceId
 
 WAIT: Final = 600.0
@@ -61,9 +63,9 @@ class WaitingEvaluations:
     def see(self, spans: Iterable[AgentSpan], now: float) -> None:
         """Give the evaluations of traces and responses that have arrived."""
         for span in spans:
-            self._add_again(span[0], now)
+            self._add_again(span.trace_id, now)
             if self.responses is not None and (response_id := _response_of(span)) is not None:
-                self.responses[response_id] = (span[0], span[1])
+                self.responses[response_id] = (span.trace_id, span.span_id)
                 if len(self.responses) > MAX_RESPONSES:
                     self.responses.popitem(last=False)
                 self._add_again(response_id, now)
@@ -95,9 +97,9 @@ class WaitingEvaluations:
                 (response_id, ref) for response_id, ref in known if response_id is not None
             )
         ref = self.responses.get(evaluation.response_id or "")
-        return None if ref is None else evaluation._replace(trace_id=ref[0], span_id=ref[1])
+        return None if ref is None else replace(evaluation, trace_id=ref[0], span_id=ref[1])
 
 
 def _response_of(span: AgentSpan) -> str | None:
-    facts = span[9]
+    facts = span.facts
     return facts.response_id if isinstance(facts, ModelFacts) else None

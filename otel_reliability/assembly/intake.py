@@ -80,7 +80,7 @@ class Intake:
         weight = 0
         try:
             for span in spans:
-                trace_id = span[0]
+                trace_id = span.trace_id
                 if buffer is None or trace_id != last:
                     if buffer is not None:
                         self._weigh(buffer, weight, now)
@@ -91,7 +91,7 @@ class Intake:
                     elif buffer.last_seen != now or buffer.closed_at is not None:
                         buffers.touch(buffer, now)
                     weight = len(buffer.spans) - buffer.others
-                link = span[15]
+                link = span.link
                 if link is not None:
                     self._weigh(buffer, weight, now)
                     buffer = buffers.join(buffer, link[0], now)
@@ -99,7 +99,7 @@ class Intake:
                 if buffer.closed and (account := account_of(buffer.closed, span)) is not None:
                     self._emitter.count_closed(buffer.closed, span, account)
                     continue
-                if span[7] is _OTHER and span[13] is None and not span[14]:
+                if span.kind is _OTHER and span.notes is None and not span.evaluations:
                     if buffers.other_spans + self._memory.spans >= self._max_others:
                         self._accounts[NO_CONVENTION] += 1
                         self._accounts["limit", "other_spans"] += 1
@@ -112,7 +112,7 @@ class Intake:
                 self._weigh(buffer, weight, now)
         if self.opened:
             for span in spans:
-                self.opened.end(span[0], span[1])
+                self.opened.end(span.trace_id, span.span_id)
         if self.waiting.count or self.waiting.responses is not None:
             self.waiting.see(spans, now)
 

@@ -60,7 +60,7 @@ class Invocation:
     def __init__(
         self, at: int, span: AgentSpan, over: Invocation | None, below_tool: bool, gap: bool
     ) -> None:
-        facts = span[9]
+        facts = span.facts
         self.at = at
         self.span = span
         self.over = over
@@ -80,7 +80,7 @@ class Invocation:
     @property
     def is_agent(self) -> bool:
         """Return whether it is an agent: by its kind, or a graph with nothing above it."""
-        if self.span[7] is _AGENT:
+        if self.span.kind is _AGENT:
             return True
         return self.over is None and self.facts.agent_if_root and self.name is not None
 

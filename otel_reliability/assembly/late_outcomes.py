@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from otel_reliability.assembly.evaluations import NO_TARGET, WAIT
 from otel_reliability.model.span import Evaluation, SpanId, Subject, SubjectKind, TraceId
@@ -70,7 +71,7 @@ class ReportedOutcomes:
             for kept in self._found.get(subject, ()):
                 if reaches(kept.evaluation, start_ns):
                     kept.reached = True
-                    yield kept.evaluation._replace(trace_id=trace_id, span_id=root_id, about=None)
+                    yield replace(kept.evaluation, trace_id=trace_id, span_id=root_id, about=None)
 
     @property
     def unreached(self) -> int:

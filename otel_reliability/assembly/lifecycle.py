@@ -347,9 +347,9 @@ class Assembler:
         self._emitter.uncount(buffer)
         closed = buffer.closed
         for span in self._buffers.take_out(buffer, dropped):
-            is_known = span[0] in closed and span[1] in closed[span[0]].ids
+            is_known = span.trace_id in closed and span.span_id in closed[span.trace_id].ids
             self._emitter.count_closed(
-                closed, span, DUPLICATE if is_known else dropped[span[0], span[1]]
+                closed, span, DUPLICATE if is_known else dropped[span.trace_id, span.span_id]
             )
 
     def _close(self, buffer: TraceBuffer, built: Rebuilt, reason: CloseReason, now: float) -> None:
@@ -482,7 +482,7 @@ class Assembler:
         first: dict[SpanRef, int] = {}
         for index, span in enumerate(buffer.spans):
             if is_kept(span):
-                first.setdefault((span[0], span[1]), index)
+                first.setdefault((span.trace_id, span.span_id), index)
         kept: set[SpanRef] = set()
         refused: dict[SpanRef, Account] = {}
         for one in large:
@@ -523,7 +523,7 @@ class Assembler:
             self._emitter.emit_final(run)
         if buffer.closed_at is None:
             self._emitter.uncount(buffer)
-            unique = len({(span[0], span[1]) for span in buffer.spans})
+            unique = len({(span.trace_id, span.span_id) for span in buffer.spans})
             self.accounts[NO_CONVENTION] += unique
             self.accounts[DUPLICATE] += len(buffer.spans) - unique
             connecting = latest_versions(own, REF)
@@ -532,7 +532,8 @@ class Assembler:
             own = []
         elif buffer.connecting:
             connects = [
-                (span[0], span[1]) in buffer.connecting and not is_kept(span) for span in own
+                (span.trace_id, span.span_id) in buffer.connecting and not is_kept(span)
+                for span in own
             ]
             connecting = latest_versions(list(compress(own, connects)), REF)
             own = [
@@ -549,7 +550,7 @@ class Assembler:
         traces = buffer.traces
         self._buffers.remove(buffer)
         for trace_id in traces:
-            kept = [span for span in connecting if span[0] == trace_id] if connecting else ()
+            kept = [span for span in connecting if span.trace_id == trace_id] if connecting else ()
             if trace_id in closed or kept:
                 ids = closed.get(trace_id) or ClosedIds()
                 self._memory.put(trace_id, ClosedTrace(ids.packed(now), kept))

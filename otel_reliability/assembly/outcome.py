@@ -93,7 +93,7 @@ def observed(
     last = root
     hides_failure = False
     while node is not None:
-        if node.span[8]:
+        if node.span.failed:
             return RunOutcome(Outcome.FAILURE, "root_error" if node is root else "agent_error")
         if node.facts.stopped is not None and not _is_resumed(node):
             return RunOutcome(Outcome(node.facts.stopped), "stopped")

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from msgspec.structs import asdict, replace
+
 from otel_reliability.assembly.closed_ids import ClosedIds
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.outcome import NO_NOTES, latest
@@ -101,12 +103,14 @@ def of_attempt(notes: Notes, attempt: Sequence[str], *, nested: bool) -> Notes:
     """Return the notes of a run, completed by what its resource says (`ATTEMPT_KEYS`): the spans'
     own notes come first. Whether the attempt succeeded is known of its top-level runs only.
 
-    >>> of_attempt(Notes(trial=4), ("refund", "1", "fault", "true"), nested=False)[:3]
+    >>> notes = of_attempt(Notes(trial=4), ("refund", "1", "fault", "true"), nested=False)
+    >>> notes.task_id, notes.trial, notes.success
     ('refund', 4, True)
     """
     task_id, trial, condition, success = attempt
     known = notes.success is not None or notes.reward is not None
-    return notes._replace(
+    return replace(
+        notes,
         task_id=notes.task_id or task_id or None,
         trial=_trial(trial) if notes.trial is None else notes.trial,
         condition=notes.condition or (condition if condition in CONDITIONS else None),
@@ -122,7 +126,8 @@ def merged(notes: Sequence[Notes]) -> Notes:
     """Field by field, the latest wins; decisions are put together. In the order of the spans'
     starts.
 
-    >>> merged([Notes(task_id="a", trial=1), Notes(task_id="b")])[:2]
+    >>> latest = merged([Notes(task_id="a", trial=1), Notes(task_id="b")])
+    >>> latest.task_id, latest.trial
     ('b', 1)
     """
     if len(notes) < 2:
@@ -130,7 +135,7 @@ def merged(notes: Sequence[Notes]) -> Notes:
     found = dict[str, Any]()
     branches = dict[str, str]()
     for note in notes:
-        found.update((field, value) for field, value in note._asdict().items() if value is not None)
+        found.update((field, value) for field, value in asdict(note).items() if value is not None)
         branches.update(note.branches)
     found["branches"] = tuple(sorted(branches.items()))
     return Notes(**found)

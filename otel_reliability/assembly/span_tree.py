@@ -9,7 +9,7 @@ work with no invocation above) have side tables, which are empty for most traces
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct
@@ -28,10 +28,10 @@ from otel_reliability.model.span import (
 
 NONE: Final = -1
 """The index that stands for no span."""
-_ORDER: Final = itemgetter(4, 5, 1, 0)
+_ORDER: Final = attrgetter("start_ns", "end_ns", "span_id", "trace_id")
 """Start, end, span id, trace id."""
-_ID: Final = itemgetter(1)
-REF: Final[Callable[[AgentSpan], SpanRef]] = itemgetter(0, 1)
+_ID: Final = attrgetter("span_id")
+REF: Final[Callable[[AgentSpan], SpanRef]] = attrgetter("trace_id", "span_id")
 _AGENT = Kind.AGENT
 _WORKFLOW = Kind.WORKFLOW
 _CHAIN = Kind.CHAIN
@@ -117,7 +117,7 @@ class SpanTree:
         if joined:
             self.parent = [get(parent_ref(span), NONE) for span in spans]
         else:
-            self.parent = [get(span[2], NONE) for span in spans]
+            self.parent = [get(span.parent_id, NONE) for span in spans]
         if linked:
             for below, root in linked.items():
                 self.parent[below] = root
@@ -173,7 +173,7 @@ class SpanTree:
         for i, span in enumerate(spans):
             if i in above:
                 continue
-            kind = span[7]
+            kind = span.kind
             if kind is _MODEL or kind is _TOOL:
                 over = parent[i]
                 here = above[over] if over != NONE else _position_of_top(span)
@@ -191,7 +191,7 @@ class SpanTree:
         """Attach any span, and note the position of its children."""
         span = self.spans[i]
         over = self.parent[i]
-        kind = span[7]
+        kind = span.kind
         here = above[over] if over != NONE else _position_of_top(span)
         node = here.node
         tool = here.tool
@@ -199,7 +199,7 @@ class SpanTree:
         gap = here.gap
         self.nodes[i] = node
         is_container = kind is _AGENT or kind is _WORKFLOW
-        is_chain = kind is _CHAIN and span[6] not in (KIND_SERVER, KIND_CONSUMER)
+        is_chain = kind is _CHAIN and span.span_kind not in (KIND_SERVER, KIND_CONSUMER)
         if is_chain and node is None and not here.below_chain and not gap:
             is_container = self._has_work_below(i)
         below = here
@@ -210,7 +210,7 @@ class SpanTree:
         elif kind is _OTHER and not is_kept(span):
             self.others.append(i)
             above[i] = here
-            facts = span[9]
+            facts = span.facts
             if model != NONE and isinstance(facts, ModelFacts):
                 self.details.setdefault(model, []).append(facts)
             return
@@ -235,7 +235,7 @@ class SpanTree:
         if self._working is None:
             self._working = found = set[int]()
             for j, span in enumerate(self.spans):
-                if span[7] in _WORK:
+                if span.kind in _WORK:
                     over = self.parent[j]
                     while over != NONE and over not in found:
                         found.add(over)
@@ -265,7 +265,7 @@ class SpanTree:
 
     def ref(self, i: int) -> SpanRef:
         span = self.spans[i]
-        return span[0], span[1]
+        return span.trace_id, span.span_id
 
     def kept_above(self, i: int) -> int:
         """Return the nearest span above that is more than a connection, or `NONE`."""
@@ -312,22 +312,22 @@ class SpanTree:
 
 def is_kept(span: AgentSpan) -> bool:
     """Return whether a span is more than a connection between others."""
-    return span[7] is not _OTHER or span[13] is not None or bool(span[14])
+    return span.kind is not _OTHER or span.notes is not None or bool(span.evaluations)
 
 
 def parent_ref(span: AgentSpan) -> SpanRef | None:
     """Return the parent of a span, or the link of a messaging hop."""
-    parent_id = span[2]
-    return (span[0], parent_id) if parent_id is not None else span[15]
+    parent_id = span.parent_id
+    return (span.trace_id, parent_id) if parent_id is not None else span.link
 
 
 def _position_of_top(span: AgentSpan) -> Position:
     """Return the position of a span without a parent here: at the top, or below a local parent that
     may still arrive.
     """
-    if span[2] is None and span[15] is None:
+    if span.parent_id is None and span.link is None:
         return _TOP
-    return _BELOW_GAP if span[3] is not True else _TOP
+    return _BELOW_GAP if span.parent_remote is not True else _TOP
 
 
 def latest_versions(
@@ -346,5 +346,5 @@ def _rank(span: AgentSpan) -> tuple[bool, int, str]:
     return (
         is_kept(span),
         span.end_ns,
-        repr(span._replace(resource=replace(span.resource, attributes={}))),
+        repr(replace(span, resource=replace(span.resource, attributes={}))),
     )

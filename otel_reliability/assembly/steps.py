@@ -7,9 +7,10 @@ from __future__ import annotations
 import fnmatch
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from otel_reliability import price_table
 from otel_reliability.assembly.invocations import Invocation
@@ -46,7 +47,7 @@ class Step(Struct, eq=False):
 
     @property
     def label(self) -> str:
-        name = self.call[0] or "?"
+        name = self.call.name or "?"
         return HANDOFF_MARK + name if self.handoff else name
 
     def absorb(self, other: Step) -> None:
@@ -54,9 +55,9 @@ class Step(Struct, eq=False):
         report that has it.
         """
         own = self.call
-        added = other.call._asdict()
+        added = asdict(other.call)
         absent = {field: value for field, value in added.items() if getattr(own, field) is None}
-        self.call = own._replace(**absent, failed=own.failed or other.call.failed)
+        self.call = replace(own, **absent, failed=own.failed or other.call.failed)
         self.end_ns = max(self.end_ns, other.end_ns)
 
 
@@ -69,7 +70,9 @@ def calls_once(tree: SpanTree, steps: list[Step]) -> list[Step]:
     """
     if tree.in_tool and len(steps) > 1:
         steps = _without_nested_reports(tree, steps)
-    ids = [step.call[1] for step in steps if step.call[1] is not None and not step.handoff]
+    ids = [
+        step.call.call_id for step in steps if step.call.call_id is not None and not step.handoff
+    ]
     return steps if len(set(ids)) == len(ids) else _without_overlapping_ids(steps)
 
 
@@ -282,7 +285,7 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
     with the same result where results are known, and no other call with an effect ended between the
     starts of the two. The calls of a cycle are neither edits nor effects between its rounds.
     """
-    calls: list[Same] = [(step.call[0], step.call[2]) for step in steps]
+    calls: list[Same] = [(step.call.name, step.call.arguments) for step in steps]
     if len({name for name, _ in calls}) == len(calls):
         return [FIRST] * len(calls)
     found: list[Mark] = [FIRST] * len(calls)
@@ -411,10 +414,11 @@ def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
     """Field by field the outer's value, else that of the inner ones (tokens: their sum)."""
     if not inner:
         return outer
-    merged: list[Any] = list(outer)
+    merged = asdict(outer)
     for one in inner:
-        merged = [own or other for own, other in zip(merged, one, strict=True)]
-    return ModelFacts(*merged)._replace(
+        merged = {field: merged[field] or other for field, other in asdict(one).items()}
+    return replace(
+        ModelFacts(**merged),
         tokens=Tokens(
             outer.tokens.input
             if outer.tokens.input is not None
@@ -466,9 +470,13 @@ def _is_same_model_call(tree: SpanTree, one: ModelSpan, two: ModelSpan) -> bool:
     second = tree.spans[two[0]]
     if first.scope == second.scope or not _within(first, second):
         return False
-    return all(
-        a is None or b is None or a == b for a, b in zip(one[1].tokens, two[1].tokens, strict=True)
+    return _agree(one[1].tokens.input, two[1].tokens.input) and _agree(
+        one[1].tokens.output, two[1].tokens.output
     )
+
+
+def _agree(one: int | None, two: int | None) -> bool:
+    return one is None or two is None or one == two
 
 
 def _within(a: AgentSpan, b: AgentSpan) -> bool:

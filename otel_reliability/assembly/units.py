@@ -159,13 +159,13 @@ class Units:
     def connected_traces(self) -> Mapping[TraceId, frozenset[TraceId]]:
         """Return, for each trace, those that share a unit with it, directly or through others."""
         spans = self._tree.spans
-        found = {trace_id: frozenset((trace_id,)) for trace_id in {span[0] for span in spans}}
+        found = {trace_id: frozenset((trace_id,)) for trace_id in {span.trace_id for span in spans}}
         if len(found) > 1:
             for span, unit in zip(spans, self.of, strict=True):
                 if unit is None:
                     continue
-                own = found[span[0]]
-                of_head = found[spans[unit.head][0]]
+                own = found[span.trace_id]
+                of_head = found[spans[unit.head].trace_id]
                 if own is not of_head:
                     joined = own | of_head
                     found.update(dict.fromkeys(joined, joined))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.span_tree import SpanTree
 from otel_reliability.assembly.steps import ModelSpan, Step
@@ -18,7 +20,7 @@ def calls_of_agents(tree: SpanTree, root: Invocation, members: Sequence[int]) ->
         if call is None or node is root or node.below_tool or node.root is not node:
             continue
         span = node.span
-        call = call._replace(name=call.name or node.agent, failed=call.failed or span.failed)
+        call = replace(call, name=call.name or node.agent, failed=call.failed or span.failed)
         found.append(
             Step(node.at, span.start_ns, span.end_ns, span.span_id, 0, call, tree.nodes[node.at])
         )

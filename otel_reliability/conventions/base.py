@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from otel_reliability.model.span import STATUS_ERROR, Call, Facts, Kind, RawEvent, RawLog, RawSpan
 
 
-class Own(NamedTuple):
+class Own(Struct, frozen=True):
     """A part of an answer that is read from each span.
 
     `reader` gets the value of each of the `keys` in turn, until it returns something. `joined`: it
@@ -38,7 +41,7 @@ class Own(NamedTuple):
         return (
             self
             if self.joined
-            else self._replace(keys=tuple(key for key in self.keys if key in keys))
+            else replace(self, keys=tuple(key for key in self.keys if key in keys))
         )
 
     def of(self, given: tuple[Any, ...], value: Callable[[Any], Any]) -> Any:
@@ -80,10 +83,10 @@ def reported_call(
     failed: bool = False,
 ) -> Any:
     """A tool call whose arguments and result are values still: the reader hashes them."""
-    return Call(name, call_id, arguments, failed, result)
+    return Call(name, call_id, arguments, failed=failed, result=result)
 
 
-class Answer(NamedTuple):
+class Answer(Struct, frozen=True):
     """An answer of a convention about a span.
 
     - `facts`: of `model.span.Facts`; any part of them may be an `Own`, and so may the whole.
@@ -99,7 +102,7 @@ class Answer(NamedTuple):
     fails_with_call: bool = False
 
 
-class EventAnswer(NamedTuple):
+class EventAnswer(Struct, frozen=True):
     """An answer of a convention about a log event: the agent span that it stands for.
 
     - `conversation`: the id of the session; None: the event adds to the model call in whose span it

@@ -15,6 +15,8 @@ import enum
 import re
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Answer, SpanView
 from otel_reliability.model.span import (
@@ -117,11 +119,11 @@ def _named_in(message: object) -> str | None:
 def _without_failure(answer: Answer, signal: Signal) -> Answer:
     facts = answer.facts
     if isinstance(facts, InvocationFacts) and signal is not Signal.PASSED:
-        facts = facts._replace(stopped=signal.value)
+        facts = replace(facts, stopped=signal.value)
     elif isinstance(facts, ToolFacts):
         if signal is Signal.PAUSED:
             facts = RejectionFacts(pending=True)
         else:
-            calls = tuple([call._replace(failed=False) for call in facts.calls])
-            facts = facts._replace(calls=calls)
-    return answer._replace(facts=facts, failed=False, fails_with_call=False)
+            calls = tuple([replace(call, failed=False) for call in facts.calls])
+            facts = replace(facts, calls=calls)
+    return replace(answer, facts=facts, failed=False, fails_with_call=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions.base import EventAnswer
 from otel_reliability.model.span import (
     BY_TIME,
@@ -86,7 +88,8 @@ def spans_of(
     )
     if event.starts is None or event.starts == event.conversation:
         return [span]
-    begun = span._replace(
+    begun = replace(
+        span,
         trace_id=trace_of(event.starts),
         span_id=ORIGIN,
         parent_id=None,

@@ -11,6 +11,8 @@ import re
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Answer, Own
 from otel_reliability.conventions.hashing import Hasher
@@ -70,10 +72,10 @@ def completed(answer: Answer, keys: AbstractSet[str], hasher: Hasher) -> Answer:
     facts = answer.facts
     if not isinstance(facts, ModelFacts | InvocationFacts):
         return answer
-    facts = facts._replace(prompt=_prompt(keys, hasher), tools=_tools(keys, hasher))
+    facts = replace(facts, prompt=_prompt(keys, hasher), tools=_tools(keys, hasher))
     if isinstance(facts, InvocationFacts):
-        facts = facts._replace(version=_first(values.text, VERSIONS, keys))
-    return answer._replace(facts=facts)
+        facts = replace(facts, version=_first(values.text, VERSIONS, keys))
+    return replace(answer, facts=facts)
 
 
 def _prompt(keys: AbstractSet[str], hasher: Hasher) -> Any:

@@ -15,7 +15,9 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
+
+from msgspec import Struct
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Own, itself
@@ -23,7 +25,7 @@ from otel_reliability.conventions.results import content_of, error_word
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.coding import EFFECT_SIZE, has_command, marked, of_command
 from otel_reliability.model.remembered import Remembered
-from otel_reliability.model.span import Call, named_tuple
+from otel_reliability.model.span import Call
 from otel_reliability.model.tools import READS_ONLY, SHELL_WORDS, has_word, only_reads
 
 DIGEST_SIZE: Final = EFFECT_SIZE
@@ -89,7 +91,7 @@ _COMMAND_FLAGS: Final = frozenset({"-c", "-lc"})
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
-class TextRules(NamedTuple):
+class TextRules(Struct, frozen=True):
     """How a text is hashed, as data: whoever hashes texts in another language follows these.
 
     - `wrapped`: the key whose presence in an object may make it a wrapper. `unusual`: texts that
@@ -118,7 +120,7 @@ Arguments: TypeAlias = "tuple[bytes | None, bytes | None]"
 """The hash of a call's arguments and that of what it changes."""
 
 
-class HashedResult(NamedTuple):
+class HashedResult(Struct, frozen=True, gc=False):
     """The hash of a result's content, whether the call failed by it, the word by which it begins
     like an error, and whether the call failed by a pattern of the user.
     """
@@ -203,7 +205,7 @@ class Hasher:
         """
         digest, effect = arguments or (None, None)
         if result is None:
-            return named_tuple(Call, (name, call_id, digest, failed, None, effect))
+            return Call(name, call_id, digest, failed=failed, effect=effect)
         failed = failed or result.failed
         if (
             result.error_word is not None
@@ -211,7 +213,7 @@ class Hasher:
             and len(self.uncaught_errors) < MAX_UNCAUGHT
         ):
             self.uncaught_errors[name or "", result.error_word] += 1
-        return named_tuple(Call, (name, call_id, digest, failed, result.digest, effect))
+        return Call(name, call_id, digest, failed=failed, result=result.digest, effect=effect)
 
     def arguments_of(self, name: str | None) -> Callable[[object], Arguments]:
         """Return what hashes the arguments of calls of a tool; of a shell and of tools of the
@@ -259,7 +261,12 @@ class Hasher:
             return None
         content, failed = content_of(result)
         is_soft = self._matches(content)
-        return HashedResult(self.value(content), failed or is_soft, error_word(content), is_soft)
+        return HashedResult(
+            digest=self.value(content),
+            failed=failed or is_soft,
+            error_word=error_word(content),
+            is_soft_error=is_soft,
+        )
 
     def value(self, value: object) -> bytes | None:
         """The hash of a value, or None where it is absent or redacted.

@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from otel_reliability.config import MappingSettings, SpanRule
 from otel_reliability.conventions import notes, values
 from otel_reliability.conventions.base import (
@@ -59,7 +61,7 @@ class Mapped:
     def agent(self, attributes: Mapping[str, Any], facts: InvocationFacts) -> InvocationFacts:
         """An invocation under the name that the user's attribute gives it."""
         name = values.first(attributes, self._settings.agent, values.name)
-        return facts if name is None else facts._replace(name=name, weak=False)
+        return facts if name is None else replace(facts, name=name, weak=False)
 
     def notes(
         self, attributes: Mapping[str, Any], said: Notes | None, of_rule: Mapping[str, str]
@@ -85,8 +87,8 @@ class Mapped:
             **sources,
             **{note: note for note in own},
         }  # a value is refused by the name under which it came
-        return read and read._replace(
-            refused=tuple((named.get(note, note), why) for note, why in read.refused)
+        return read and replace(
+            read, refused=tuple((named.get(note, note), why) for note, why in read.refused)
         )
 
 

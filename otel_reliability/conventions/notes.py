@@ -44,8 +44,8 @@ _MAX_BRANCHES: Final = 64
 def read(attributes: Mapping[str, Any]) -> Notes | None:
     """The notes of one span, None where it carries none.
 
-    >>> read({"reliability.task.id": "7", "reliability.run.confidence": 1.7})
-    Notes(task_id='7', ..., refused=(('reliability.run.confidence', 'not a number from 0 to 1'),))
+    >>> read({"reliability.task.id": "7", "reliability.run.confidence": 1.7}).refused
+    (('reliability.run.confidence', 'not a number from 0 to 1'),)
     """
     present = {key: attributes[key] for key in attributes if key.startswith(PREFIX)}
     if TASK_ID not in present:

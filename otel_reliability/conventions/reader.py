@@ -104,7 +104,6 @@ from otel_reliability.model.span import (
     Subject,
     SubjectKind,
     bounded,
-    named_tuple,
     trace_of,
 )
 
@@ -226,15 +225,16 @@ class Reader:
             events and plan.by_events and (status == STATUS_ERROR or not plan.by_failures_only)
         ):
             template = self._asked_again(scope, plan, span, asked)
-        kind, failed, facts, _, _, build, own_session, _ = template
-        if build is not None:
+        facts = template.facts
+        failed = template.failed
+        if template.build is not None:
             facts, failed = self.templates.filled(template, raw, value)
         whole, of, sender = self._last
         if whole is not span.resource or of != span.scope_version:
             sender = self._sender_of(span.resource, span.scope_version)
         session = (
-            self._session(plan, own_session, raw, value)
-            if plan.sessions or own_session is not None
+            self._session(plan, template.session, raw, value)
+            if plan.sessions or template.session is not None
             else None
         )
         added = None
@@ -242,29 +242,28 @@ class Reader:
         if plan.has_more:
             facts, session, added, extra = self._more(span, facts, session, is_noted=plan.is_noted)
         if span.dropped and facts is not None:
-            added = (added or Notes())._replace(dropped=span.dropped)
-        return named_tuple(
-            AgentSpan,
-            (
-                span.trace_id,
-                span.span_id,
-                span.parent_id,
-                span.parent_remote,
-                span.start_ns,
-                span.end_ns,
-                span.span_kind,
-                kind,
-                failed,
-                facts,
-                scope.name,
-                sender,
-                session,
-                added,
-                evaluations.read(span, flat=plan.is_judged) if events or plan.is_judged else (),
-                self._link(span, plan) if span.links or plan.conversation else None,
-                threshold(span.trace_state) if span.trace_state else None,
-                extra,
-            ),
+            added = replace(added or Notes(), dropped=span.dropped)
+        judged = evaluations.read(span, flat=plan.is_judged) if events or plan.is_judged else ()
+        link = self._link(span, plan) if span.links or plan.conversation else None
+        return AgentSpan(  # more than 12 keywords here would be passed as a dictionary
+            span.trace_id,
+            span.span_id,
+            span.parent_id,
+            span.parent_remote,
+            span.start_ns,
+            span.end_ns,
+            span_kind=span.span_kind,
+            kind=template.kind,
+            failed=failed,
+            facts=facts,
+            scope=scope.name,
+            resource=sender,
+            session=session,
+            notes=added,
+            evaluations=judged,
+            link=link,
+            threshold=threshold(span.trace_state) if span.trace_state else None,
+            extra=extra,
         )
 
     def read_logs(self, logs: Iterable[RawLog]) -> list[AgentSpan]:
@@ -275,7 +274,7 @@ class Reader:
             if read is not None:
                 facts = self.templates.complete(read[1].facts)
                 if isinstance(facts, InvocationFacts) and self.reads_requests:
-                    facts = facts._replace(request=requests.of_invocation(read[1].request))
+                    facts = replace(facts, request=requests.of_invocation(read[1].request))
                 found.extend(spans_of(log, read[1], facts, self._sender_of(log.resource)))
         return found
 
@@ -284,8 +283,8 @@ class Reader:
         about = evaluation.about
         if about is None or about.kind != SubjectKind.KEY:
             return evaluation
-        return evaluation._replace(
-            about=Subject(SubjectKind.HASHED_KEY, self.hasher.text(about.value))
+        return replace(
+            evaluation, about=Subject(SubjectKind.HASHED_KEY, self.hasher.text(about.value))
         )
 
     def event_of(self, log: RawLog) -> tuple[str, EventAnswer] | None:
@@ -382,9 +381,9 @@ class Reader:
             self._run_key is not None
             and (key := values.identifier(attributes.get(self._run_key))) is not None
         ):
-            found = (found or Notes())._replace(run_key=self.hasher.text(key))
+            found = replace(found or Notes(), run_key=self.hasher.text(key))
         if found is not None and found.outcome_key is not None:
-            found = found._replace(outcome_key=self.hasher.text(found.outcome_key))
+            found = replace(found, outcome_key=self.hasher.text(found.outcome_key))
         return facts, session, found, self._extra(span) if self._agent_key else ()
 
     def _session(

@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Answer, Own, itself
 from otel_reliability.conventions.hashing import REDACTED
@@ -110,9 +112,9 @@ def completed(answer: Answer, keys: AbstractSet[str], known: Iterable[str]) -> A
     if own is None:
         return answer
     if isinstance(facts, ModelFacts | InvocationFacts):
-        return answer._replace(facts=facts._replace(request=own))
+        return replace(answer, facts=replace(facts, request=own))
     if isinstance(facts, Own) and answer.kind in _ASKED:
-        return answer._replace(facts=_with_request(facts, own))
+        return replace(answer, facts=_with_request(facts, own))
     return answer
 
 
@@ -124,7 +126,7 @@ def _with_request(facts: Own, request: Own) -> Own:
         found = facts.of(given[:number], itself)
         if not isinstance(found, ModelFacts | InvocationFacts):
             return found
-        return found._replace(request=request.of(given[number:], itself))
+        return replace(found, request=request.of(given[number:], itself))
 
     return Own(read, (*facts.keys, *request.keys), joined=True)
 

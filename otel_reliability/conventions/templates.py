@@ -7,7 +7,10 @@ from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from otel_reliability.config import ToolSettings
 from otel_reliability.conventions import (
@@ -27,7 +30,6 @@ from otel_reliability.model.span import (
     ModelFacts,
     Tokens,
     ToolFacts,
-    named_tuple,
 )
 
 MAX_TOOL_NAME: Final = 256
@@ -36,20 +38,18 @@ MAX_HASHING_READERS: Final = 256
 
 RawValues: TypeAlias = Mapping[str, Any]
 """Attributes by key: values, or their undecoded bytes."""
-Parts: TypeAlias = list[Any]
-"""The fields of facts in a row: those of a model call and of an invocation with input and output
-tokens in place of `tokens`, those of its one call for a tool, with the reported name of the tool in
-place of `effect`; the facts themselves where a convention reads them as a whole.
+Parts: TypeAlias = dict[str, Any]
+"""The fields of facts by their names: those of a model call and of an invocation, with `input` and
+`output` in place of `tokens` unless one `Own` reads both; those of its one call for a tool, with
+the name that was `reported` in place of `effect`; `facts` alone where a convention reads them as a
+whole.
 """
 
-_RESULT: Final = Call._fields.index("result")
-_MODEL_TOKENS: Final = ModelFacts._fields.index("tokens")
-_MODEL_CALLS: Final = ModelFacts._fields.index("calls") + 1
-_INVOCATION_TOKENS: Final = InvocationFacts._fields.index("tokens")
-_INVOCATION_CALL: Final = InvocationFacts._fields.index("call") + 1
+
+_NO_TOKENS: Final = Tokens()
 
 
-class Template(NamedTuple):
+class Template(Struct, frozen=True):
     """The common part of the spans of one answer.
 
     `build` None: `facts` are complete. Otherwise they are parts, and `build` makes facts of them
@@ -61,8 +61,8 @@ class Template(NamedTuple):
     kind: Kind
     failed: bool
     facts: Any
-    single: tuple[tuple[int, Callable[[Any], Any], str], ...] = ()
-    others: tuple[tuple[int, Own], ...] = ()
+    single: tuple[tuple[str, Callable[[Any], Any], str], ...] = ()
+    others: tuple[tuple[str, Own], ...] = ()
     build: Callable[[Parts], Any] | None = None
     session: Own | str | None = None
     has_result: bool = False
@@ -84,36 +84,37 @@ class Templates:
         """The readers that the native extension knows, in the order in which it knows them."""
 
     def template(self, answer: Answer, keys: AbstractSet[str], status: int) -> Template:
-        kind, facts, failed, session, fails_with_call = answer
-        parts, build = self._parts(facts)
-        single: list[tuple[int, Callable[[Any], Any], str]] = []
-        others: list[tuple[int, Own]] = []
-        for place, part in enumerate(parts):
+        parts, build = self._parts(answer.facts)
+        single: list[tuple[str, Callable[[Any], Any], str]] = []
+        others: list[tuple[str, Own]] = []
+        for name, part in parts.items():
             if isinstance(part, Own):
                 own = part.within(keys)
                 if keys.isdisjoint(own.keys):
-                    parts[place] = own.reader(*[None] * len(own.keys)) if own.joined else None
+                    parts[name] = own.reader(*[None] * len(own.keys)) if own.joined else None
                 elif len(own.keys) != 1 or own.once:
-                    others.append((place, own))
+                    others.append((name, own))
                 else:
-                    single.append((place, own.reader, own.keys[0]))
+                    single.append((name, own.reader, own.keys[0]))
+        session = answer.session
         if isinstance(session, Own):
             session = session.within(keys)
             session = None if keys.isdisjoint(session.keys) else session
-        failed = status == STATUS_ERROR if failed is None else failed
+        failed = status == STATUS_ERROR if answer.failed is None else answer.failed
+        facts = answer.facts if build is None else parts
         if build is not None and not single and not others:
-            failed = failed or (fails_with_call and _is_soft_error(parts[_RESULT]))
+            failed = failed or (answer.fails_with_call and _is_soft_error(parts.get("result")))
             facts = build(parts)
             build = None
         return Template(
-            kind,
-            failed,
-            facts if build is None else parts,
-            tuple(single),
-            tuple(others),
-            build,
-            session,
-            fails_with_call and build is not None,
+            kind=answer.kind,
+            failed=failed,
+            facts=facts,
+            single=tuple(single),
+            others=tuple(others),
+            build=build,
+            session=session,
+            has_result=answer.fails_with_call and "result" in parts and build is not None,
         )
 
     def filled(
@@ -123,14 +124,12 @@ class Templates:
         `value` decodes what is raw.
         """
         parts = template.facts.copy()
-        for place, read, key in template.single:
-            parts[place] = read(value(raw[key]))
-        for place, own in template.others:
+        for name, read, key in template.single:
+            parts[name] = read(value(raw[key]))
+        for name, own in template.others:
             given = tuple(map(raw.get, own.keys))
-            parts[place] = (
-                self._hasher.once(own, given, value) if own.once else own.of(given, value)
-            )
-        failed = template.failed or (template.has_result and _is_soft_error(parts[_RESULT]))
+            parts[name] = self._hasher.once(own, given, value) if own.once else own.of(given, value)
+        failed = template.failed or (template.has_result and _is_soft_error(parts["result"]))
         return template.build(parts) if template.build is not None else None, failed
 
     def complete(self, facts: Any) -> Any:
@@ -139,7 +138,7 @@ class Templates:
             return ToolFacts(self._calls(facts.calls), facts.finish)
         if isinstance(facts, ModelFacts):
             calls = self._calls(facts.calls) if facts.calls else None
-            return self.model(_flat(facts._replace(calls=calls), _MODEL_TOKENS))
+            return self.model(_flat(replace(facts, calls=calls)))
         parts, build = self._parts(facts)
         return facts if build is None else build(parts)
 
@@ -149,95 +148,73 @@ class Templates:
         """
         match facts:
             case ModelFacts():
-                parts = _flat(facts, _MODEL_TOKENS)
-                parts[_MODEL_CALLS] = (
-                    _once(facts.calls, self._calls_of_messages) if facts.calls else None
-                )
-                return parts, self.model
+                calls = _once(facts.calls, self._calls_of_messages) if facts.calls else None
+                return {**_flat(facts), "calls": calls}, self.model
             case InvocationFacts():
-                parts = _flat(facts, _INVOCATION_TOKENS)
-                if facts.call is not None:
-                    parts[_INVOCATION_CALL] = next(iter(self._calls((facts.call,))), None)
-                return parts, self.invocation
+                call = None if facts.call is None else next(iter(self._calls((facts.call,))), None)
+                return {**_flat(facts), "call": call}, self.invocation
             case ToolFacts(calls=(call,)):
-                reported, call_id, arguments, failed, result, _ = call
-                name = None if reported is None else self._name(reported)
-                arguments = _once(arguments, self._hasher.arguments_of(reported))
-                return [
-                    name,
-                    call_id,
-                    arguments,
-                    failed,
-                    _once(result, self._hasher.result),
-                    reported,
-                ], self.tool
+                parts: Parts = {
+                    "name": None if call.name is None else self._name(call.name),
+                    "call_id": call.call_id,
+                    "arguments": _once(call.arguments, self._hasher.arguments_of(call.name)),
+                    "failed": call.failed,
+                    "result": _once(call.result, self._hasher.result),
+                    "reported": call.name,
+                }
+                return parts, self.tool
             case Own():
-                return [_once(facts, self.complete)], itemgetter(0)
+                return {"facts": _once(facts, self.complete)}, itemgetter("facts")
             case _:
-                return [], None
+                return {}, None
 
     def model(self, parts: Parts) -> ModelFacts:
         """Return the facts of a model call; its calls are None where it asked for none, empty where
         all are ignored.
         """
-        (
-            model,
-            request_model,
-            given,
-            output,
-            asked,
-            messages,
-            calls,
-            limit,
-            cost,
-            response,
-            *marks,
-        ) = parts
-        if type(given) is Tokens:
-            given, output = given
-        if calls is not None:
-            asked = bool(calls)
-        return named_tuple(
-            ModelFacts,
-            (
-                model,
-                request_model,
-                named_tuple(Tokens, (given, output)),
-                asked,
-                messages,
-                calls or (),
-                limit,
-                cost,
-                response,
-                *marks,
-            ),
-        )
+        if "input" in parts:
+            parts["tokens"] = Tokens(parts.pop("input"), parts.pop("output"))
+        elif parts["tokens"] is None:
+            parts["tokens"] = _NO_TOKENS
+        calls = parts["calls"]
+        if calls is None:
+            parts["calls"] = ()
+        else:
+            parts["asked_for_tools"] = bool(calls)
+        return ModelFacts(**parts)
 
     def invocation(self, parts: Parts) -> InvocationFacts:
-        name, weak, fallback, at_root, given, output, *others = parts
-        if type(given) is Tokens:
-            given, output = given
-        tokens = None if given is None and output is None else named_tuple(Tokens, (given, output))
-        return named_tuple(InvocationFacts, (name, weak, fallback, at_root, tokens, *others))
+        """Return the facts of an invocation, its tokens None where neither number is known."""
+        if "input" in parts:
+            parts["tokens"] = Tokens(parts.pop("input"), parts.pop("output"))
+        if parts["tokens"] == _NO_TOKENS:
+            parts["tokens"] = None
+        return InvocationFacts(**parts)
 
     def tool(self, parts: Parts) -> ToolFacts:
         """Return the facts of a tool span of one call."""
-        name, call_id, arguments, failed, result, reported = parts
-        call = self._hasher.hashed_call(reported, call_id, arguments, result, failed=failed)
+        name = parts["name"]
+        reported = parts["reported"]
+        call = self._hasher.hashed_call(
+            reported, parts["call_id"], parts["arguments"], parts["result"], failed=parts["failed"]
+        )
         if name != reported:
-            return ToolFacts(() if name is None else (call._replace(name=name),))
-        return named_tuple(ToolFacts, ((call,), False))
+            return ToolFacts(() if name is None else (replace(call, name=name),))
+        return ToolFacts((call,))
 
     def _calls(self, calls: Iterable[Any]) -> tuple[Call, ...]:
         """Return reported calls hashed, by the names that they have here, without those that are
         ignored.
         """
         found: list[Call] = []
-        for name, call_id, arguments, failed, result, _ in calls:
+        for given in calls:
+            name = given.name
             known = None if name is None else self._name(name)
             if name is None or known is not None:
-                call = self._hasher.call(name, call_id, arguments, result, failed=failed)
-                found.append(call if known == name else call._replace(name=known))
+                call = self._hasher.call(
+                    name, given.call_id, given.arguments, given.result, failed=given.failed
+                )
+                found.append(call if known == name else replace(call, name=known))
         return tuple(found)
 
     def _calls_of_messages(self, calls: tuple[Any, ...]) -> tuple[Call, ...] | None:
@@ -264,7 +241,7 @@ def _once(part: Any, finish: Callable[[Any], Any]) -> Any:
     already, the hashes.
     """
     if isinstance(part, Own):
-        return part._replace(reader=_hashed(part.reader, finish), once=True)
+        return replace(part, reader=_hashed(part.reader, finish), once=True)
     return None if part is None else finish(part)
 
 
@@ -285,10 +262,11 @@ def _is_soft_error(result: HashedResult | None) -> bool:
     return result is not None and result.is_soft_error
 
 
-def _flat(facts: tuple[Any, ...], place: int) -> Parts:
-    """Return the fields of facts, their tokens as two: one `Own` for both stands in the place of
-    the first.
-    """
-    tokens = facts[place]
-    pair = tokens if isinstance(tokens, Tokens) else (tokens, None)
-    return [*facts[:place], *pair, *facts[place + 1 :]]
+def _flat(facts: ModelFacts | InvocationFacts) -> Parts:
+    """Return the fields of facts, their tokens as two, unless one `Own` reads both."""
+    parts: Parts = asdict(facts)
+    if isinstance(facts.tokens, Tokens):
+        del parts["tokens"]
+        parts["input"] = facts.tokens.input
+        parts["output"] = facts.tokens.output
+    return parts

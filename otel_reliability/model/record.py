@@ -9,11 +9,13 @@ read all the same.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, NamedTuple, cast, get_type_hints
+from typing import Any, Final, Union, cast
 
 import msgspec
+from msgspec import Struct, defstruct
+from msgspec.structs import asdict, fields, replace
 
 from otel_reliability.model.run import AgentKey, Run, RunChange
 from otel_reliability.model.span import (
@@ -35,8 +37,8 @@ with a default.
 
 _MAX_INTEGER: Final = 2**63 - 1
 _CHECKSUM_BYTES: Final = 4
-_FACTS: Final[tuple[Any, ...]] = (
-    None,
+_FACTS: Final = (
+    type(None),
     InvocationFacts,
     ToolFacts,
     ModelFacts,
@@ -44,8 +46,7 @@ _FACTS: Final[tuple[Any, ...]] = (
     RejectionFacts,
     CompressionFacts,
 )
-_RESOURCE_AT: Final = AgentSpan._fields.index("resource")
-_FACTS_AT: Final = AgentSpan._fields.index("facts")
+"""The types of facts. A number in what is stored says which: a new one goes to the end."""
 
 
 class BadRecord(ValueError):
@@ -58,7 +59,7 @@ class Damaged(Exception):
     """Error: stored bytes that differ from the bytes that were written."""
 
 
-class RunRecord(NamedTuple):
+class RunRecord(Struct, frozen=True, array_like=True):
     """One change of one run. Of two records of one run, the one with the greater `revision` (Unix
     nanoseconds) is current.
     """
@@ -78,7 +79,7 @@ def write(record: RunRecord) -> bytes:
     >>> read(write(RunRecord(RunChange.CLOSED, run(["search"]), 1))).run.path
     ('search',)
     """
-    return pack((VERSION, record._replace(run=without_hashes(record.run))))
+    return pack((VERSION, replace(record, run=without_hashes(record.run))))
 
 
 def read(data: bytes) -> RunRecord:
@@ -122,7 +123,7 @@ def pack(value: Any) -> bytes:
     try:
         body = _encode(value)
     except (UnicodeEncodeError, OverflowError):
-        body = _encode(_valid(value))
+        body = _encode(_valid(msgspec.to_builtins(value, builtin_types=(bytes,))))
     return zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big") + body
 
 
@@ -151,23 +152,29 @@ def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
     read before.
     """
     resources: dict[tuple[str, ...], int] = {}
-    rows: list[tuple[Any, ...]] = []
+    stored: list[AgentSpan] = []
+    numbered = _numbered_facts()
     for span in spans:
         at = resources.setdefault(_identity(span.resource), len(resources))
-        facts = span.facts
-        kind = 0 if facts is None else _FACTS.index(type(facts))
-        rows.append((*span[:_FACTS_AT], (kind, facts), span.scope, at, *span[_RESOURCE_AT + 1 :]))
-    return pack((list(resources), rows))
+        facts = numbered[type(span.facts)](span.facts)
+        stored.append(replace(span, facts=facts, resource=at))
+    return pack((list(resources), stored))
 
 
 def unpack_spans(data: bytes) -> list[AgentSpan]:
     """Return the spans that `pack_spans` was given. Raise `Damaged`."""
-    identities, rows = _decoded(_span_rows(), _checked(data))
-    resources = [_resource(*each) for each in identities]
+    identities, stored = _decoded(_stored_spans(), _checked(data))
     try:
-        return [_span(row, resources) for row in rows]
-    except (msgspec.ValidationError, LookupError, TypeError) as error:
+        resources = [_resource(*each) for each in identities]
+        return [_span(asdict(each), resources) for each in stored]
+    except (LookupError, TypeError) as error:
         raise Damaged(f"spans of another form ({type(error).__name__})") from None
+
+
+def _span(parts: dict[str, Any], resources: Sequence[Resource]) -> AgentSpan:
+    parts["facts"] = parts["facts"].facts
+    parts["resource"] = resources[parts["resource"]]
+    return AgentSpan(**parts)
 
 
 def _identity(sender: Resource) -> tuple[str, ...]:
@@ -187,14 +194,6 @@ def _resource(
 ) -> Resource:
     """Return the resource of an identity."""
     return Resource(namespace, name, environment, version, scope_version, attempt=attempt)
-
-
-def _span(row: Any, resources: Sequence[Resource]) -> AgentSpan:
-    fields: list[Any] = list(row)
-    kind, facts = fields[_FACTS_AT]
-    fields[_FACTS_AT] = None if facts is None else msgspec.convert(facts, _FACTS[kind])
-    fields[_RESOURCE_AT] = resources[fields[_RESOURCE_AT]]
-    return AgentSpan(*fields)
 
 
 def _checked(data: bytes) -> memoryview:
@@ -219,15 +218,31 @@ _VERSIONED: Final = tuple[int, msgspec.Raw]
 
 
 @cache
-def _span_rows() -> Any:
-    """Spans as `pack_spans` wrote them: facts with their kind, resources by their position. Fields
-    that have a default may be absent at the end.
+def _numbered_facts() -> Mapping[type, Any]:
+    """Return by type what stands for facts in stored spans: their number in `_FACTS`, and they."""
+    return {
+        kind: defstruct("NumberedFacts", [("facts", kind)], array_like=True, tag=number)
+        for number, kind in enumerate(_FACTS)
+    }
+
+
+@cache
+def _stored_spans() -> Any:
+    """Return the form of what `pack_spans` wrote: resources, and spans with numbered facts and the
+    position of their resource. Fields that have a default may be absent at the end.
     """
-    hints = get_type_hints(AgentSpan) | {"facts": tuple[int, Any], "resource": int}
-    row: Any = NamedTuple("SpanRow", list(hints.items()))
-    row.__new__.__defaults__ = tuple(AgentSpan._field_defaults.values())
-    row._field_defaults = AgentSpan._field_defaults
-    return tuple[list[list[str]], list[row]]
+    forms = {"facts": Union[tuple(_numbered_facts().values())], "resource": int}  # noqa: UP007
+    stored = defstruct(
+        "StoredSpan",
+        [
+            (field.name, forms.get(field.name, field.type))
+            if field.required
+            else (field.name, field.type, field.default)
+            for field in fields(AgentSpan)
+        ],
+        array_like=True,
+    )
+    return tuple[list[list[str]], list[stored]]
 
 
 def _valid(value: Any) -> Any:

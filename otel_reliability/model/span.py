@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +32,6 @@ KIND_SERVER: Final = 2
 KIND_CLIENT: Final = 3
 KIND_PRODUCER: Final = 4
 KIND_CONSUMER: Final = 5
-
 
 named_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
 """Makes a named tuple from a tuple, without the call in Python that its class would cost."""
@@ -239,7 +238,7 @@ INVOCATIONS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
 STEPS: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
 
 
-class Call(NamedTuple):
+class Call(Struct, frozen=True, gc=False, array_like=True):
     """One tool call as a span or a message reports it. `name` None: a call happened, but no name is
     known.
 
@@ -256,14 +255,14 @@ class Call(NamedTuple):
     effect: bytes | None = None
 
 
-class Tokens(NamedTuple):
+class Tokens(Struct, frozen=True, gc=False, array_like=True):
     """Input (cached part included) and output tokens; None where not reported."""
 
     input: int | None = None
     output: int | None = None
 
 
-class CompressionFacts(NamedTuple):
+class CompressionFacts(Struct, frozen=True, gc=False, array_like=True):
     """A compression of the context: tokens before and after it, and what triggered it; None where
     not reported.
 
@@ -283,7 +282,7 @@ PAUSED: Final = "paused"
 CANCELLED: Final = "cancelled"
 
 
-class InvocationFacts(NamedTuple):
+class InvocationFacts(Struct, frozen=True, gc=False, array_like=True):
     """The facts of an agent, workflow or chain span beyond its times.
 
     A convention turns every quirk of its framework into one of these plain marks, so that assembly
@@ -331,7 +330,7 @@ class InvocationFacts(NamedTuple):
     stopped: str | None = None
 
 
-class ToolFacts(NamedTuple):
+class ToolFacts(Struct, frozen=True, gc=False, array_like=True):
     """The calls a tool span reports (usually one), or that it only marks the end of a run
     (`finish`).
     """
@@ -340,7 +339,7 @@ class ToolFacts(NamedTuple):
     finish: bool = False
 
 
-class RejectionFacts(NamedTuple):
+class RejectionFacts(Struct, frozen=True, gc=False, array_like=True):
     """A call that was refused and never executed: it is no step, and neither is the call that its
     span lies in. `pending`: it was not refused, it waits for somebody.
     """
@@ -349,7 +348,7 @@ class RejectionFacts(NamedTuple):
     pending: bool = False
 
 
-class ModelFacts(NamedTuple):
+class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     """The facts of a model call. `calls` are the tool calls its messages asked for, where they are
     captured (`messages`).
 
@@ -379,7 +378,7 @@ class ModelFacts(NamedTuple):
     cache_written: int | None = None
 
 
-class HandoffFacts(NamedTuple):
+class HandoffFacts(Struct, frozen=True, gc=False, array_like=True):
     """To whom a hand-off went; None: to the next agent that starts."""
 
     target: str | None = None
@@ -412,14 +411,14 @@ class SubjectKind(enum.StrEnum):
     HASHED_KEY = "hashed_key"
 
 
-class Subject(NamedTuple):
+class Subject(Struct, frozen=True, gc=False, array_like=True):
     """Subject of an outcome: a kind, and the id or key."""
 
     kind: SubjectKind
     value: str
 
 
-class Evaluation(NamedTuple):
+class Evaluation(Struct, frozen=True, gc=False, array_like=True):
     """A result of an evaluation that came with the telemetry. It names the span, the response or
     neither; an outcome that was reported apart from spans names what it is `about`.
     """
@@ -446,8 +445,8 @@ class Evaluation(NamedTuple):
 
         >>> Evaluation.of(
         ...     {"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.value": "0.5"}, 7
-        ... )[:3]
-        ('tone', 0.5, None)
+        ... ).score
+        0.5
         """
         score = facts.get(EVALUATION_SCORE)
         try:
@@ -455,13 +454,13 @@ class Evaluation(NamedTuple):
         except (ValueError, OverflowError):
             number = math.nan
         return cls(
-            _text(facts, EVALUATION_NAME),
-            number if math.isfinite(number) else None,
-            _text(facts, EVALUATION_LABEL) or None,
-            time_ns,
-            trace_id,
-            span_id,
-            _text(facts, EVALUATED_RESPONSE) or None,
+            name=_text(facts, EVALUATION_NAME),
+            score=number if math.isfinite(number) else None,
+            label=_text(facts, EVALUATION_LABEL) or None,
+            time_ns=time_ns,
+            trace_id=trace_id,
+            span_id=span_id,
+            response_id=_text(facts, EVALUATED_RESPONSE) or None,
         )
 
     def attributes(self) -> dict[str, Any]:
@@ -480,7 +479,7 @@ CONDITIONS: Final = frozenset({"baseline", "fault", "structure", "prompt"})
 """Values of `reliability.condition`: how a run was disturbed."""
 
 
-class Notes(NamedTuple):
+class Notes(Struct, frozen=True, gc=False, array_like=True):
     """The attributes that users add (`reliability.*`), read and checked. None: absent.
 
     `refused` names what was there and out of range: `(attribute, reason)`; such values count as
@@ -504,14 +503,14 @@ class Notes(NamedTuple):
     dropped: int | None = None
 
 
-class Session(NamedTuple):
+class Session(Struct, frozen=True, order=True, gc=False, array_like=True):
     """A conversation id and how much its key is worth (0 is best)."""
 
     rank: int
     id: str
 
 
-class AgentSpan(NamedTuple):
+class AgentSpan(Struct, frozen=True, gc=False, array_like=True):
     """A span in our vocabulary. Of a span of kind OTHER only its position, its times, notes and
     evaluations are kept; with `facts` it is a log event that adds to the model call above it.
 
@@ -568,9 +567,9 @@ def alone(span: AgentSpan) -> AgentSpan:
     """The span without what would join it to other traces."""
     found = crossing(span)
     if LINK in found:
-        span = span._replace(link=None)
+        span = replace(span, link=None)
     if RUN_KEY in found and span.notes is not None:
-        span = span._replace(notes=span.notes._replace(run_key=None))
+        span = replace(span, notes=replace(span.notes, run_key=None))
     return span
 
 

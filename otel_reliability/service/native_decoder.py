@@ -30,12 +30,12 @@ from otel_reliability.model.span import (
 from otel_reliability.sources.batch import Malformed, fault, parent, parent_remote
 from otel_reliability.sources.otlp_protobuf import decoded, resource_of, scope_of, unusual
 
-LAYOUTS: Final = {
-    one.__name__: one._fields
+FIELDS: Final = {
+    one.__name__: one.__struct_fields__
     for one in (AgentSpan, Call, HashedResult, Own, Session, Template, TextRules, ToolFacts)
 }
-"""The fields, by their places, of what is passed to compiled modules and what comes back. They say
-for which ones they were built: others would be taken for what they are not.
+"""The fields of what is passed to compiled modules and what comes back. They say for which ones
+they were built: others would be taken for what they are not.
 """
 
 _logger = logging.getLogger("otel_reliability")
@@ -61,7 +61,7 @@ def load(name: str) -> Any:
             error,
         )
         return None
-    if getattr(module, "LAYOUTS", None) != LAYOUTS:
+    if getattr(module, "FIELDS", None) != FIELDS:
         _logger.warning(
             "%s is not used, Python does its work: it was built for another version. "
             "Install otel-reliability-native again "

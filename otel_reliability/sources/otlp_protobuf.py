@@ -219,9 +219,9 @@ def _take(
             read(
                 RawSpan(
                     trace_id,
-                    span_id,  # more than 15 keywords would be passed as a dictionary
-                    parent_id=parent_id if parent_id and parent_id != NO_SPAN else None,
-                    name=name,
+                    span_id,
+                    parent_id if parent_id and parent_id != NO_SPAN else None,
+                    name,  # more than 13 keywords here would be passed as a dictionary
                     span_kind=kind,
                     start_ns=start_ns,
                     end_ns=end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span

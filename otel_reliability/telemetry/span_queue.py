@@ -145,7 +145,7 @@ def with_request(span: AgentSpan, texts: Attributes) -> AgentSpan:
     if not isinstance(facts, ModelFacts | InvocationFacts):
         return span
     found = requests.of_attributes(texts, texts, is_model=isinstance(facts, ModelFacts))
-    return span._replace(facts=facts._replace(request=found))
+    return replace(span, facts=replace(facts, request=found))
 
 
 class SpanQueue:
@@ -515,7 +515,7 @@ def _read_messages(raw: RawSpan, attributes: Attributes, reader: Reader) -> Agen
         and not facts.calls
         and not reader.keys.finish.intersection(attributes)
     ):
-        return span._replace(facts=facts._replace(asked_for_tools=True))
+        return replace(span, facts=replace(facts, asked_for_tools=True))
     return span
 
 

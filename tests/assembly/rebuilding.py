@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import AssemblySettings, LimitSettings, Settings
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
@@ -138,4 +140,4 @@ def asking(facts: ModelFacts, number: int, parent: int | None = None, **place: A
 
 
 def noted(span: AgentSpan, **notes: Any) -> AgentSpan:
-    return span._replace(notes=Notes(**notes))
+    return replace(span, notes=Notes(**notes))

@@ -253,7 +253,7 @@ def test_a_lone_hand_off_makes_none() -> None:
 
 def keyed(span: AgentSpan, key: str = "aa") -> AgentSpan:
     """The span with the hash of the user's run key."""
-    return span._replace(notes=Notes(run_key=key))
+    return replace(span, notes=Notes(run_key=key))
 
 
 def test_a_run_key_groups_lone_work_across_traces() -> None:
@@ -299,8 +299,9 @@ def test_arguments_may_be_in_messages_only() -> None:
 
 def test_each_service_of_a_trace_has_runs_of_its_own() -> None:
     """A remote parent ends a unit: what another service did is not adopted by time."""
-    far = tool(5, 4, "far", start=2, end=3, remote=True)._replace(
-        resource=replace(RESOURCE, service_name="far")
+    far = replace(
+        tool(5, 4, "far", start=2, end=3, remote=True),
+        resource=replace(RESOURCE, service_name="far"),
     )
 
     assert [run.key.service_name for run in rebuilt(agent(1, end=5), tool(2, 1), far)] == ["shop"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from otel_reliability.model.record import pack_spans, unpack_spans
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.model.span import RawSpan, Resource
@@ -74,7 +76,7 @@ def test_values_out_of_range_count_as_absent() -> None:
 
 def test_stored_spans_keep_the_attempt() -> None:
     sender = Resource.of(ATTEMPT).sender("1")
-    made = agent(1)._replace(resource=sender)
+    made = replace(agent(1), resource=sender)
 
     (again,) = unpack_spans(pack_spans([made]))
 

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.run import CloseReason, Run, RunChange
@@ -22,7 +23,7 @@ SETTINGS = AssemblySettings(linger=2.0, idle_timeout=20.0, reopen=600.0)
 
 def linked(span: AgentSpan, trace: int, number: int) -> AgentSpan:
     """The span, hanging by a link on a span of another trace."""
-    return span._replace(link=(trace_id(trace), span_id(number)))
+    return replace(span, link=(trace_id(trace), span_id(number)))
 
 
 CASES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.assembly import memory
 from otel_reliability.assembly.evaluations import WAIT
@@ -14,8 +15,8 @@ from otel_reliability.testing import agent, agent_span, other, span_id, tool, tr
 from tests.assembly.rebuilding import Watched, rebuilt, run_of, used
 
 GOOD = Evaluation("success", 1.0, None, 1)
-OF_A_TRACE = [GOOD._replace(trace_id=trace_id(number)) for number in (1, 2)]
-OF_A_RESPONSE = [GOOD._replace(response_id=f"response-{number}") for number in (1, 2)]
+OF_A_TRACE = [replace(GOOD, trace_id=trace_id(number)) for number in (1, 2)]
+OF_A_RESPONSE = [replace(GOOD, response_id=f"response-{number}") for number in (1, 2)]
 
 
 @pytest.mark.parametrize("told", [OF_A_TRACE, OF_A_RESPONSE, [OF_A_TRACE[0], OF_A_RESPONSE[1]]])
@@ -57,13 +58,13 @@ def test_a_partial_reward_is_a_failure(reward: float, outcome: Outcome) -> None:
     ],
 )
 def test_a_label_decides_by_the_words_of_every_outcome(label: str, outcome: Outcome) -> None:
-    judged = GOOD._replace(score=None, label=label, trace_id=trace_id(1))
+    judged = replace(GOOD, score=None, label=label, trace_id=trace_id(1))
     assert run_of(agent(1, evaluations=(judged,))).outcome is outcome
 
 
 # --- Evaluations of final runs --------------------------------------------------------------------
 
-FINAL = GOOD._replace(name="quality", score=0.75, time_ns=5, trace_id=trace_id(1))
+FINAL = replace(GOOD, name="quality", score=0.75, time_ns=5, trace_id=trace_id(1))
 
 
 def final(traces: int) -> Watched:
@@ -79,7 +80,7 @@ def final(traces: int) -> Watched:
 
 def test_an_evaluation_makes_a_new_version_of_the_top_level_run() -> None:
     assembler = final(1)
-    for one in (FINAL, FINAL, FINAL._replace(score=0.5, time_ns=6)):
+    for one in (FINAL, FINAL, replace(FINAL, score=0.5, time_ns=6)):
         assembler.add(one)
     assembler.wait(1)
 
@@ -103,7 +104,7 @@ def test_one_that_may_be_about_two_units_is_about_none_when_one_is_final(
     told: tuple[AgentSpan, ...], about: SpanId | None, after: int
 ) -> None:
     """As where both arrive at once: what stays open does not get it for being the last."""
-    judged = FINAL._replace(span_id=about)
+    judged = replace(FINAL, span_id=about)
     later = [tool(number, 2, start=50.0) for number in range(10, 300)]
     assembler = Watched()
     assembler.add(*told)
@@ -123,7 +124,7 @@ def test_the_first_final_runs_are_dropped_beyond_the_limit(monkeypatch: pytest.M
     monkeypatch.setattr(memory, "MAX_RUNS", 2)
     assembler = final(2)
     for trace in (1, 2):
-        assembler.add(FINAL._replace(trace_id=trace_id(trace)))
+        assembler.add(replace(FINAL, trace_id=trace_id(trace)))
 
     assert [run.trace_id for _, run in assembler.wait(1)] == [trace_id(2)]
     assert assembler.assembler.accounts["evaluation_late", ""] == 1
@@ -133,8 +134,8 @@ def test_notes_of_compression_count_with_and_without_evaluation() -> None:
     """Notes on a compression of the context are of its run, whether or not an evaluation arrives
     apart.
     """
-    noted = agent_span(Kind.COMPRESSION, CompressionFacts(), 2, 1)._replace(
-        notes=Notes(task_id="refund")
+    noted = replace(
+        agent_span(Kind.COMPRESSION, CompressionFacts(), 2, 1), notes=Notes(task_id="refund")
     )
     evaluation = Evaluation("tone", 1.0, None, 1, trace_id(1))
     for apart in ((), (evaluation,)):

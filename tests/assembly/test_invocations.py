@@ -150,15 +150,15 @@ RUNS: Mapping[str, tuple[Sequence[AgentSpan], Sequence[tuple[str, bool]]]] = {
     ),
     "of several the one that its task names": (
         [
-            invocation(MANAGER._replace(manages=("billing", "refunds")), 1),
-            invocation(MANAGED._replace(called_as="refunds"), 2, 1),
+            invocation(replace(MANAGER, manages=("billing", "refunds")), 1),
+            invocation(replace(MANAGED, called_as="refunds"), 2, 1),
             tool(3, 2),
         ],
         [("ToolCallingAgent", False), ("refunds", True)],
     ),
     # leaked context
     "where nothing failed, nothing leaked": (
-        [FAILED._replace(failed=False), agent(3, 1, "two", start=3, end=5), tool(4, 3, start=3)],
+        [replace(FAILED, failed=False), agent(3, 1, "two", start=3, end=5), tool(4, 3, start=3)],
         [("one", False), ("two", True)],
     ),
     "an agent that began before the failure is nested": (
@@ -416,7 +416,7 @@ def test_the_key_is_of_the_service_and_the_agent() -> None:
     extra = (("service.version", "2"),)
 
     assert run_of(agent(1, resource=resource)).key[:4] == ("eu", "desk", "", "agent")
-    assert run_of(agent(1)._replace(extra=extra)).key.extra == extra
+    assert run_of(replace(agent(1), extra=extra)).key.extra == extra
 
 
 def test_a_run_begins_and_ends_with_its_spans() -> None:

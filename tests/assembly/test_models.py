@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
@@ -189,15 +190,15 @@ PRICED = ModelFacts("gpt-4o", tokens=Tokens(1_000_000, 100_000), provider="opena
     ("facts", "cost"),
     [
         (PRICED, 2.5 + 1.0),
-        (PRICED._replace(cost=9.0), 9.0),
-        (PRICED._replace(cached=800_000), 0.5 + 1.0 + 1.0),
-        (PRICED._replace(cached=2_000_000), None),
-        (PRICED._replace(tokens=Tokens(1_000_000, None)), None),
-        (PRICED._replace(tokens=Tokens()), None),
-        (PRICED._replace(model=None), None),
-        (PRICED._replace(model="house-model", request_model="gpt-4o"), 3.5),
-        (PRICED._replace(model="house-model"), None),
-        (PRICED._replace(provider="ollama"), None),
+        (replace(PRICED, cost=9.0), 9.0),
+        (replace(PRICED, cached=800_000), 0.5 + 1.0 + 1.0),
+        (replace(PRICED, cached=2_000_000), None),
+        (replace(PRICED, tokens=Tokens(1_000_000, None)), None),
+        (replace(PRICED, tokens=Tokens()), None),
+        (replace(PRICED, model=None), None),
+        (replace(PRICED, model="house-model", request_model="gpt-4o"), 3.5),
+        (replace(PRICED, model="house-model"), None),
+        (replace(PRICED, provider="ollama"), None),
     ],
 )
 def test_tokens_are_priced_where_no_cost_is_reported(facts: ModelFacts, cost: float | None) -> None:
@@ -215,7 +216,7 @@ def test_one_call_without_a_price_leaves_the_run_without_a_cost() -> None:
 
 def test_nothing_is_estimated_where_that_is_switched_off() -> None:
     settings = Settings(estimate_cost=False)
-    reported = asking(PRICED._replace(cost=9.0), 2, 1)
+    reported = asking(replace(PRICED, cost=9.0), 2, 1)
 
     assert run_of(agent(1), asking(PRICED, 2, 1), settings=settings).cost is None
     assert run_of(agent(1), reported, settings=settings).cost == 9.0

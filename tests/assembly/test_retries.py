@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.config import Settings, ToolSettings
 from otel_reliability.model.run import Run, ToolCall
@@ -66,7 +67,7 @@ def test_it_must_have_failed_before_this_one_began() -> None:
     ]
 
     assert marks(run_with(*together)) == ["", ""]
-    assert marks(run_with(together[0], together[1]._replace(start_ns=together[0].end_ns))) == [
+    assert marks(run_with(together[0], replace(together[1], start_ns=together[0].end_ns))) == [
         "",
         "1",
     ]
@@ -158,8 +159,8 @@ def test_a_repeat_needs_an_unchanged_world(calls: str, expected: str) -> None:
 def test_a_failed_call_changes_nothing() -> None:
     """It has no effect, so what is called after it is a loop."""
     calls = called("run_tests", "edit", "run_tests")
-    calls[1] = calls[1]._replace(
-        failed=True, facts=ToolFacts((Call("edit", None, A, failed=True),))
+    calls[1] = replace(
+        calls[1], failed=True, facts=ToolFacts((Call("edit", None, A, failed=True),))
     )
 
     assert marks(run_with(*calls)) == ["", "", "again"]

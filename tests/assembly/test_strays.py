@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.engine import Engine
 from otel_reliability.model.flaws import SPLIT_TRACE
@@ -31,7 +32,7 @@ def final(*traces: list[AgentSpan]) -> list[Run]:
 
 
 def stray(trace: int, start: float, **fields: object) -> list[AgentSpan]:
-    return [tool(1, None, "search", start=start, end=start + 0.5, trace=trace)._replace(**fields)]
+    return [replace(tool(1, None, "search", start=start, end=start + 0.5, trace=trace), **fields)]
 
 
 def asks(trace: int, start: float) -> list[AgentSpan]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.assembly import memory
 from otel_reliability.assembly.rebuild import Rebuild, Rebuilt
@@ -31,7 +32,7 @@ def changes(found: list[tuple[RunChange, Run]]) -> list[RunChange]:
 
 
 def keyed(number: int, trace: int) -> AgentSpan:
-    return tool(number, trace=trace)._replace(notes=Notes(run_key="aa"))
+    return replace(tool(number, trace=trace), notes=Notes(run_key="aa"))
 
 
 def is_remembered(watched: Watched, trace: int) -> bool:
@@ -233,7 +234,7 @@ def test_an_agent_above_takes_lone_work_back() -> None:
     assembler.wait(3)
     assembler.add(
         agent(1, trace=2),
-        keyed(5, trace=2)._replace(parent_id=span_id(1), end_ns=keyed(5, 2).end_ns + 1),
+        replace(keyed(5, trace=2), parent_id=span_id(1), end_ns=keyed(5, 2).end_ns + 1),
     )
     found = assembler.wait(30)
 
@@ -307,7 +308,7 @@ def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
 @pytest.mark.parametrize("below", [agent, tool])
 def test_spans_below_a_long_chain_cost_no_more_than_others(below: Callable[..., AgentSpan]) -> None:
     """Each asks what lies above it: 50 million steps if none remembers what another has found."""
-    chain = [other(n, n - 1)._replace(session=Session(0, "s")) for n in range(2, 10_000)]
+    chain = [replace(other(n, n - 1), session=Session(0, "s")) for n in range(2, 10_000)]
     began = time.process_time()
     assembled = Rebuild(Settings())([*chain, *[below(n, 9_999) for n in range(10_000, 15_000)]])
     assert time.process_time() - began < 2.5

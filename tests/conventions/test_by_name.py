@@ -28,7 +28,8 @@ def test_q25_an_agents_name_read_so_is_weak() -> None:
         start=2,
     )
 
-    assert invocation(outer)[:2] == ("refund_crew", True)
+    assert invocation(outer).name == "refund_crew"
+    assert invocation(outer).weak
     assert run(outer, inner, chat).key.agent == "Refund Agent"
     assert run(outer, inner, chat, named).key.agent == "support"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from otel_reliability.model.span import STATUS_ERROR, RawSpan, RejectionFacts, Tokens
+from otel_reliability.model.span import STATUS_ERROR, Call, RawSpan, RejectionFacts, Tokens
 from otel_reliability.testing import span
 from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read
 
@@ -31,7 +31,9 @@ def test_claude_codes_spans() -> None:
 
     assert invocation(claude("interaction")).name == "claude-code"
     assert (facts.model, facts.tokens, facts.asked_for_tools) == ("m", Tokens(123, 10), True)
-    assert call(claude("tool", **tool))[:3] == ("Read", "t1", hashed({"file": "x"}))
+    assert call(claude("tool", **tool)) == Call(
+        "Read", "t1", hashed({"file": "x"}), effect=hashed({"file": "x"})
+    )
     execution = call(claude("tool.execution", STATUS_ERROR, tool_use_id="t1", success=False))
     assert (execution.name, execution.call_id, execution.failed) == (None, "t1", True)
     assert is_nothing(claude("tool"))

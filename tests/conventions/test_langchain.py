@@ -44,7 +44,8 @@ def test_q01_a_graph_that_nobody_named_is_not(name: str) -> None:
         3, 1, attributes={OPERATION: "invoke_agent", "gen_ai.agent.name": "billing"}, scope=GENAI
     )
 
-    assert invocation(graph, Kind.WORKFLOW)[:4] == (None, False, None, False)
+    facts = invocation(graph, Kind.WORKFLOW)
+    assert (facts.name, facts.fallback_name, facts.agent_if_root) == (None, None, False)
     assert run(graph, inner, chat(4, 3)).key.agent == "billing"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.conventions import notes
 from otel_reliability.model.span import Notes
@@ -85,7 +86,7 @@ def test_evidence_that_cannot_stand_is_named_and_absent(key: str, value: object)
 
     assert found is not None
     assert beside is not None
-    assert found._replace(refused=()) == Notes()
+    assert replace(found, refused=()) == Notes()
     assert [name for name, _ in found.refused] == [key]
     assert all(reason for _, reason in found.refused)
     assert beside.refused == found.refused

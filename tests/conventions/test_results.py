@@ -83,8 +83,10 @@ def test_equal_results_are_equal_in_any_envelope(content: str) -> None:
     for one, other in zip(
         envelopes(content, "call_1", "success"), envelopes(content, "call_2", "error"), strict=True
     ):
-        assert hashed(hasher, one)[:2] == (plain, False)
-        assert hashed(hasher, other)[:2] == (plain, True)
+        assert hashed(hasher, one).digest == plain
+        assert not hashed(hasher, one).failed
+        assert hashed(hasher, other).digest == plain
+        assert hashed(hasher, other).failed
 
 
 def test_adk_wraps_results() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.model.span import Resource
 from tests.conventions.reading import READER
@@ -103,7 +104,7 @@ def test_what_only_content_tells_is_absent_without_it(capture: str, field: str) 
 @every_agent_capture
 def test_no_content_is_kept(capture: str) -> None:
     for span in captured(capture):
-        assert quotes_a_prompt({"kept": READER.read(span)._replace(resource=NOBODY)}) == [], (
+        assert quotes_a_prompt({"kept": replace(READER.read(span), resource=NOBODY)}) == [], (
             span.name
         )
 

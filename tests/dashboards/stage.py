@@ -233,7 +233,7 @@ class Shop:
     def _send(self, later_ns: int) -> None:
         ended, judged = self._shop.ended()
         spans = [self._told(span, later_ns) for span in ended]
-        judgements = [one._replace(time_ns=one.time_ns + later_ns) for one in judged]
+        judgements = [replace(one, time_ns=one.time_ns + later_ns) for one in judged]
         assert self._running.post("traces", traces_protobuf(spans)).status == 200
         if judgements:
             body = json.dumps(logs_json(judgements)).encode()

@@ -15,7 +15,7 @@ SETTINGS = Settings(
 )
 RUN = (tool(2, 1, "search"), agent(1))
 OF_TRACE = Evaluation("success", 1.0, None, at(0), trace_id(1))
-OF_SPAN = OF_TRACE._replace(span_id=RUN[0].span_id)
+OF_SPAN = replace(OF_TRACE, span_id=RUN[0].span_id)
 
 
 def changes(stage: Assembling) -> list[str]:
@@ -122,8 +122,8 @@ def test_what_crosses_traces_is_counted() -> None:
     were not there.
     """
     traces = Traces(SETTINGS, MemoryValues())
-    hop = agent(1)._replace(link=(trace_id(7), b"12345678"))
-    keyed: AgentSpan = model(2)._replace(notes=Notes(run_key="ab" * 16))
+    hop = replace(agent(1), link=(trace_id(7), b"12345678"))
+    keyed: AgentSpan = replace(model(2), notes=Notes(run_key="ab" * 16))
     unknown = Evaluation("success", 1.0, None, 1, response_id="r")
     nobodys = Evaluation("success", 1.0, None, 1)
     told = traces.take([hop, keyed], [unknown, nobodys], 1.0)
@@ -155,7 +155,7 @@ def test_a_trace_of_a_hundred_thousand_spans_ends_at_the_limit() -> None:
     stage.take([agent(1)])
     for begin in range(0, 1_000, 100):
         stage.take([tool(2 + number, 1, "t") for number in range(begin, begin + 100)])
-    stage.take([one._replace(trace_id=trace_id(2)) for one in RUN])
+    stage.take([replace(one, trace_id=trace_id(2)) for one in RUN])
     stage.pass_time(100.0)
 
     assert {one.run.closed_by.value for one in stage.records} == {"span_limit", "root"}

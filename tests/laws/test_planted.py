@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.assembly import accounts, closed_ids, intake, span_tree
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
@@ -118,7 +119,7 @@ def test_children_that_never_find_their_parent(monkeypatch: Plant) -> None:
             if span.parent_id is None or any(one.span_id == span.parent_id for one in self):
                 super().append(span)
             else:
-                super().append(span._replace(parent_id=None))
+                super().append(replace(span, parent_id=None))
 
     monkeypatch.setattr(TraceBuffer, "__init__", forgetful)
 
@@ -174,7 +175,7 @@ def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
     add = Assembler.add_all
 
     def mixed(self: Assembler, spans: list[AgentSpan], now: float) -> None:
-        add(self, [span._replace(trace_id=bytes(16)) for span in spans], now)
+        add(self, [replace(span, trace_id=bytes(16)) for span in spans], now)
 
     monkeypatch.setattr(Assembler, "add_all", mixed)
 

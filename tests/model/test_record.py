@@ -175,7 +175,7 @@ def test_spans_survive_the_state() -> None:
         span_of(5, 1, Kind.OTHER, None),
         span_of(6, 1, Kind.COMPRESSION, CompressionFacts(9, 1, "auto")),
     ]
-    bare = [one._replace(resource=replace(one.resource, attributes={})) for one in spans]
+    bare = [replace(one, resource=replace(one.resource, attributes={})) for one in spans]
 
     assert unpack_spans(pack_spans(spans)) == bare
 
@@ -184,8 +184,8 @@ def span_of(
     number: int, parent: int, kind: Kind, facts: HandoffFacts | CompressionFacts | None
 ) -> AgentSpan:
     notes = Notes(task_id="t", branches=(("route", "a"),))
-    return tool(number, parent, "x")._replace(
-        kind=kind, facts=facts, notes=notes, link=(b"t" * 16, b"s" * 8)
+    return replace(
+        tool(number, parent, "x"), kind=kind, facts=facts, notes=notes, link=(b"t" * 16, b"s" * 8)
     )
 
 

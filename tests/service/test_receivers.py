@@ -169,7 +169,7 @@ def test_one_malformed_span_is_refused_and_its_batch_lives(kind: str) -> None:
 @every_receiver
 def test_evaluations_come_as_logs(kind: str) -> None:
     good = Evaluation("correctness", 1.0, "pass", at(1), trace_id(1), None)
-    both = [good, good._replace(name="")]
+    both = [good, replace(good, name="")]
     with serving() as running:
         sent(running, kind, written(kind, run_of()))
         body = json.dumps(logs_json(both)).encode() if kind == JSON else logs_protobuf(both)

@@ -408,10 +408,10 @@ def test_native_hashing_follows_the_rules_of_python() -> None:
     """Rules that change in Python change there: it has none of its own."""
     plain = '{"a":1,"b":"two words and more"}'
     others = [
-        RULES._replace(wrapped="a\x62"),
-        RULES._replace(unusual=("words", *RULES.unusual)),
-        RULES._replace(max_text=len(plain) - 1),
-        RULES._replace(free_text_length=10),
+        replace(RULES, wrapped="a\x62"),
+        replace(RULES, unusual=("words", *RULES.unusual)),
+        replace(RULES, max_text=len(plain) - 1),
+        replace(RULES, free_text_length=10),
     ]
 
     assert MODULE_OF_NATIVE.canonical_json(plain, RULES) == plain

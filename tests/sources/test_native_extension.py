@@ -6,15 +6,15 @@ from types import ModuleType
 
 import pytest
 
-from otel_reliability.service.native_decoder import LAYOUTS, load
+from otel_reliability.service.native_decoder import FIELDS, load
 
 NAME = "otel_reliability_native_of_a_test"
 
 
 OTHERS = {
     "no layouts": None,
-    "a field more": {**LAYOUTS, "Call": (*LAYOUTS["Call"], "more")},
-    "another order": {**LAYOUTS, "Session": LAYOUTS["Session"][::-1]},
+    "a field more": {**FIELDS, "Call": (*FIELDS["Call"], "more")},
+    "another order": {**FIELDS, "Session": FIELDS["Session"][::-1]},
 }
 
 
@@ -25,7 +25,7 @@ def test_a_module_of_another_version_is_told_and_left_alone(
     """Its objects would not be ours. One from before there were versions says nothing."""
     module = ModuleType(NAME)
     if OTHERS[other] is not None:
-        module.__dict__["LAYOUTS"] = OTHERS[other]
+        module.__dict__["FIELDS"] = OTHERS[other]
     monkeypatch.setitem(sys.modules, NAME, module)
 
     assert load(NAME) is None
@@ -48,7 +48,7 @@ def test_a_module_that_cannot_be_loaded_is_told_and_done_without(
 
 def test_a_module_that_fits_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType(NAME)
-    module.__dict__["LAYOUTS"] = dict(LAYOUTS)
+    module.__dict__["FIELDS"] = dict(FIELDS)
     monkeypatch.setitem(sys.modules, NAME, module)
 
     assert load(NAME) is module

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.config import Settings, WatchSettings
@@ -52,7 +53,7 @@ def engine_with(*agents: str, clock: FakeClock, settings: Settings | None = None
     for first, name in enumerate(agents):
         for number in range(USUAL):
             spans = usual(1 + number + first * USUAL, 3 + number % 2)
-            engine.receive([*spans[:-1], spans[-1]._replace(facts=agent(1, called=name).facts)])
+            engine.receive([*spans[:-1], replace(spans[-1], facts=agent(1, called=name).facts)])
     clock.advance(1_000)
     engine.tick()
     return engine
@@ -98,7 +99,7 @@ def test_conversation_is_watched_after_its_first_prompt_is_answered() -> None:
     engine = engine_with("desk", clock=clock)
     conversation = trace_of("a conversation of two prompts"), BY_TIME
     first, second = (
-        [one._replace(link=conversation) for one in spans] for spans in (usual(900), insisting(901))
+        [replace(one, link=conversation) for one in spans] for spans in (usual(900), insisting(901))
     )
 
     assert found(engine, clock, first) == []

@@ -128,7 +128,7 @@ class Codex(Convention):
                         cache_written=values.integer(given.get("cache_write_token_count")),
                     ),
                     session,
-                    tokens,
+                    (tokens.input, tokens.output),
                 )
             case "codex.api_request":
                 failed = given.get("error.message") is not None

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, EventAnswer, SpanView
@@ -48,10 +50,10 @@ class Copilot(Convention):
         answer = genai.by_operation(operation, span)
         facts = answer.facts
         if isinstance(facts, InvocationFacts):
-            facts = facts._replace(tokens=None)
+            facts = replace(facts, tokens=None)
         if isinstance(facts, InvocationFacts | ModelFacts):
-            facts = facts._replace(compressions=tuple(_compressions(span)))
-        return answer._replace(facts=facts)
+            facts = replace(facts, compressions=tuple(_compressions(span)))
+        return replace(answer, facts=facts)
 
     def read_event(self, log: RawLog) -> EventAnswer | None:
         """Read an evaluation by its user; of a run that the event, or its

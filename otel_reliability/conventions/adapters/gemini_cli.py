@@ -126,7 +126,8 @@ class GeminiCli(Convention):
                 tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
                 cached = values.integer(given.get("cached_content_token_count"))
                 facts = ModelFacts(values.text(given.get("model")), tokens=tokens, cached=cached)
-                return EventAnswer(Kind.MODEL, facts, session, (prompt_id, *tokens), None, duration)
+                identity = (prompt_id, tokens.input, tokens.output)
+                return EventAnswer(Kind.MODEL, facts, session, identity, None, duration)
             case "gemini_cli.agent.finish":
                 reason = values.text(given.get("terminate_reason"))
                 goal = (

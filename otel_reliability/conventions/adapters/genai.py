@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.base import (
     NOTHING,
@@ -317,7 +319,7 @@ def agent(span: SpanView, **other: Any) -> Answer:
         emits_no_tools=span.scope in NO_TOOL_SPANS,
         stopped=stopped_by(reasons),
     )
-    return Answer(Kind.AGENT, facts._replace(**other))
+    return Answer(Kind.AGENT, replace(facts, **other))
 
 
 def stopped_by(reasons: Iterable[str]) -> str | None:
@@ -401,7 +403,7 @@ def model(span: SpanView, **other: Any) -> Answer:
         cached=own(values.integer, *CACHED_TOKENS),
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
     )
-    return Answer(Kind.MODEL, facts._replace(**other), failed_by(reasons))
+    return Answer(Kind.MODEL, replace(facts, **other), failed_by(reasons))
 
 
 def provider(span: SpanView) -> str | None:
@@ -424,7 +426,7 @@ def fetched(span: SpanView) -> Answer:
     if status in UNFINISHED or not any(key in span for key in (*OUTPUT_TOKENS, OUTPUT_MESSAGES)):
         return NOTHING
     answer = model(span)
-    return answer._replace(failed=True) if status in FAILED_WORDS else answer
+    return replace(answer, failed=True) if status in FAILED_WORDS else answer
 
 
 def context_limit(span: SpanView) -> int | None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView, own, own_of_all
@@ -47,7 +49,7 @@ class GoogleADK(Convention):
                 if operation in genai.TOOL_OPERATIONS
                 else genai.by_operation(operation, span)
             )
-        return told if told is None or SESSION not in span else told._replace(session=session)
+        return told if told is None or SESSION not in span else replace(told, session=session)
 
 
 def _by_name(span: SpanView) -> Answer | None:
@@ -92,7 +94,7 @@ def _tool(span: SpanView) -> Answer:
     told = genai.tool(
         span, arguments=own(_serialized, ARGUMENTS), result=own(_serialized, RESPONSE)
     )
-    return told._replace(fails_with_call=False)
+    return replace(told, fails_with_call=False)
 
 
 def _not_executed(response: object) -> str | None:
@@ -118,9 +120,11 @@ def _model(span: SpanView) -> Answer:
 
 
 def _tokens(response: object, *counts: object) -> Tokens:
-    given, output = genai.first_known((), (), *counts) or Tokens()
-    if given is None or output is None:
-        return Tokens(given, output)
+    tokens = genai.first_known((), (), *counts) or Tokens()
+    if tokens.input is None or tokens.output is None:
+        return tokens
     usage = values.mapping(values.mapping(response).get("usage_metadata"))
     total = values.integer(usage.get("total_token_count"))
-    return Tokens(given, max(output - given, 0) if output == total else output)
+    if tokens.output != total:
+        return tokens
+    return Tokens(tokens.input, max(tokens.output - tokens.input, 0))

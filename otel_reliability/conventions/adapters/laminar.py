@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import (
@@ -43,13 +45,13 @@ class Laminar(Convention):
         kind = span.get(TYPE)
         session = own(values.identifier, *SESSIONS)
         if kind == "LLM":
-            return genai.model(span)._replace(session=session)
+            return replace(genai.model(span), session=session)
         if kind == "TOOL":
             name = values.text(span.name)
             told = genai.tool_answer(
                 span, name, arguments=own_value(INPUT), result=own_value(OUTPUT)
             )
-            return told._replace(session=session)
+            return replace(told, session=session)
         if kind == "DEFAULT":
             named = InvocationFacts(name=values.name(span.name))
             is_agent = span.name == CONVERSATION

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView
@@ -35,5 +37,5 @@ class LangChain4j(Convention):
         if span.name.startswith(TOOL):
             return genai.tool(span, failed=bool(failed))
         if span.name.startswith(COMPLETION):
-            return genai.model(span)._replace(failed=failed)
+            return replace(genai.model(span), failed=failed)
         return None

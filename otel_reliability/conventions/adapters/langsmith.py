@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, langchain
 from otel_reliability.conventions.base import (
@@ -47,7 +49,7 @@ class LangSmith(Convention):
             return Answer(*langchain.chain(span.name, span.get(AGENT_NAME)), failed, session)
         if kind == "llm":
             told = genai.model(span)
-            return told._replace(failed=failed or told.failed, session=session)
+            return replace(told, failed=failed or told.failed, session=session)
         if kind == "tool":
             name = values.text(span.get(genai.TOOL_NAME))
             call_id = own(values.identifier, genai.CALL_ID)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView, own
@@ -44,8 +46,8 @@ class Mastra(Convention):
         told = genai.by_operation(operation, span)
         if isinstance(told.facts, InvocationFacts):
             stopped = span.found_in(AGENT_OUTPUT, _stopped) or told.facts.stopped
-            told = told._replace(facts=told.facts._replace(stopped=stopped))
-        return told._replace(session=session)
+            told = replace(told, facts=replace(told.facts, stopped=stopped))
+        return replace(told, session=session)
 
 
 def _stopped(output: object) -> str | None:

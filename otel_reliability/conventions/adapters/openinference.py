@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, google_adk, langchain
 from otel_reliability.conventions.base import (
@@ -234,7 +236,8 @@ def _smolagents_agent(span: SpanView) -> Any:
         meant = values.mapping(request)
         called_as = _CALLED_AS.search(str(meant.get("task", ""))) if is_class else None
         tokens = genai.first_known((PROMPT_TOKENS,), (COMPLETION_TOKENS,), *counts)
-        return facts._replace(
+        return replace(
+            facts,
             tokens=None if meant.get("reset") is False or not meant else tokens,
             called_as=called_as.group(1) if called_as else None,
         )

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import (
@@ -44,7 +46,7 @@ class Pipecat(Convention):
             return genai.model(
                 span, messages=INPUT in span, calls=own(_calls, INPUT), emits_no_tools=True
             )
-        return NOTHING._replace(session=session)
+        return replace(NOTHING, session=session)
 
 
 def _calls(messages: object) -> tuple[Call, ...]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView
@@ -44,7 +46,7 @@ def _stopped(told: Answer, span: SpanView) -> Answer:
     """In JavaScript the finish reason of an agent stands in the event of its answer."""
     reasons = [event.attributes.get("finish_reason") for event in span.events]
     stopped = genai.stopped_by(values.words([reason for reason in reasons if reason]))
-    return told._replace(facts=told.facts._replace(stopped=stopped))
+    return replace(told, facts=replace(told.facts, stopped=stopped))
 
 
 def _tool(span: SpanView) -> Answer:
@@ -62,7 +64,7 @@ def _tool(span: SpanView) -> Answer:
             call_id = call_id or values.identifier(event.attributes.get("id"))
         elif event.name == CHOICE_EVENT and not is_known(result):
             result = event.attributes.get("message")
-    return genai.tool(span, call_id, given, result)._replace(fails_with_call=by_attribute)
+    return replace(genai.tool(span, call_id, given, result), fails_with_call=by_attribute)
 
 
 def _has_result(span: SpanView) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import (
@@ -103,7 +105,7 @@ def _of_version_7(span: SpanView) -> Answer | None:
     if not isinstance(operation, str):
         return None
     session = own(values.identifier, *CONTEXT_SESSIONS)
-    return genai.by_operation(operation, span)._replace(session=session)
+    return replace(genai.by_operation(operation, span), session=session)
 
 
 def _model(span: SpanView) -> ModelFacts:
