@@ -307,8 +307,8 @@ def _tools(source: Source) -> Iterator[Callable[..., Object]]:
 
     def explain_score(agent: str) -> Object:
         """Explain an agent's score: what each part of it costs, with its value, interval and runs;
-        the reasons in words; the data that is missing. `agent`: its name, service/agent, or a shell
-        pattern.
+        the reasons in words; the data that is missing; the flaws of its telemetry. `agent`: its
+        name, service/agent, or a shell pattern.
         """
         return each(agent, lambda line: _score(source.agent(line)))
 
