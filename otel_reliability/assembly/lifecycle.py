@@ -21,7 +21,10 @@ Each room has one concern:
 - `rebuild`: runs from spans, by `span_tree`, `invocations`, `orphans`, `extent` and `build`. Pure.
 - `progress`: how far each unit has come, where one closes before the others.
 - `emission`: events about runs, and what became of each span.
+- `strays`: tool calls in traces of their own, beside agents of the same service. It changes events
+  on their way out, since it needs several traces; nothing else does.
 - `memory`: what is remembered of traces whose runs are final.
+- `late_outcomes`: outcomes that were reported for runs which are still to be built.
 - `limits`: what closes, becomes final or is forgotten where there is too much.
 - `lifecycle`, here: decides when. There is no clock and no lock: time is an argument, and there is
   one caller at a time.
