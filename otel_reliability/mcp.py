@@ -29,6 +29,7 @@ from mcp_types import ToolAnnotations
 from otel_reliability.change.recording import Observations
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError, ReliabilityError
+from otel_reliability.model.letters import Letters
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.recording import FinalSeen, Recording
 from otel_reliability.reference import pinned_by
@@ -79,6 +80,11 @@ INSTRUCTIONS: Final = (
 )
 
 
+def _score_of(agent: AgentView, name: str) -> object:
+    """Return a field of an agent's line: of its view, else the value of its metric."""
+    return plain(getattr(agent, name) if hasattr(agent, name) else agent.metrics[name].value)
+
+
 class Recordings:
     """Recordings on disk, read again when one of the files has changed. Agents are objects of the
     JSON report.
@@ -104,7 +110,7 @@ class Recordings:
     def lines(self) -> Sequence[Object]:
         """Return the names and the score of each agent."""
         return [
-            key_object(agent.key) | {name: plain(getattr(agent, name)) for name in SCORE}
+            key_object(agent.key) | {name: _score_of(agent, name) for name in SCORE}
             for agent in self._current().agents
         ]
 
@@ -139,12 +145,20 @@ class Recordings:
     def _runs(self, key: AgentKey) -> Sequence[Run]:
         """Read the last whole runs of an agent: only a comparison of versions needs them."""
         kept: deque[Run] = deque(maxlen=MAX_COMPARED)
-        _recording(
-            self._files,
-            self._settings,
-            lambda runs: kept.extend(run for run in runs if run.key == key),
-        )
-        return [run for run in kept if run.end_ns >= self._since_ns]
+        letters = Letters()
+
+        def seen(runs: Sequence[Run]) -> None:
+            for run in runs:
+                if run.key == key:
+                    letters.add(run.fingerprints, run.start_ns, run.run_id)
+                    kept.append(run)
+
+        _recording(self._files, self._settings, seen)
+        return [
+            run._replace(fingerprints=letters.of(run.fingerprints))
+            for run in kept
+            if run.end_ns >= self._since_ns
+        ]
 
     def _view(self, line: Object) -> AgentView:
         found = (agent for agent in self._current().agents if key_object(agent.key) == _key(line))

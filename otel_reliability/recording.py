@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.contrast.sample import LatestSamples, Sample
 from otel_reliability.engine import Engine
+from otel_reliability.model.letters import Letters
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import Evaluation, RawSpan, TraceId
@@ -104,6 +105,7 @@ class Recording:
         self._ended: dict[AgentKey, dict[str, int]] = {}
         """When each closed session ended, by its id."""
         self._samples: dict[AgentKey, LatestSamples] = {}
+        self._letters: dict[AgentKey, Letters] = {}
         self._noted = 0
         self._problem = problem
         self._finalized = final
@@ -217,7 +219,18 @@ class Recording:
     def samples(self, key: AgentKey, since_ns: int = 0) -> list[Sample]:
         """Return what contrasts need of an agent's latest final runs that ended then or later."""
         found = self._samples.get(key)
-        return [] if found is None else [one for one in found.latest() if one.end_ns >= since_ns]
+        if found is None:
+            return []
+        letters = self.letters(key)
+        return [
+            one._replace(fingerprints=letters.of(one.fingerprints))
+            for one in found.latest()
+            if one.end_ns >= since_ns
+        ]
+
+    def letters(self, key: AgentKey) -> Letters:
+        """Return the letters of an agent's prompts and tool definitions without a name."""
+        return self._letters.setdefault(key, Letters())
 
     def samples_by_agent(self, since_ns: int = 0) -> dict[AgentKey, list[Sample]]:
         """Return the `samples` of every agent that has any."""
@@ -255,7 +268,9 @@ class Recording:
     def _observe(self, event: RunEvent, now: float) -> None:
         if event.change is not RunChange.FINAL:
             return
-        self._samples.setdefault(event.run.key, LatestSamples()).add(event.run)
+        run = event.run
+        self._samples.setdefault(run.key, LatestSamples()).add(run)
+        self.letters(run.key).add(run.fingerprints, run.start_ns, run.run_id)
         if self._finalized is not None:
             self._final.append(event.run)
 

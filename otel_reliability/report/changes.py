@@ -25,6 +25,7 @@ from otel_reliability.config import ChangeSettings
 from otel_reliability.contrast.compare import LEVEL, Difference, compare
 from otel_reliability.contrast.sample import Sample
 from otel_reliability.contrast.sentences import headline, of_comparison, of_difference
+from otel_reliability.model.letters import Letters
 from otel_reliability.model.observation import Observation
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ReferenceByName, by_name
@@ -230,6 +231,13 @@ def _detected(
     pinned: ObservationsOf,
     samples: Sequence[Sample],
 ) -> Finding:
+    if not pinned:  # whose values have no letters
+        letters = Letters()
+        for one in observations:
+            letters.add(one.fingerprints, one.start_ns, one.id)
+        observations = [
+            one._replace(fingerprints=letters.of(one.fingerprints)) for one in observations
+        ]
     found = evaluate(observations, settings, pinned.get(key, ()))
     shifts = shifts_at(found.points, samples)
     since_command = ""

@@ -10,22 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from otel_reliability.model.letters import letter
 from otel_reliability.model.run import AgentKey, is_hashed
 from otel_reliability.report.view import AgentView
-
-
-def letter(number: int) -> str:
-    """Return the letter of a number from 0, like the columns of a spreadsheet.
-
-    >>> letter(0), letter(25), letter(26)
-    ('A', 'Z', 'AA')
-    """
-    text = ""
-    number += 1
-    while number:
-        number, rest = divmod(number - 1, 26)
-        text = chr(ord("A") + rest) + text
-    return text
 
 
 def agent_without_group(key: AgentKey) -> AgentKey:

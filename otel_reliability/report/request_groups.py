@@ -14,8 +14,8 @@ from statistics import fmean
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.metrics._support.sums import Counts
+from otel_reliability.model.letters import letter
 from otel_reliability.model.row import OTHER_TASK, Path, Row
-from otel_reliability.report.groups import letter
 from otel_reliability.report.text import trace_of
 from otel_reliability.report.view import RequestGroup
 from otel_reliability.statistics.intervals import wilson

@@ -15,6 +15,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
 from otel_reliability.model.changed import ChangedKeys
+from otel_reliability.model.letters import Letters
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.recording import window_of
@@ -194,10 +195,14 @@ def live_view(found: AgentSource, settings: Settings) -> AgentView:
 def versions_compared(
     key: AgentKey, runs: Sequence[Run], before: str, after: str, settings: Settings
 ) -> AgentComparison:
-    """Compare the runs of two versions of an agent: values that `runs.versions_of` returns.
+    """Compare the runs of two versions of an agent: values that `runs.versions_of` returns, with
+    letters for prompts and tool definitions without a name, or their hashes.
 
     Raise `ConfigurationError` for a version that none of the runs has.
     """
+    names = names_of_versions(runs)
+    before, after = (names.get(version, version) for version in (before, after))
+    runs = lettered(runs)
     known = versions_of(runs)
     for version in (before, after):
         if version not in known:
@@ -211,6 +216,25 @@ def versions_compared(
     return comparison(
         key, old, new, settings, (clean(before, MAX_SENTENCE), clean(after, MAX_SENTENCE))
     )
+
+
+def lettered(runs: Sequence[Run]) -> list[Run]:
+    """Return runs with letters for their prompts and tool definitions without a name."""
+    letters = Letters()
+    for run in runs:
+        letters.add(run.fingerprints, run.start_ns, run.run_id)
+    return [run._replace(fingerprints=letters.of(run.fingerprints)) for run in runs]
+
+
+def names_of_versions(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the versions, models, prompts and so on of runs, each with the name that people
+    read: a letter in the place of a hash.
+    """
+    found: dict[str, str] = {}
+    for run, named in zip(runs, lettered(runs), strict=True):
+        values, names = made_of(run), made_of(named)
+        found.update(zip(values, names if len(names) == len(values) else values, strict=True))
+    return found
 
 
 def comparison(

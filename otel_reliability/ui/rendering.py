@@ -37,7 +37,7 @@ from otel_reliability.report.view import AgentView, ScoreReason
 from otel_reliability.ui.agent_list import SORTS, AgentList, address, id_of, short
 from otel_reliability.ui.charts import HIGH, curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
-from otel_reliability.ui.live import comparison, headed
+from otel_reliability.ui.live import comparison, headed, names_of_versions
 from otel_reliability.ui.runs import (
     DEGREES,
     FLAGS,
@@ -203,7 +203,7 @@ def compare_page(
         here="Compare",
         poll=0,
         sides=titled,
-        versions=versions_of(runs),
+        versions=names_of_versions(runs),
         each=each,
     )
 

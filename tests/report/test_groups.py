@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 
+from otel_reliability.change.recording import Observations
+from otel_reliability.config import ChangeSettings
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.mcp import Recordings
+from otel_reliability.model.run import Run
 from otel_reliability.model.span import RawSpan
-from otel_reliability.recording import Recording
+from otel_reliability.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report.build import report_of
+from otel_reliability.report.changes import detected
 from otel_reliability.report.view import Baseline
 from otel_reliability.testing import write_otlp
+from otel_reliability.ui.live import names_of_versions, versions_compared
 from tests.report.build import chat, printed, run_spans
 
 PATHS = ("look", "look pay")
@@ -91,3 +98,57 @@ def test_an_id_of_each_input_is_no_name(tmp_path: Path) -> None:
     baseline, _ = by_prompt(tmp_path, spans_of(*prompts))
 
     assert [group.name for group in baseline.agents[0].groups] == ["prompt A", "prompt B"]
+
+
+SHORT_THEN_SURE = [
+    span
+    for n in range(80)
+    for span in (
+        *run_spans(n + 1, PATHS[n // 40], success=n < 40 or n % 8 == 0),
+        chat(n + 1, gen_ai__system_instructions=("Be short.", "Be sure.")[n // 40]),
+    )
+]
+"""Forty runs with one prompt, then forty with another, which mostly fail."""
+
+
+def test_versions_are_compared_by_the_letters_of_the_report(tmp_path: Path) -> None:
+    """In the API and on the page, which have runs; over a recording, in MCP."""
+    runs: list[Run] = []
+    file = write_otlp(tmp_path / "spans.jsonl", SHORT_THEN_SURE)
+    recording = Recording(final=runs.extend)
+    recording.read(file)
+    recording.close()
+    baseline, _ = by_prompt(tmp_path, SHORT_THEN_SURE)
+    names = names_of_versions(runs)
+    hashes = [value for value, name in names.items() if name in {"prompt A", "prompt B"}]
+    source = Recordings([str(file)], REPORT_SETTINGS)
+    [line] = source.lines()
+
+    before, after = hashes
+    found = [
+        versions_compared(runs[0].key, runs, "prompt A", "prompt B", REPORT_SETTINGS),
+        versions_compared(runs[0].key, runs, before, after, REPORT_SETTINGS),
+    ]
+    told = source.compared(line, "prompt A", "prompt B")
+    assert {each.sentence for each in found} == {baseline.agents[0].sentence}
+    assert [group.name for group in found[1].groups] == ["prompt A", "prompt B"]
+    assert told["sentence"] == found[0].sentence
+    with pytest.raises(ConfigurationError):
+        versions_compared(runs[0].key, runs, "prompt A", "prompt C", REPORT_SETTINGS)
+
+
+def test_sentences_name_prompts_by_letters(tmp_path: Path) -> None:
+    """What else changed, and why runs fail, say the same in every invocation."""
+    file = write_otlp(tmp_path / "spans.jsonl", SHORT_THEN_SURE)
+    told = set[str]()
+    for _ in range(3):
+        observations = Observations()
+        recording = Recording(final=observations.add)
+        recording.read(file)
+        [agent] = report_of(recording.close()).agents
+        [finding] = detected(observations, ChangeSettings(), {})
+        points = [mark.sentence for mark in finding.change.marks if mark.kind == "prompt"]
+        told.add(" ".join([*(one.sentence for one in agent.why), *points]))
+    [text] = told
+
+    assert "system prompt A → B at observation 41" in text
