@@ -34,6 +34,7 @@ from otel_reliability.testing import at, span
 T = TypeVar("T")
 
 AGENTS: Final = ("support", "billing", "planner")
+REQUESTS: Final = ("cancel my order please", "please cancel order 7", "how is the weather today")
 TOOLS: Final = ("search", "book", "refund")
 COPILOT: Final = "github.copilot"
 COMPRESSED: Final = ("github.copilot.session.compaction_complete", {"github.copilot.pre_tokens": 9})
@@ -121,10 +122,11 @@ class Teller:
 
     def notes(self) -> dict[str, Any]:
         """What users and instrumentations say of a run."""
-        told: dict[str, Any] = {
-            "gen_ai.conversation.id": f"c{self.up_to(2)}",
-            "reliability.task.id": self.up_to(1),
-        }
+        told: dict[str, Any] = {"gen_ai.conversation.id": f"c{self.up_to(2)}"}
+        if self.maybe(70):
+            told["reliability.task.id"] = self.up_to(1)
+        else:
+            told["input.value"] = self.one_of(REQUESTS)
         if self.maybe(30):
             told["reliability.run.success"] = self.maybe(50)
         if self.maybe(20):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.metrics.recorded import gemini_rows, swe_rows, swe_rows_by_file, taubench_rows
-from tests.validation import changing, deciding, failing, prediction
+from tests.validation import changing, deciding, failing, grouping, prediction
 from tests.validation.pictures import Axis, circles, curve, picture
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs" / "explanation"
@@ -70,7 +70,8 @@ BROKEN: Final = """
 
 The promise holds for observations in random order. These are not, and the detector raises an alarm though the agent did not
 change. Tasks in blocks are recognized where task ids are known (then there is no result); turns are joined to sessions where
-session ids are known. A mix of work that swings cannot be recognized from the telemetry.
+session ids are known. A mix of work that swings is recognized where requests are known
+([below](#change-of-work-apart-from-change-of-the-agent)); here they are not.
 
 """
 
@@ -133,6 +134,7 @@ def main() -> None:
             "\n![The share of streams in which the change is found, by observations after "
             "it](validation-changes.svg)\n"
         ),
+        grouping.page(),
         FAILING,
         "\n".join(failing.table()),
         DECIDING,

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, Final
 
 import pytest
@@ -31,6 +32,7 @@ GROUPED: Final = (
     "branch_instability",
     "score",
 )
+STREAMS: Final = ("steady", "noisy", "random")
 KINDS: Final = (
     ("cancel my order please", ["find", "cancel"]),
     ("what is the weather tomorrow", ["forecast"]),
@@ -140,30 +142,38 @@ def test_groups_of_equal_vectors_are_one() -> None:
     assert groups_of([]) == []
 
 
+def streams(name: str, seed: int) -> dict[str, list[tuple[str, Run]]]:
+    """Return the runs of three agents over twenty intents, each with its intent."""
+    drawn = random.Random(seed)
+    texts = requests(name)
+    intents = drawn.sample(sorted(texts), 20)
+    tools = [f"tool {number}" for number in range(12)]
+    usual = {intent: drawn.choices(tools, k=drawn.randint(3, 5)) for intent in intents}
+    found: dict[str, list[tuple[str, Run]]] = {kind: [] for kind in STREAMS}
+    for number in range(100):
+        intent = drawn.choice(intents)
+        request = sketch_of(drawn.choice(texts[intent]))
+        path = usual[intent]
+        noisy = list(path)
+        if drawn.random() < 0.3:
+            noisy[drawn.randrange(len(noisy))] = drawn.choice(tools)
+        paths = path, noisy, drawn.choices(tools, k=drawn.randint(3, 5))
+        for stream, taken in zip(found.values(), paths, strict=True):
+            stream.append((intent, run(taken, number)._replace(request=request)))
+    return found
+
+
+@cache
+def requests(name: str) -> dict[str, list[str]]:
+    return json.loads(gzip.decompress(shared(f"corpora/inputs/{name}_half.json.gz").read_bytes()))
+
+
 @pytest.mark.parametrize("name", ["clinc", "banking"])
 def test_agents_of_twenty_intents_score_nearly_as_with_task_ids(name: str) -> None:
-    texts: dict[str, list[str]] = json.loads(
-        gzip.decompress(shared(f"corpora/inputs/{name}_half.json.gz").read_bytes())
-    )
-    scores: dict[str, list[float]] = {"steady": [], "noisy": [], "random": []}
+    scores: dict[str, list[float]] = {kind: [] for kind in STREAMS}
     for seed in range(10):
-        drawn = random.Random(seed)
-        intents = drawn.sample(sorted(texts), 20)
-        tools = [f"tool {number}" for number in range(12)]
-        usual = {intent: drawn.choices(tools, k=drawn.randint(3, 5)) for intent in intents}
-        streams: dict[str, list[Run]] = {kind: [] for kind in scores}
-        for number in range(100):
-            intent = drawn.choice(intents)
-            request = sketch_of(drawn.choice(texts[intent]))
-            path = usual[intent]
-            noisy = list(path)
-            if drawn.random() < 0.3:
-                noisy[drawn.randrange(len(noisy))] = drawn.choice(tools)
-            paths = path, noisy, drawn.choices(tools, k=drawn.randint(3, 5))
-            for stream, taken in zip(streams.values(), paths, strict=True):
-                stream.append(run(taken, number)._replace(request=request))
-        for kind, stream in streams.items():
-            score = measure(stream).reading("score").value
+        for kind, stream in streams(name, seed).items():
+            score = measure(one for _, one in stream).reading("score").value
             assert score is not None
             scores[kind].append(score)
     steady, noisy, chance = (sum(found) / len(found) for found in scores.values())
