@@ -155,7 +155,7 @@ class Engine:
         recorded in time.
         """
         self.is_behind = False
-        """Whether the last tick left work for a caller that may not be held up."""
+        """True if the last tick left work for a caller that may not be held up."""
         self.event_lag = 0.0
         """Seconds between the end of the last span received and its receipt."""
 

@@ -1,4 +1,4 @@
-"""What has arrived while no agent has run yet, and why none of it became a run."""
+"""Requests that have arrived while no agent has run yet, and why none of them became a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WAYS_OUT: Final[Mapping[str, str]] = {
     "unknown_signal": "traces go to /v1/traces, log events to /v1/logs",
     "method": "OTLP is sent by POST",
 }
-"""What to do about a refusal, by its reason."""
+"""The way out of a refusal, by its reason."""
 
 
 class Refusal(NamedTuple):

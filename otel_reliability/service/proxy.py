@@ -48,9 +48,7 @@ class BasePath:
                 )
 
     def of(self, request: web.Request) -> str:
-        """Return what addresses in an answer begin with: empty, or a path without a slash at its
-        end.
-        """
+        """Return the prefix of addresses in an answer; empty, or without a slash at its end."""
         given = request.headers.get(FORWARDED_PREFIX, "").rstrip("/")
         if _PREFIX.match(given) and self._is_trusted(request.remote or ""):
             return given

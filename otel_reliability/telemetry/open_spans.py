@@ -60,7 +60,7 @@ class OpenSpans:
 
     @property
     def has_new(self) -> bool:
-        """Whether spans that have started and not ended wait to be reported."""
+        """True if spans that have started and not ended wait to be reported."""
         return bool(self._new)
 
     def report(self) -> Iterator[Opened]:

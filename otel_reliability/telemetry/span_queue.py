@@ -346,7 +346,7 @@ class SpanQueue:
 
     @property
     def starts_waiting(self) -> bool:
-        """Whether `opened_since` has spans that were started before its last call."""
+        """True if `opened_since` has spans that were started before its last call."""
         return self._open.has_new
 
     def opened_since(self) -> Iterator[Opened]:

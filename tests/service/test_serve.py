@@ -45,7 +45,7 @@ def test_asked_to_end_it_works_off_what_came_and_tells_it_once_more(
         numbers = otlp_numbers(came.body for came in sink.came)
 
     runs = {key: value for key, value in numbers.items() if key[0] == "agent.reliability.runs"}
-    assert list(runs.values()) == [1]
+    assert sum(runs.values()) == 1
     assert served.stop() == 0
     assert "Stopped." in served.log.read_text()
 
