@@ -84,7 +84,7 @@ class WindowSettings(Struct, frozen=True):
 
 
 class ObjectiveSettings(Struct, frozen=True):
-    """How often the runs of an agent must succeed: `success` or `errors`, over a period."""
+    """Objective of an agent: `success` or `errors`, over a period."""
 
     agent: Text = "*"
     """Pattern of the agent's name; the first objective that matches an agent holds for it."""
@@ -153,8 +153,8 @@ class MetricSettings(Struct, frozen=True):
     min_coverage: Points = 60.0
     """Points of the 100 whose parts must have data for a score."""
     missing: Literal["left_out", "as_zero"] = "left_out"
-    """How the score counts parts without data: it leaves them out, or counts them as 0, as though
-    nothing varied.
+    """Rule by which the score counts parts without data: it leaves them out, or counts them as 0,
+    as though nothing varied.
     """
     profile: Literal["published", "hal-harness"] = "published"
     """Form of the evaluation metrics: as published, or as their authors' code computes them today.
@@ -179,7 +179,7 @@ class SessionSettings(Struct, frozen=True):
     idle: Seconds = 1800.0
     """Seconds without a run after which a session closes and is scored."""
     derive: bool = True
-    """Whether loop_detection and tool_correctness are derived from the runs where no evaluation
+    """True if loop_detection and tool_correctness are derived from the runs where no evaluation
     gives them.
     """
     weights: Mapping[str, Weight] = {}
@@ -231,7 +231,7 @@ class SpanRule(Struct, frozen=True, kw_only=True):
     """
 
     kind: Literal["agent", "workflow", "chain", "model", "tool", "handoff", "retrieval", "other"]
-    """What the spans are; `other` spans are no step."""
+    """Kind of the spans; `other` spans are no step."""
     name: Text = "*"
     """Pattern of the span's name, a shell glob."""
     scope: Text = "*"
@@ -272,9 +272,9 @@ class MappingSettings(Struct, frozen=True):
     session: tuple[Text, ...] = ()
     """The conversation a run belongs to."""
     task: tuple[Text, ...] = ()
-    """What makes two runs attempts at the same work."""
+    """Task: what makes two runs attempts at the same work."""
     outcome: tuple[Text, ...] = ()
-    """Whether the run succeeded."""
+    """True if the run succeeded."""
     confidence: tuple[Text, ...] = ()
     """Confidence of the agent, from 0 to 1."""
     cost: tuple[Text, ...] = ()
@@ -284,7 +284,7 @@ class MappingSettings(Struct, frozen=True):
     keyed hash.
     """
     spans: tuple[SpanRule, ...] = ()
-    """What spans of your own are. `inspect` proposes rules for a recording."""
+    """Meaning of spans of your own. `inspect` proposes rules for a recording."""
 
 
 class LimitSettings(Struct, frozen=True):
@@ -362,7 +362,7 @@ class ChangeSettings(Struct, frozen=True):
     """Change detection."""
 
     enabled: bool = True
-    """Whether behaviour is monitored for changes."""
+    """True if behaviour is monitored for changes."""
     runs_per_false_alarm: Annotated[float, Meta(ge=1)] = 10_000.0
     """Runs, on average, from one false alarm to the next."""
     reference: Text | None = None
@@ -398,7 +398,7 @@ class TelemetrySettings(Struct, frozen=True):
     """Metrics to emit."""
 
     standard_metrics: bool = False
-    """Whether the semantic conventions' own `gen_ai.invoke_agent.*` and
+    """True if the semantic conventions' own `gen_ai.invoke_agent.*` and
     `gen_ai.execute_tool.duration` are emitted too, for instrumentations that do not.
     """
 
@@ -457,7 +457,7 @@ class Settings(Struct, frozen=True):
     ui: UISettings = UISettings()
     watch: WatchSettings = WatchSettings()
     objectives: tuple[ObjectiveSettings, ...] = ()
-    """How often the runs of which agents must succeed; without one, an agent is failing where it
+    """Objectives, by pattern of agents; without one, an agent is failing where it
     fails more often than it succeeds.
     """
     agent_key: tuple[Text, ...] = ()
@@ -465,7 +465,7 @@ class Settings(Struct, frozen=True):
     context_limits: Mapping[str, Count] = {}
     """Model name pattern → context window in tokens."""
     estimate_cost: bool = True
-    """Whether a model call whose cost is not reported costs its tokens at the list price of its
+    """True if a model call whose cost is not reported costs its tokens at the list price of its
     model (`prices` extra).
     """
     hash_key: HexKey | None = None

@@ -56,7 +56,7 @@ and counted.
 """
 
 _TOTALS: Final = ("incomplete", "revised", "unread", "event_lag")
-"""What is counted in plain numbers."""
+"""Counts in plain numbers."""
 
 _CLOSED = RunChange.CLOSED
 _FINAL = RunChange.FINAL

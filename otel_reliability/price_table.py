@@ -65,7 +65,7 @@ MAX_NAME: Final = 256
 """Maximum characters of a model's name that is looked up."""
 
 _PATH: Final = "models/"
-"""What Google puts before the name of a model, after the project."""
+"""Prefix that Google puts before the name of a model, after the project."""
 _MILLION: Final = 10**6
 _DATE: Final = re.compile(r"[-@](\d{4}-?\d{2}-?\d{2}|\d{6,8}|latest)$")
 _BEGINS_AT: Final = "start_date"
@@ -81,7 +81,7 @@ class Usage(NamedTuple):
 
 
 class Price(NamedTuple):
-    """What a model costs, each price in USD per million tokens, a fixed one or one that depends on
+    """Prices of a model, each in USD per million tokens, a fixed one or one that depends on
     the input tokens of a call (`TieredPrices` of genai-prices). `request`: USD per call.
     """
 

@@ -98,8 +98,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture
 def varied_input() -> VariedInput:
-    """What a test with the mark `reliability(vary=…)` passes its inputs through: a function that
-    returns each in the form for this attempt.
+    """Function that a test with the mark `reliability(vary=…)` passes its inputs through: a
+    function that returns each in the form for this attempt.
     """
     from otel_reliability.experiments.repetition import VariedInput  # noqa: PLC0415  see above
 

@@ -1,4 +1,4 @@
-"""What becomes of a span: each is counted once, by disposition and reason."""
+"""Dispositions of spans: each is counted once, by disposition and reason."""
 
 from __future__ import annotations
 

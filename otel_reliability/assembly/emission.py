@@ -1,4 +1,4 @@
-"""What leaves assembly: events about runs, and the accounts of spans."""
+"""Output of assembly: events about runs, and the accounts of spans."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from otel_reliability.model.span import (
 )
 
 Sender: TypeAlias = tuple[str, str, str]
-"""Who sends a span: its scope, the version of the service, the version of the scope."""
+"""Sender of a span: its scope, the version of the service, the version of the scope."""
 Traits: TypeAlias = tuple[str | None, ...]
-"""What shows how an agent is made: kinds and values in turn."""
+"""Fingerprints of an agent: kinds and values in turn."""
 _MODEL = Kind.MODEL
 _TOOL = Kind.TOOL
 _HANDOFF = Kind.HANDOFF
@@ -36,7 +36,7 @@ NO_RANK: Final = 1_000
 
 
 class Gathered(Struct, eq=False):
-    """What the spans of a run show. Lists hold indices of spans, in order.
+    """Facts of the spans of a run. Lists hold indices of spans, in order.
 
     - `timed`: those that a run may begin or end with. `models`, `steps`: model calls, tool calls
       and hand-offs, as each span reports them.

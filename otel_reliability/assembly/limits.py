@@ -1,4 +1,4 @@
-"""What assembly may hold: which traces close, become final or are forgotten where it is too much.
+"""Limits of assembly: which traces close, become final or are forgotten where it is too much.
 
 Decides only; the lifecycle closes. Above a limit, one 32nd more than needed goes, so that not every
 span exceeds it again.

@@ -1,4 +1,4 @@
-"""What is remembered of traces whose runs are final: their span ids, so that what comes later is
+"""Memory of traces whose runs are final: their span ids, so that what comes later is
 recognized, and the latest runs themselves, since evaluations arrive minutes after the run that they
 are about. Both are forgotten together.
 """

@@ -1,4 +1,4 @@
-"""How far the units of a buffer have come, where they close and become final one by one: where a
+"""Progress of the units of a buffer, where they close and become final one by one: where a
 parent is missing, a span is known to be open, or spans never stop arriving.
 """
 
@@ -15,7 +15,7 @@ from otel_reliability.model.span import SpanId, SpanRef, TraceId
 
 
 class Progress:
-    """How far a unit of an open buffer has come.
+    """Progress of a unit of an open buffer.
 
     - `unit`; `runs`: its runs, by their indices. `last`: its last arrival (seconds of the clock).
     - `has_linked`: a local parent is missing above orphans that are linked to it.

@@ -1,4 +1,4 @@
-"""What users and evaluators report of a run: the notes on its spans, and evaluations, in whichever
+"""Reports of users and evaluators on a run: the notes on its spans, and evaluations, in whichever
 way they arrived.
 """
 

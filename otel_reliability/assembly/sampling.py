@@ -1,4 +1,4 @@
-"""What a sampled run stands for."""
+"""Weight of a sampled run."""
 
 from __future__ import annotations
 

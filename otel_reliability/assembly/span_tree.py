@@ -42,7 +42,7 @@ _WORK: Final = STEPS | {Kind.AGENT}
 
 
 class Position(Struct, frozen=True, eq=False):
-    """Where the children of a span stand, shared by all of them.
+    """Place of the children of a span, shared by all of them.
 
     - `node`: the invocation above. `tool`, `model`: the tool and the model span between.
     - `below_tool`, `below_chain`: whether a tool or a chain lies between. `gap`: whether a local

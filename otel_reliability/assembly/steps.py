@@ -260,7 +260,7 @@ def _groups(stream: list[Step], model_starts: Sequence[int]) -> list[list[Step]]
 
 
 class Mark(Struct, frozen=True):
-    """What a call repeats. `chain`: number of retries in a row up to this call."""
+    """Repetition of a call. `chain`: number of retries in a row up to this call."""
 
     retry: bool
     repeat: bool

@@ -76,7 +76,7 @@ class Unit:
 
 
 Target: TypeAlias = int | Unit
-"""What an evaluation is about: a span, by its index, or the top-level runs of a unit."""
+"""Subject of an evaluation: a span, by its index, or the top-level runs of a unit."""
 
 
 class Units:

@@ -18,7 +18,7 @@ UNIX_ONLY: Final = "fcntl"
 """The module by which the service locks its state. Windows has none."""
 BAD_USAGE: Final = 2
 GARBAGE: Final = (200_000, 10, 20)
-"""How many new objects it takes to look for circles among them. Lines and runs make none, and each
+"""Number of new objects until the collector looks for circles among them. Lines and runs make none, and each
 look costs what is alive.
 """
 

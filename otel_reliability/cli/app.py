@@ -47,7 +47,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "mcp": "Answer an assistant's questions about agents (Model Context Protocol).",
     "dashboards": "Write Grafana dashboards and alert rules.",
 }
-"""What each does in a few words, in the order of the help."""
+"""Summary of each command, in the order of the help."""
 
 
 class Commands(click.Group):

@@ -43,7 +43,7 @@ CHANGE_NAMES: Final = (
     CHANGE_EVIDENCE.name.removeprefix(PREFIX),
     CHANGES.name.removeprefix(PREFIX),
 )
-"""What asks about change detection: its own name, and those of its OpenTelemetry metrics."""
+"""Topics of change detection: its own name, and those of its OpenTelemetry metrics."""
 ABOUT_CHANGE: Final = (
     "Has this agent's behaviour changed? By more than chance, with a bound on the rate of "
     "false alarms."

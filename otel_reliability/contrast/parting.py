@@ -1,5 +1,5 @@
-"""Where failing and succeeding runs part: the step of the tree of paths after which they differ
-most.
+"""The fork at which failing and succeeding runs part: the step of the tree of paths after which
+they differ most.
 
 The tree begins where runs begin; each step that follows is a branch. At each fork the runs of one
 branch are compared with those of its siblings, so they have done the same until then. It is the

@@ -92,7 +92,8 @@ _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_
 
 
 class TextRules(Struct, frozen=True):
-    """How a text is hashed, as data: whoever hashes texts in another language follows these.
+    """Rules by which a text is hashed, as data: code that hashes texts in another language follows
+    these.
 
     - `wrapped`: the key whose presence in an object may make it a wrapper. `unusual`: texts that
       change how a text is read. Whatever has one is for Python to read.

@@ -29,7 +29,7 @@ PLAIN_PREFIXES: Final = (notes.PREFIX, MESSAGING)
 
 
 class ToolMark(NamedTuple):
-    """What tells the span of a tool, and the keys that hold arguments or a result there."""
+    """Mark of the span of a tool, and the keys that hold arguments or a result there."""
 
     key: str
     words: frozenset[str]

@@ -170,7 +170,9 @@ class Reader:
         scope and keys, too.
         """
         self.generation = 0
-        """How often everything was forgotten: what others remember by plans of before is void."""
+        """Number of times that everything was forgotten: what others remember by plans of before is
+        void.
+        """
 
     def without_requests(self) -> Reader:
         """Return a reader that reads the same, but no request: what may block no thread of a host

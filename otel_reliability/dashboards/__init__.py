@@ -21,23 +21,23 @@ FILES: Final[Mapping[str, PurePosixPath]] = {
     "rules.yaml": PurePosixPath("prometheus/rules/otel-reliability.yaml"),
     "alerts.md": PurePosixPath("alerts.md"),
 }
-"""What is shipped, and where it goes below a folder."""
+"""Files that are shipped, and where it goes below a folder."""
 
 _NAME: Final = re.compile(r"\b(?:agent|otel)_reliability_\w+")
 _SAMPLE_SUFFIX: Final = re.compile("_(?:total|bucket|count|sum)$")
 BUDGET: Final = "      - record: agent:reliability_error_budget_left:increase30d\n"
-"""Where the rule begins that records the budget left of a period."""
+"""First words of the rule that records the budget left of a period."""
 UID: Final = "prometheus"
 RUNBOOK: Final = "alerts.md"
 FLEET: Final = "/d/otel-reliability-fleet"
-"""Where alerts on the service lead to in Grafana."""
+"""Address that alerts on the service lead to in Grafana."""
 AGENT: Final = (
     "/d/otel-reliability-agent?var-namespace={{ .Labels.service_namespace | urlquery }}"
     "&var-environment={{ .Labels.deployment_environment_name | urlquery }}"
     "&var-service={{ .Labels.service_name | urlquery }}"
     "&var-agent={{ .Labels.gen_ai_agent_name | urlquery }}"
 )
-"""Where alerts on an agent lead to in Grafana."""
+"""Address that alerts on an agent lead to in Grafana."""
 PAGE: Final = "/agents/{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}"
 """The page of that agent in the UI."""
 

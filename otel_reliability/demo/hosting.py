@@ -24,7 +24,7 @@ IN_A_HURRY: Final[Mapping[str, Any]] = {
     "sessions": {"idle": 10.0},
     "windows": [{"name": "recent", "last": 24}],
 }
-"""What a demo cannot wait for: 60 s for stragglers of a run, and half an hour for the end of a
+"""Waits that a demo does without: 60 s for stragglers of a run, and half an hour for the end of a
 conversation. Its windows hold the runs of one recording, which then repeats: so no number drifts
 only because a window fills.
 """

@@ -188,7 +188,7 @@ def _headline(agent: Agent) -> RenderableType:
 
 
 def _words(agent: Agent) -> tuple[str, str]:
-    """What the headline says of the agent with the worst verdict, and why."""
+    """Headline about the agent with the worst verdict, and why."""
     if agent["verdict"] == Verdict.FAILING.value:
         succeed = agent["success_rate"]
         why = (

@@ -145,7 +145,7 @@ class Worker:
         self._ending = threading.Timer(ENDING, _leave)
         self._ending.daemon = True
         self.asked = False
-        """Whether the worker was asked to end."""
+        """True if the worker was asked to end."""
         self._broke: BaseException | None = None
         self._join(topics, frames)
         self._commit: Callable[..., None] = self._context.commit_checkpoint
@@ -399,7 +399,7 @@ class Ticker:
 
     def __init__(self, producer: Any, interval: float) -> None:
         self.partitions: Sequence[tuple[str, int]] = ()
-        """Where to: topics and partitions. Replaced as a whole, by any thread."""
+        """Destinations: topics and partitions. Replaced as a whole, by any thread."""
         self._producer = producer
         self._interval = interval
         self._ending = threading.Event()

@@ -120,7 +120,7 @@ class Metric(ABC):
     requires: ClassVar[int] = 0
     """The data that a row must have to reach `count`, as a sum of the flags above."""
     of_outcomes: ClassVar[bool] = False
-    """Whether it measures how often runs succeed. It has no value in a window in which only
+    """True if it measures how often runs succeed. It has no value in a window in which only
     failures are known (`one_sided`).
     """
 

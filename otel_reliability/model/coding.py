@@ -280,7 +280,7 @@ def is_hidden(call: ToolCall) -> bool:
 
 
 class CodingTotals(NamedTuple):
-    """What the prompts of a coding agent did: sums over prompts, of which one at least read or
+    """Work of the prompts of a coding agent: sums over prompts, of which one at least read or
     changed a file.
 
     `editing_prompts` are those with an edit, and `reads_before_edit` the reads before the first one

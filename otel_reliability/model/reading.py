@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 Direction = Literal["lower", "higher", "neutral"]
 IntervalMethod = Literal["none", "share", "runs", "tasks", "comparison"]
-"""How the confidence interval of a metric is computed: not at all (counts, flags), Wilson's for a
+"""Method of the confidence interval of a metric: none at all (counts, flags), Wilson's for a
 share of runs, the bootstrap for a mean over runs or over tasks, the jackknife for what compares
 runs or combines several numbers.
 """

@@ -24,7 +24,7 @@ MEASURES: Final = {
     "retries": "were retries",
     "repeats": "repeated one that had succeeded",
 }
-"""What is counted of calls, and how a sentence says it."""
+"""Count of calls, and how a sentence says it."""
 SEED: Final = 0
 _NOTHING: Final = CallTotals(0, 0, 0, 0)
 

@@ -17,7 +17,7 @@ from otel_reliability.metrics.stability.tier import GRADES as TIERS
 from otel_reliability.metrics.success.verdict import RANKS as VERDICTS
 
 NOISE: Final = 1e-9
-"""How far a number may miss its bound by what adding floats costs."""
+"""Tolerance by which a number may miss its bound by what adding floats costs."""
 
 HOLDS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">=": lambda value, wanted: value >= wanted - NOISE,

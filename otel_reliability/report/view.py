@@ -403,8 +403,8 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class WhyFinding:
-    """What failing runs have in common: a kind of feature, the tools or values that it is about,
-    and its sentence.
+    """Feature that failing runs have in common: a kind of feature, the tools or values that it is
+    about, and its sentence.
 
     `shares` are the shares of runs that fail, with the feature and without it, `runs` how many runs
     these are; of a number, its means over the failing runs and the others. `p` is adjusted for the

@@ -31,9 +31,9 @@ class Decoded(NamedTuple):
     spans: Sequence[AgentSpan] = ()
     evaluations: tuple[Evaluation, ...] = ()
     malformed: Mapping[str, int] = {}
-    """How many spans or log records cannot be used, by reason."""
+    """Number of spans or log records that cannot be used, by reason."""
     message: str = ""
-    """The same for people; it holds nothing the client sent but ids."""
+    """Text of the same; it holds nothing the client sent but ids."""
     other_logs: int = 0
     removed: tuple[AgentKey, ...] = ()
     """Agents to remove."""

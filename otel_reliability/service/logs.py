@@ -37,7 +37,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "Received HTTPS traffic": _TLS,
     "\\x16\\x03": _TLS,
 }
-"""What the server's parser says of a request → what that is, and the way out."""
+"""Words of the server's parser about a request → what it is, and the way out."""
 OTHER_KIND: Final = ("unreadable", "check what sends to this address")
 
 _logger: Final = logging.getLogger(f"{OURS}.service")

@@ -152,4 +152,4 @@ _PYTHON: Final = SimpleNamespace(
     scope_of=scope_of,
     text_rules=RULES,
 )
-"""What the extension needs of the package."""
+"""Names that the extension needs of the package."""

@@ -68,7 +68,7 @@ class ServiceSettings(Struct, frozen=True):
     ui: Address = "127.0.0.1:8080"
     """Address of the UI, the health checks and the API."""
     allow_public: bool = False
-    """Whether endpoints may listen to other machines without encryption and without a token."""
+    """True if endpoints may listen to other machines without encryption and without a token."""
     token: Secret | None = None
     """Token that clients must send as `Authorization: Bearer …` to every endpoint; health checks
     need none.
@@ -85,8 +85,8 @@ class ServiceSettings(Struct, frozen=True):
     state: Text | None = None
     """Directory of the state; without it, what is open is lost when the process ends."""
     state_sync: Literal["normal", "full"] = "normal"
-    """What acknowledged data survives: the end of the process (normal), or a loss of power too
-    (full, which is slower).
+    """Losses that acknowledged data survives: the end of the process (normal), or a loss of power
+    too (full, which is slower).
     """
     state_limit: Bytes = 4 << 30
     """Size of the state on disk above which requests are answered with *overloaded*."""
@@ -142,7 +142,7 @@ class KafkaSettings(Struct, frozen=True):
     """
 
     brokers: Text | None = None
-    """Where the brokers are: host:port, several with commas."""
+    """Addresses of the brokers: host:port, several with commas."""
     spans: Text = "otlp_spans"
     """The topic that the Collector writes spans to, keyed by trace id."""
     logs: Text | None = None
@@ -156,13 +156,13 @@ class KafkaSettings(Struct, frozen=True):
     dead_letters: Text | None = None
     """The topic that messages go to which cannot be used; without, they are counted and left."""
     group: Text = "otel-reliability"
-    """What the consumer groups of the two stages, and the topics of their state, begin with."""
+    """Prefix of the consumer groups of the two stages, and of the topics of their state."""
     state: Text | None = None
     """Directory of this worker's copy of its state; without it, all state is loaded from the
     brokers at every start.
     """
     guarantee: Literal["exactly-once", "at-least-once"] = "exactly-once"
-    """Whether messages, state and what is sent are one transaction."""
+    """True if messages, state and what is sent are one transaction."""
     commit: Seconds = 1.0
     """Time between two commits: what is sent is seen by others so much later."""
     session_timeout: Seconds = 45.0

@@ -36,8 +36,8 @@ class State:
         self.removers: list[Callable[[AgentKey], None]] = []
         """Called for every agent that was removed."""
         self.steps = 0
-        """How often a request was applied, or deadlines were met: it rises while the writer gets
-        on.
+        """Number of times that a request was applied, or deadlines were met: it rises while the
+        writer gets on.
         """
 
     def apply(self, request: Decoded) -> Sequence[int]:

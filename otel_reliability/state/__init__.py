@@ -1,1 +1,3 @@
-"""What outlives a process: the database, the parts that are stored in it, and its directory."""
+"""State that outlives a process: the database, the parts that are stored in it, and its
+directory.
+"""

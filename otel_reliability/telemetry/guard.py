@@ -38,9 +38,9 @@ class Guard:
     __slots__ = ("place",)
 
     loud: ClassVar[bool] = os.environ.get(LOUD_VARIABLE, "").strip().lower() in {"1", "true"}
-    """Whether exceptions pass: tests only."""
+    """True if exceptions pass: tests only."""
     faults: ClassVar[Counter[str]] = Counter()
-    """How often each place failed, since the process began."""
+    """Number of failures of each place, since the process began."""
 
     def __init__(self, place: str) -> None:
         self.place = place

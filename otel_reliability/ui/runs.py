@@ -165,7 +165,7 @@ FLAGS: Final[Mapping[str, Callable[[Run, int], bool]]] = {
     "token pressure": lambda run, _: (run.token_pressure or 0.0) > MetricSettings.pressure_flag,
     "incomplete": lambda run, _: run.incomplete,
 }
-"""What a run can be marked with, given the setting `metrics.retry_threshold`."""
+"""Marks that a run can have, given the setting `metrics.retry_threshold`."""
 
 
 class RunChoice(NamedTuple):

@@ -314,7 +314,7 @@ _HEX_LENGTH: Final = 49
 _TRACE_LENGTH: Final = 32
 _HEX_END: Final = END_BYTES + 1 + 24
 _STOP: Final = b"\0"
-"""What ends the id of text, so that a shorter id compares as the lesser."""
+"""End of the id of text, so that a shorter id compares as the lesser."""
 
 TRACE_BYTES: Final = 16
 MAX_NEEDLES: Final = 16

@@ -98,7 +98,7 @@ class AgentWindow(Numbers):
         self._left: list[tuple[int, Row]] = []
         """The rows that left groups since these were formed, each with its group."""
         self._stale = False
-        """Whether rows with a request entered or left since."""
+        """True if rows with a request entered or left since."""
 
     # --- Runs -------------------------------------------------------------------------------------
 

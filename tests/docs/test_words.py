@@ -21,7 +21,7 @@ FIRST = re.compile(r"\s*(What|Whether|Who|Whose|Where|How|The same)\b")
 """First words of a docstring that neither is a noun nor a verb: write "Return whether …", "Maximum
 spans per run".
 """
-KNOWN_DOCSTRINGS = 52
+KNOWN_DOCSTRINGS = 0
 """Docstrings that still begin otherwise. Lower it, never raise it."""
 
 

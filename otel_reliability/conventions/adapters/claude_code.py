@@ -41,7 +41,9 @@ PREFIX: Final = "claude_code."
 CACHED: Final = "cache_read_tokens"
 CACHE_WRITTEN: Final = "cache_creation_tokens"
 INPUT_TOKENS: Final = ("input_tokens", CACHED, CACHE_WRITTEN)
-"""What was new, what was read from the cache, what was written to it: together the input."""
+"""Tokens that were new, that were read from the cache, what was written to it: together the
+input.
+"""
 REQUEST_ID: Final = "request_id"
 COMMIT: Final = "git_commit_id"
 COMMIT_MADE: Final = "git_commit"

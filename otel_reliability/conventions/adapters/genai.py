@@ -93,7 +93,7 @@ CACHE_WRITTEN_TOKENS: Final = (
     "gen_ai.usage.details.cache_write_tokens",
 )
 MONEY: Final = (*COSTS, *PROVIDERS, *CACHED_TOKENS, *CACHE_WRITTEN_TOKENS)
-"""What the cost of a model call is read from, next to its model and its tokens."""
+"""Sources of the cost of a model call, next to its model and its tokens."""
 
 AGENT_OPERATIONS: Final = frozenset({"invoke_agent", "agent.run"})
 WORKFLOW_OPERATIONS: Final = frozenset({"invoke_workflow", "invoke_swarm", "invoke_graph"})
@@ -407,7 +407,7 @@ def model(span: SpanView, **other: Any) -> Answer:
 
 
 def provider(span: SpanView) -> str | None:
-    """Who serves the model, by the common keys."""
+    """Provider of the model, by the common keys."""
     return values.first(span, PROVIDERS, values.text)
 
 

@@ -32,7 +32,7 @@ CONTEXT_SESSIONS: Final = tuple(
     "ai.settings.context." + key
     for key in ("sessionId", "session_id", "conversationId", "threadId", "chatId")
 )
-"""Where version 7 keeps what its user gave as context."""
+"""Keys under which version 7 keeps what its user gave as context."""
 FINISH_REASON: Final = "ai.response.finishReason"
 INPUT_TOKENS: Final = ("ai.usage.inputTokens", "ai.usage.promptTokens", "gen_ai.usage.input_tokens")
 OUTPUT_TOKENS: Final = (

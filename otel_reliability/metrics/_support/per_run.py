@@ -33,7 +33,7 @@ class PerRun(Metric):
     __slots__ = ("_by_status", "_runs", "_sum")
 
     small = True
-    """Whether its numbers are ratios, or whole numbers below 2^60: their sum is cheaper."""
+    """True if its numbers are ratios, or whole numbers below 2^60: their sum is cheaper."""
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)

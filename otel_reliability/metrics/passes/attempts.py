@@ -40,7 +40,7 @@ def attempts_of(rows: Iterable[Row]) -> dict[str | None, list[bool]]:
 
 
 TaskNumbers: TypeAlias = tuple[int, ...]
-"""How many attempts a task had, and the numbers they give."""
+"""Number of attempts at a task, and the numbers they give."""
 
 
 def worst_of(

@@ -41,7 +41,7 @@ class _OfObjective(Derived):
 
     @property
     def signal(self) -> str:
-        """What the objective counts; empty without one."""
+        """Metric that the objective counts; empty without one."""
         if self._objective is None:
             return ""
         return ERRORS if self._objective.success is None else SUCCESS

@@ -25,7 +25,7 @@ MIN_SUCCESS: Final = 0.5
 
 
 class Verdict(enum.Enum):
-    """What is to be thought of an agent, the worst first; UNDECIDED: not enough data."""
+    """Verdict on an agent, the worst first; UNDECIDED: not enough data."""
 
     FAILING = "failing"
     CRITICAL = "critical"
@@ -164,7 +164,7 @@ class VerdictRank(Derived):
 
 
 class Grade(Derived):
-    """What agents are sorted and coloured by, as a reading.
+    """Rank by which agents are sorted and coloured, as a reading.
 
     No value where neither a score, outcomes nor errors are known.
 
