@@ -478,7 +478,7 @@ class RunBuilder:
 
 
 def _still_waits(tree: SpanTree, pending: Sequence[int], members: Sequence[int]) -> bool:
-    """Return whether nothing went on after the last of these calls that waited for somebody."""
+    """Return whether nothing went on after the last of these calls that waited for a person."""
     last = max(tree.spans[i].end_ns for i in pending)
     return not any(
         tree.spans[i].kind in STEPS and tree.spans[i].start_ns >= last

@@ -229,7 +229,7 @@ def _separate_runs(
 def _are_separate(
     one: Invocation, two: Invocation, over: Invocation, spans: Sequence[AgentSpan]
 ) -> bool:
-    """Return whether an agent's invocation begins anew after the one before: in another
+    """Return whether an agent's invocation begins again after the one before: in another
     conversation, or in a loop of the user's own after an end of its own, with no longer input.
     """
     first_session = one.span.session

@@ -5,7 +5,7 @@ Theory of operation
 
 A trace is never known to be complete: spans come in any order, twice, minutes late, or not at all.
 So nothing is linked as it arrives. Spans are only collected; when a trace is due, one pure function
-makes all of its runs anew from all of its spans, and the difference to what was emitted before is
+makes all of its runs again from all of its spans, and the difference to what was emitted before is
 emitted. A late span therefore needs no code of its own: the result is a function of the *set* of
 spans, and neither the order nor the batches in which they came can change it.
 

@@ -84,7 +84,7 @@ def observed(
 ) -> RunOutcome:
     """Return the outcome by the run's spans: errors of the root and of the last invocations in it,
     what stopped them, limits, and errors that its scope hides. `root` is None for implicit runs.
-    `waits`: its last call waits for somebody.
+    `waits`: its last call waits for a person.
     """
     spans = tree.spans
     if root is None:

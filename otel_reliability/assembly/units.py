@@ -133,7 +133,7 @@ class Units:
         return units
 
     def _describe(self, units: Sequence[Unit | None]) -> None:
-        """Tell each unit what it consists of."""
+        """Give each unit what it consists of."""
         tree = self._tree
         for i, (span, unit) in enumerate(zip(tree.spans, units, strict=True)):
             if unit is None:

@@ -1,4 +1,4 @@
-"""Steps without a span of their own: messages tell of them, or the span of an agent does."""
+"""Steps without a span of their own: messages name them, or the span of an agent does."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpan
     """Return the calls whose spans were lost: a model asked for several at once, spans of some of
     them arrived, and a model was called again with what they returned.
 
-    Calls are told apart by their ids, so nothing is said where a span has none. A call that the
+    Calls are distinguished by their ids, so nothing is said where a span has none. A call that the
     framework answers itself (a final answer, a hand-off) is followed by no model call, or is a
     hand-off: then nothing is said either. A lost call stands beside the ones that were seen.
     """

@@ -341,7 +341,7 @@ def _check_service(listen: str, fault: str | None, jobs: int, protocol: str) -> 
         )
     if jobs > 1:
         raise ConfigurationError(
-            "--jobs", str(jobs), "1 with --post", "its spans are told apart by their time"
+            "--jobs", str(jobs), "1 with --post", "its spans are distinguished by their time"
         )
     if protocol != PROTOCOLS[0]:
         raise ConfigurationError(

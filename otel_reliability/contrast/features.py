@@ -88,7 +88,7 @@ NUMBERS: Final[Mapping[str, Number]] = {
 """Every number that is contrasted, by the name of its field in `Sample`."""
 
 OUTCOMES: Final = ("success", "ended_in_error")
-"""In the order in which they are told."""
+"""In the order in which they are reported."""
 ORIGINS: Final = frozenset({"input", "model", "version", "prompt", "tools", "framework"})
 """Kinds that a run is given, unlike what it does."""
 

@@ -91,8 +91,8 @@ def why_runs_fail(samples: Sequence[Sample]) -> Why:
 
 
 def _labelled(samples: Sequence[Sample]) -> tuple[bool, list[tuple[Sample, bool]]]:
-    """Return whether runs are told apart by errors, as too few outcomes are known; and the runs of
-    which that is known, each with whether it fails.
+    """Return whether runs are distinguished by errors, as too few outcomes are known; and the runs
+    of which that is known, each with whether it fails.
     """
     outcomes = [(one, not one.success) for one in samples if one.success is not None]
     failing = sum(fails for _, fails in outcomes)

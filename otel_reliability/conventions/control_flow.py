@@ -31,7 +31,7 @@ from otel_reliability.model.span import (
 ERROR_TYPE: Final = "error.type"
 EXCEPTION_TYPE: Final = "exception.type"
 EXCEPTIONS: Final = frozenset({"exception", "gen_ai.client.operation.exception"})
-"""Events that tell of an exception."""
+"""Events that report an exception."""
 STATUS_MESSAGE: Final = "langfuse.observation.status_message"
 TYPES: Final = (ERROR_TYPE, EXCEPTION_TYPE)
 

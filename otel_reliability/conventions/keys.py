@@ -1,7 +1,7 @@
 """Which attributes are read, and what their values may be.
 
-A door in a host's process copies a span on the thread of the user's agent, and reads it later. What
-it may copy depends on what the values are, which each convention says of its keys:
+A processor in a host's process copies a span on the thread of the user's agent, and reads it later.
+What it may copy depends on what the values are, which each convention says of its keys:
 
 - `plain`: names, ids and numbers. They are kept as they are; so are `needs` and `conversation`.
 - `content`: the arguments or the result of a tool. Their text may be held for a while, up to a
@@ -45,7 +45,7 @@ class Keys:
 
     `wanted` are the keys that are read exactly, `prefixes` the beginnings of the others. A key
     that only the user names may be text of messages. `requests` are those in which a request lies,
-    the most telling first.
+    the most specific first.
     """
 
     def __init__(self, table: Iterable[Convention], of_settings: Iterable[str]) -> None:

@@ -24,8 +24,8 @@ from otel_reliability.model.span import (
 CONVENTION_RANK: Final = 2
 """Rank of a session that a convention names."""
 MAX_DERIVED: Final = 16
-"""Readers whose findings answers of one plan depend on. A convention that makes a function anew for
-each span has ever new ones: beyond, the spans of the plan are asked one by one.
+"""Readers whose findings answers of one plan depend on. A convention that makes a function again
+for each span has ever new ones: beyond, the spans of the plan are asked one by one.
 """
 _JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-"
 

@@ -31,9 +31,9 @@ of what a convention answers is the same each time. So an answer is asked for on
 A plan *learns*: until it has seen what an answer depends on, it does not know which values to look
 up. Whenever an answer depended on something new, the plan adds it and drops its templates, since
 they were kept under too few values (`Plan.has_learned`). The answer at hand is used and not kept.
-A plan soon learns nothing new. What it must not be told apart by is unbounded: a convention with a
-new function for each span would make it learn for ever, so that number is bounded (`MAX_DERIVED`),
-and its spans are then asked one by one.
+A plan soon learns nothing new. What it must not be distinguished by is unbounded: a convention with
+a new function for each span would make it learn for ever, so that number is bounded
+(`MAX_DERIVED`), and its spans are then asked one by one.
 
 **Three rules keep a template honest.** What a template holds was computed from nothing but the
 values it is kept under. A value that cannot be looked up (a list that a program set) or is too long

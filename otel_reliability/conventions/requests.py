@@ -86,7 +86,7 @@ _TEXTS: Final = (
 )
 """Keys under which an object without messages has the request."""
 _NO_TEXT: Final = frozenset({"tool_result", "tool_call_response", "tool_call", "tool_use"})
-"""Types of the parts of messages that nobody wrote."""
+"""Types of the parts of messages that no person wrote."""
 
 
 class Message(NamedTuple):
@@ -332,7 +332,7 @@ def _message(value: object) -> Message | None:
 
 
 def _text_of(content: object) -> str:
-    """Return the text of a message, without parts that nobody wrote."""
+    """Return the text of a message, without parts that no person wrote."""
     if isinstance(content, str):
         return content
     texts: list[str] = []

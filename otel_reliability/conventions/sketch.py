@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from otel_reliability.statistics.likeness import GREATEST, packed, unpacked
 
 NUMBERS: Final = 256
-"""Numbers of a sketch, half a byte each: as fine as it takes to tell requests apart."""
+"""Numbers of a sketch, half a byte each: as fine as it takes to distinguish requests."""
 FIRST_WORDS: Final = 96
 LAST_WORDS: Final = 32
 """Words of a text that count: the first and the last."""

@@ -1,6 +1,6 @@
 """The agent of an experiment: a command, a Python function, or a service that is asked over HTTP.
 
-A command and a function are started anew for each attempt, with OpenTelemetry's variables. A
+A command and a function are started again for each attempt, with OpenTelemetry's variables. A
 service runs already: it is asked with the headers of W3C trace context and baggage, and exports to
 the receiver of the experiment, whose address is fixed for that.
 """

@@ -80,7 +80,7 @@ class SequentialTest:
         self._observed = TargetData({}, 0)
 
     def update(self, results: Results) -> None:
-        """Look at all results, unless the target is decided."""
+        """Read all results, unless the target is decided."""
         if self.decision is not SequentialDecision.UNDECIDED:
             return
         self._observed = seen = observed_by(self.target, self.task_ids, results)

@@ -50,7 +50,7 @@ _IDS: Final = ("traceId", "spanId", "parentSpanId")
 
 
 class Inbox:
-    """The requests that have arrived and nobody has taken yet, in OTLP-JSON. Any thread may add."""
+    """The requests that have arrived and no one has taken yet, in OTLP-JSON. Any thread may add."""
 
     def __init__(self) -> None:
         self._requests: list[dict[str, Any]] = []

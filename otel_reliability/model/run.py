@@ -16,7 +16,7 @@ from otel_reliability.model.sums import known_sum
 
 class Outcome(enum.Enum):
     """The outcome of a run. COMPLETED: it ended without an error, which is *unknown* for every
-    metric that needs outcomes. PAUSED: it waits for somebody; CANCELLED: somebody stopped it. Both
+    metric that needs outcomes. PAUSED: it waits for a person; CANCELLED: a person stopped it. Both
     are neither success nor failure.
     """
 

@@ -307,7 +307,7 @@ class InvocationFacts(Struct, frozen=True, gc=False, array_like=True):
       the definitions of its tools.
     - `compressions`: those of the context that are events of its span.
     - `request`: the sketch of what the user asked (`conventions.requests`).
-    - `stopped`: `PAUSED` where it waits for somebody, `CANCELLED` where somebody stopped it.
+    - `stopped`: `PAUSED` where it waits for a person, `CANCELLED` where a person stopped it.
     """
 
     name: str | None = None
@@ -341,7 +341,7 @@ class ToolFacts(Struct, frozen=True, gc=False, array_like=True):
 
 class RejectionFacts(Struct, frozen=True, gc=False, array_like=True):
     """A call that was refused and never executed: it is no step, and neither is the call that its
-    span lies in. `pending`: it was not refused, it waits for somebody.
+    span lies in. `pending`: it was not refused, it waits for a person.
     """
 
     call_id: str | None = None

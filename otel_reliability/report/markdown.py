@@ -25,7 +25,7 @@ _WORD_JOINER: Final = "\u2060"
 
 def escaped(text: Cell) -> str:
     r"""Return text that Markdown shows unchanged: a tool may be called `<b>` or `a|b`. `@name`
-    mentions nobody, and neither `#7` nor an address becomes a link.
+    mentions no one, and neither `#7` nor an address becomes a link.
 
     >>> print(escaped("get_order | <b>"))
     get\_order \| \<b\>

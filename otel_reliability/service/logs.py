@@ -27,7 +27,7 @@ INTERVAL_S: Final = 60.0
 MAX_LINES: Final = 60
 """Records of one kind that are logged in this time."""
 MAX_PEERS: Final = 1_000
-"""Peers that are told apart; of more, the log begins to repeat itself."""
+"""Peers that are distinguished; of more, the log begins to repeat itself."""
 
 _HTTP2: Final = ("HTTP/2", "if this is gRPC, send it to the gRPC endpoint (port 4317)")
 _TLS: Final = ("TLS", "this endpoint has no certificate; send http://, or set service.tls")

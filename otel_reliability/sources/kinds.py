@@ -238,7 +238,7 @@ _FROM_STORE: Final = "its traces also go by OTLP to a Collector with the file ex
 _FETCH: Final = "read them from the store itself: otel-reliability fetch {} --since 7d"
 _NO_TIMES: Final = "it holds messages without spans or times; " + _BY_OTLP
 
-_AS_FILE: Final = "name the file, or its folder: a session may be told by several files"
+_AS_FILE: Final = "name the file, or its folder: several files may hold one session"
 
 KINDS: Final[tuple[FileKind, ...]] = (
     FileKind("a zip archive", begins=(b"PK\x03\x04",), read=_zip),

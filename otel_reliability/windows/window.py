@@ -33,7 +33,7 @@ EMITTED: Final = {spec.name: spec for spec in SPECS if spec.emitted}
 
 
 MAX_LEFT: Final = 8
-"""Rows that left groups, kept until groups are formed again; beyond that all are counted anew."""
+"""Rows that left groups, kept until groups are formed again; beyond that all are counted again."""
 
 
 class AgentWindow(Numbers):

@@ -68,7 +68,7 @@ def _tool(span: SpanView) -> Answer:
 
 
 def _has_result(span: SpanView) -> bool:
-    """Return whether a call was executed: one that waits for somebody has neither a status nor a
+    """Return whether a call was executed: one that waits for a person has neither a status nor a
     result.
     """
     by_key = any(key in span for key in (*genai.TOOL_STATUS, *genai.TOOL_RESULTS))

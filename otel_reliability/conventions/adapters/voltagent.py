@@ -79,7 +79,7 @@ class VoltAgent(Convention):
 
 
 def _agent(span: SpanView) -> InvocationFacts:
-    """A subagent's span bears the name of its caller besides its own. An answer that asks for tools
+    """A subagent's span has the name of its caller besides its own. An answer that asks for tools
     ends the run only where it waits for their approval, or at a limit.
     """
     waits = genai.asks_for_tools(values.words(span.get(FINISH_REASON))) and AT_LIMIT not in span

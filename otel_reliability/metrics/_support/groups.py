@@ -66,7 +66,7 @@ class RunGroup(ABC):
         """Return the group's contribution; None without enough data."""
 
     def keep_rows(self) -> None:  # noqa: B027 (most groups need none)
-        """Keep the rows that come, if they are needed: nobody else has those of this group."""
+        """Keep the rows that come, if they are needed: no other has those of this group."""
 
 
 G = TypeVar("G", bound=RunGroup)

@@ -39,7 +39,7 @@ class ReadsBeforeEdit(PerRun):
         formula="Σ reads before the first edit / prompts with an edit",
         required_data="1 prompt that changed a file",
         source="this project",
-        improve="Tell the agent in its instructions to read what it changes, or to plan first.",
+        improve="Instruct the agent to read what it changes, or to plan first.",
         interval="runs",
     )
 

@@ -38,7 +38,7 @@ class TestedEditShare(PerRun):
         formula="prompts with tests after the last edit / prompts with an edit",
         required_data="1 prompt that changed a file, with the commands of the shell",
         source="this project",
-        improve="Tell the agent how to run the tests, and to do so before it ends.",
+        improve="Instruct the agent how to run the tests, and to do so before it ends.",
         interval="share",
     )
 
