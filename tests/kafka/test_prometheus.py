@@ -61,8 +61,8 @@ def test_whoever_has_an_agent_tells_its_series_and_nobody_else(
     ask = prometheus({"workers": scraped, "collector": address}).ask
 
     def told(job: str) -> list[tuple[float, float]]:
-        """How many series of runs there are of each agent, and what they come to."""
-        series = ask.query(f"count by ({EACH}) (agent_reliability_runs_total{{{job}}})")
+        """How many series of runs rose of each agent, and what they come to."""
+        series = ask.query(f"count by ({EACH}) (agent_reliability_runs_total{{{job}}} > 0)")
         sums = ask.query(f"sum by ({EACH}) (agent_reliability_runs_total{{{job}}})")
         return [(one.value, other.value) for one, other in zip(series, sums, strict=False)]
 
