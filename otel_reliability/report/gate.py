@@ -20,7 +20,7 @@ from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
 from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import Finding, finding_object
-from otel_reliability.report.findings import FAILURES
+from otel_reliability.report.findings import FAILURES, WASTE
 from otel_reliability.report.sections import points_lost
 from otel_reliability.report.target import SERIES, WORDS, GateTarget
 from otel_reliability.report.text import agent_name, clean, count, grouped, measured, percent
@@ -233,6 +233,8 @@ def reasons_for(target: GateTarget, agent: AgentView) -> Iterator[str]:
     of_success = first_word in ABOUT_SUCCESS or (spec is not None and spec.family == "success")
     if target.name == "verdict":
         chosen = list(agent.findings.reasons)
+    elif spec is not None and spec.unit == "{usd}":
+        chosen = [one for one in agent.findings.reasons if one.title == WASTE]
     elif of_success:
         chosen = [one for one in agent.findings.reasons if one.title in FAILURES]
     else:

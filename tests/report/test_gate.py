@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from otel_reliability.model.span import RawSpan
 from otel_reliability.report import gate
 from otel_reliability.report.gate import TargetResult, TargetState
 from otel_reliability.report.target import parse
-from tests.report.build import attempts, report, run_spans, runs
+from tests.report.build import attempts, chat, report, run_spans, runs
 
 FIVE = attempts("refund", True, True, False, True, True)
 
@@ -197,3 +198,23 @@ def test_a_number_whose_interval_holds_the_bound_is_doubted(tmp_path: Path) -> N
     assert more.doubt.startswith(
         "40 runs do not decide this: at 95 % confidence the value lies between 0."
     )
+
+
+def test_money_that_misses_its_target_is_explained_by_what_was_spent_in_vain(
+    tmp_path: Path,
+) -> None:
+    notes = {"reliability.run.cost": 2.0, "reliability.run.success": False}
+    usage: Any = {"gen_ai__usage__output_tokens": 10}
+    spans = [
+        span
+        for number in range(1, 7)
+        for span in (
+            *run_spans(number, "pay pay pay", failed="pay", notes=notes),
+            chat(number, 100, **usage),
+        )
+    ]
+    [result] = results(tmp_path, spans, "cost_per_run<=1")
+
+    assert result.state is TargetState.FAILED
+    assert result.reasons[0].startswith("Cost of retries and loops")
+    assert not any(line.startswith("Runs that fail") for line in result.reasons)
