@@ -13,6 +13,7 @@ from otel_reliability.model.record import (
     pack,
     pack_spans,
     read,
+    unpack,
     unpack_run,
     unpack_spans,
     without_hashes,
@@ -37,7 +38,7 @@ from otel_reliability.model.span import (
     Notes,
     Session,
 )
-from otel_reliability.testing import agent, call, model, run, tool
+from otel_reliability.testing import agent, at, call, model, run, span_id, tool, trace_id
 
 TEXT = st.text(max_size=8)
 TIME = st.integers(0, 2**63 - 1)
@@ -178,6 +179,32 @@ def test_spans_survive_the_state() -> None:
     bare = [replace(one, resource=replace(one.resource, attributes={})) for one in spans]
 
     assert unpack_spans(pack_spans(spans)) == bare
+
+
+def test_stored_spans_are_arrays_whose_facts_say_their_number() -> None:
+    """The form of the state is fixed: what an earlier version wrote is read, and nothing else is
+    written.
+    """
+    call = ["search", None, b"arguments", False, None, None]
+    ids = [trace_id(1), span_id(2), span_id(1), False, at(0), at(1), 1]
+    row = [*ids, "tool", False, [2, [[call], False]], "test", 0]
+    absent: list[object] = [None, None, [], None, None, []]
+    span = tool(2, 1, "search")
+    resource = replace(span.resource, attributes={})
+
+    assert unpack_spans(pack(([["", "shop", "test", "", ""]], [row]))) == [
+        replace(span, resource=resource)
+    ]
+    assert unpack(pack_spans([span])) == [[["", "shop", "test", "", ""]], [[*row, *absent]]]
+
+
+@pytest.mark.parametrize("facts", [[9, []], [2, [["no call"]]], [1], None])
+def test_spans_with_other_facts_are_damaged(facts: object) -> None:
+    ids = [trace_id(1), span_id(2), span_id(1), False, at(0), at(1), 1]
+    row = [*ids, "tool", False, facts, "test", 0]
+
+    with pytest.raises(Damaged):
+        unpack_spans(pack(([["", "shop", "test", "", ""]], [row])))
 
 
 def span_of(
