@@ -71,6 +71,7 @@ MODEL_CALLS = st.builds(
     TEXT,
     TIME,
     TIME,
+    st.none() | WHOLE,
 )
 EVALUATIONS = st.builds(
     Evaluation,

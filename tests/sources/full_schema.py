@@ -65,6 +65,9 @@ def _raw(span: Span, scope: str, scope_version: str, resource: Resource) -> RawS
         scope_version=scope_version,
         resource=resource,
         trace_state=span.trace_state,
+        dropped=span.dropped_attributes_count
+        + span.dropped_events_count
+        + span.dropped_links_count,
     )
 
 

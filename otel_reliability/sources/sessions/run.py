@@ -283,8 +283,9 @@ class Seen:
 def resource_of(agent: str, version: str, cwd: str) -> Resource:
     """Return the sender: the agent's name and version, and the last part of its working folder.
 
-    >>> resource_of("codex", "0.1", "/home/me/shop")[:4]
-    ('shop', 'codex', '', '0.1')
+    >>> found = resource_of("codex", "0.1", "/home/me/shop")
+    >>> found.service, found.service_version
+    (('shop', 'codex'), '0.1')
     """
     given = {
         "service.name": agent,
