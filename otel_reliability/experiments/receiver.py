@@ -93,7 +93,7 @@ class Receiver:
         )
         tokens = AccessTokens()
         self._http = OtlpHttp(intake, self._threads)
-        self._web = Web(tokens, Hosts(()), None, lambda _: None)
+        self._web = Web(tokens, Hosts(()), None, lambda _, __: None)
         self._grpc = OtlpGrpc(
             intake, readiness, tokens, self._threads, max_connection_age=MAX_CONNECTION_AGE_S
         )
