@@ -96,6 +96,7 @@ class Engine:
         places_return: bool = False,
         pinned: Mapping[AgentKey, Sequence[Observation]] | None = None,
         split_by: str | None = None,
+        whole_services: bool = True,
     ) -> None:
         """Begin empty.
 
@@ -103,7 +104,8 @@ class Engine:
         times of spans from the future; None for recordings, whose times are used as they are.
         `places_return`: see `AgentRegistry`. `pinned`: the observations of a recording that change
         is measured against, by agent (`reference.pinned_by` reads them). `split_by`: a kind of
-        fingerprint (`FINGERPRINTS`) whose values become part of the agents' keys.
+        fingerprint (`FINGERPRINTS`) whose values become part of the agents' keys. `whole_services`:
+        see `Assembler`.
         """
         self.settings = Settings() if settings is None else settings
         self.reader = Reader(self.settings, conventions.TABLE) if reader is None else reader
@@ -114,6 +116,7 @@ class Engine:
         self._places_return = places_return
         self._pinned = pinned
         self._split_by = split_by
+        self._whole_services = whole_services
         self.restart()
 
     def restart(self) -> None:
@@ -122,7 +125,7 @@ class Engine:
         """
         self._lock = threading.Lock()
         self._owner = 0
-        self.assembler = Assembler(self.settings)
+        self.assembler = Assembler(self.settings, whole_services=self._whole_services)
         """The open traces, and what is remembered of closed ones. These five are for callers within
         `read`, or alone with the engine: the service's writer, reports, tests.
         """

@@ -35,7 +35,7 @@ HARD_CAPACITY: Final = 8 * CAPACITY
 STRIDE: Final = 256
 """Spans after which a thread checks the queue's length and the deadlines."""
 HELP_STRIDE: Final = 4
-"""Seconds while there is work that no collection has done."""
+"""Spans after which it checks while there is work that no collection has done."""
 MAX_HELP_S: Final = 0.15e-3
 """Seconds after which a host's thread begins no further work in one hook."""
 MAX_REPORTED: Final = 64

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from otel_reliability.config import Settings
-from otel_reliability.model.run import Run
+from otel_reliability.model.run import Run, RunChange, RunEvent
 from otel_reliability.model.span import KIND_CONSUMER, Evaluation, RawSpan
 from otel_reliability.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report import json as report_json
@@ -47,6 +48,13 @@ def _told(
         tellings.append(("runs", len(runs)))
 
     recording = Recording(settings, final=take, batches=inspection.see)
+    withdrawn = Counter[str]()
+
+    def observe(event: RunEvent, now: float) -> None:
+        if event.change is RunChange.WITHDRAWN:
+            withdrawn[event.run.closed_by.value] += 1
+
+    recording.engine.observers.append(observe)
     read(recording)
     tellings.append(("end", 0))
     recording.close()
@@ -55,7 +63,7 @@ def _told(
         "report": report_json.render(report_of(recording, max_runs_for_intervals=0)),
         "inspection": report_json.plain(inspection.found()),
         "accounts": +recording.engine.accounts,
-        "closed": +recording.engine.closed,
+        "closed": recording.engine.closed - withdrawn,
         "incomplete": recording.engine.incomplete,
         "judgements": +recording.engine.refused_evaluations,
         "problems": recording.problems,

@@ -34,12 +34,14 @@ class Emitter:
     evaluations that were lost; what hit a limit (`limit`).
     """
 
-    def __init__(self, memory: Memory, *, has_run_key: bool = False) -> None:
-        """Begin with nothing emitted. `has_run_key`: the user says which lone calls are a run."""
+    def __init__(self, memory: Memory, *, has_strays: bool = True) -> None:
+        """Begin with nothing emitted. `has_strays`: a lone tool call may belong to an agent of its
+        service.
+        """
         self.accounts: Counter[Account] = Counter()
         self._memory = memory
         self._events: list[RunEvent] = []
-        self._strays = None if has_run_key else Strays(self.accounts)
+        self._strays = Strays(self.accounts) if has_strays else None
 
     def take_events(self, *, hold: bool = False) -> list[RunEvent]:
         """Return what was emitted since the last call. `hold`: runs that a later trace may concern

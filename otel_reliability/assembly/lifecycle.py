@@ -124,12 +124,17 @@ class Assembler:
     `accounts` counts what became of spans, runs and evaluations (`Emitter.accounts`).
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, whole_services: bool = True) -> None:
+        """Begin empty. `whole_services`: all traces of a service arrive here, so that its lone
+        tool calls and its agents concern one another (`strays`).
+        """
         self._times = settings.assembly
         self._span_limit = settings.limits.span_limit
         self._memory = Memory(settings.outcome)
         self._buffers = Buffers(settings, self._memory)
-        self._emitter = Emitter(self._memory, has_run_key=bool(settings.assembly.run_key))
+        self._emitter = Emitter(
+            self._memory, has_strays=whole_services and not settings.assembly.run_key
+        )
         self._intake = Intake(settings.limits, self._buffers, self._emitter, self._hold_span_limit)
         self.accounts = self._emitter.accounts
         self.reported = ReportedOutcomes(settings.limits.evaluations, self.accounts)

@@ -39,7 +39,7 @@ class Traces:
         self.records: Counter[str] = Counter()
         self.now = 0.0
         times = settings.assembly
-        self._assembler = Assembler(settings)
+        self._assembler = Assembler(settings, whole_services=False)
         self._values = PartitionValues(store)
         self._closed = ClosedTraceRecords(self._assembler, lambda: self.now, times.remember)
         self._open = OpenTraces(self._assembler, self._closed, settings)

@@ -82,8 +82,8 @@ READY_LOAD_S: Final = 1.0
 LOAD_S: Final = 0.05
 """Seconds that the writer spends on loading agents between two groups of requests."""
 URGENT_LOAD_S: Final = 1.0
-"""Seconds while more than `MAX_WAITING` final runs wait for their agents. Requests wait for so
-long: less than a client does.
+"""Seconds of the same while more than `MAX_WAITING` final runs wait for their agents. Requests wait
+for so long: less than a client does.
 """
 MAX_WAITING: Final = MAX_UNREAD // 2
 MAX_TICKS: Final = 10_000

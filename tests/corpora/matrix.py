@@ -83,6 +83,7 @@ FOOT: Final = """
 - *Success*: an end without an error is `completed`, which is no success. Set `reliability.run.success`, an evaluation, or
   `mapping.outcome`.
 - *Context windows*: no convention has an attribute for them. `context_limits` in the settings, or the extra `prices`.
+- *Prices*: few instrumentations report a cost. [Where it comes from](../explanation/runs.md#cost).
 - *Confidence*: `reliability.run.confidence`, or `mapping.confidence`.
 
 Agent names, sessions, tasks, outcomes, confidence and cost can be mapped from attributes of yours, tools renamed, ignored, and

@@ -47,9 +47,13 @@ Point: TypeAlias = tuple[str, float, Mapping[str, str | bool]]
 
 def compared(live: Numbers) -> Numbers:
     """Return every gauge of every agent, its sessions among them, and what was counted
-    of its runs.
+    of its runs; counters that only began are as good as none.
     """
-    return {series: value for series, value in live.items() if series[0] in _COMPARED}
+    return {
+        series: value
+        for series, value in live.items()
+        if series[0] in _COMPARED and (value or not series[0].endswith("_total"))
+    }
 
 
 def recorded(recording: Recording, runs: list[Run]) -> Numbers:

@@ -7,6 +7,7 @@ import pytest
 from tests.harm.hosts import run_host
 
 HOST = """
+from otel_reliability import price_table
 from otel_reliability.engine import Engine
 from otel_reliability.telemetry.live import live_of
 from otel_reliability.testing import FakeClock
@@ -34,6 +35,8 @@ def work(spans):
         if number % 60 == 0:
             {collect}
 
+work(100)
+price_table.wait_until_loaded(60)  # until then nothing becomes final
 work({warm})
 before = resident()
 work({spans})

@@ -25,7 +25,7 @@ def test_neither_order_nor_batches_nor_doubling_nor_take_overs_change_anything(
     case = data.draw(cases())
     told = cast("list[Told]", read([*case.everything, *case.evaluations]))
     alone = [one for some in told if (one := joined(some)) is not None]
-    expected = after(at_once(alone))
+    expected = after(at_once(alone), whole_services=False)
     first = Assembling(SETTINGS)
     second = Aggregating(SETTINGS)
     for pause, batch in data.draw(schedules(told)):

@@ -124,13 +124,18 @@ def after(
     end: Callable[[Engine, FakeClock], None] = flushed,
     tick: Callable[[Engine], None] = tick_fully,
     complete: Mapping[int, Sequence[TraceId]] = MappingProxyType({}),
+    whole_services: bool = True,
 ) -> Outcome:
     """What is known when all has arrived and the end has come. `complete`: the traces that are,
-    after which batch.
+    after which batch. `whole_services`: as of an assembler.
     """
     clock = FakeClock()
     engine = Engine(
-        settings, clock=clock, wall=clock.wall, reader=READER if settings is SETTINGS else None
+        settings,
+        clock=clock,
+        wall=clock.wall,
+        reader=READER if settings is SETTINGS else None,
+        whole_services=whole_services,
     )
     observed = Observed(engine)
     for number, (seconds, batch) in enumerate(arrivals):

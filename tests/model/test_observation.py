@@ -65,7 +65,7 @@ def test_a_session_sums_its_runs() -> None:
     assert whole == (
         *("session", SECOND, 2 * SECOND, ("search", "read", "mail"), 3, 2, 600, 9_000, 1),
         *(600, 6, "t", (), 1),
-        *(None, 2, 0, None),
+        *(None, 2, 0, None, None),
     )
 
 
