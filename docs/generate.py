@@ -65,6 +65,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "reference/openapi.json": openapi,
     "reference/prometheus.md": _of_reference("prometheus"),
     "reference/python-api.md": _of_reference("python_api"),
+    "reference/run-fields.md": _of_reference("run_fields"),
     "reference/settings.md": settings,
     "reference/metrics.md": metrics,
     "explanation/performance.md": performance,

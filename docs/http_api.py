@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from otel_reliability.report.run_fields import RUN_FIELDS
+
 JSON: Final = "application/json"
 
 
@@ -90,6 +92,11 @@ _OUTCOME: Final = {
     "required": ["success"],
 }
 """An outcome, which names its runs by one of four."""
+_RUN: Final = {
+    "type": "object",
+    "properties": {field.name: {"description": field.about} for field in RUN_FIELDS},
+    "required": [field.name for field in RUN_FIELDS if not field.optional],
+}
 _HEALTHY: Final = _object(healthy={"type": "boolean"})
 _READY: Final = _object(
     ready={"type": "boolean"},
@@ -203,7 +210,10 @@ PATHS: Final[dict[str, Any]] = {
         "API",
         "List the agent's last runs: 200 with a state directory, else 20.",
         {
-            "200": _answer("The runs, newest first.", {"type": "object"}),
+            "200": _answer(
+                "The runs, newest first.",
+                _object(runs=_array({"$ref": "#/components/schemas/Run"})),
+            ),
             "404": _answer("No agent of that service and name has runs here."),
             "503": _LATER,
         },
@@ -408,7 +418,7 @@ DOCUMENT: Final[dict[str, Any]] = {
                 "description": "If the service has tokens.",
             }
         },
-        "schemas": {"AgentLine": _AGENT_LINE},
+        "schemas": {"AgentLine": _AGENT_LINE, "Run": _RUN},
     },
 }
 
@@ -424,7 +434,7 @@ curl http://127.0.0.1:8080/api/v1/agents
 curl http://127.0.0.1:8080/api/v1/agents/shop/refunds
 ```
 
-The fields of an agent are those of the [JSON report](report.schema.json): each number with its bounds, the runs behind it,
+The fields of a run stand on [a page of their own](run-fields.md). The fields of an agent are those of the [JSON report](report.schema.json): each number with its bounds, the runs behind it,
 and why it is absent. Fields may be added to `/api/v1`; none changes its meaning. Numbers are those of the whole window; details
 behind them come from its newest 500 runs, and intervals are computed for windows of up to 200.
 """

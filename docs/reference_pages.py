@@ -1,5 +1,5 @@
-"""The reference pages of the command line, the Python API and the Prometheus names, from what they
-describe.
+"""The reference pages of the command line, the Python API, the fields of a run and the Prometheus
+names, from what they describe.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import otel_reliability
 from otel_reliability import metrics
 from otel_reliability.cli.app import ABOUT, app
 from otel_reliability.model.reading import MetricSpec
+from otel_reliability.report.run_fields import RUN_FIELDS
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.prometheus import family_of
@@ -165,6 +166,26 @@ def _prose(doc: str) -> str:
     return (
         re.sub(r"\n{3,}", "\n\n", "\n".join([*found, "", "```"] if example else found)).strip()
         + "\n"
+    )
+
+
+RUNS: Final = """# Fields of a run
+
+The fields of a run as `otel-reliability runs`, the [HTTP API](http-api.md) and its CSV show them, in this order. A value that is not
+known is null. [How runs are rebuilt](../explanation/runs.md) gives the rules behind them. There is no argument, no result and no
+message among them.
+
+| field | meaning | unit |
+|---|---|---|
+"""
+
+
+def run_fields() -> str:
+    """Return the page of the fields of a run, from the table that shows them."""
+    return RUNS + "".join(
+        f"| `{field.name}` | {field.about}{' Only where there are any.' if field.optional else ''} "
+        f"| {field.unit} |\n"
+        for field in RUN_FIELDS
     )
 
 

@@ -140,17 +140,4 @@ def line(run: Run) -> str:
     >>> print(line(run(["search"])))
     {"run_id": "run-1", "trace_id": "00000000000000000000000000000001", ...}
     """
-    return json.dumps(record(run), ensure_ascii=False)
-
-
-def record(run: Run) -> dict[str, Any]:
-    """The run as an object: hexadecimal ids, RFC 3339 times in UTC, null for what is not known. No
-    argument, no text.
-    """
-    return {
-        "run_id": run.run_id,
-        "trace_id": run.trace_id.hex(),
-        "root_span_id": None if run.root_span_id is None else run.root_span_id.hex(),
-        **key_object(run.key),
-        **record_of(run),
-    }
+    return json.dumps(record_of(run), ensure_ascii=False)

@@ -12,7 +12,8 @@ from otel_reliability.errors import ReliabilityError
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource
 from otel_reliability.report.gate import check, document
-from otel_reliability.report.json import key_object, plain, record
+from otel_reliability.report.json import key_object, plain
+from otel_reliability.report.run_fields import record_of
 from otel_reliability.report.target import parse
 from otel_reliability.report.text import clean, instant
 from otel_reliability.report.view import AgentComparison, ChangeView, ReportView
@@ -102,7 +103,7 @@ class Agents:
         """Return the last whole runs that are chosen."""
         keys = self.keys(request)
         choice = RunChoice.of(request.query)
-        return {"runs": [record(run) for key in keys for run in self._runs.last(key, choice)]}
+        return {"runs": [record_of(run) for key in keys for run in self._runs.last(key, choice)]}
 
     def compare(self, request: web.Request) -> Object:
         """Return how the versions `before` and `after` differ, or the kinds of request `group` and
@@ -184,7 +185,7 @@ class Agents:
         settings = self._engine.settings
         agent = live_view(found._replace(samples=self._runs.samples(found.key)), settings)
         recent = [
-            {**record(run), "path_distance": agent.distances.get(run.run_id)}
+            {**record_of(run), "path_distance": agent.distances.get(run.run_id)}
             for run in agent.recent
         ]
         change = None if agent.change is None else _change(agent.change)

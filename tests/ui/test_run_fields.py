@@ -22,6 +22,7 @@ SETTINGS = Settings(metrics=MetricSettings(min_runs=2))
 ADDED = RunField(
     name="spans",
     value=lambda run: run.span_count,
+    about="The number of its spans.",
     title="Spans of the run",
     text=lambda run: f"{run.span_count} spans",
     brief=lambda run: f"made of {run.span_count} spans",
@@ -59,6 +60,17 @@ def test_names_in_page_of_run_are_escaped() -> None:
 
     assert "<script>" not in page.split("<main", 1)[1].split("</main", 1)[0]
     assert "&lt;script&gt;" in page
+
+
+def test_json_of_runs_follows_the_table_in_its_order() -> None:
+    names = [field.name for field in RUN_FIELDS if not field.optional]
+    assert list(json.loads(line(run(["search"])))) == names
+
+
+@pytest.mark.parametrize("field", RUN_FIELDS, ids=[field.name for field in RUN_FIELDS])
+def test_every_field_is_described_in_a_sentence(field: RunField) -> None:
+    assert field.about.endswith(".")
+    assert "|" not in field.about + field.unit
 
 
 def test_names_of_fields_are_unique() -> None:
