@@ -141,6 +141,8 @@ class AgentState:
         self._paths = PathTable()
         self._tasks: Counter[str] = Counter()
         self._reopenable: dict[str, bytes] = {}
+        """The order of each run that closed and is not final, also of those that no window keeps.
+        """
         """Orders of the runs that may still change, by their ids."""
         self._dropped: list[Row] = []
         self.windows: Mapping[str, AgentWindow] = {
@@ -200,6 +202,7 @@ class AgentState:
             row = self.row(run.run_id)
             order = order_of((run if row is None else row).end_ns, run.run_id)
         self._remove(order)
+        self._reopenable.pop(run.run_id, None)
 
     def is_final(self, run_id: str) -> bool:
         """Return whether a run that was closed cannot change any more by spans."""
@@ -300,7 +303,6 @@ class AgentState:
         self._dropped.clear()
 
     def _forget(self, row: Row) -> None:
-        self._reopenable.pop(row.run_id, None)
         if row.path is not None:
             self._paths.release(row.path)
         if row.task is not None and row.task in self._tasks:
@@ -490,7 +492,8 @@ class AgentRegistry:
         """Return whether a run that was closed is final; those that were restored are."""
         unloaded = self._unloaded.get(run.key)
         if unloaded is not None:
-            return all(one.run_id != run.run_id for _, one in unloaded.since)
+            changes = [change for change, one in unloaded.since if one.run_id == run.run_id]
+            return not changes or changes[-1] is RunChange.FINAL
         state = self._agents.get(run.key)
         return state is not None and state.is_final(run.run_id)
 

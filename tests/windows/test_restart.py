@@ -13,7 +13,7 @@ from hypothesis import given
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.windows.agents import MAX_POSTPONED, AgentRegistry
-from tests.windows.runs import KEY, closed, final, histories, run, state_of
+from tests.windows.runs import KEY, closed, final, histories, revised, run, state_of
 
 SETTINGS = Settings(
     windows=(
@@ -133,3 +133,26 @@ def test_an_agent_with_many_waiting_runs_is_loaded() -> None:
     assert [row.run_id for row in state_of(registry).windows["recent"].rows()][
         -1
     ] == f"b{1 + MAX_POSTPONED:03}"
+
+
+def test_a_run_that_every_window_dropped_is_revised_until_it_is_final() -> None:
+    registry = AgentRegistry(Settings(windows=(WindowSettings("period", period=15e-9),)))
+    early = run("early", 0)
+    for one in (early, run("much later", 40)):
+        apply(registry, [closed(one), final(one)] if one.end_ns else [closed(one)])
+    assert [one.run_id for one in state_of(registry).windows["period"].rows()] == ["much later"]
+
+    apply(registry, [revised(early._replace(end_ns=41, cost=1.0), early)])
+    assert [(one.run_id, one.cost) for one in state_of(registry).recent] == [
+        ("much later", None),
+        ("early", 1.0),
+    ]
+    for window in state_of(registry).windows.values():
+        assert [row.run_id for row in window.rows()][-1] == "early"
+
+
+def test_a_run_that_became_final_before_its_agent_was_loaded_is_final() -> None:
+    registry = lived()
+    one = run("b", 2, "book")
+    apply(registry, [closed(one), final(one), revised(one._replace(cost=1.0), one)])
+    assert state_of(registry).is_final("b")
