@@ -270,7 +270,8 @@ def test_a_child_that_outlives_its_root_is_waited_for() -> None:
     assert host.look().values("tool_calls", "gen_ai.tool.name") == {"slow": 1}
 
 
-def test_deadlines_are_met_without_any_collection() -> None:
+def test_deadlines_are_met_without_any_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor_module, "MAX_HELP_S", 1.0)  # however slow this machine is
     host = Host()
     for _ in range(STRIDE):
         run(host.tracer)
