@@ -16,12 +16,15 @@ from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.series import EMITTED_K
 from otel_reliability.metrics.stability.flag import TOKEN_PRESSURE_HIGH
 from otel_reliability.metrics.stability.tier import Tier
+from otel_reliability.model.flaws import INVENTED_SESSIONS
 
 Labels: TypeAlias = frozenset[tuple[str, str]]
 Numbers: TypeAlias = dict[tuple[str, Labels], float]
 
 PREFIX = "agent_reliability_"
-OF_SERIES = frozenset({"tier", "flag", "pass_at_k", "pass_hat_k", "decay_curve"})
+OF_SERIES = frozenset(
+    {"tier", "flag", "pass_at_k", "pass_hat_k", "decay_curve", "data_quality.findings"}
+)
 """Metrics that are several series each."""
 NOT_EMITTED = frozenset(spec.name for spec in ALL_SPECS.values() if not spec.emitted)
 """Metrics that reports have, and gauges do not."""
@@ -81,8 +84,15 @@ def _gauges(agent: Mapping[str, Any]) -> Iterator[tuple[str, Labels, float]]:
         if name not in OF_SERIES | NOT_EMITTED and reading["value"] is not None:
             yield name.replace(".", "_"), frozenset(), reading["value"]
     yield "last_run_timestamp_seconds", frozenset(), _seconds(agent["end"])
+    yield from _flaws(agent)
     yield from _grades(agent)
     yield from _passes(agent)
+
+
+def _flaws(agent: Mapping[str, Any]) -> Iterator[tuple[str, Labels, float]]:
+    for one in agent["data_quality"]:
+        if one["kind"] != INVENTED_SESSIONS:  # a flaw of a window, of no run in it
+            yield "data_quality_findings", frozenset({("kind", one["kind"])}), float(one["count"])
 
 
 def _grades(agent: Mapping[str, Any]) -> Iterator[tuple[str, Labels, float]]:
