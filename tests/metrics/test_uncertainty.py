@@ -102,7 +102,7 @@ def test_means_over_runs_are_means_of_single_runs(rows: list[Row]) -> None:
             numbers.evict([one])
         expected = sum(v * r for v, r in values) / sum(r for _, r in values) if values else None
         assert readings[name][0] == (
-            None if expected is None else pytest.approx(expected, abs=1e-9)
+            None if expected is None else pytest.approx(expected, rel=1e-9, abs=1e-9)
         )
 
 
@@ -119,7 +119,9 @@ def test_means_over_tasks_are_means_of_single_tasks(rows: list[Row]) -> None:
             value = numbers.readings()[name].value
             values += [value] if value is not None else []
             numbers.evict(attempts)
-        assert readings[name][0] == (pytest.approx(np.mean(values), abs=1e-9) if values else None)
+        assert readings[name][0] == (
+            pytest.approx(np.mean(values), rel=1e-9, abs=1e-9) if values else None
+        )
 
 
 def test_four_runs_have_no_interval() -> None:

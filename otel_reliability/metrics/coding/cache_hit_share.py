@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from otel_reliability.config import Settings
-from otel_reliability.metrics.base import CODING, DEFAULTS, UNDISTURBED, Metric
-from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
+from otel_reliability.metrics._support.ratio import Part, Ratio
+from otel_reliability.metrics.base import CODING, UNDISTURBED
+from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 
 
-class CacheHitShare(Metric):
+class CacheHitShare(Ratio):
     """Input tokens that were read from the provider's cache over all input tokens, of the model
     calls that report both.
 
     Of the prompts that read or changed files. A change of the system prompt, of the tools or of
-    the order of the context empties the cache. State: three integers.
+    the order of the context empties the cache.
 
     >>> from otel_reliability.model.coding import CodingTotals
     >>> from otel_reliability.testing import row
@@ -23,7 +23,7 @@ class CacheHitShare(Metric):
     0.9
     """
 
-    __slots__ = ("_cached", "_input", "_prompts")
+    __slots__ = ()
 
     requires = UNDISTURBED | CODING
 
@@ -40,15 +40,6 @@ class CacheHitShare(Metric):
         interval="comparison",
     )
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._cached = self._input = self._prompts = 0
-
-    def count(self, row: Row, sign: int) -> None:
-        if row.coding is not None and row.coding.input_tokens:
-            self._cached += sign * row.coding.cached_tokens
-            self._input += sign * row.coding.input_tokens
-            self._prompts += sign
-
-    def value(self) -> Reading:
-        return Reading(self._cached / self._input, self._prompts) if self._input else NO_DATA
+    def of_run(self, row: Row) -> Part | None:
+        coding = row.coding
+        return None if coding is None else Part(coding.cached_tokens, coding.input_tokens)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from otel_reliability.config import Settings
-from otel_reliability.metrics.base import CODING, DEFAULTS, UNDISTURBED, Metric
-from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
+from otel_reliability.metrics._support.ratio import Part, Ratio
+from otel_reliability.metrics.base import CODING, UNDISTURBED
+from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 
 
-class FailedEditShare(Metric):
+class FailedEditShare(Ratio):
     """Failed edits over all edits, of all prompts together.
 
     An edit fails where the text that it replaces is not in the file, for instance: the agent did
-    not know the file as it is. State: three integers.
+    not know the file as it is.
 
     >>> from otel_reliability.model.coding import CodingTotals
     >>> from otel_reliability.testing import row
@@ -22,7 +22,7 @@ class FailedEditShare(Metric):
     0.25
     """
 
-    __slots__ = ("_edits", "_failed", "_prompts")
+    __slots__ = ()
 
     requires = UNDISTURBED | CODING
 
@@ -39,15 +39,6 @@ class FailedEditShare(Metric):
         interval="comparison",
     )
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._edits = self._failed = self._prompts = 0
-
-    def count(self, row: Row, sign: int) -> None:
-        if row.coding is not None:
-            self._edits += sign * row.coding.edits
-            self._failed += sign * row.coding.failed_edits
-            self._prompts += sign * row.coding.editing_prompts
-
-    def value(self) -> Reading:
-        return Reading(self._failed / self._edits, self._prompts) if self._edits else NO_DATA
+    def of_run(self, row: Row) -> Part | None:
+        coding = row.coding
+        return None if coding is None else Part(coding.failed_edits, coding.edits)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, PATH, UNDISTURBED, Metric
+from otel_reliability.metrics._support.per_run import PerRun
+from otel_reliability.metrics.base import PATH, UNDISTURBED
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
 
-class NoEffectShare(Metric):
+class NoEffectShare(PerRun):
     """Runs without any effect over all runs with observable tools, of an agent of which at least
     one run has one.
 
     Doing nothing is a failure that no agreement shows: attempts that all change nothing agree
     perfectly. An agent that only reads has no value. Measured on recorded runs of a coding agent
-    (validation page). State: integers.
+    (validation page).
 
     >>> from otel_reliability.testing import row
     >>> share = NoEffectShare()
@@ -26,7 +26,7 @@ class NoEffectShare(Metric):
     Reading(value=0.5, runs=2, parts=(), note='')
     """
 
-    __slots__ = ("_idle", "_runs")
+    __slots__ = ()
 
     requires = UNDISTURBED | PATH
 
@@ -48,13 +48,9 @@ class NoEffectShare(Metric):
         interval="share",
     )
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._runs = self._idle = 0
-
-    def count(self, row: Row, sign: int) -> None:
-        self._runs += sign
-        self._idle += sign * (row.effects is not None and not row.effects)
+    def of_run(self, row: Row) -> bool:
+        return row.effects is not None and not row.effects
 
     def value(self) -> Reading:
-        return Reading(self._idle / self._runs, self._runs) if self._idle < self._runs else NO_DATA
+        reading = super().value()
+        return NO_DATA if reading.value == 1.0 else reading
