@@ -11,6 +11,7 @@ from otel_reliability.assembly.closed_ids import ClosedIds
 from otel_reliability.assembly.extent import first_runs_below, is_run, members_of
 from otel_reliability.assembly.late_outcomes import ReportedOutcomes
 from otel_reliability.assembly.orphans import Orphans, decide
+from otel_reliability.assembly.owners import misplaced
 from otel_reliability.assembly.reports import Evaluated
 from otel_reliability.assembly.span_tree import SpanTree
 from otel_reliability.assembly.units import Units
@@ -81,15 +82,20 @@ class Rebuild:
             spans = conversations.put_together(spans)
             joined = True
         tree = SpanTree(spans, joined=joined)
+        has_gap = any(node.gap for node in tree.invocations if node.over is None) or any(
+            tree.has_gap(tree.top_of(i)) for i in tree.orphans
+        )
+        moved = misplaced(tree)
+        if moved:
+            tree.release()
+            tree = SpanTree(tree.spans, moved, joined=joined)
         units = Units(tree)
         orphans = _NO_ORPHANS
-        has_gap = any(node.gap for node in tree.invocations if node.over is None)
         if tree.orphans:
-            has_gap = has_gap or any(tree.has_gap(tree.top_of(i)) for i in tree.orphans)
             orphans = decide(tree, units, closed)
             if orphans.linked:
                 tree.release()
-                tree = SpanTree(tree.spans, orphans.linked, joined=joined)
+                tree = SpanTree(tree.spans, {**moved, **orphans.linked}, joined=joined)
                 units = Units(tree)
         evaluated: Evaluated = {}
         if evaluations:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from otel_reliability.conventions import control_flow, evaluations, fingerprints, notes
+from otel_reliability.conventions import control_flow, evaluations, fingerprints, notes, owners
 from otel_reliability.conventions.base import Convention
 
 SESSIONS: Final = ("gen_ai.conversation.id", "session.id")
@@ -63,6 +63,7 @@ class Keys:
             *fingerprints.PROMPT_NAMES,
             *fingerprints.PROMPT_VERSIONS,
             *control_flow.TYPES,
+            *owners.KEYS,
             *(key for one in table for key in (*one.plain, *one.needs, *one.conversation)),
         }
         self.plain = frozenset(plain - careful - content)

@@ -10,6 +10,7 @@ from otel_reliability.conventions import (
     evaluations,
     fingerprints,
     notes,
+    owners,
 )
 from otel_reliability.conventions.base import (
     Convention,
@@ -69,6 +70,7 @@ class Plan:
         "derived",
         "has_fingerprints",
         "has_more",
+        "has_owner",
         "is_judged",
         "is_messaging",
         "is_noted",
@@ -116,6 +118,7 @@ class Plan:
         self.has_fingerprints = any(
             key in fingerprints.KEYS or key.startswith(fingerprints.PREFIXES) for key in keys
         )
+        self.has_owner = not self.keys.isdisjoint(owners.KEYS)
         self.has_more = has_more or self.is_noted or bool(self.conversation)
 
     def has_learned(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:

@@ -61,6 +61,7 @@ from otel_reliability.conventions import (
     evaluations,
     fingerprints,
     notes,
+    owners,
     requests,
     values,
 )
@@ -325,6 +326,8 @@ class Reader:
         answer = control_flow.applied(answer, view)
         if plan.has_fingerprints:
             answer = fingerprints.completed(answer, plan.keys, self.hasher)
+        if plan.has_owner:
+            answer = owners.completed(answer, plan.keys, view)
         if self.reads_requests:
             answer = requests.completed(answer, plan.keys, self.keys.requests)
         template = self.templates.template(answer, plan.keys, span.status)

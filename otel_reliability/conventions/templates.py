@@ -162,7 +162,11 @@ class Templates:
                     "result": _once(call.result, self._hasher.result),
                     "reported": call.name,
                 }
-                return parts, self.tool
+                if facts.agent is None and facts.invocation_id is None:
+                    return parts, self.tool
+                parts["agent"] = facts.agent
+                parts["invocation_id"] = facts.invocation_id
+                return parts, self.owned_tool
             case Own():
                 return {"facts": _once(facts, self.complete)}, itemgetter("facts")
             case _:
@@ -201,6 +205,11 @@ class Templates:
         if name != reported:
             return ToolFacts(() if name is None else (replace(call, name=name),))
         return ToolFacts((call,))
+
+    def owned_tool(self, parts: Parts) -> ToolFacts:
+        """Return the same of a span that names its agent."""
+        facts = self.tool(parts)
+        return replace(facts, agent=parts["agent"], invocation_id=parts["invocation_id"])
 
     def _calls(self, calls: Iterable[Any]) -> tuple[Call, ...]:
         """Return reported calls hashed, by the names that they have here, without those that are

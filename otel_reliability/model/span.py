@@ -308,6 +308,7 @@ class InvocationFacts(Struct, frozen=True, gc=False, array_like=True):
     - `compressions`: those of the context that are events of its span.
     - `request`: the sketch of what the user asked (`conventions.requests`).
     - `stopped`: `PAUSED` where it waits for a person, `CANCELLED` where a person stopped it.
+    - `invocation_id`: the id that its framework gives this one invocation.
     """
 
     name: str | None = None
@@ -328,15 +329,19 @@ class InvocationFacts(Struct, frozen=True, gc=False, array_like=True):
     compressions: tuple[CompressionFacts, ...] = ()
     request: bytes | None = None
     stopped: str | None = None
+    invocation_id: str | None = None
 
 
 class ToolFacts(Struct, frozen=True, gc=False, array_like=True):
     """The calls a tool span reports (usually one), or that it only marks the end of a run
-    (`finish`).
+    (`finish`). `agent`, `invocation_id`: the name of the agent that it says it belongs to, and the
+    id of that agent's invocation.
     """
 
     calls: tuple[Call, ...] = ()
     finish: bool = False
+    agent: str | None = None
+    invocation_id: str | None = None
 
 
 class RejectionFacts(Struct, frozen=True, gc=False, array_like=True):
@@ -356,7 +361,7 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     `compressions` of the context are events of its span. `request` is the sketch of what the user
     asked, where the call answers a message of the user. `cost` is in USD, where it is reported.
     `provider` serves the model. Of the input tokens, `cached` were read from the provider's cache
-    and `cache_written` were written to it.
+    and `cache_written` were written to it. `agent`, `invocation_id`: as for `ToolFacts`.
     """
 
     model: str | None = None
@@ -376,6 +381,8 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     provider: str | None = None
     cached: int | None = None
     cache_written: int | None = None
+    agent: str | None = None
+    invocation_id: str | None = None
 
 
 class HandoffFacts(Struct, frozen=True, gc=False, array_like=True):

@@ -32,10 +32,11 @@ from otel_reliability.sources.otlp_protobuf import decoded, resource_of, scope_o
 
 FIELDS: Final = {
     one.__name__: one.__struct_fields__
-    for one in (AgentSpan, Call, HashedResult, Own, Session, Template, TextRules, ToolFacts)
-}
+    for one in (AgentSpan, Call, HashedResult, Own, Session, Template, TextRules)
+} | {ToolFacts.__name__: ToolFacts.__struct_fields__[:2]}
 """The fields of what is passed to compiled modules and what comes back. They say for which ones
-they were built: others would be taken for what they are not.
+they were built: others would be taken for what they are not. Of the facts of a tool they set the
+first two only; the package adds its owner.
 """
 
 _logger = logging.getLogger("otel_reliability")

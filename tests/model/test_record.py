@@ -189,6 +189,7 @@ def test_stored_spans_are_arrays_whose_facts_say_their_number() -> None:
     call = ["search", None, b"arguments", False, None, None]
     ids = [trace_id(1), span_id(2), span_id(1), False, at(0), at(1), 1]
     row = [*ids, "tool", False, [2, [[call], False]], "test", 0]
+    whole = [*ids, "tool", False, [2, [[call], False, None, None]], "test", 0]
     absent: list[object] = [None, None, [], None, None, []]
     span = tool(2, 1, "search")
     resource = replace(span.resource, attributes={})
@@ -196,7 +197,7 @@ def test_stored_spans_are_arrays_whose_facts_say_their_number() -> None:
     assert unpack_spans(pack(([["", "shop", "test", "", ""]], [row]))) == [
         replace(span, resource=resource)
     ]
-    assert unpack(pack_spans([span])) == [[["", "shop", "test", "", ""]], [[*row, *absent]]]
+    assert unpack(pack_spans([span])) == [[["", "shop", "test", "", ""]], [[*whole, *absent]]]
 
 
 @pytest.mark.parametrize("facts", [[9, []], [2, [["no call"]]], [1], None])
