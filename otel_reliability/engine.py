@@ -38,8 +38,9 @@ from otel_reliability.model.span import (
     bounded,
 )
 from otel_reliability.outcomes import Outcomes
+from otel_reliability.read_view import ReadView
 from otel_reliability.watch import Excess, Watch
-from otel_reliability.windows.agents import AgentRegistry, LateOutcome
+from otel_reliability.windows.agents import AgentRegistry, AgentState, LateOutcome
 from otel_reliability.windows.sessions import SessionEvent, Sessions
 
 T = TypeVar("T")
@@ -126,8 +127,8 @@ class Engine:
         self._lock = threading.Lock()
         self._owner = 0
         self.assembler = Assembler(self.settings, whole_services=self._whole_services)
-        """The open traces, and what is remembered of closed ones. These five are for callers within
-        `read`, or alone with the engine: the service's writer, reports, tests.
+        """The open traces, and what is remembered of closed ones. These six are for those who store
+        and restore state. Readers have `view`.
         """
         self.agents = AgentRegistry(self.settings, places_return=self._places_return)
         """The windows."""
@@ -140,6 +141,8 @@ class Engine:
         """Evaluations and outcomes that arrive apart from spans."""
         self.watched = Watch(self.settings.watch, self.assembler, self.agents)
         """The open runs."""
+        self.view = ReadView(self.settings, self.agents, self.sessions, self.monitor, self.watched)
+        """All that is read of them, for callers that are alone with the engine; others `read`."""
         self._final: deque[Run] = deque()
         self._revised: deque[Run] = deque()
         self._scored: deque[SessionEvent] = deque()
@@ -283,12 +286,12 @@ class Engine:
 
     # --- Out --------------------------------------------------------------------------------------
 
-    def read(self, ask: Callable[[AgentRegistry], T], *, wait: float = -1) -> T | None:
-        """Return what `ask` returns for the windows as they are now; None when the engine is busy.
-        `ask` must not call back.
+    def read(self, ask: Callable[[ReadView], T], *, wait: float = -1) -> T | None:
+        """Return what `ask` returns for the state as it is now; None when the engine is busy. `ask`
+        must not call back.
         """
         with self._turn(wait) as entered:
-            return ask(self.agents) if entered else None
+            return ask(self.view) if entered else None
 
     def take_final(self) -> list[Run]:
         """Return the runs that became final, each once: counters and histograms record them."""
@@ -433,6 +436,16 @@ class Engine:
                     if time.monotonic() >= end:
                         break
             time.sleep(0)
+
+    def observe_agents(self, observer: Callable[[AgentState], None]) -> None:
+        """Call this for an agent when a run of it has closed and is in its windows."""
+        self.agents.observers.append(observer)
+
+    def ignore_waiting(self) -> None:
+        """Let no observer be called for the changes that wait for restored agents now: they were
+        observed before the restart.
+        """
+        self.agents.ignore_waiting()
 
     def _counters(self) -> dict[str, Counter[Any]]:
         """Return the counters of this engine and of its parts, by name."""

@@ -203,13 +203,13 @@ class Recording:
 
     def agents(self) -> list[AgentKey]:
         """Return the agents with runs, in the order of their keys."""
-        return sorted(self.engine.agents.keys())
+        return sorted(self.engine.view.keys())
 
     def window(self, key: AgentKey, since_ns: int = 0) -> AgentWindow | None:
         """Return the window of an agent; with `since_ns`, of its runs that ended then or later.
         None: there is no such run.
         """
-        state = self.engine.agents.agent(key)
+        state = self.engine.view.agent(key)
         window = None if state is None else state.windows[WINDOW]
         if window is None or not since_ns:
             return window

@@ -83,7 +83,7 @@ class AggregateStage(Stage):
         accounts = Counter[str]()
         for readings, _ in list(self._partitions.values()):
             accounts.update(dict(readings.accounts))
-        yield names.AGENTS.name, sum(len(engine.agents) for engine, _ in self.sources()), {}
+        yield names.AGENTS.name, sum(len(engine.view) for engine, _ in self.sources()), {}
         yield from counted(names.RUN_RECORDS, accounts)
 
     def _unloaded(self) -> list[Engine]:

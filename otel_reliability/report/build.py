@@ -198,7 +198,7 @@ def _recorded(
 ) -> Iterator[AgentSource]:
     for key in keys:
         window = recording.window(key, since_ns)
-        state = recording.engine.agents.agent(key)
+        state = recording.engine.view.agent(key)
         if window is None or state is None or not window.runs:
             continue
         rows = window.rows()

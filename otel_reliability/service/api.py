@@ -10,6 +10,7 @@ from aiohttp import web
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ReliabilityError
 from otel_reliability.model.run import AgentKey
+from otel_reliability.read_view import ReadView
 from otel_reliability.report.build import AgentSource
 from otel_reliability.report.gate import check, document
 from otel_reliability.report.json import key_object, plain
@@ -28,7 +29,7 @@ from otel_reliability.ui.live import (
     versions_compared,
 )
 from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
-from otel_reliability.windows.agents import AgentRegistry, AgentState
+from otel_reliability.windows.agents import AgentState
 
 Object: TypeAlias = dict[str, Any]
 
@@ -72,7 +73,7 @@ class Agents:
         offset = _whole(request, "offset", 0)
         for key in self._all_keys()[offset : offset + limit]:
             self._engine.load_agent(key)
-        return self._engine.read(lambda agents: self._page(agents, limit, offset)) or {
+        return self._engine.read(lambda view: self._page(view, limit, offset)) or {
             "total": 0,
             "agents": [],
         }
@@ -140,9 +141,9 @@ class Agents:
         group = request.match_info["group"]
         name = request.query.get("name", "")
 
-        def rename(agents: AgentRegistry) -> list[AgentKey]:
+        def rename(view: ReadView) -> list[AgentKey]:
             for key in keys:
-                state = agents.agent(key)
+                state = view.agent(key)
                 if state is not None:
                     self._groups.of(key, state.first_window.rows())
             return [key for key in keys if self._groups.rename(key, group, name)]
@@ -155,7 +156,7 @@ class Agents:
     def _found(self, request: web.Request) -> list[AgentSource]:
         engine = self._engine
         found = [
-            engine.read(lambda agents, key=key: snapshot(engine, agents, key, groups=self._groups))
+            engine.read(lambda view, key=key: snapshot(view, key, groups=self._groups))
             for key in self.keys(request)
         ]
         return [one for one in found if one is not None]
@@ -179,7 +180,7 @@ class Agents:
         return found
 
     def _all_keys(self) -> list[AgentKey]:
-        return self._engine.read(lambda agents: agents.keys()) or []
+        return self._engine.read(lambda view: view.keys()) or []
 
     def _details(self, found: AgentSource) -> Object:
         settings = self._engine.settings
@@ -191,9 +192,9 @@ class Agents:
         change = None if agent.change is None else _change(agent.change)
         return {**plain(agent), "change": change, "recent_runs": recent}
 
-    def _page(self, agents: AgentRegistry, limit: int, offset: int) -> Object:
-        keys = agents.keys()
-        states = [agents.agent(key) for key in keys[offset : offset + limit]]
+    def _page(self, view: ReadView, limit: int, offset: int) -> Object:
+        keys = view.keys()
+        states = [view.agent(key) for key in keys[offset : offset + limit]]
         return {
             "total": len(keys),
             "agents": [self._line(state) for state in states if state is not None],

@@ -19,6 +19,7 @@ from aiohttp import web
 from otel_reliability.config import WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey
+from otel_reliability.read_view import ReadView
 from otel_reliability.report.proposal import UnknownSpans
 from otel_reliability.report.text import seconds
 from otel_reliability.report.view import AgentView
@@ -38,7 +39,6 @@ from otel_reliability.ui.known_groups import KnownGroups
 from otel_reliability.ui.live import Histories, live_view, snapshot
 from otel_reliability.ui.rendering import Endpoints
 from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
-from otel_reliability.windows.agents import AgentRegistry
 
 T = TypeVar("T")
 
@@ -172,7 +172,7 @@ class Site:
         if key is None:
             raise web.HTTPNotFound
 
-        def note(_: AgentRegistry) -> None:
+        def note(_: ReadView) -> None:
             change(key)
 
         await loop.run_in_executor(self._thread, self._engine.read, note)
@@ -274,7 +274,7 @@ class Site:
         return next(chosen, None) or next(iter(named), None)
 
     def _keys(self) -> list[AgentKey]:
-        return self._engine.read(lambda registry: registry.keys()) or []
+        return self._engine.read(lambda view: view.keys()) or []
 
     def _read_lines(self) -> list[AgentLine]:
         """The line of every agent, some at a time."""
@@ -286,8 +286,8 @@ class Site:
             found += self._engine.read(partial(self._some_lines, keys[start : start + CHUNK])) or []
         return found
 
-    def _some_lines(self, keys: list[AgentKey], registry: AgentRegistry) -> list[AgentLine]:
-        states = ((key, registry.agent(key)) for key in keys)
+    def _some_lines(self, keys: list[AgentKey], view: ReadView) -> list[AgentLine]:
+        states = ((key, view.agent(key)) for key in keys)
         return [
             line_of(state, self._histories.of(key), changed=self._histories.is_changed(key))
             for key, state in states
@@ -296,9 +296,7 @@ class Site:
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
         self._engine.load_agent(key)
-        found = self._engine.read(
-            lambda registry: snapshot(self._engine, registry, key, self._histories, self._groups)
-        )
+        found = self._engine.read(lambda view: snapshot(view, key, self._histories, self._groups))
         if found is None:
             return None
         source = found._replace(left_out=0, samples=self._runs.samples(key))

@@ -21,10 +21,10 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.read_view import ReadView
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Attributes, Point
 from otel_reliability.telemetry.names import Instrument
-from otel_reliability.windows.agents import AgentRegistry
 
 MAX_INFO: Final = 200
 """Maximum characters of an attribute of `agent.reliability.info`."""
@@ -110,34 +110,32 @@ def agent_slices(engine: Engine) -> Iterator[list[AgentGauges]]:
     """Yield the gauges of all agents, up to `AGENTS_PER_SLICE` agents at a time, each as of one
     moment. Agents that are not loaded yet after a restart are left out: no reader waits for them.
     """
-    keys = engine.read(lambda registry: registry.keys()) or []
+    keys = engine.read(lambda view: view.keys()) or []
     for start in range(0, len(keys), AGENTS_PER_SLICE):
         some = keys[start : start + AGENTS_PER_SLICE]
         found = engine.read(
-            lambda registry, some=some: [
-                one for key in some for one in _agent_gauges(engine, registry, key)
-            ]
+            lambda view, some=some: [one for key in some for one in _agent_gauges(view, key)]
         )
         yield found or []
 
 
-def agent_points(engine: Engine, registry: AgentRegistry) -> Iterator[Point]:
+def agent_points(view: ReadView) -> Iterator[Point]:
     """Yield the points of all agents' gauges. For callers within `engine.read`, or alone with the
     engine.
     """
-    for key in registry.keys():  # noqa: SIM118  not a mapping
-        for gauges in _agent_gauges(engine, registry, key):
+    for key in view.keys():  # noqa: SIM118  not a mapping
+        for gauges in _agent_gauges(view, key):
             yield from gauges.full_points()
 
 
-def _agent_gauges(engine: Engine, registry: AgentRegistry, key: AgentKey) -> Iterator[AgentGauges]:
-    state = registry.loaded(key)
+def _agent_gauges(view: ReadView, key: AgentKey) -> Iterator[AgentGauges]:
+    state = view.loaded(key)
     if state is None:
         return
     several = len(state.windows) > 1
     last_run_ns = state.last_run_ns
     last_run = () if last_run_ns is None else ((names.LAST_RUN.name, (), last_run_ns / 1e9),)
-    others = (*last_run, *_outside_windows(engine, key))
+    others = (*last_run, *_outside_windows(view, key))
     if several:
         yield AgentGauges(key, None, (), others)
         others = ()
@@ -145,17 +143,17 @@ def _agent_gauges(engine: Engine, registry: AgentRegistry, key: AgentKey) -> Ite
         yield AgentGauges(key, name if several else None, window.series(), others)
 
 
-def _outside_windows(engine: Engine, key: AgentKey) -> Iterator[tuple[str, OwnAttributes, float]]:
+def _outside_windows(view: ReadView, key: AgentKey) -> Iterator[tuple[str, OwnAttributes, float]]:
     """Yield an agent's numbers that belong to no window: recent sessions, evidence of a change, how
     it is made.
     """
-    recent = engine.sessions.recent(key)
+    recent = view.recent_sessions(key)
     for spec, attributes, reading in recent.series() if recent is not None else ():
         if reading.value is not None:
             yield names.PREFIX + spec.name, attributes, reading.value
-    for kind, share in engine.watched.most_extreme(key).items():
+    for kind, share in view.open_run_usage(key).items():
         yield names.OPEN_RUN_USAGE.name, ((names.KIND, kind),), share
-    detector = engine.monitor.detector(key) if engine.monitor is not None else None
+    detector = view.detector(key)
     if detector is None:
         return
     evidence = detector.evidence().signals

@@ -29,6 +29,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import load
 from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.read_view import ReadView
 from otel_reliability.telemetry import log_events, names
 from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.exposition import agent_points
@@ -37,7 +38,6 @@ from otel_reliability.telemetry.instruments import Observed, Point, Recorded, Sn
 from otel_reliability.telemetry.ledger import BUDGET, ToolLedger, fitting
 from otel_reliability.telemetry.recorder import Recorder, RunReadings, readings_of
 from otel_reliability.watch import MAX_REMEMBERED, Excess
-from otel_reliability.windows.agents import AgentRegistry
 
 _logger = logging.getLogger("otel_reliability")
 
@@ -231,10 +231,10 @@ class Live:
     def _drain(self, wait: float) -> bool:
         return all(source.drain(wait) for source in tuple(self._sources))
 
-    def _snapshot(self, agents: AgentRegistry) -> Snapshot:
+    def _snapshot(self, view: ReadView) -> Snapshot:
         lengths, capacities = zip((0, 0), *(source.queued for source in self._sources), strict=True)
         own = self_telemetry.of_host(sum(lengths), sum(capacities), self._collect_duration)
-        points = (point for point in agent_points(self.engine, agents) if self._fits(point))
+        points = (point for point in agent_points(view) if self._fits(point))
         return snapshot((*points, *self_telemetry.points(self.engine, self._ledger), *own))
 
     def _fits(self, point: Point) -> bool:
@@ -265,12 +265,10 @@ class Live:
             self._warn_if_unread()
         return True
 
-    def _final(
-        self, agents: AgentRegistry
-    ) -> tuple[Sequence[Run], Sequence[Run], dict[str, RunReadings]]:
+    def _final(self, view: ReadView) -> tuple[Sequence[Run], Sequence[Run], dict[str, RunReadings]]:
         final = self.engine.take_final()
         revised = self.engine.take_revised()
-        return final, revised, readings_of((*final, *revised), agents)
+        return final, revised, readings_of((*final, *revised), view)
 
     def _warn_if_unread(self) -> None:
         provider = metrics.get_meter_provider() if self._follows_global else self._provider

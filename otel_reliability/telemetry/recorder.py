@@ -15,13 +15,14 @@ from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
 from otel_reliability.model.run import AgentKey, Run, ToolCall
 from otel_reliability.model.span import TraceId
+from otel_reliability.read_view import ReadView
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import of_agent
 from otel_reliability.telemetry.instruments import Attributes
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.watch import Excess
-from otel_reliability.windows.agents import AgentRegistry, LateOutcome
+from otel_reliability.windows.agents import LateOutcome
 from otel_reliability.windows.sessions import SessionEvent
 
 
@@ -49,16 +50,16 @@ class RunReadings(NamedTuple):
     path_distance: float | None = None
 
 
-def readings_of(runs: Iterable[Run], registry: AgentRegistry) -> dict[str, RunReadings]:
+def readings_of(runs: Iterable[Run], view: ReadView) -> dict[str, RunReadings]:
     """Return the readings of several runs, by run id."""
     agents: dict[AgentKey, RunReadings] = {}
     found: dict[str, RunReadings] = {}
     for run in runs:
-        state = registry.agent(run.key)
+        state = view.agent(run.key)
         known = agents.get(run.key)
         if known is None:
             score = None if state is None else state.first_window.reading("score").value
-            known = agents[run.key] = RunReadings(registry.counted_as(run.key), score)
+            known = agents[run.key] = RunReadings(view.counted_as(run.key), score)
         row = None if state is None else state.row(run.run_id, run.end_ns)
         if state is not None and row is not None:
             known = known._replace(path_distance=state.first_window.path_distance(row).value)

@@ -24,14 +24,14 @@ def points(engine: Engine, ledger: ToolLedger) -> Iterator[Point]:
     yield names.OPEN_RUNS.name, engine.open_runs, {}
     yield names.INCOMPLETE_RUNS.name, engine.incomplete, {}
     yield names.REVISED_RUNS.name, engine.revised, {}
-    windows = engine.agents.accounts
-    yield names.CLAMPED_RUNS.name, windows["clamped", "future_end"], {}
-    late = {window: number for (what, window), number in windows.items() if what == "refused"}
-    yield from counted(names.LATE_RUNS, late)
-    yield names.AGENTS.name, len(engine.agents), {}
-    yield names.EXPIRED_AGENTS.name, windows["expired", "idle"], {}
-    yield names.SESSIONS.name, engine.sessions.open, {"state": "open"}
-    yield names.SESSIONS.name, len(engine.sessions) - engine.sessions.open, {"state": "closed"}
+    view = engine.view
+    lost = view.window_losses
+    yield names.CLAMPED_RUNS.name, lost.clamped_runs, {}
+    yield from counted(names.LATE_RUNS, lost.late_runs)
+    yield names.AGENTS.name, len(view), {}
+    yield names.EXPIRED_AGENTS.name, lost.expired_agents, {}
+    yield names.SESSIONS.name, view.open_sessions, {"state": "open"}
+    yield names.SESSIONS.name, view.closed_sessions, {"state": "closed"}
     yield from of_limits((*engine.limits(), *ledger.limits()))
     yield names.EVENT_LAG.name, engine.event_lag, {}
     yield from counted(names.FAULTS, Guard.faults)

@@ -49,9 +49,7 @@ class SeriesRecording:
         changes = engine.take_changes()
         late = engine.take_late()
         keys = {run.key for run in closed}
-        counted_as = (
-            engine.read(lambda registry: {key: registry.counted_as(key) for key in keys}) or {}
-        )
+        counted_as = engine.read(lambda view: {key: view.counted_as(key) for key in keys}) or {}
         runs = (*final, *revised)
         readings = (engine.read(partial(readings_of, runs)) if runs else None) or {}
         self._sweep()
@@ -102,7 +100,7 @@ class SeriesRecording:
             (name, tuple((key, value) for key, value in labels), body)
             for (name, labels), body in data
         )
-        self._known = frozenset(self._engine.agents.keys())
+        self._known = frozenset(self._engine.view.keys())
         agents: dict[Labels, AgentKey] = {tuple(of_agent(key).items()): key for key in self._known}
         spec = names.TOOL_CALLS
         found = (
@@ -127,7 +125,7 @@ class SeriesRecording:
         if now < self._sweep_at:
             return
         self._sweep_at = now + SWEEP_INTERVAL_S
-        keys = frozenset(self._engine.read(lambda registry: registry.keys()) or ())
+        keys = frozenset(self._engine.read(lambda view: view.keys()) or ())
         if self._known - keys:
             self.ledger.keep(keys)
             self.book.keep({tuple(of_agent(key).items()) for key in (*keys, OTHER_AGENT)})

@@ -14,8 +14,8 @@ from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey
+from otel_reliability.read_view import ReadView
 from otel_reliability.report.request_groups import Known, learned, members_of, renamed
-from otel_reliability.windows.agents import AgentRegistry
 
 
 class KnownGroups:
@@ -50,9 +50,9 @@ class KnownGroups:
         if self._known.pop(key, None) is not None:
             self._changed.add(key)
 
-    def runs_of(self, agents: AgentRegistry, key: AgentKey, identity: str) -> set[str]:
+    def runs_of(self, view: ReadView, key: AgentKey, identity: str) -> set[str]:
         """Return the ids of the runs of a group that are in the agent's window now."""
-        state = agents.agent(key)
+        state = view.agent(key)
         rows = [] if state is None else state.first_window.rows()
         return {row.run_id for row in members_of(rows, self.of(key, rows), identity)}
 
@@ -69,9 +69,9 @@ class KnownGroups:
         self._known = {agent_key(key): convert(body, Known) for key, body in data}
 
     def _put(self, key: AgentKey, known: Known) -> None:
-        registry = self._engine.agents
-        if key not in self._known and len(self._known) >= len(registry):
-            for expired in [one for one in self._known if registry.seen(one) is None]:
+        view = self._engine.view
+        if key not in self._known and len(self._known) >= len(view):
+            for expired in [one for one in self._known if not view.has_runs(one)]:
                 del self._known[expired]
                 self._changed.add(expired)
         self._known[key] = known

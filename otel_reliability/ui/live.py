@@ -18,6 +18,7 @@ from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.letters import Letters
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.read_view import ReadView
 from otel_reliability.recording import window_of
 from otel_reliability.report.build import AgentSource, agent_view, compared
 from otel_reliability.report.changes import marks
@@ -27,7 +28,7 @@ from otel_reliability.report.text import clean, seconds
 from otel_reliability.report.view import AgentComparison, AgentView, ChangeView, ScorePoint
 from otel_reliability.ui.known_groups import KnownGroups
 from otel_reliability.ui.runs import versions_of
-from otel_reliability.windows.agents import AgentRegistry, AgentState
+from otel_reliability.windows.agents import AgentState
 from otel_reliability.windows.rows import PathTable, row_of
 
 MAX_EXAMINED: Final = 500
@@ -67,7 +68,7 @@ class Histories:
         self._histories: dict[AgentKey, History] = {}
         self._changed = ChangedKeys[AgentKey]()
         self._budget, self._checked = float(BURST_POINTS), engine.now()
-        engine.agents.observers.append(self._observe)
+        engine.observe_agents(self._observe)
 
     def of(self, key: AgentKey) -> tuple[ScorePoint, ...]:
         """Return the points of an agent, oldest first."""
@@ -87,13 +88,12 @@ class Histories:
 
     def change(self, key: AgentKey) -> ChangeView:
         """Return what the detector of an agent reports, and whether a user has acknowledged it."""
-        found = change_of(self._engine, key)
+        found = change_of(self._engine.view, key)
         return replace(found, acknowledged=found.state == "changed" and not self.is_changed(key))
 
     def _last_alarm(self, key: AgentKey) -> int:
         """Return when the last change of an agent was detected (ns); 0 without one."""
-        monitor = self._engine.monitor
-        detector = None if monitor is None else monitor.detector(key)
+        detector = self._engine.view.detector(key)
         return 0 if detector is None or not detector.alarms else detector.alarms[-1].noticed_ns
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
@@ -107,7 +107,7 @@ class Histories:
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Replace all histories by what `changes` yielded."""
         self._histories = {agent_key(key): History.of(body) for key, body in data}
-        self._engine.agents.ignore_waiting()
+        self._engine.ignore_waiting()
 
     def remove(self, key: AgentKey) -> None:
         """Forget the history of an agent."""
@@ -141,9 +141,9 @@ class Histories:
         return True
 
     def _begin(self, key: AgentKey) -> History:
-        registry = self._engine.agents
-        if len(self._histories) >= len(registry):
-            expired = [known for known in self._histories if registry.seen(known) is None]
+        view = self._engine.view
+        if len(self._histories) >= len(view):
+            expired = [known for known in self._histories if not view.has_runs(known)]
             for known in expired:
                 del self._histories[known]
                 self._changed.add(known)
@@ -151,8 +151,7 @@ class Histories:
 
 
 def snapshot(
-    engine: Engine,
-    registry: AgentRegistry,
+    view: ReadView,
     key: AgentKey,
     histories: Histories | None = None,
     groups: KnownGroups | None = None,
@@ -160,7 +159,7 @@ def snapshot(
     """Read an agent within the engine's turn, so that its view can be built outside it; None if it
     has expired.
     """
-    state = registry.agent(key)
+    state = view.agent(key)
     if state is None:
         return None
     window = state.first_window
@@ -172,13 +171,13 @@ def snapshot(
         known_groups=() if groups is None else groups.of(key, rows),
         readings=window.readings() if window.runs > MAX_EXAMINED else {},
         left_out=window.left_out,
-        sessions=engine.sessions.scores(key),
+        sessions=view.sessions(key),
         recent=tuple(state.recent),
         history=() if histories is None else histories.of(key),
-        change=change_of(engine, key) if histories is None else histories.change(key),
+        change=change_of(view, key) if histories is None else histories.change(key),
         exceeding=[
             line_of_open_run(run_id, shares)
-            for run_id, shares in engine.watched.exceeding(key)[:MAX_EXCEEDING]
+            for run_id, shares in view.exceeding(key)[:MAX_EXCEEDING]
         ],
     )
 
@@ -258,14 +257,14 @@ def comparison(
     return compared(old, new, sides)
 
 
-def change_of(engine: Engine, key: AgentKey) -> ChangeView:
+def change_of(view: ReadView, key: AgentKey) -> ChangeView:
     """Return what the detector of an agent reports, within the engine's turn."""
-    if engine.monitor is None:
+    if not view.detects_change:
         return ChangeView(Result.NO_RESULT, "Not watched: change detection is switched off", "off")
-    detector = engine.monitor.detector(key)
+    detector = view.detector(key)
     if detector is None:
-        agent = engine.agents.agent(key)
-        idle = seconds(engine.settings.sessions.idle)
+        agent = view.agent(key)
+        idle = seconds(view.settings.sessions.idle)
         if agent is None or all(run.session_id is None for run in agent.recent):
             return ChangeView(Result.NO_RESULT, "No result: no complete run yet", "none")
         when = (
@@ -284,7 +283,7 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
         )
         sentence = f"{clean(of_alarm(alarms[-1]), MAX_SENTENCE)}. {more}"
         return ChangeView(Result.CHANGED, sentence, "changed", marks=marked)
-    sentence = of_evidence(evidence, engine.settings.change.runs_per_false_alarm)
+    sentence = of_evidence(evidence, view.settings.change.runs_per_false_alarm)
     result, state = _STATES.get(evidence.status, (Result.NO_RESULT, "none"))
     return ChangeView(result, f"{sentence[0].upper()}{sentence[1:]}", state, marks=marked)
 

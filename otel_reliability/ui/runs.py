@@ -20,12 +20,12 @@ from otel_reliability.model.run import (
     Run,
     ToolCall,
 )
+from otel_reliability.read_view import ReadView
 from otel_reliability.report.run_fields import BriefFact, brief_of, made_of, tokens
 from otel_reliability.report.text import clean, instant, seconds
 from otel_reliability.report.view import AgentView
 from otel_reliability.ui.flow import COMMON, Steps, common_path, same_at_first
 from otel_reliability.ui.known_groups import KnownGroups
-from otel_reliability.windows.agents import AgentRegistry
 
 MAX_TOOLS: Final = 12
 DEGREE_FROM: Final = (0.001, 0.15, 0.35, 0.6)
@@ -258,15 +258,13 @@ class RunStore:
         """
         found = {run.run_id: run for run in self._stored(key, most, *choice.between)}
         found |= {
-            run.run_id: run for run in self._engine.read(lambda agents: _recent(agents, key)) or ()
+            run.run_id: run for run in self._engine.read(lambda view: _recent(view, key)) or ()
         }
         newest = sorted(found.values(), key=lambda run: (run.end_ns, run.run_id), reverse=True)
         threshold = self._engine.settings.metrics.retry_threshold
         chosen = [run for run in newest if choice.holds(run, threshold)]
         if choice.group:
-            members = self._engine.read(
-                lambda agents: self._groups.runs_of(agents, key, choice.group)
-            )
+            members = self._engine.read(lambda view: self._groups.runs_of(view, key, choice.group))
             chosen = [run for run in chosen if run.run_id in (members or ())]
         return chosen[:most]
 
@@ -306,8 +304,8 @@ def default_sides(runs: Sequence[Run]) -> list[RunChoice]:
     return [RunChoice(until=middle), RunChoice(since=middle)]
 
 
-def _recent(agents: AgentRegistry, key: AgentKey) -> list[Run]:
-    state = agents.agent(key)
+def _recent(view: ReadView, key: AgentKey) -> list[Run]:
+    state = view.agent(key)
     return [] if state is None else list(state.recent)
 
 

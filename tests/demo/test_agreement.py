@@ -58,7 +58,7 @@ def compared(live: Numbers) -> Numbers:
 
 def recorded(recording: Recording, runs: list[Run]) -> Numbers:
     engine = recording.engine
-    told = (*agent_points(engine, engine.agents), *_counted(runs, recording.settings))
+    told = (*agent_points(engine.view), *_counted(runs, recording.settings))
     return {series_of(SPECS[name], attributes): value for name, value, attributes in told}
 
 

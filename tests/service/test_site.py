@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
+from otel_reliability.read_view import ReadView
 from otel_reliability.service.health import RECOVERING
 from otel_reliability.ui.agent_list import id_of
-from otel_reliability.windows.agents import AgentRegistry
 from tests.otlp import traces_protobuf
 from tests.service.running import Running, lone_agent, runs_of, serving
 
@@ -161,7 +161,7 @@ def test_pages_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
         turns = list[int]()
         read = running.service.engine.read
 
-        def counted(ask: Callable[[AgentRegistry], Any]) -> Any:
+        def counted(ask: Callable[[ReadView], Any]) -> Any:
             turns.append(threading.get_ident())
             return read(ask)
 

@@ -64,7 +64,7 @@ class Recorded(NamedTuple):
     recorder: Recorder
 
     def record(self, runs: list[Run]) -> None:
-        self.recorder.record(runs, readings_of(runs, self.engine.agents))
+        self.recorder.record(runs, readings_of(runs, self.engine.view))
 
 
 def recorded(

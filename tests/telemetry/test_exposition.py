@@ -30,7 +30,7 @@ def points_of(*runs: Run, settings: Settings | None = None) -> list[Point]:
         settings or Settings(metrics=MetricSettings(min_runs=2)), clock=lambda: 0.0, wall=None
     )
     engine.receive_events(RunEvent(RunChange.CLOSED, one) for one in runs)
-    return list(agent_points(engine, engine.agents))
+    return list(agent_points(engine.view))
 
 
 def test_no_evidence_makes_no_point() -> None:

@@ -12,11 +12,11 @@ from opentelemetry.sdk.resources import Resource
 from otel_reliability import price_table
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import CloseReason
+from otel_reliability.read_view import ReadView
 from otel_reliability.telemetry import live as live_module
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import Live, SpanSource, live_of
 from otel_reliability.testing import agent, tool
-from otel_reliability.windows.agents import AgentRegistry
 from tests.telemetry.meters import live_with_clock
 from tests.telemetry.spans import held
 
@@ -105,7 +105,7 @@ def test_numbers_of_one_collection_are_of_one_moment(monkeypatch: pytest.MonkeyP
     asked = list[object]()
     read = live.engine.read
 
-    def counted(ask: Callable[[AgentRegistry], Any], **options: Any) -> Any:
+    def counted(ask: Callable[[ReadView], Any], **options: Any) -> Any:
         asked.append(ask)
         return read(ask, **options)
 

@@ -6,6 +6,7 @@ import pytest
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
 from otel_reliability.config import MetricSettings, Settings, TelemetrySettings
+from otel_reliability.engine import Engine
 from otel_reliability.model.run import (
     AgentKey,
     ModelCall,
@@ -15,12 +16,13 @@ from otel_reliability.model.run import (
     RunEvent,
     ToolCall,
 )
+from otel_reliability.read_view import ReadView
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Recorded
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder, RunReadings, own_calls, readings_of
 from otel_reliability.testing import KEY, at, call, run, trace_id
-from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
+from otel_reliability.windows.agents import OTHER_AGENT
 from tests.telemetry.meters import Collected, Meters
 
 
@@ -211,14 +213,13 @@ def test_the_standard_metrics_come_where_they_are_asked_for() -> None:
 # --- Readings -------------------------------------------------------------------------------------
 
 
-def fleet_of(*runs: Run, settings: Settings | None = None) -> AgentRegistry:
-    agents = AgentRegistry(settings or Settings(metrics=MetricSettings(min_runs=2)))
-    for one in runs:
-        agents.apply(RunEvent(RunChange.CLOSED, one), 0.0)
-    return agents
+def fleet_of(*runs: Run, settings: Settings | None = None) -> ReadView:
+    engine = Engine(settings or Settings(metrics=MetricSettings(min_runs=2)), wall=None)
+    engine.receive_events(RunEvent(RunChange.CLOSED, one) for one in runs)
+    return engine.view
 
 
-def reading_of(one: Run, agents: AgentRegistry) -> RunReadings:
+def reading_of(one: Run, agents: ReadView) -> RunReadings:
     return readings_of([one], agents)[one.run_id]
 
 

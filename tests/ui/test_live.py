@@ -9,13 +9,13 @@ from otel_reliability.change.detector import BLIND
 from otel_reliability.config import ChangeSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, RunChange, RunEvent
+from otel_reliability.read_view import ReadView
 from otel_reliability.report.build import AgentSource, agent_view
 from otel_reliability.report.view import AgentView
 from otel_reliability.testing import KEY, run
 from otel_reliability.ui import live
 from otel_reliability.ui.live import change_of, live_view, snapshot
 from otel_reliability.ui.runs import run_lines
-from otel_reliability.windows.agents import AgentRegistry
 
 SETTINGS = Settings(
     metrics=MetricSettings(min_runs=2),
@@ -34,8 +34,8 @@ def engine_of(*paths: str, settings: Settings = SETTINGS) -> Engine:
 
 
 def read(engine: Engine, key: AgentKey = KEY) -> AgentSource | None:
-    def ask(agents: AgentRegistry) -> AgentSource | None:
-        return snapshot(engine, agents, key)
+    def ask(view: ReadView) -> AgentSource | None:
+        return snapshot(view, key)
 
     return engine.read(ask)
 
@@ -79,10 +79,12 @@ def test_of_a_long_window_the_numbers_cover_all_runs(monkeypatch: pytest.MonkeyP
 
 
 def test_change_detection_collects_a_baseline_then_watches_then_alarms() -> None:
-    baseline = change_of(engine_of(*["a b"] * 10), KEY)
+    baseline = change_of(engine_of(*["a b"] * 10).view, KEY)
     calls = cycle(["a b", "a b c"])
-    watching = change_of(engine_of(*(next(calls) for _ in range(BLIND + 5))), KEY)
-    changed = change_of(engine_of(*(next(calls) for _ in range(100)), *["a b c d e f g"] * 30), KEY)
+    watching = change_of(engine_of(*(next(calls) for _ in range(BLIND + 5))).view, KEY)
+    changed = change_of(
+        engine_of(*(next(calls) for _ in range(100)), *["a b c d e f g"] * 30).view, KEY
+    )
 
     assert (baseline.state, baseline.sentence) == (
         "learning",
@@ -102,8 +104,8 @@ def test_change_detection_collects_a_baseline_then_watches_then_alarms() -> None
 def test_without_a_detector_there_is_no_result() -> None:
     off = engine_of("a", settings=Settings(change=ChangeSettings(enabled=False)))
 
-    assert change_of(off, KEY).state == "off"
-    assert change_of(engine_of("a"), KEY._replace(agent="nobody")).state == "none"
+    assert change_of(off.view, KEY).state == "off"
+    assert change_of(engine_of("a").view, KEY._replace(agent="nobody")).state == "none"
 
 
 def test_the_common_path_is_not_unusual() -> None:

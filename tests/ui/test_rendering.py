@@ -36,7 +36,7 @@ SETTINGS = Settings(metrics=MetricSettings(min_runs=2))
 def view_of(*runs: Run) -> AgentView:
     engine = Engine(SETTINGS, clock=lambda: 0.0, wall=None)
     engine.receive_events([RunEvent(RunChange.CLOSED, each, None) for each in runs])
-    source = engine.read(lambda agents: snapshot(engine, agents, runs[0].key))
+    source = engine.read(lambda view: snapshot(view, runs[0].key))
     assert source is not None
     history = (ScorePoint(10**18, 80.0), ScorePoint(2 * 10**18, 60.0))
     return live_view(source._replace(history=history), SETTINGS)

@@ -32,7 +32,7 @@ ADDED = RunField(
 def view_of(*runs: Run) -> AgentView:
     engine = Engine(SETTINGS, clock=lambda: 0.0, wall=None)
     engine.receive_events([RunEvent(change=RunChange.CLOSED, run=each) for each in runs])
-    source = engine.read(lambda agents: snapshot(engine, agents, runs[0].key))
+    source = engine.read(lambda view: snapshot(view, runs[0].key))
     assert source is not None
     return live_view(source, SETTINGS)
 
