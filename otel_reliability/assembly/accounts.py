@@ -15,6 +15,8 @@ NO_AGENT: Final[Account] = ("other", "no_agent")
 BESIDE_AGENT: Final[Account] = ("other", "beside_agent")
 NO_RUN: Final[Account] = ("other", "no_run")
 DUPLICATE: Final[Account] = ("duplicate", "")
+REPLAYED: Final[Account] = ("duplicate", "replay")
+"""Steps that another attempt at the same run reports too."""
 LATE: Final[Account] = ("late", "")
 LOST_ANNOTATION: Final[Account] = ("annotation", "lost")
 """Annotated spans whose annotations joined no run. They are counted by what became of them, too."""

@@ -6,7 +6,7 @@ are skipped where they cannot apply.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -47,7 +47,7 @@ from otel_reliability.assembly.unseen_steps import (
     tools_of_messages,
 )
 from otel_reliability.config import Settings
-from otel_reliability.model.flaws import DROPPED
+from otel_reliability.model.flaws import DROPPED, RUN_REPLAYED
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.run import (
     AgentKey,
@@ -171,7 +171,12 @@ class RunBuilder:
         if gathered.calls_itself and root is not None:
             steps = self._with_calls_of_agents(tree, root, members, steps, gathered)
         models = gathered.models
-        if gathered.model_scopes > 1 or tree.in_model or tree.details:
+        if (
+            gathered.model_scopes > 1
+            or gathered.has_repeated_response
+            or tree.in_model
+            or tree.details
+        ):
             models = models_once(tree, models)
         cut = _cut_by_sender(tree.spans, gathered.annotated) if gathered.annotated else ()
         is_partial = bool(cut) and any(
@@ -247,7 +252,7 @@ class RunBuilder:
             _compressions(tree, compressed, actors) if compressed else (),
             seen.ended_in_error,
             request_of(tree.spans, members, root),
-            (DROPPED,) if cut else (),  # flaws
+            _flaws(tree, members, cut),
             notes.outcome_key,
         )
 
@@ -270,6 +275,9 @@ class RunBuilder:
                 if i not in background or spans[i].resource.service == service
             ]
             timed = [i for i in timed if i not in background]
+        if tree.attempts:
+            end = root.span.end_ns
+            timed = [i for i in timed if spans[i].start_ns <= end or tree.attempt_of(i) == NONE]
         if background or gathered.is_remote:
             return own_extent(spans, root.span, timed)
         return extent(spans, timed)
@@ -322,7 +330,7 @@ class RunBuilder:
     ) -> tuple[list[Step], Tools]:
         """Return each step once, and how steps were observed: by their spans, else by messages."""
         if steps:
-            steps = calls_once(tree, steps)
+            steps = calls_once(tree, steps, models)
         tools = Tools.OBSERVED
         if steps and not gathered.rejected and (lost := lost_steps(tree, steps, models)):
             steps = sorted([*steps, *lost], key=lambda step: step.order)
@@ -531,6 +539,14 @@ def _cut_by_sender(spans: Sequence[AgentSpan], annotated: Iterable[int]) -> froz
     return frozenset(
         i for i in annotated if (notes := spans[i].notes) is not None and notes.dropped
     )
+
+
+def _flaws(tree: SpanTree, members: Iterable[int], cut: Collection[int]) -> tuple[str, ...]:
+    """Return the flaws that only the spans of a run show."""
+    found = (DROPPED,) if cut else ()
+    if tree.attempts and not tree.attempts.keys().isdisjoint(members):
+        found = (*found, RUN_REPLAYED)
+    return found
 
 
 def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[Compression, ...]:

@@ -45,6 +45,7 @@ class Gathered(Struct, eq=False):
     - `session`, `rank`: the session that was named with the lowest rank; first that of the root.
     - `model_scopes`: how often another scope than before reports model calls. `model_scope`,
       `prompt`, `definitions`: those of the latest.
+    - `responses`: the ids of the responses of models; `has_repeated_response`: one came twice.
     - `senders`, `traits`: who sent the spans, and how the agent is made.
     - `has_tool_spans`: tools have spans. `asked_silently`: a model may have asked for tools
       without telling. `is_unnamed`: a call has no name. `calls_itself`: an agent represents the
@@ -61,6 +62,8 @@ class Gathered(Struct, eq=False):
     compressed: list[int] = []
     pending: list[int] = []
     rejected: set[int] = set()
+    responses: set[str] = set()
+    has_repeated_response: bool = False
     senders: set[Sender] = set()
     traits: set[Traits] = set()
     model_scope: str | None = None
@@ -116,6 +119,11 @@ class Gathered(Struct, eq=False):
         if type(facts) is not ModelFacts:
             facts = _NO_MODEL
         self.models.append((i, facts))
+        response = facts.response_id
+        if response is not None:
+            if response in self.responses:
+                self.has_repeated_response = True
+            self.responses.add(response)
         if span.scope != self.model_scope:
             self.model_scope = span.scope
             self.model_scopes += 1

@@ -5,15 +5,16 @@ of no run.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from otel_reliability.assembly.accounts import BESIDE_AGENT, NO_AGENT, Account
+from otel_reliability.assembly.accounts import BESIDE_AGENT, NO_AGENT, REPLAYED, Account
 from otel_reliability.assembly.closed_ids import RUN_KEYS, ClosedIds
 from otel_reliability.assembly.extent import Extent, top_level_runs
 from otel_reliability.assembly.invocations import Invocation
+from otel_reliability.assembly.replays import NO_REPLAYS, Replays
 from otel_reliability.assembly.span_tree import NONE, SpanTree, parent_ref
 from otel_reliability.assembly.units import Unit, Units
 from otel_reliability.model.blake2 import blake2b
@@ -86,12 +87,16 @@ class LooseWork(Struct, eq=False):
     compressions: list[int] = []
 
 
-def decide(tree: SpanTree, units: Units, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
-    """Decide about all orphans of a tree. `closed`: what is remembered of final runs."""
+def decide(
+    tree: SpanTree, units: Units, closed: Mapping[TraceId, ClosedIds], replays: Replays = NO_REPLAYS
+) -> Orphans:
+    """Decide about all orphans of a tree. `closed`: what is remembered of final runs. `replays`:
+    the attempts that are part of others.
+    """
     spans = tree.spans
     all_work = [
         work
-        for work in _loose_work(tree, units)
+        for work in _loose_work(tree, units, replays.dropped)
         if any(spans[i].kind in STEPS for i in work.members)
     ]
     keyed = _take_keyed(tree, all_work)
@@ -103,7 +108,7 @@ def decide(tree: SpanTree, units: Units, closed: Mapping[TraceId, ClosedIds]) ->
     linked: dict[int, int] = {}
     implicit: list[ImplicitRun] = []
     anchors = {run.anchor: run.members[0] for run in keyed.values()}
-    unclaimed: dict[int, Account] = {}
+    unclaimed: dict[int, Account] = dict.fromkeys(replays.dropped, REPLAYED)
     for connected in dict.fromkeys(traces_of.values()):
         here = [work for work in all_work if traces_of[work.unit] is connected]
         invocations = [node for node in tree.invocations if traces[node.span.trace_id] is connected]
@@ -135,16 +140,19 @@ def decide(tree: SpanTree, units: Units, closed: Mapping[TraceId, ClosedIds]) ->
                 unclaimed.update(
                     (i, BESIDE_AGENT if is_beside_agent else NO_AGENT)
                     for i in work.members
-                    if _top_member(tree, i) not in siblings
+                    if tree.top_kept(i) not in siblings
                 )
     anchors.update({run.anchor: run.members[0] for run in implicit})
+    anchors.update(replays.anchors)
     return Orphans(linked, implicit, keyed, anchors, unclaimed)
 
 
-def _loose_work(tree: SpanTree, units: Units) -> Iterable[LooseWork]:
+def _loose_work(tree: SpanTree, units: Units, dropped: Container[int]) -> Iterable[LooseWork]:
     spans = tree.spans
     found: dict[Unit, LooseWork] = {}
     for i in sorted([*tree.orphans, *tree.annotators]):
+        if i in dropped:
+            continue
         unit = units.holding(i)
         work = found.get(unit)
         if work is None:
@@ -179,8 +187,7 @@ def _take_keyed(tree: SpanTree, all_work: Iterable[LooseWork]) -> dict[bytes, Im
 
 def _key_above(tree: SpanTree, i: int) -> bytes | None:
     """The hash of the run key of the topmost work above a span, if nothing is missing above it."""
-    while (over := tree.kept_above(i)) != NONE:
-        i = over
+    i = tree.top_kept(i)
     notes = tree.spans[i].notes
     if notes is None or notes.run_key is None or tree.spans[i].kind is Kind.OTHER:
         return None
@@ -219,13 +226,6 @@ def _siblings(tree: SpanTree, work: LooseWork, invocations: list[Invocation]) ->
         if is_around and is_of_it and span.resource.service == agent.resource.service:
             found[top] = beside[0].at
     return found
-
-
-def _top_member(tree: SpanTree, i: int) -> int:
-    """Return the topmost span above a span that is more than a connection, or the span itself."""
-    while (over := tree.kept_above(i)) != NONE:
-        i = over
-    return i
 
 
 # --- Linking by time ------------------------------------------------------------------------------

@@ -95,11 +95,11 @@ def observed(
     while node is not None:
         if node.span.failed:
             return RunOutcome(Outcome.FAILURE, "root_error" if node is root else "agent_error")
-        if node.facts.stopped is not None and not _is_resumed(node):
+        if node.facts.stopped is not None and not _is_resumed(tree, node):
             return RunOutcome(Outcome(node.facts.stopped), "stopped")
         last = node
         hides_failure = hides_failure or node.facts.hides_failure
-        node = _last_inside(node)
+        node = _last_inside(tree, node)
     if waits:
         return _PAUSED
     if root.facts.limit_reached or last.facts.limit_reached:
@@ -128,23 +128,25 @@ def _is_cut_off(tree: SpanTree, root: Invocation) -> bool:
     return any(spans[i].kind is Kind.MODEL and spans[i].start_ns > max(chains) for i in below)
 
 
-def _last_inside(node: Invocation) -> Invocation | None:
+def _last_inside(tree: SpanTree, node: Invocation) -> Invocation | None:
     """The last invocation that is part of the same run, or any in a container; never one below a
-    tool.
+    tool, nor an attempt that was not brought to an end.
     """
     if not node.inner:
         return None
     inside = [
         one
         for one in node.inner
-        if not one.below_tool and (one.root is node.root or not node.is_agent)
+        if not one.below_tool
+        and (one.root is node.root or not node.is_agent)
+        and one.at not in tree.attempts
     ]
     return max(inside, key=lambda one: one.at) if inside else None
 
 
-def _is_resumed(node: Invocation) -> bool:
+def _is_resumed(tree: SpanTree, node: Invocation) -> bool:
     """Return whether the same run went on below an invocation that had paused."""
-    following = _last_inside(node)
+    following = _last_inside(tree, node)
     return following is not None and following.span.start_ns >= node.span.end_ns
 
 

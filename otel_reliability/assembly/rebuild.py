@@ -12,8 +12,9 @@ from otel_reliability.assembly.extent import first_runs_below, is_run, members_o
 from otel_reliability.assembly.late_outcomes import ReportedOutcomes
 from otel_reliability.assembly.orphans import Orphans, decide
 from otel_reliability.assembly.owners import misplaced
+from otel_reliability.assembly.replays import find as find_replays
 from otel_reliability.assembly.reports import Evaluated
-from otel_reliability.assembly.span_tree import SpanTree
+from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.assembly.units import Units
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
@@ -81,22 +82,7 @@ class Rebuild:
         ):
             spans = conversations.put_together(spans)
             joined = True
-        tree = SpanTree(spans, joined=joined)
-        has_gap = any(node.gap for node in tree.invocations if node.over is None) or any(
-            tree.has_gap(tree.top_of(i)) for i in tree.orphans
-        )
-        moved = misplaced(tree)
-        if moved:
-            tree.release()
-            tree = SpanTree(tree.spans, moved, joined=joined)
-        units = Units(tree)
-        orphans = _NO_ORPHANS
-        if tree.orphans:
-            orphans = decide(tree, units, closed)
-            if orphans.linked:
-                tree.release()
-                tree = SpanTree(tree.spans, {**moved, **orphans.linked}, joined=joined)
-                units = Units(tree)
+        tree, units, orphans, has_gap = _linked(spans, closed, joined=joined)
         evaluated: Evaluated = {}
         if evaluations:
             evaluated = reports.targets(tree, units, evaluations, closed)
@@ -113,6 +99,41 @@ class Rebuild:
         lost = _lost_annotations(tree, orphans)
         tree.release()
         return Rebuilt(runs, roots, tree, has_gap, orphans, units, evaluated, lost)
+
+
+def _linked(
+    spans: Sequence[AgentSpan], closed: Mapping[TraceId, ClosedIds], *, joined: bool
+) -> tuple[SpanTree, Units, Orphans, bool]:
+    """Return the tree of spans with its units and the decisions about its orphans, and whether a
+    local parent is missing: each step below the invocation that it belongs to, and attempts at a
+    run below the one that was brought to an end.
+    """
+    tree = SpanTree(spans, joined=joined)
+    has_gap = any(node.gap for node in tree.invocations if node.over is None) or any(
+        tree.has_gap(tree.top_of(i)) for i in tree.orphans
+    )
+    moved = misplaced(tree)
+    if moved:
+        tree.release()
+        tree = SpanTree(tree.spans, moved, joined=joined)
+    replays = find_replays(tree)
+    if replays.linked:
+        moved = {**moved, **replays.linked}
+        tree.release()
+        tree = SpanTree(tree.spans, moved, joined=joined, attempts=replays.attempt)
+    units = Units(tree)
+    if not tree.orphans and not replays.anchors:
+        return tree, units, _NO_ORPHANS, has_gap
+    orphans = decide(tree, units, closed, replays)
+    if orphans.linked:
+        moved = {**moved, **orphans.linked}
+        tree.release()
+        tree = SpanTree(tree.spans, moved, joined=joined, attempts=replays.attempt)
+        units = Units(tree)
+    if replays.anchors:  # the missing parents of attempts may still arrive
+        waiting = dict.fromkeys(replays.anchors.values(), NONE)
+        orphans = orphans._replace(linked={**waiting, **orphans.linked})
+    return tree, units, orphans, has_gap
 
 
 def _lost_annotations(tree: SpanTree, orphans: Orphans) -> list[int]:

@@ -74,6 +74,8 @@ class SpanTree:
     - `in_tool`, `in_model`: the tool or model span that a span lies in, within its invocation.
     - `details`: what log events add to the model span that they were written in.
     - `cut`: tops that have a parent here, in a cycle of parents.
+    - `attempts`: the topmost spans of attempts at an invocation that was executed again, which lie
+      below it, with what distinguishes the attempts.
     """
 
     __slots__ = (
@@ -82,6 +84,7 @@ class SpanTree:
         "_tops",
         "_working",
         "annotators",
+        "attempts",
         "cut",
         "details",
         "has_background",
@@ -102,12 +105,14 @@ class SpanTree:
         linked: Mapping[int, int] | None = None,
         *,
         joined: bool = False,
+        attempts: Mapping[int, int] | None = None,
     ) -> None:
-        """`linked`: orphans and the root of the run that encloses them. `joined`: the spans of
-        several traces, which messaging links or a run key join.
+        """`linked`: spans and the ones that they are put below. `joined`: the spans of several
+        traces, which messaging links or a run key join.
         """
         self.spans = spans = sorted(spans, key=_ORDER)
         self.joined = joined
+        self.attempts = attempts or {}
         name: Callable[[AgentSpan], Any] = REF if joined else _ID
         index = {name(span): i for i, span in enumerate(spans)}
         if len(index) < len(spans):
@@ -292,6 +297,20 @@ class SpanTree:
             i = self.parent[i]
         known.update(dict.fromkeys(passed, i))
         return i
+
+    def top_kept(self, i: int) -> int:
+        """Return the topmost span above a span that is more than a connection, or the span
+        itself.
+        """
+        while (over := self.kept_above(i)) != NONE:
+            i = over
+        return i
+
+    def attempt_of(self, i: int) -> int:
+        """Return the attempt that a span lies in; `NONE`: the one that was brought to an end."""
+        while i != NONE and i not in self.attempts:
+            i = self.parent[i]
+        return self.attempts.get(i, NONE)
 
     def is_below(self, i: int, above: int) -> bool:
         """Return whether a span lies below another one, or is that one."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import fnmatch
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -54,26 +54,33 @@ class Step(Struct, eq=False):
         """Add a second report of this call: it failed if either says so, all else comes from the
         report that has it.
         """
+        self.complete(other)
+        self.call = replace(self.call, failed=self.call.failed or other.call.failed)
+        self.end_ns = max(self.end_ns, other.end_ns)
+
+    def complete(self, other: Step) -> None:
+        """Take from another report of this call what this one leaves out."""
         own = self.call
         added = asdict(other.call)
         absent = {field: value for field, value in added.items() if getattr(own, field) is None}
-        self.call = replace(own, **absent, failed=own.failed or other.call.failed)
-        self.end_ns = max(self.end_ns, other.end_ns)
+        self.call = replace(own, **absent)
 
 
 # --- One call reported twice ----------------------------------------------------------------------
 
 
-def calls_once(tree: SpanTree, steps: list[Step]) -> list[Step]:
-    """Return each call once. `steps` are in the order of the clock; nothing is done unless a tool
-    lies in a tool, or a call id occurs twice.
+def calls_once(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan]) -> list[Step]:
+    """Return each call once. `steps` are in the order of the clock, `models` are the model calls
+    of their run; nothing is done unless a tool lies in a tool, or a call id occurs twice.
     """
     if tree.in_tool and len(steps) > 1:
         steps = _without_nested_reports(tree, steps)
     ids = [
         step.call.call_id for step in steps if step.call.call_id is not None and not step.handoff
     ]
-    return steps if len(set(ids)) == len(ids) else _without_overlapping_ids(steps)
+    if len(set(ids)) == len(ids):
+        return steps
+    return _without_replays(tree, _without_overlapping_ids(steps), models)
 
 
 def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
@@ -141,12 +148,60 @@ def _without_overlapping_ids(steps: list[Step]) -> list[Step]:
         else:
             first.absorb(step)
             absorbed[step] = first
+    _replace_outer(kept, absorbed)
+    return kept
+
+
+def _replace_outer(kept: Iterable[Step], absorbed: Mapping[Step, Step]) -> None:
+    """Let calls be made in the report that is kept of the call that they were made in."""
     for step in kept:
         while step.outer is not None and step.outer in absorbed:
             step.outer = absorbed[step.outer]
         if step.outer is step:
             step.outer = None
+
+
+def _without_replays(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan]) -> list[Step]:
+    """Return calls without those that were not executed, but reported again under their id."""
+    starts = sorted(tree.spans[i].start_ns for i, _ in models)
+    by_id: dict[str, list[Step]] = {}
+    absorbed: dict[Step, Step] = {}
+    kept: list[Step] = []
+    for step in sorted(steps, key=lambda step: step.order):
+        call_id = step.call.call_id
+        if call_id is None or step.handoff:
+            kept.append(step)
+            continue
+        before = by_id.setdefault(call_id, [])
+        first = next((one for one in before if _is_replay(tree, one, step, starts)), None)
+        if first is None:
+            before.append(step)
+            kept.append(step)
+        else:
+            first.complete(step)
+            absorbed[step] = first
+    _replace_outer(kept, absorbed)
     return kept
+
+
+def _is_replay(tree: SpanTree, first: Step, step: Step, starts: Sequence[int]) -> bool:
+    """Return whether a call reports again what an earlier one under its id had reported: in another
+    attempt at the run, or after it succeeded, with no model call between that may have asked again.
+
+    Some frameworks number the calls of a response: the same id in the next response is another
+    call.
+    """
+    if not _names_agree(first, step):
+        return False
+    if tree.attempt_of(first.at) != tree.attempt_of(step.at):
+        return step.call.failed or not first.call.failed
+    if first.call.failed or step.call.failed:
+        return False
+    return (
+        first.call.arguments == step.call.arguments
+        and first.call.result == step.call.result
+        and bisect_right(starts, first.start_ns) == bisect_right(starts, step.start_ns)
+    )
 
 
 def _overlap(first: Step, second: Step) -> bool:
@@ -386,8 +441,8 @@ _NEAR = 4
 
 def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
     """Return each model call once: a model span inside a model span is one call; so are two of
-    different scopes under one parent, of which one lies in time within the other, unless their
-    token counts differ. A log event adds what its span leaves out.
+    different scopes under one parent, of which one lies in time within the other, and two with one
+    response id, unless their token counts differ. A log event adds what its span leaves out.
     """
     details = tree.details
     if details:
@@ -405,8 +460,8 @@ def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
             inner.setdefault(over, []).append(facts)
         else:
             outer.append((i, facts))
-    return _without_siblings(
-        tree, [(i, _with_inner(facts, inner.get(i, ()))) for i, facts in outer]
+    return _without_responses_twice(
+        _without_siblings(tree, [(i, _with_inner(facts, inner.get(i, ()))) for i, facts in outer])
     )
 
 
@@ -465,14 +520,36 @@ def _without_siblings(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]
     return kept
 
 
+def _without_responses_twice(items: list[ModelSpan]) -> list[ModelSpan]:
+    """Return model calls without those that report the response of an earlier one: it was fetched,
+    or replayed.
+    """
+    kept: list[ModelSpan] = []
+    by_id: dict[str, int] = {}
+    for item in items:
+        response = item[1].response_id
+        at = None if response is None else by_id.get(response)
+        if at is not None and _same_tokens(kept[at][1], item[1]):
+            kept[at] = (kept[at][0], _with_inner(kept[at][1], [item[1]]))
+            continue
+        if response is not None and at is None:
+            by_id[response] = len(kept)
+        kept.append(item)
+    return kept
+
+
+def _same_tokens(one: ModelFacts, two: ModelFacts) -> bool:
+    return _agree(one.tokens.input, two.tokens.input) and _agree(
+        one.tokens.output, two.tokens.output
+    )
+
+
 def _is_same_model_call(tree: SpanTree, one: ModelSpan, two: ModelSpan) -> bool:
     first = tree.spans[one[0]]
     second = tree.spans[two[0]]
     if first.scope == second.scope or not _within(first, second):
         return False
-    return _agree(one[1].tokens.input, two[1].tokens.input) and _agree(
-        one[1].tokens.output, two[1].tokens.output
-    )
+    return _same_tokens(one[1], two[1])
 
 
 def _agree(one: int | None, two: int | None) -> bool:

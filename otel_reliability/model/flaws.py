@@ -21,6 +21,7 @@ LAST_NS: Final = 4_102_444_800 * 1_000_000_000
 
 DROPPED: Final = "dropped_parts"
 SPLIT_TRACE: Final = "split_trace"
+RUN_REPLAYED: Final = "run_replayed"
 INVENTED_SESSIONS: Final = "conversation_invented"
 DUPLICATE_SPANS: Final = "duplicate_span"
 LATE_SPANS: Final = "late_span"
@@ -258,6 +259,12 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         "none: each counts once",
         "remove the second exporter, or the retry that sends again what had arrived",
         of_spans=True,
+    ),
+    Flaw(
+        RUN_REPLAYED,
+        "runs that a durable engine executed again, step by step",
+        "none where steps have ids: each counts once",
+        "record spans in activities only, or use the engine's replay-safe tracer",
     ),
     Flaw(
         UNKNOWN_SCOPE,

@@ -158,6 +158,24 @@ def cut_off() -> Spans:
     return [*runs("a"), model(8, 1, 100.2, tokens=50), lost]
 
 
+def executed_again() -> Spans:
+    """A run in two attempts; the first ended when its process did."""
+    call = {"gen_ai.tool.call.id": "call-1"}
+    root, *steps = runs("a")
+    steps = [replace(one, attributes={**one.attributes, **call}) for one in steps]
+    again = [
+        replace(
+            one,
+            span_id=span_id(50 + at),
+            parent_id=span_id(50) if one.parent_id else None,
+            start_ns=one.start_ns + 30 * SECOND,
+            end_ns=one.end_ns + 30 * SECOND,
+        )
+        for at, one in enumerate([root, *steps])
+    ]
+    return [root, *steps, *again]
+
+
 PLANTED: dict[str, Callable[[], Spans]] = {
     "time_unit": wrong_unit,
     "root_missing": rootless,
@@ -172,6 +190,7 @@ PLANTED: dict[str, Callable[[], Spans]] = {
     "scope_missing": scopeless,
     "service_missing": nameless,
     "conversation_invented": own_conversations,
+    "run_replayed": executed_again,
     "orphan_span": orphans,
     "annotation_lost": above_two_runs,
     "duplicate_span": lambda: [*runs("a"), *runs("a")],
