@@ -47,7 +47,7 @@ from otel_reliability.assembly.unseen_steps import (
     tools_of_messages,
 )
 from otel_reliability.config import Settings
-from otel_reliability.model.flaws import DROPPED, RUN_REPLAYED
+from otel_reliability.model.flaws import DROPPED, LOST_MODEL_CALLS, RUN_REPLAYED
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.run import (
     AgentKey,
@@ -95,12 +95,15 @@ class Linked(NamedTuple):
 
 
 class _Usage(NamedTuple):
-    """The model calls of a run, its tokens, and the greatest share of a context window."""
+    """The model calls of a run, its tokens, and the greatest share of a context window.
+    `lacks_calls`: its agent reports more tokens than these calls used.
+    """
 
     calls: tuple[ModelCall, ...]
     input_tokens: int | None
     output_tokens: int | None
     pressure: float | None
+    lacks_calls: bool
 
 
 class _Path(NamedTuple):
@@ -203,7 +206,7 @@ class RunBuilder:
         if gathered.annotated or evaluations or first.resource.attempt:
             result = outcome.reported(notes, evaluations, self._outcome) or seen
         cost = notes.cost
-        if cost is None and models:
+        if cost is None and models and not usage.lacks_calls:
             cost = cost_of_run(models, tree.spans, estimate=self._estimates_cost)
         traits = gathered.traits
         traits.update(
@@ -252,7 +255,7 @@ class RunBuilder:
             _compressions(tree, compressed, actors) if compressed else (),
             seen.ended_in_error,
             request_of(tree.spans, members, root),
-            _flaws(tree, members, cut),
+            _flaws(tree, members, cut, lacks_calls=usage.lacks_calls),
             notes.outcome_key,
         )
 
@@ -391,7 +394,8 @@ class RunBuilder:
         *,
         is_partial: bool,
     ) -> _Usage:
-        """Return what the model calls of a run used, else what its agents say they used.
+        """Return what the model calls of a run used, else what its agents say they used. Where its
+        agent says more, spans of model calls were lost, and what it says counts.
 
         `run_window`: the context window that the user gives for the run, in tokens. `is_partial`:
         a model call lost its tokens, so that those of the others are only a part of the run's.
@@ -436,8 +440,15 @@ class RunBuilder:
             window = run_window or max([limits.of(facts) or 0 for _, facts in models], default=0)
             if tokens_in is not None and window:
                 pressure = (tokens_in + (tokens_out or 0)) / window
+        total = _NO_TOKENS if root is None else root.facts.tokens or _NO_TOKENS
+        most_in = _greater(tokens_in, total.input)
+        most_out = _greater(tokens_out, total.output)
         return _Usage(
-            tuple(calls), tokens_in, tokens_out, None if pressure is None else min(pressure, 1.0)
+            tuple(calls),
+            most_in,
+            most_out,
+            None if pressure is None else min(pressure, 1.0),
+            lacks_calls=(most_in, most_out) != (tokens_in, tokens_out),
         )
 
     def _path(
@@ -541,9 +552,13 @@ def _cut_by_sender(spans: Sequence[AgentSpan], annotated: Iterable[int]) -> froz
     )
 
 
-def _flaws(tree: SpanTree, members: Iterable[int], cut: Collection[int]) -> tuple[str, ...]:
+def _flaws(
+    tree: SpanTree, members: Iterable[int], cut: Collection[int], *, lacks_calls: bool
+) -> tuple[str, ...]:
     """Return the flaws that only the spans of a run show."""
     found = (DROPPED,) if cut else ()
+    if lacks_calls:
+        found = (*found, LOST_MODEL_CALLS)
     if tree.attempts and not tree.attempts.keys().isdisjoint(members):
         found = (*found, RUN_REPLAYED)
     return found
@@ -594,6 +609,11 @@ def _name_handoffs(units: Units, handoffs: Iterable[Step]) -> None:
         if step.call.name is None:
             following = units.next_agent(step.at)
             step.call = replace(step.call, name=None if following is None else following.name)
+
+
+def _greater(found: int | None, total: int | None) -> int | None:
+    """Return the greater of two numbers of tokens; None where nothing was found."""
+    return found if found is None or total is None else max(found, total)
 
 
 def _totals_of_agents(tree: SpanTree, members: Sequence[int]) -> tuple[int | None, int | None]:

@@ -20,6 +20,7 @@ LAST_NS: Final = 4_102_444_800 * 1_000_000_000
 """Start of the year 2100."""
 
 DROPPED: Final = "dropped_parts"
+LOST_MODEL_CALLS: Final = "model_calls_lost"
 SPLIT_TRACE: Final = "split_trace"
 RUN_REPLAYED: Final = "run_replayed"
 INVENTED_SESSIONS: Final = "conversation_invented"
@@ -155,6 +156,13 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         "attributes, events or links dropped by the sender",
         "tokens, pressure, arguments, calls",
         "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (128) and its neighbours",
+        decisive=True,
+    ),
+    Flaw(
+        LOST_MODEL_CALLS,
+        "agents that report more tokens than their model calls",
+        "model calls, cost, token budget pressure",
+        "export every span of the agent: some were dropped, or are in another trace",
         decisive=True,
     ),
     Flaw(

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from otel_reliability.config import Settings
+from otel_reliability.model.flaws import LOST_MODEL_CALLS
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, InvocationFacts, ModelFacts, Tokens
 from otel_reliability.testing import agent, model, tool, workflow
@@ -38,6 +39,25 @@ def test_a_run_has_the_tokens_of_its_model_calls() -> None:
     )
     assert tokens_of(agent(1), model(2, 1, (None, None))) == (None, None)
     assert tokens_of(agent(1)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("reported", "tokens", "flaws"),
+    [
+        ((150, 15), (150, 15), ()),
+        ((90, 9), (150, 15), ()),  # its own calls, without those of its sub-agents
+        ((400, 15), (400, 15), (LOST_MODEL_CALLS,)),
+        ((100, 40), (150, 40), (LOST_MODEL_CALLS,)),
+    ],
+)
+def test_an_agent_that_reports_more_than_its_model_calls_lost_some(
+    reported: tuple[int, int], tokens: tuple[int, int], flaws: tuple[str, ...]
+) -> None:
+    calls = model(2, 1, (100, 10), called="gpt-4o"), model(3, 1, (50, 5), called="gpt-4o", start=2)
+    run = run_of(totals(reported, 1), *calls)
+
+    assert ((run.input_tokens, run.output_tokens), run.flaws) == (tokens, flaws)
+    assert (run.cost is None) == bool(flaws)
 
 
 # --- One call told twice --------------------------------------------------------------------------
@@ -138,9 +158,9 @@ def test_without_a_common_parent_nothing_is_a_twin() -> None:
 
 
 def test_an_agents_totals_count_where_no_model_call_tells_any() -> None:
-    """Never beside the model calls' own, which they sum."""
+    """Never added to the model calls' own, which they sum."""
     assert tokens_of(totals((100, 10), 1), model(2, 1, (None, None))) == (100, 10)
-    assert tokens_of(totals((100, 10), 1), model(2, 1, (70, 7))) == (70, 7)
+    assert tokens_of(totals((100, 10), 1), model(2, 1, (100, 10))) == (100, 10)
 
 
 def test_of_a_chain_of_one_name_the_outermost_totals_count() -> None:

@@ -158,6 +158,14 @@ def cut_off() -> Spans:
     return [*runs("a"), model(8, 1, 100.2, tokens=50), lost]
 
 
+def lost_models() -> Spans:
+    """An agent that used more than its only model call."""
+    root, *steps = run_spans(
+        1, "a", notes={"gen_ai.usage.input_tokens": 90, "gen_ai.usage.output_tokens": 5}
+    )
+    return [root, *steps, model(9, 1, 100.2, tokens=50)]
+
+
 def executed_again() -> Spans:
     """A run in two attempts; the first ended when its process did."""
     call = {"gen_ai.tool.call.id": "call-1"}
@@ -180,6 +188,7 @@ PLANTED: dict[str, Callable[[], Spans]] = {
     "time_unit": wrong_unit,
     "root_missing": rootless,
     "dropped_parts": cut_off,
+    "model_calls_lost": lost_models,
     "split_trace": split,
     "tokens_partial": partial_tokens,
     "calls_from_messages": messages,
