@@ -24,8 +24,8 @@ from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.observation import Observation, Steps
 
 WARM_UP: Final = 20
-"""Number of observations after the reference that are ranked, but add no evidence: they are ranked
-among too few.
+"""Number of observations after the reference that add no evidence: their paths are ranked among too
+few.
 """
 
 BLIND: Final = SIZE + WARM_UP
@@ -63,7 +63,8 @@ class Evidence(NamedTuple):
 class Detector:
     """Learns 40 observations as the reference, then monitors the signals of each further one; an
     alarm clears everything. Values are ranked among earlier ones of their group of requests, so
-    that a mix of work that moves is no change.
+    that a mix of work that moves is no change; those of the reference are ranked too, but its
+    paths, which the others are compared with.
 
     The evidence is the sum of the signals' statistics over the number of signals, so that an absent
     signal adds nothing. Those of coding agents are monitored where an observation of the reference
@@ -85,7 +86,7 @@ class Detector:
     ...     for alarm in before + after
     ...     if alarm
     ... ]
-    [(107, 'calls', 101)]
+    [(104, 'calls', 101)]
     """
 
     def __init__(self, settings: ChangeSettings, pinned: Sequence[Observation] = ()) -> None:
@@ -170,16 +171,17 @@ class Detector:
             state.forget_since()
 
     def _observe(self, observation: Observation, ordinal: int, group: int, *, count: bool) -> None:
-        if not self._reference.full:
+        learning = not self._reference.full
+        if learning:
             self._reference.add(observation.path)
             if observation.coding is not None and len(self._states) == len(SIGNALS):
                 self._states += [SignalState(signal) for signal in CODING_SIGNALS]
-            return
-        self._monitored += 1
+        else:
+            self._monitored += 1
         count = count and self._monitored > WARM_UP
         for state in self._states:
             value = ALL_SIGNALS[state.signal].read(observation)
-            if state.signal == PATH and observation.path is not None:
+            if state.signal == PATH and observation.path is not None and not learning:
                 value = self._reference.distance(observation.path)
             if value is not None:
                 state.add(value, observation, ordinal, group, count=count)

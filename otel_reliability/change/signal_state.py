@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import convert
 
 from otel_reliability.change.alarm import SignalChange, Summary
-from otel_reliability.change.betting import EVEN, Weights, bet, tie_breaker
+from otel_reliability.change.betting import START, Weights, bet, tie_breaker
 from otel_reliability.model.observation import Observation
 
 WINDOW: Final = 500
@@ -191,7 +191,7 @@ class SignalState:
 
     def _begin(self) -> None:
         self.evidence = 0.0
-        self._weights = EVEN
+        self._weights = START
         self.forget_since()
 
     def add(
@@ -206,7 +206,7 @@ class SignalState:
             group,
         )
         if p is None:
-            if self._ranks.constant and self._weights is not EVEN:
+            if self._ranks.constant and self._weights is not START:
                 self._begin()
             return
         growth, self._weights = bet(self._weights, p)
@@ -248,7 +248,8 @@ class SignalState:
         """Return the state that `to_data` gave."""
         state = cls(signal)
         state._ranks = Ranks.from_data(data["values"], data.get("groups", ""))
-        state._weights = convert(data["weights"], Weights)
+        weights = convert(data["weights"], Weights)
+        state._weights = weights if len(weights) == len(START) else START
         state.evidence = data["evidence"]
         state._gain = data["gain"]
         state.values_since = data["values_since"]

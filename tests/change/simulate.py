@@ -23,15 +23,17 @@ REFERENCE = 40
 WARM_UP = 20
 WINDOW = 500
 NEAREST = 5
-BETS = 5
+EDGES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4)
+START = np.array([0.14] * 5 + [0.06] * len(EDGES))
 
 
 def bets(p: Floats) -> Floats:
-    """What each of the five bets pays on ranks."""
+    """What each of the bets pays on ranks."""
     linear = 1.6 * (p - 0.5)
     low = 0.5 / np.sqrt(np.maximum(p, 1e-4))
     high = 0.5 / np.sqrt(np.maximum(1 - p, 1e-4))
-    return np.stack([1 - linear, low, np.ones_like(p), high, 1 + linear], axis=-1)
+    steps = [np.where(p < edge, 0.5 / edge, 0.5 / (1 - edge)) for edge in EDGES]
+    return np.stack([1 - linear, low, np.ones_like(p), high, 1 + linear, *steps], axis=-1)
 
 
 class Pool(NamedTuple):
@@ -57,7 +59,7 @@ class Streams:
         signals = pool.values.shape[1]
         self.kept = np.full((n, signals, WINDOW), np.nan, dtype=np.float32)
         self.seen = np.zeros((n, signals), dtype=np.int64)
-        self.weights = np.full((n, signals, BETS), 1 / BETS)
+        self.weights = np.tile(START, (n, signals, 1))
         self.evidence = np.zeros((n, signals))
         self.reference: list[Ints] = []
         self.monitored = 0
@@ -66,9 +68,13 @@ class Streams:
         """The next observation of every stream. Returns the mean evidence of each."""
         if len(self.reference) < REFERENCE:
             self.reference.append(observations)
-            return np.zeros(len(observations))
-        self.monitored += 1
-        self._bet(*self._rank(self._values(observations), u))
+            values = self.pool.values[observations].astype(np.float32)
+            if self.pool.distances is not None:
+                values[:, 0] = np.nan
+        else:
+            self.monitored += 1
+            values = self._values(observations)
+        self._bet(*self._rank(values, u))
         return self.evidence.mean(axis=1)
 
     def keep(self, going: Flags) -> None:
@@ -98,11 +104,11 @@ class Streams:
         return (greater + u * (equal + 1)) / (n + 1), there, there & (equal == n)
 
     def _bet(self, p: Floats, there: Flags, alike: Flags) -> None:
-        jumped = 0.98 * self.weights + 0.02 / BETS
+        jumped = 0.98 * self.weights + 0.02 * START
         grown = jumped * bets(p)
         growth = grown.sum(axis=2)
         self.weights = np.where(there[:, :, None], grown / growth[:, :, None], self.weights)
-        self.weights[alike] = 1 / BETS
+        self.weights[alike] = START
         if self.monitored > WARM_UP:
             self.evidence = np.where(there, (self.evidence + 1) * growth, self.evidence)
         self.evidence[alike] = 0
@@ -166,8 +172,10 @@ def swinging(groups: Sequence[Ints], period: int) -> Draw:
     return draw
 
 
-def delays(pool: Pool, before: Ints, after: Ints, *, c: float, streams: int, seed: int) -> Floats:
-    """200 observations drawn from `before`, then 100 from `after`: per stream the number of them
+def delays(
+    pool: Pool, before: Ints, after: Ints, *, c: float, streams: int, seed: int, at: int = 200
+) -> Floats:
+    """`at` observations drawn from `before`, then 100 from `after`: per stream the number of them
     after the change at which it is noticed, infinite where it is not. Streams with an alarm before
     the change are left out.
     """
@@ -175,14 +183,14 @@ def delays(pool: Pool, before: Ints, after: Ints, *, c: float, streams: int, see
     running = Streams(pool, streams)
     signals = pool.values.shape[1]
     found: list[float] = []
-    for observation in range(1, 301):
+    for observation in range(1, at + 101):
         n = len(running.evidence)
         if not n:
             break
-        observations = rng.choice(before if observation <= 200 else after, size=n)
+        observations = rng.choice(before if observation <= at else after, size=n)
         alarmed = running.step(observations, rng.random((n, signals))) >= c
-        if observation > 200:
-            found.extend([observation - 200] * int(alarmed.sum()))
+        if observation > at:
+            found.extend([observation - at] * int(alarmed.sum()))
         running.keep(~alarmed)
     return np.array(found + [np.inf] * len(running.evidence))
 

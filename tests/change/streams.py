@@ -71,5 +71,16 @@ SYNTHETIC: Final[Mapping[str, Callable[[np.random.Generator], Floats]]] = {
 }
 
 
+def erring(*rates: float) -> Pool:
+    """Agents that end in errors at these rates, each in as many rows: of the nine signals the calls
+    differ from run to run, and the last is the error.
+    """
+    dice = np.random.default_rng(20)
+    values = np.zeros((SIZE * len(rates), len(SIGNALS)))
+    values[:, 1] = dice.integers(1, 6, len(values))
+    values[:, -1] = np.concatenate([np.arange(SIZE) < round(rate * SIZE) for rate in rates])
+    return Pool(values)
+
+
 def synthetic(kind: str) -> Pool:
     return Pool(SYNTHETIC[kind](np.random.default_rng(20)))

@@ -22,6 +22,7 @@ from tests.change.corpora import (
     recorded_observations,
 )
 from tests.change.simulate import delays
+from tests.change.streams import erring
 
 SETTINGS = ChangeSettings()
 
@@ -45,6 +46,29 @@ def test_a_new_model_is_found(before: str, after: str, power: float, median: flo
     assert len(found) >= 195
     assert np.mean(found <= 50) >= power
     assert np.median(found) <= median
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "within", "power"),
+    [
+        (0, 1, 10, 1),
+        (0, 0.5, 20, 0.5),
+        (0, 0.5, 50, 0.9),
+        (0.05, 1, 20, 0.95),
+        (0.05, 0.5, 50, 0.6),
+    ],
+)
+def test_errors_that_begin_after_80_runs_are_found(
+    before: float, after: float, within: float, power: float
+) -> None:
+    """At one false alarm in 10 000 observations."""
+    pool = erring(before, after)
+    earlier, later = np.split(np.arange(len(pool.values)), 2)
+    found = delays(
+        pool, earlier, later, c=SETTINGS.runs_per_false_alarm, streams=400, seed=4, at=80
+    )
+    assert len(found) >= 395
+    assert np.mean(found <= within) >= power
 
 
 def resampled(corpus: str, n: int, seed: int, first: int = 1) -> list[Observation]:
@@ -71,7 +95,7 @@ def test_the_sentence_has_what_it_needs() -> None:
     assert first.before is not None
     assert first.after is not None
     assert (first.before.observations, first.after.observations) == (
-        alarm.since_observation - 41,
+        alarm.since_observation - 1,
         alarm.observation - alarm.since_observation + 1,
     )
     assert first.before.median > 1.2 * first.after.median

@@ -4,9 +4,15 @@ observations on average.
 
 from __future__ import annotations
 
+import math
+import random
+
 import numpy as np
 import pytest
 
+from otel_reliability.change.detector import BLIND
+from otel_reliability.change.signal_state import SignalState
+from tests.change.build import observation
 from tests.change.corpora import CORPORA, recorded_observations
 from tests.change.simulate import (
     Draw,
@@ -17,7 +23,7 @@ from tests.change.simulate import (
     swinging,
     units_to_alarm,
 )
-from tests.change.streams import SYNTHETIC, recorded, synthetic
+from tests.change.streams import SYNTHETIC, erring, recorded, synthetic
 
 SLOW = {"fifty signals", "constants"}
 """Fifty signals take long each, and where four of five never speak, an alarm takes five times as
@@ -45,6 +51,41 @@ def test_false_alarms_are_as_rare_as_promised_at_1000(kind: str) -> None:
 @pytest.mark.parametrize("c", [200, pytest.param(1_000, marks=pytest.mark.soak)])
 def test_recorded_agents_keep_the_promise(corpus: str, c: int) -> None:
     keeps_the_promise(recorded(recorded_observations(corpus)), c)
+
+
+RATES = (0.01, 0.05, 0.2, 0.5)
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_errors_at_any_rate_raise_no_more_false_alarms(rate: float) -> None:
+    """Alone, so that no other signal dilutes the bets on errors."""
+    keeps_the_promise(Pool(erring(rate).values[:, -1:]), 200, streams=2_000)
+
+
+def test_agent_without_errors_never_alarms() -> None:
+    lengths = units_to_alarm(Pool(erring(0).values[:, -1:]), 2, 200, seed=1, most=1_000)
+    assert lengths.min() == 1_000
+
+
+@pytest.mark.parametrize("period", [100, 1_000])
+def test_mix_that_swings_between_rates_of_errors_keeps_the_promise(period: int) -> None:
+    """Half of the work never errs and half does every second time, and requests are known."""
+    lengths = np.array([swung(seed, period, c=200) for seed in range(500)])
+    assert lower_bound(lengths) >= 200
+
+
+def swung(seed: int, period: int, c: float) -> int:
+    """The number of observations to an alarm, at most 2,000."""
+    drawn = random.Random(seed)
+    state = SignalState("errors")
+    for ordinal in range(1, 2_001):
+        second = drawn.random() < 0.5 + 0.5 * math.sin(2 * math.pi * ordinal / period)
+        error = second and drawn.random() < 0.5
+        one = observation(ordinal, id=f"{seed} {ordinal}")
+        state.add(float(error), one, ordinal, 1 + second, count=ordinal > BLIND)
+        if state.evidence >= c:
+            return ordinal
+    return 2_000
 
 
 def keeps_the_promise(pool: Pool, c: int, streams: int = 250) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
+import operator
 import random
 from array import array
 from collections.abc import Callable, Sequence
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.change.signal_state import EVEN, WINDOW, Ranks, SignalState, bet
+from otel_reliability.change.signal_state import START, WINDOW, Ranks, SignalState, bet
 from tests.change.build import observation, u_of
 
 
@@ -36,7 +38,7 @@ class PlainState:
         self.evidence = 0.0
         self.gain = 1.0
         self.values_since = 0
-        self.weights = [0.2] * 5
+        self.weights = [*START]
 
     def add(self, value: float, unit_id: str, ordinal: int, ns: int, *, count: bool) -> None:
         before = self.values[-WINDOW:]
@@ -62,12 +64,13 @@ class PlainState:
     def bet(self, p: float) -> float:
         low = 0.5 / math.sqrt(max(p, 1e-4))
         high = 0.5 / math.sqrt(max(1 - p, 1e-4))
-        factors = [1 - 1.6 * (p - 0.5), low, 1.0, high, 1 + 1.6 * (p - 0.5)]
+        steps = [0.5 * 2**n if p < 0.5**n else 0.5 / (1 - 0.5**n) for n in (6, 5, 4, 3, 2)]
+        factors = [1 - 1.6 * (p - 0.5), low, 1.0, high, 1 + 1.6 * (p - 0.5), *steps]
         moved = [
-            ((1 - 0.02) * w + 0.02 / 5) * factor
-            for w, factor in zip(self.weights, factors, strict=True)
+            ((1 - 0.02) * w + 0.02 * start) * factor
+            for w, start, factor in zip(self.weights, START, factors, strict=True)
         ]
-        growth = moved[0] + moved[1] + moved[2] + moved[3] + moved[4]
+        growth = functools.reduce(operator.add, moved)
         self.weights = [w / growth for w in moved]
         return growth
 
@@ -164,7 +167,7 @@ def test_a_bet_is_fair(ranks: list[float]) -> None:
     """Whatever went before, the mean growth over uniform ranks is 1, less what the bound on extreme
     ranks costs.
     """
-    weights = EVEN
+    weights = START
     for p in ranks:
         _, weights = bet(weights, p)
     grid = [(n + 0.5) / 5_000 for n in range(5_000)]
@@ -173,7 +176,7 @@ def test_a_bet_is_fair(ranks: list[float]) -> None:
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.9, 1.0])
 def test_a_shift_either_way_wins(p: float) -> None:
-    weights = EVEN
+    weights = START
     money = 1.0
     for rank in [1 - p] * 300 + [p] * 60:
         growth, weights = bet(weights, rank)
@@ -182,11 +185,11 @@ def test_a_shift_either_way_wins(p: float) -> None:
 
 
 def test_the_money_never_overflows_or_runs_out() -> None:
-    weights = EVEN
+    weights = START
     for _ in range(20_000):
         _, weights = bet(weights, 0.0)
     assert sum(weights) == pytest.approx(1)
-    assert min(weights) > 1e-5
+    assert min(weights) > 1e-6
 
 
 def test_ties_are_broken_evenly_and_by_nothing_but_names() -> None:

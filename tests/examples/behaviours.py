@@ -2,14 +2,16 @@
 RUNS`, into spans.jsonl.
 
 Behaviours: `random` draws up to four calls of four tools, `steady` makes the same three calls,
-`chat` is one conversation whose context grows by 15,000 tokens a turn, from 20,000. Frameworks:
-`by_hand` (the OpenTelemetry API) and `pydantic_ai`.
+`chat` is one conversation whose context grows by 15,000 tokens a turn, from 20,000, `crash` draws up
+to three calls, and from run 81 on its model raises. Frameworks: `by_hand` (the OpenTelemetry API)
+and `pydantic_ai`.
 """
 
 # pyright: basic, reportMissingImports=false
 # (the framework is in an environment of its own)
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 from collections.abc import Callable, Sequence
@@ -27,8 +29,16 @@ SEED = 6
 every second seed does.
 """
 
+CRASH = "crash"
+"""In place of a tool: there the model raises."""
+RUNS_BEFORE_CRASH = 80
+
 Turn = Callable[[Sequence[str], int, str | None], None]
 """One run: the tools that it calls, the tokens of each model call, and its conversation."""
+
+
+class ModelError(Exception):
+    """The model does not answer."""
 
 
 def by_hand() -> Turn:
@@ -51,7 +61,8 @@ def by_hand() -> Turn:
                 with tracer.start_as_current_span(
                     f"chat {MODEL}", kind=SpanKind.CLIENT, attributes=chat
                 ):
-                    pass
+                    if tool == CRASH:
+                        raise ModelError
                 if tool is not None:
                     call = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool}
                     with tracer.start_as_current_span(f"execute_tool {tool}", attributes=call):
@@ -71,6 +82,8 @@ def pydantic_ai() -> Turn:
     used = 0
 
     def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if plan[:1] == [CRASH]:
+            raise ModelError
         part = ToolCallPart(plan.pop(0), {}) if plan else TextPart("done")
         return ModelResponse([part], usage=RequestUsage(input_tokens=used, output_tokens=10))
 
@@ -94,6 +107,10 @@ def main(framework: str, behaviour: str, runs: int) -> None:
     for number in range(runs):
         if behaviour == "chat":
             turn((), 20_000 + 15_000 * number, "chat-1")
+        elif behaviour == "crash":
+            path = dice.choices(TOOLS, k=dice.randint(0, 3))
+            with contextlib.suppress(ModelError):
+                turn(path if number < RUNS_BEFORE_CRASH else [*path, CRASH], 1_000, None)
         else:
             path = dice.choices(TOOLS, k=dice.randint(0, 4)) if behaviour == "random" else TOOLS[:3]
             turn(path, 1_000, None)

@@ -106,3 +106,16 @@ def test_growing_chat(framework: str, tmp_path: Path, capsys: pytest.CaptureFixt
     )
     assert unknown["flags"] == []
     assert "house-model-1" in gap["remedy"]
+
+
+@framework
+def test_agent_that_begins_to_crash(
+    framework: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From run 81 on the model raises: found within 20 runs, by the errors."""
+    agent, _ = reported(capsys, recorded(framework, "crash", 100, tmp_path))
+    change = agent["change"]
+
+    assert change["verdict"] == "changed"
+    assert [80 < alarm["observation"] <= 100 for alarm in change["alarms"]] == [True]
+    assert "runs that ended in an error 0 → 1" in change["sentence"]

@@ -25,7 +25,8 @@ from tests.change.simulate import (
     swinging,
     units_to_alarm,
 )
-from tests.change.streams import SYNTHETIC, recorded, synthetic
+from tests.change.streams import SYNTHETIC, erring, recorded, synthetic
+from tests.change.test_promise import swung
 
 LENGTHS: Final = (200, 1_000, 10_000)
 ALARMS: Final = 250
@@ -35,6 +36,9 @@ so.
 """
 
 STREAMS: Final = 400
+ERRORS: Final = ((0, 1), (0, 0.5), (0, 0.2), (0.05, 1), (0.05, 0.5), (0.2, 0.8))
+"""Shares of runs that end in an error, before and after the 80th run."""
+RATES: Final = (0, 0.01, 0.05, 0.2, 0.5)
 
 
 def promise(lengths: Sequence[int] = LENGTHS) -> Iterator[str]:
@@ -120,6 +124,35 @@ def found() -> tuple[list[str], dict[str, list[tuple[float, float]]]]:
             (float(observation), float((late <= observation).mean())) for observation in range(101)
         ]
     return lines, curves
+
+
+def errors() -> Iterator[str]:
+    """Yield how soon errors that begin are found, and how seldom a rate of them is a false
+    alarm.
+    """
+    c = ChangeSettings().runs_per_false_alarm
+    yield "| end in an error: before → after | found within 10 | 20 | 50 | median delay | too early |"
+    yield "|---|---|---|---|---|---|"
+    for before, after in ERRORS:
+        pool = erring(before, after)
+        earlier, later = np.split(np.arange(len(pool.values)), 2)
+        late = delays(pool, earlier, later, c=c, streams=STREAMS, seed=4, at=80)
+        shares = " | ".join(f"{(late <= within).mean():.2f}" for within in (10, 20, 50))
+        early = 1 - len(late) / STREAMS
+        yield f"| {100 * before:.0f} % → {100 * after:.0f} % | {shares} | {_median(late)} | {early:.3f} |"
+    yield ""
+    yield "| end in an error, always | observations to a false alarm, by errors alone, c = 200 |"
+    yield "|---|---|"
+    for rate in RATES:
+        alone = Pool(erring(rate).values[:, -1:])
+        lengths = units_to_alarm(alone, 200, 2_000, seed=1, most=5_000)
+        yield f"| {100 * rate:.0f} % | {_shown(lengths) if lengths.min() < 5_000 else 'none in 5,000'} |"
+    for period in (100, 1_000):
+        lengths = np.array([swung(seed, period, 200) for seed in range(2_000)])
+        yield (
+            f"| 0 % and 50 % of two kinds of request, whose mix swings every {period:,} | "
+            f"{_shown(lengths)} |"
+        )
 
 
 def pairs() -> Iterator[tuple[str, str]]:
