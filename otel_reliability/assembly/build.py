@@ -17,6 +17,7 @@ from otel_reliability.assembly.extent import (
     Extent,
     extent,
     in_background,
+    is_hollow,
     lacks_its_steps,
     own_extent,
 )
@@ -47,7 +48,7 @@ from otel_reliability.assembly.unseen_steps import (
     tools_of_messages,
 )
 from otel_reliability.config import Settings
-from otel_reliability.model.flaws import DROPPED, LOST_MODEL_CALLS, RUN_REPLAYED
+from otel_reliability.model.flaws import DROPPED, LOST_MODEL_CALLS, RUN_REPLAYED, SPLIT_TRACE
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.run import (
     AgentKey,
@@ -255,7 +256,7 @@ class RunBuilder:
             _compressions(tree, compressed, actors) if compressed else (),
             seen.ended_in_error,
             request_of(tree.spans, members, root),
-            _flaws(tree, members, cut, lacks_calls=usage.lacks_calls),
+            _flaws(tree, root, members, cut, lacks_calls=usage.lacks_calls),
             notes.outcome_key,
         )
 
@@ -338,7 +339,9 @@ class RunBuilder:
         if steps and not gathered.rejected and (lost := lost_steps(tree, steps, models)):
             steps = sorted([*steps, *lost], key=lambda step: step.order)
             tools = Tools.MESSAGES
-        if root is not None and root.above is not None and lacks_its_steps(tree, root):
+        if root is not None and (
+            is_hollow(root) or (root.above is not None and lacks_its_steps(tree, root))
+        ):
             return steps, Tools.UNOBSERVABLE
         if gathered.is_unnamed and any(
             step.call.name is None and not step.handoff for step in steps
@@ -553,7 +556,12 @@ def _cut_by_sender(spans: Sequence[AgentSpan], annotated: Iterable[int]) -> froz
 
 
 def _flaws(
-    tree: SpanTree, members: Iterable[int], cut: Collection[int], *, lacks_calls: bool
+    tree: SpanTree,
+    root: Invocation | None,
+    members: Iterable[int],
+    cut: Collection[int],
+    *,
+    lacks_calls: bool,
 ) -> tuple[str, ...]:
     """Return the flaws that only the spans of a run show."""
     found = (DROPPED,) if cut else ()
@@ -561,6 +569,8 @@ def _flaws(
         found = (*found, LOST_MODEL_CALLS)
     if tree.attempts and not tree.attempts.keys().isdisjoint(members):
         found = (*found, RUN_REPLAYED)
+    if root is not None and is_hollow(root):
+        found = (*found, SPLIT_TRACE)
     return found
 
 

@@ -17,7 +17,7 @@ from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.assembly.closed_ids import ClosedIds, remember
 from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.rebuild import Rebuilt
-from otel_reliability.assembly.strays import Strays
+from otel_reliability.assembly.strays import Strays, count_hollow, is_hollow
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent, event_of
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 
@@ -49,7 +49,12 @@ class Emitter:
         """
         events = self._events
         self._events = []
-        return events if self._strays is None else self._strays.pass_on(events, hold=hold)
+        if self._strays is not None:
+            return self._strays.pass_on(events, hold=hold)
+        for event in events:
+            if event.change is _FINAL and is_hollow(event.run):
+                count_hollow(self.accounts, event.run)
+        return [event for event in events if not is_hollow(event.run)]
 
     def release(self) -> list[RunEvent]:
         """Return the events of the runs that were held."""

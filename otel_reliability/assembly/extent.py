@@ -56,16 +56,26 @@ def first_runs_below(tree: SpanTree) -> dict[int, list[Invocation]]:
 
 def is_run(tree: SpanTree, root: Invocation, members: Sequence[int]) -> bool:
     """Return whether the spans of a root are a run. A container, or a nested agent, that did
-    nothing is none.
+    nothing is none; but a workflow that names its conversation did something, which is not seen.
     """
     spans = tree.spans
     if root.above is None:
-        if root.is_agent:
+        if root.is_agent or is_hollow(root):
             return True
         return any(spans[i].kind in STEPS or spans[i].kind is _AGENT for i in members)
     if root.is_agent and root.span.failed:
         return True
     return any(spans[i].kind in STEPS for i in members) or lacks_its_steps(tree, root)
+
+
+def is_hollow(root: Invocation) -> bool:
+    """Return whether a workflow at the top names its conversation, and nothing lies below it: what
+    it did has lost its parents.
+    """
+    span = root.span
+    if span.kind is not Kind.WORKFLOW or span.session is None or root.is_agent:
+        return False
+    return root.over is None and not root.steps and not root.inner
 
 
 def lacks_its_steps(tree: SpanTree, root: Invocation) -> bool:

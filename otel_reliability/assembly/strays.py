@@ -6,6 +6,9 @@ it would be a run of an agent named after the service. Where the service has an 
 it belongs to a run of that agent, but nothing says to which. A run without a call that encloses it
 in time may have made it, so the calls of that run cannot be observed; its path is not empty.
 
+A workflow at the top that names its conversation, and has nothing below it, lost all of its steps
+that way. It is a run where it encloses such a call, else an empty container, and none.
+
 What is known of a service depends on what has arrived: events are changed on their way out, and
 runs that can still change are emitted again. Runs of a file become final before the file ends, so
 those that a later trace may concern are held until then.
@@ -17,7 +20,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from otel_reliability.assembly.accounts import BESIDE_AGENT, USED, Account
+from otel_reliability.assembly.accounts import BESIDE_AGENT, NO_RUN, USED, Account
 from otel_reliability.model.flaws import SPLIT_TRACE
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.run import Run, RunChange, RunEvent, Tools
@@ -31,6 +34,7 @@ MAX_STRAYS: Final = 1_000
 MAX_HELD: Final = 10_000
 """Runs of a file that wait for its end; beyond, the oldest are final as they are."""
 
+_CLOSED: Final = RunChange.CLOSED
 _FINAL: Final = RunChange.FINAL
 _WITHDRAWN: Final = RunChange.WITHDRAWN
 
@@ -39,33 +43,56 @@ class ServiceRuns:
     """The runs of one service that concern one another.
 
     - `has_agent`: it had a run with a root. `strays`: the extents of calls without an agent, by run
-      id. `open`: runs of such calls that were emitted, and can still be withdrawn. `empty`: runs
-      that were seen to make no call, and can still be revised, each as rebuilt and as emitted.
+      id.
+    - `calls`: the runs of such calls that can still change, `empty`: those with a root and no known
+      call; each as it was rebuilt, and as it was emitted (None: it is no run).
     """
 
-    __slots__ = ("empty", "has_agent", "open", "strays")
+    __slots__ = ("calls", "empty", "has_agent", "strays")
 
     def __init__(self) -> None:
         self.has_agent = False
         self.strays: OrderedDict[str, tuple[int, int]] = OrderedDict()
-        self.open: dict[str, Run] = {}
-        self.empty: dict[str, tuple[Run, Run]] = {}
+        self.calls: dict[str, tuple[Run, Run | None]] = {}
+        self.empty: dict[str, tuple[Run, Run | None]] = {}
 
     def remember(self, stray: Run) -> None:
         self.strays[stray.run_id] = (stray.start_ns, stray.end_ns)
         if len(self.strays) > MAX_STRAYS:
             self.strays.popitem(last=False)
 
-    def seen(self, run: Run) -> Run:
-        """Return a run with what is known of its service."""
-        if not self.strays or not is_empty(run):
-            return run
+    def is_around_stray(self, run: Run) -> bool:
+        """Return whether a run encloses a call without an agent."""
         start = run.start_ns
         end = run.end_ns
-        if not any(start <= since and until <= end for since, until in self.strays.values()):
+        return any(start <= since and until <= end for since, until in self.strays.values())
+
+    def seen(self, run: Run) -> Run | None:
+        """Return a run as what is known of its service shows it; None where it is no run."""
+        if run.nested or run.incomplete:
+            return run
+        if is_stray(run):
+            return None if self.has_agent else run
+        if not is_empty(run):
+            return run
+        if is_hollow(run):
+            return run if self.is_around_stray(run) else None
+        if not self.strays or not self.is_around_stray(run):
             return run
         flaws = (*run.flaws, SPLIT_TRACE)
         return run._replace(path=None, tools=Tools.UNOBSERVABLE, tool_calls=None, flaws=flaws)
+
+    def take(self, event: RunEvent) -> tuple[Run | None, bool]:
+        """Return the run of an event as it was emitted before (None: it was not), and whether it
+        can still change by other runs. A run that was evaluated after it was final cannot.
+        """
+        change, run, previous = event
+        known = self.calls.pop(run.run_id, None) or self.empty.pop(run.run_id, None)
+        if known is not None:
+            return known[1], True
+        if previous is not None:
+            return self.seen(previous), not (is_stray(previous) or is_empty(previous))
+        return (None if change is _CLOSED else run), True
 
 
 def is_stray(run: Run) -> bool:
@@ -74,8 +101,19 @@ def is_stray(run: Run) -> bool:
 
 
 def is_empty(run: Run) -> bool:
-    """Return whether a run has a root and was seen to make no call."""
-    return not run.implicit and run.tools is Tools.OBSERVED and not run.path
+    """Return whether a run has a root, is in no other one, and no call of it is known."""
+    return not run.implicit and not run.path and not run.nested
+
+
+def is_hollow(run: Run) -> bool:
+    """Return whether a run, as rebuilt, is a workflow that lost all of its steps."""
+    return SPLIT_TRACE in run.flaws and not run.implicit
+
+
+def count_hollow(accounts: Counter[Account], run: Run) -> None:
+    """Count the spans of a workflow without steps that is no run."""
+    accounts[USED] -= run.span_count
+    accounts[NO_RUN] += run.span_count
 
 
 class Strays:
@@ -96,9 +134,7 @@ class Strays:
         found: list[RunEvent] = []
         for event in events:
             run = event.run
-            if run.nested or run.incomplete:
-                found.append(event)
-            elif hold and event.change is _FINAL and (is_stray(run) or is_empty(run)):
+            if hold and event.change is _FINAL and (is_stray(run) or is_empty(run)):
                 self._held[run.run_id] = run
                 if len(self._held) > MAX_HELD:
                     oldest = self._held.popitem(last=False)[1]
@@ -113,53 +149,75 @@ class Strays:
         self._held = OrderedDict()
         return self.pass_on([RunEvent(_FINAL, run) for run in held.values()])
 
-    def _changed(self, event: RunEvent) -> Iterable[RunEvent]:
-        key = event.run.key
+    def _changed(self, event: RunEvent) -> Iterator[RunEvent]:
+        """Yield what an event changes: other runs of its service first where an agent is new, else
+        the run itself.
+        """
+        change, run, _ = event
+        known = self._runs_beside(run)
+        emitted, can_change = known.take(event)
+        is_call = change is not _WITHDRAWN and is_stray(run)
+        if is_call:
+            known.remember(run)
+            is_changed = True
+        else:
+            is_changed = known.strays.pop(run.run_id, None) is not None
+        seen = None if change is _WITHDRAWN else known.seen(run)
+        if seen is not None and not (is_call or run.nested or run.incomplete):
+            yield from _agent_found(known)
+        yield from _differences(emitted, seen)
+        if change is _FINAL:
+            yield from self._final(run, seen)
+        elif can_change and change is not _WITHDRAWN and (is_call or is_empty(run)):
+            (known.calls if is_call else known.empty)[run.run_id] = run, seen
+        if is_changed:
+            yield from _revised(known)
+
+    def _runs_beside(self, run: Run) -> ServiceRuns:
+        key = run.key
         service = (key.service_namespace, key.service_name, key.environment)
         known = self._services.get(service)
         if known is None:
             known = self._services[service] = ServiceRuns()
-        return self._of_stray(known, event) if is_stray(event.run) else _of_agent(known, event)
+        return known
 
-    def _of_stray(self, known: ServiceRuns, event: RunEvent) -> Iterator[RunEvent]:
-        """Yield the events that follow from one of a call without an agent."""
-        change, run, _ = event
-        run_id = run.run_id
-        if change is _WITHDRAWN:
-            known.strays.pop(run_id, None)
+    def _final(self, run: Run, seen: Run | None) -> Iterable[RunEvent]:
+        """Return the event of a run that is final; count the spans of one that is none."""
+        if seen is not None:
+            return (RunEvent(_FINAL, seen),)
+        if is_hollow(run):
+            count_hollow(self._accounts, run)
         else:
-            known.remember(run)
-        if run_id in known.open or not known.has_agent:
-            yield event
-            if change in (_WITHDRAWN, _FINAL):
-                known.open.pop(run_id, None)
-            else:
-                known.open[run_id] = run
-        elif change is _FINAL:
             self._accounts[USED] -= run.span_count
             self._accounts[BESIDE_AGENT] += run.span_count
-        for empty_id, (rebuilt, emitted) in known.empty.items():
-            seen = known.seen(rebuilt)
-            if seen != emitted:
-                known.empty[empty_id] = rebuilt, seen
-                yield RunEvent(RunChange.REVISED, seen, emitted)
+        return ()
 
 
-def _of_agent(known: ServiceRuns, event: RunEvent) -> Iterator[RunEvent]:
-    """Yield the events that follow from one of a run with a root."""
-    change, run, previous = event
-    if not known.has_agent and change is not _WITHDRAWN:
+def _agent_found(known: ServiceRuns) -> Iterator[RunEvent]:
+    """Yield that the calls of a service are no runs, as it has an agent."""
+    if not known.has_agent:
         known.has_agent = True
-        for stray in known.open.values():
-            yield RunEvent(_WITHDRAWN, stray)
-        known.open = {}
-    before = known.empty.pop(run.run_id, None)
-    if before is not None and change in (_WITHDRAWN, _FINAL):
-        yield RunEvent(change, before[1])
-        return
-    seen = known.seen(run)
-    if before is not None:
-        previous = before[1]
-    yield event if seen is run and previous is event.previous else RunEvent(change, seen, previous)
-    if change is not _WITHDRAWN and change is not _FINAL and is_empty(run):
-        known.empty[run.run_id] = run, seen
+        for run_id, (run, emitted) in known.calls.items():
+            known.calls[run_id] = run, None
+            yield from _differences(emitted, None)
+
+
+def _revised(known: ServiceRuns) -> Iterator[RunEvent]:
+    """Yield what calls without an agent, which have changed, change in runs with a root."""
+    for run_id, (run, emitted) in known.empty.items():
+        seen = known.seen(run)
+        if seen != emitted:
+            known.empty[run_id] = run, seen
+            if seen is not None:
+                yield from _agent_found(known)
+            yield from _differences(emitted, seen)
+
+
+def _differences(emitted: Run | None, seen: Run | None) -> Iterator[RunEvent]:
+    """Yield the change of a run from what was emitted to what is to be."""
+    if emitted is None and seen is not None:
+        yield RunEvent(_CLOSED, seen)
+    elif emitted is not None and seen is None:
+        yield RunEvent(_WITHDRAWN, emitted)
+    elif emitted is not None and seen is not None and emitted is not seen and emitted != seen:
+        yield RunEvent(RunChange.REVISED, seen, emitted)
