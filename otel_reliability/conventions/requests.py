@@ -212,11 +212,23 @@ def _sketched(text: str | None) -> bytes | None:
 # --- Values ---------------------------------------------------------------------------------------
 
 
+def needed_of(value: object) -> str | tuple[str, ...] | None:
+    """Return what is read of an attribute's value, for those who hold it to be read later: of a
+    sequence its short texts. None where it holds no request.
+
+    >>> needed_of(("refund", 7, "x" * 100)), needed_of(7)
+    (('refund',), None)
+    """
+    if isinstance(value, str):
+        return cut(value)
+    if isinstance(value, list | tuple):
+        return tuple(_parts_of(cast("Sequence[object]", value), [], 0)) or None
+    return None
+
+
 def cut(value: str) -> str:
     """Return what is read of a text: all of it, or of messages those at the end, of other text the
     beginning.
-
-    A holder of the text that is to be read later needs no more of it.
 
     >>> cut('[{"role": "system", "content": "' + "x" * 20_000 + '"}, {"role": "user"}]')
     '[{"role": "user"}]'

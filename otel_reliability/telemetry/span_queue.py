@@ -286,13 +286,15 @@ class SpanQueue:
         read when the queue is drained.
         """
         texts = {
-            key: requests.cut(value)
+            key: text
             for key in plan.requests
-            if isinstance(value := attributes[key], str)
+            if (text := requests.needed_of(attributes[key])) is not None
         }
         if not texts:
             return kept
-        slots = sum([len(text) > SMALL_TEXT for text in texts.values()])
+        slots = sum(
+            [not isinstance(text, str) or len(text) > SMALL_TEXT for text in texts.values()]
+        )
         return Requested(kept, texts, slots) if self._take(slots) else Requested(kept, {}, 0)
 
     def _slots_for(self, attributes: Attributes, plan: AttributePlan) -> int | None:

@@ -27,7 +27,7 @@ from otel_reliability.conventions import requests
 from otel_reliability.conventions.base import SpanView
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine
-from otel_reliability.model.span import KIND_CLIENT, AgentSpan, Kind, ModelFacts
+from otel_reliability.model.span import KIND_CLIENT, AgentSpan, InvocationFacts, Kind, ModelFacts
 from otel_reliability.sources import sdk
 from otel_reliability.telemetry import open_spans, span_queue
 from otel_reliability.telemetry.guard import Guard
@@ -609,3 +609,19 @@ def test_arguments_of_a_tool_wait_and_messages_under_the_same_keys_do_not(
     assert CANARY in list(texts(waiting))
     assert isinstance(at_once.span if isinstance(at_once, Requested) else at_once, AgentSpan)
     assert queue._read() == engine.reader.read(sdk.read(span))
+
+
+def test_a_request_in_a_sequence_is_read_as_it_is_of_the_whole_span() -> None:
+    span = ended(
+        {
+            "gen_ai.operation.name": "invoke_agent",
+            "traceloop.entity.input": ("refund", "order", "x" * 100),
+        }
+    )
+    queue, engine = made()
+    queue.put(span)
+    read = queue._read()
+    assert read == engine.reader.read(sdk.read(span))
+    assert read is not None
+    assert isinstance(read.facts, InvocationFacts)
+    assert read.facts.request is not None
