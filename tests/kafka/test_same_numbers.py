@@ -20,7 +20,7 @@ from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader as Conventions
 from otel_reliability.model.span import AgentSpan, Evaluation
-from otel_reliability.report.json import record
+from otel_reliability.report.run_fields import record_of
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.sources.otlp_protobuf import decode_logs, read_traces
 from tests.kafka.expected import Expected, become, differing
@@ -175,7 +175,7 @@ def test_every_recording_tells_the_same_however_it_comes(
     assert len(ids) == len(set(ids)), "a run becomes final once"
     become(second, everything.expected, patience=PATIENCE)
 
-    mine = {run_id: comparable(record(run)) for run_id, run in found.items()}
+    mine = {run_id: comparable(record_of(run)) for run_id, run in found.items()}
     told = {run["run_id"]: comparable(run) for run in runs(outs)}
     apart = {run_id for run_id in mine.keys() | told.keys() if mine.get(run_id) != told.get(run_id)}
     assert {of[(mine.get(run_id) or told[run_id])["trace_id"]] for run_id in apart} == CROSSING
