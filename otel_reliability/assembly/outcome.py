@@ -15,6 +15,7 @@ from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import (
     OUTCOME,
     STEPS,
+    AgentSpan,
     Evaluation,
     Kind,
     Notes,
@@ -83,8 +84,9 @@ def observed(
     waits: bool = False,
 ) -> RunOutcome:
     """Return the outcome by the run's spans: errors of the root and of the last invocations in it,
-    what stopped them, limits, and errors that its scope hides. `root` is None for implicit runs.
-    `waits`: its last call waits for a person.
+    what stopped them, limits, a last model call that failed (no model gave an answer, whatever the
+    root says), and errors that its scope hides. `root` is None for implicit runs. `waits`: its last
+    call waits for a person.
     """
     spans = tree.spans
     if root is None:
@@ -106,9 +108,17 @@ def observed(
         return RunOutcome(Outcome.FAILURE, "limit")
     if root.facts.expects_finish and _is_cut_off(tree, root):
         return RunOutcome(Outcome.FAILURE, "limit")
-    if hides_failure and _has_failed(tree, [i for i in members if spans[i].kind in STEPS]):
+    step = _last(tree, [i for i in members if spans[i].kind in STEPS])
+    if step is not None and step.failed and (hides_failure or _left_unanswered(root, step)):
         return RunOutcome(Outcome.FAILURE, "last_step_error")
     return _BY_STATUS if settings.fallback == "status" else _COMPLETED
+
+
+def _left_unanswered(root: Invocation, failed: AgentSpan) -> bool:
+    """Return whether a last step that failed is a model call whose answer the run ended without.
+    One that outlives the root works in the background: the answer was there before.
+    """
+    return failed.kind is Kind.MODEL and failed.end_ns <= root.span.end_ns
 
 
 def _is_cut_off(tree: SpanTree, root: Invocation) -> bool:
@@ -154,14 +164,17 @@ def _without_root(tree: SpanTree, members: Sequence[int]) -> RunOutcome:
     """The outcome of a run whose root never arrived: its last topmost span may report a failure,
     nothing a success.
     """
-    if _has_failed(tree, [i for i in members if tree.kept_above(i) == NONE]):
+    topmost = _last(tree, [i for i in members if tree.kept_above(i) == NONE])
+    if topmost is not None and topmost.failed:
         return RunOutcome(Outcome.FAILURE, "orphan_error")
     return RunOutcome(Outcome.UNKNOWN, "none")
 
 
-def _has_failed(tree: SpanTree, spans: Sequence[int]) -> bool:
-    """Return whether the last of these spans to end failed."""
-    return bool(spans) and tree.spans[max(spans, key=lambda i: (tree.spans[i].end_ns, i))].failed
+def _last(tree: SpanTree, spans: Sequence[int]) -> AgentSpan | None:
+    """Return the last of these spans to end; None without one."""
+    if not spans:
+        return None
+    return tree.spans[max(spans, key=lambda i: (tree.spans[i].end_ns, i))]
 
 
 def _outcome(success: bool) -> Outcome:
