@@ -56,12 +56,18 @@ MAX_DETAILS: Final = 3
 MIN_POINTS: Final = 0.05
 """Points from which a cost is shown: below, it rounds to none."""
 
+MANY_FAILED_CALLS: Final = 0.1
+"""Share of failed tool calls from which they are named: one that fails now and then is tried
+again.
+"""
+
 UNUSUAL: Final = "Runs unlike the others"
 EFFECTS: Final = "Changes to the world"
 WASTE: Final = "Cost of retries and loops"
 FAILED_RUNS: Final = "Runs that fail"
 MIXED_TASKS: Final = "Tasks that succeed only sometimes"
-FAILURES: Final = (FAILED_RUNS, MIXED_TASKS)
+FAILED_CALLS: Final = "Calls that fail"
+FAILURES: Final = (FAILED_RUNS, MIXED_TASKS, FAILED_CALLS)
 """Titles of the reasons that are about success."""
 
 Ask: TypeAlias = Callable[[str], Reading | ReadingView]
@@ -234,7 +240,8 @@ def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterato
 
 
 def failures_of(rows: Iterable[Row]) -> Iterator[ScoreReason]:
-    """Yield which runs fail, the latest first, and which tasks succeed only sometimes.
+    """Yield which runs fail, the latest first, which tasks succeed only sometimes, and which runs
+    make calls that fail.
 
     >>> from otel_reliability.model.run import Outcome
     >>> from otel_reliability.testing import row
@@ -269,6 +276,22 @@ def failures_of(rows: Iterable[Row]) -> Iterator[ScoreReason]:
         sentence = f"{count(len(mixed), 'task')} {verb} successes and failures:"
         lines = tuple(_some("task", (line for _, line in mixed)))
         yield ScoreReason(MIXED_TASKS, None, sentence, lines)
+    failing = [row for row in baseline if row.failed_calls]
+    calls = sum(row.tool_calls or 0 for row in baseline)
+    failed_calls = sum(row.failed_calls or 0 for row in failing)
+    if calls and failed_calls / calls >= MANY_FAILED_CALLS:
+        sentence = (
+            f"{failed_calls:,} of {count(calls, 'tool call')} failed, in "
+            f"{len(failing):,} of {count(len(baseline), 'run')}. The latest, by trace:"
+        )
+        latest = tuple(_some("run", map(_failed_calls, reversed(failing))))
+        yield ScoreReason(FAILED_CALLS, None, sentence, latest)
+
+
+def _failed_calls(row: Row) -> str:
+    steps = "" if row.path is None else f": {route(row.path.names)}"
+    calls = count(row.tool_calls or 0, "call")
+    return f"{trace_of(row.run_id)}  {row.failed_calls:,} of {calls} failed{steps}"
 
 
 def _failed_run(row: Row) -> str:

@@ -21,6 +21,7 @@ from otel_reliability.metrics.success.objective import ERRORS
 from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
+from otel_reliability.report.findings import MANY_FAILED_CALLS
 from otel_reliability.report.text import (
     MINUS,
     clean,
@@ -115,6 +116,7 @@ def meaning(agent: AgentView) -> str:
     why that is not known.
     """
     success = success_words(agent.metrics["success_rate"], agent.metrics["error_rate"])
+    success += failed_calls(agent)
     alike = _alike(agent)
     if agent.verdict is Verdict.FAILING:
         return f"{failing_words(agent.metrics['objective'])}: {success}; {alike or 'no score'}."
@@ -182,6 +184,16 @@ def success_words(success: Reading | ReadingView, errors: Reading | ReadingView)
         return "success unknown"
     ended = percent(errors.value) if errors.value else "none"
     return f"success unknown, {ended} of {count(errors.runs, 'run')} ended in an error"
+
+
+def failed_calls(agent: AgentView) -> str:
+    """Return which share of tool calls failed, where nothing says whether the runs succeeded; empty
+    where it is small: a call that fails now and then is tried again.
+    """
+    share = agent.metrics["failed_call_share"]
+    if agent.metrics["success_rate"].value is not None or (share.value or 0.0) < MANY_FAILED_CALLS:
+        return ""
+    return f", but {percent(share.value or 0.0)} of the tool calls failed"
 
 
 def _alike(agent: AgentView) -> str:

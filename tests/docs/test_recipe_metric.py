@@ -20,25 +20,25 @@ CHECK = """
 import random
 from otel_reliability import metrics
 from otel_reliability.testing import row
-from otel_reliability.metrics.stability.failed_call_share import FailedCallShare
+from otel_reliability.metrics.stability.retried_call_share import RetriedCallShare
 from otel_reliability.telemetry import names
 from otel_reliability.windows.window import measure
 from otel_reliability.testing import call, run
 from tests.metrics import laws
 {reference}
 dice = random.Random(7)
-rows = [row("a " * dice.randrange(4), failed_calls=dice.randrange(2)) for _ in range(60)]
-rows = [one._replace(failed_calls=min(one.failed_calls, one.tool_calls)) for one in rows]
-laws.agrees(FailedCallShare, failed_call_share, rows, 7)
-laws.evict_undoes_add(FailedCallShare, rows[:20], rows[20:])
-laws.order_is_nothing(FailedCallShare, rows[:20], rows[20:])
-laws.reading_changes_nothing(FailedCallShare, rows)
-laws.nothing_is_none(FailedCallShare)
-laws.is_documented(FailedCallShare)
+rows = [row("a " * (length := dice.randrange(4)), retries=min(length, 1)) for _ in range(60)]
+laws.agrees(RetriedCallShare, retried_call_share, rows, 7)
+laws.evict_undoes_add(RetriedCallShare, rows[:20], rows[20:])
+laws.order_is_nothing(RetriedCallShare, rows[:20], rows[20:])
+laws.reading_changes_nothing(RetriedCallShare, rows)
+laws.nothing_is_none(RetriedCallShare)
+laws.is_documented(RetriedCallShare)
 laws.names_are_unique(metrics.SPECS)
-assert "agent.reliability.failed_call_share" in {{gauge.name for gauge in names.gauges()}}
-window = measure([run(["a"], 1, tool_calls=(call("a", ok=False),)), run(["a"], 2, tool_calls=(call("a"),))])
-assert window.reading("failed_call_share").value == 0.5
+assert "agent.reliability.retried_call_share" in {{gauge.name for gauge in names.gauges()}}
+again = (call("a", ok=False), call("a", retry=True, chain=1))
+window = measure([run(["a", "a"], 1, tool_calls=again), run(["a"], 2, tool_calls=(call("a"),) * 2)])
+assert window.reading("retried_call_share").value == 0.25
 """
 
 
@@ -59,7 +59,7 @@ def copy(blocks: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
         root / "otel_reliability",
         ignore=shutil.ignore_patterns("__pycache__"),
     )
-    (root / STABILITY / "failed_call_share.py").write_text(file, encoding="utf-8")
+    (root / STABILITY / "retried_call_share.py").write_text(file, encoding="utf-8")
     table = root / STABILITY / "__init__.py"
     text = table.read_text(encoding="utf-8")
     text = text.replace(
@@ -91,7 +91,7 @@ def test_the_metric_keeps_the_laws_and_is_emitted(copy: Path, blocks: list[str])
 
 
 def test_the_command_line_explains_it(copy: Path) -> None:
-    done = _python(copy, "-m", "otel_reliability.cli", "explain", "failed_call_share")
+    done = _python(copy, "-m", "otel_reliability.cli", "explain", "retried_call_share")
 
     assert done.returncode == 0, done.stderr
-    assert "Share of failed calls" in done.stdout
+    assert "Share of retried calls" in done.stdout

@@ -321,6 +321,12 @@ def error_rate(rows: Sequence[Row], settings: Settings) -> float | None:
     return share(row.ended_in_error for row in baseline(rows))
 
 
+def failed_call_share(rows: Sequence[Row], settings: Settings) -> float | None:
+    counted = [row for row in baseline(rows) if row.retries is not None]
+    calls = sum(row.tool_calls or 0 for row in counted)
+    return sum(row.failed_calls or 0 for row in counted) / calls if calls else None
+
+
 def least_share(objective: ObjectiveSettings) -> float:
     return 1 - (objective.errors or 0) if objective.success is None else objective.success
 
@@ -402,6 +408,7 @@ NAIVE: Mapping[str, Formula] = {
         sum(bool(row.flaws) for row in baseline(rows))
     ),
     "error_rate": error_rate,
+    "failed_call_share": failed_call_share,
     "objective": lambda _, settings: next(map(least_share, settings.objectives), None),
     "objective_period": lambda _, settings: next((one.period for one in settings.objectives), None),
     "error_budget_left": budget_left,

@@ -71,8 +71,7 @@ def fields() -> st.SearchStrategy[dict[str, Any]]:
             "branches": st.sampled_from(
                 [(), (), (("b", "1"),), (("b", "2"),), (("b", "1"), ("c", "1"))]
             ),
-            "tool_calls": st.none() | st.integers(0, 9),
-            "failed_calls": st.none() | st.integers(0, 3),
+            "calls": st.none() | st.tuples(st.integers(0, 9), st.integers(0, 3)),
             "retries": retries(),
             "pressure": st.none() | SHARES,
             "model_calls": st.integers(0, 5),
@@ -93,7 +92,15 @@ def fields() -> st.SearchStrategy[dict[str, Any]]:
             "step_growth": st.none() | st.floats(-1, 1),
             "coding": coding(),
         }
-    ).map(lambda made: made if made["pressure"] is not None else {**made, "step_growth": None})
+    ).map(_consistent)
+
+
+def _consistent(drawn: dict[str, Any]) -> dict[str, Any]:
+    """Calls and failed calls are known together; growth is, where the pressure is."""
+    given = dict(drawn)
+    calls, failed = given.pop("calls") or (None, None)
+    made = {**given, "tool_calls": calls, "failed_calls": failed and min(failed, calls)}
+    return made if made["pressure"] is not None else {**made, "step_growth": None}
 
 
 def rows(least: int = 0, most: int = 16) -> st.SearchStrategy[list[Row]]:

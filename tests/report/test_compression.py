@@ -14,6 +14,7 @@ from otel_reliability.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report import json as json_report
 from otel_reliability.report import markdown
 from otel_reliability.report.build import report_of
+from otel_reliability.report.run_fields import record_of
 from otel_reliability.report.view import ReportView
 from otel_reliability.testing import at
 from otel_reliability.ui import report_file
@@ -228,7 +229,7 @@ def test_compression_is_step_of_run(tmp_path: Path) -> None:
         ("model", "unknown model", "ok", "9 in, 1 out"),
     ]
     sizes = {"tokens_before": 900, "tokens_after": 100, "trigger": None, "agent": "claude-code"}
-    [compression] = json_report.record(run)["compressions"]
+    [compression] = record_of(run)["compressions"]
     assert {**sizes, "ok": True, "time": "2023-11-14T22:30:50.000000000Z"} == compression
 
 

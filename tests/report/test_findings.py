@@ -107,8 +107,12 @@ def test_nothing_is_told_of_what_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_reasons_stand_by_what_they_cost(tmp_path: Path) -> None:
+    """Behind calls that fail, which cost no points."""
     spans = [*runs("f f f f", failed="f"), *runs("a b", "a", "a b", "a b", first=2)]
-    points = [reason.points for reason in agent_of(tmp_path, spans).findings.reasons]
+    first, *others = agent_of(tmp_path, spans).findings.reasons
+    points = [reason.points for reason in others]
+
+    assert first.sentence == "4 of 11 tool calls failed, in 1 of 5 runs. The latest, by trace:"
 
     assert points == sorted(points, key=lambda cost: (cost is None, -(cost or 0.0)))
     assert points[0] == pytest.approx(25 * 100 / 60)

@@ -51,7 +51,7 @@ def test_a_tier_that_is_not_for_production_fails(tmp_path: Path) -> None:
     assert cases_with(suite, "failure") == {
         "tier": (
             "🔴 CRITICAL 0/100, from 60 of 100 points assessed: Has hardly two runs that are alike; "
-            "success unknown, none of 4 runs ended in an error."
+            "success unknown, none of 4 runs ended in an error, but 57 % of the tool calls failed."
         )
     }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from otel_reliability.metrics.success.cost_per_run import CostPerRun
 from otel_reliability.metrics.success.error_rate import ErrorRate
+from otel_reliability.metrics.success.failed_call_share import FailedCallShare
 from otel_reliability.metrics.success.objective import (
     ErrorBudgetLeft,
     Objective,
@@ -17,6 +18,7 @@ from otel_reliability.metrics.success.verdict import Grade, VerdictRank
 ROWS = (
     SuccessRate,
     ErrorRate,
+    FailedCallShare,
     VerdictRank,
     Grade,
     Objective,
