@@ -177,18 +177,20 @@ def _badges(report: ReportView, form: str, trust: float | None) -> str:
         sys.exit(_no_badge(agent.score_note))
     if form == "badge":
         return f"{_text(agent, trust)}\n"
-    what = agent.score, trust, agent_name(agent.key), coverage(agent), _failing(agent)
+    what = agent.score, trust, agent_name(agent.key), coverage(agent), _success(agent)
     return badge.svg(*what) if form == "badge-svg" else f"{badge.endpoint(*what)}\n"
 
 
 def _text(agent: AgentView, trust: float | None) -> str:
     if agent.badge is None:
         return f"no score ({agent.score_note})"
-    return badge.text(agent.score, trust, coverage(agent), _failing(agent))
+    return badge.text(agent.score, trust, coverage(agent), _success(agent))
 
 
-def _failing(agent: AgentView) -> str:
-    return badge.failing_text(agent.verdict, agent.success_rate, agent.error_rate)
+def _success(agent: AgentView) -> badge.Half | None:
+    return badge.success_half(
+        agent.verdict, agent.grade, agent.tier, agent.success_rate, agent.error_rate
+    )
 
 
 def _no_badge(why: str) -> int:

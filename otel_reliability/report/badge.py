@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape
 
 from rich.cells import cell_len
@@ -27,39 +27,60 @@ COLOURS: Final = {
     Tier.CRITICAL: "#c62828",
 }
 """Dark enough for white text."""
+Rate: TypeAlias = float | None
 LABEL: Final = "#555"
 HEIGHT: Final = 20
 PADDING: Final = 6
 
 
-def failing_text(verdict: Verdict, success_rate: float | None, error_rate: float | None) -> str:
-    """Return the half of a badge that says that an agent fails; empty where it does not.
+class Half(NamedTuple):
+    """The half of a badge that is about success, and the tier of its colour."""
 
-    >>> failing_text(Verdict.FAILING, success_rate=None, error_rate=1.0)
-    '❌ FAILING 100 % end in errors'
+    text: str
+    grade: Tier
+
+
+def success_half(
+    verdict: Verdict, grade: Tier | None, tier: Tier | None, success_rate: Rate, error_rate: Rate
+) -> Half | None:
+    """Return the half of a badge that says how often an agent succeeds; None where that is no worse
+    than the tier of its score says.
+
+    >>> success_half(Verdict.FAILING, Tier.CRITICAL, Tier.STABLE, None, 1.0)
+    Half(text='❌ FAILING 100 % end in errors', grade=<Tier.CRITICAL: ...>)
+    >>> success_half(Verdict.STABLE, Tier.UNSTABLE, Tier.STABLE, 0.55, 0.0)
+    Half(text='🟠 55 % succeed', grade=<Tier.UNSTABLE: ...>)
     """
-    if verdict is not Verdict.FAILING:
-        return ""
-    if success_rate is not None:
-        return f"❌ FAILING {percent(success_rate)} succeed"
-    return f"❌ FAILING {percent(error_rate or 0.0)} end in errors"
+    is_failing = verdict is Verdict.FAILING
+    if grade is None or (not is_failing and tier in (None, grade)):
+        return None
+    sign = "❌ FAILING" if is_failing else grade.sign
+    rate = (
+        f"{percent(error_rate or 0.0)} end in errors"
+        if success_rate is None
+        else f"{percent(success_rate)} succeed"
+    )
+    return Half(f"{sign} {rate}", grade)
 
 
 def text(
-    score: float | None, trust: float | None = None, coverage: str = "", failing: str = ""
+    score: float | None,
+    trust: float | None = None,
+    coverage: str = "",
+    success: Half | None = None,
 ) -> str:
     """Return the badge in one line, empty where there is nothing to show.
 
-    `failing` is what `failing_text` returned: it comes first, as no score makes up for it.
+    `success` is what `success_half` returned: it comes first, as no score makes up for it.
     `coverage` is the sentence on the points assessed, where these are not all.
 
     >>> text(87, coverage="from 60 of 100 points assessed")
     '🟢 STABLE 87/100, from 60 of 100 points assessed'
-    >>> text(100, trust=94, failing="❌ FAILING 0 % succeed")
+    >>> text(100, trust=94, success=Half("❌ FAILING 0 % succeed", Tier.CRITICAL))
     '❌ FAILING 0 % succeed | ✅ SECURED 94/100 | 🟢 STABLE 100/100'
     """
     scored = "" if score is None else badge_text(score, trust)
-    halves = " | ".join(filter(None, (failing, scored)))
+    halves = " | ".join(filter(None, (success and success.text, scored)))
     return ", ".join(filter(None, (halves, coverage)))
 
 
@@ -68,7 +89,7 @@ def svg(
     trust: float | None = None,
     label: str = "reliability",
     coverage: str = "",
-    failing: str = "",
+    success: Half | None = None,
 ) -> str:
     """Return the badge as a self-contained SVG: no font, script or image is fetched. `label` names
     the agent; the other arguments are those of `text`.
@@ -77,8 +98,8 @@ def svg(
     '<svg xmlns="http://www.w3.org/2000/svg" ... aria-label="reliability: ✅ SECURED ...'
     """
     parts = [(allowed(label), LABEL)]
-    if failing:
-        parts.append((failing, COLOURS[Tier.CRITICAL]))
+    if success is not None:
+        parts.append((success.text, COLOURS[success.grade]))
     if trust is not None:
         grade = (
             Tier.STABLE
@@ -92,7 +113,7 @@ def svg(
         parts.append((badge_text(score), COLOURS[tier_of(score)]))
     if coverage:
         parts.append((coverage, LABEL))
-    return _drawn(parts, f"{allowed(label)}: {text(score, trust, coverage, failing)}")
+    return _drawn(parts, f"{allowed(label)}: {text(score, trust, coverage, success)}")
 
 
 def endpoint(
@@ -100,18 +121,19 @@ def endpoint(
     trust: float | None = None,
     label: str = "reliability",
     coverage: str = "",
-    failing: str = "",
+    success: Half | None = None,
 ) -> str:
     """Return the JSON of a shields.io endpoint badge, with the arguments of `svg`.
 
     >>> print(endpoint(71))
     {"schemaVersion": 1, "label": "reliability", "message": "🟡 VARIABLE 71/100", ...}
     """
+    grade = success.grade if success is not None else None if score is None else tier_of(score)
     answer = {
         "schemaVersion": 1,
         "label": label,
-        "message": text(score, trust, coverage, failing),
-        "color": COLOURS[Tier.CRITICAL if failing or score is None else tier_of(score)],
+        "message": text(score, trust, coverage, success),
+        "color": COLOURS[grade or Tier.CRITICAL],
     }
     return json.dumps(answer, ensure_ascii=False)
 

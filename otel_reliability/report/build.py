@@ -33,7 +33,7 @@ from otel_reliability.model.row import Row
 from otel_reliability.model.run import HASHED, AgentKey, Outcome, Run
 from otel_reliability.price_table import table_date
 from otel_reliability.recording import Recording
-from otel_reliability.report.badge import failing_text
+from otel_reliability.report.badge import success_half
 from otel_reliability.report.badge import text as badge_text
 from otel_reliability.report.compression import compression_of
 from otel_reliability.report.data_quality import quality_of_rows, quality_of_spans
@@ -258,7 +258,8 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     success_rate = metrics["success_rate"].value
     error_rate = metrics["error_rate"].value
     assessment = assess(readings.__getitem__)
-    failing = failing_text(assessment.verdict, success_rate, error_rate)
+    tier = None if score is None else tier_of(score)
+    half = success_half(assessment.verdict, assessment.grade, tier, success_rate, error_rate)
     outcomes = Counter(row.outcome for row in baseline)
     first = min(source.rows, key=lambda row: (row.start_ns, row.run_id))
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
@@ -282,8 +283,8 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         score=score,
         score_coverage=metrics["score_coverage"].value,
         score_note=metrics["score"].note,
-        tier=None if score is None else tier_of(score),
-        badge=badge_text(score, failing=failing) or None,
+        tier=tier,
+        badge=badge_text(score, success=half) or None,
         flags=metrics["flag"].parts,
         outcomes={outcome.value: outcomes[outcome] for outcome in Outcome}
         | {"by_status": sum(row.by_status for row in baseline)},

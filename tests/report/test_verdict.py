@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.span import STATUS_ERROR, RawSpan
 from otel_reliability.recording import for_report
@@ -58,6 +59,19 @@ def test_an_objective_holds_for_the_agents_that_it_names(tmp_path: Path) -> None
     assert found["faq"].metrics["objective"].value == pytest.approx(0.5)
 
 
+def test_a_badge_says_how_often_an_agent_succeeds_where_its_score_looks_better(
+    tmp_path: Path,
+) -> None:
+    often = report_on(tmp_path, crashing(10, of=20)).agents[0]
+    seldom = report_on(tmp_path, crashing(1, of=20)).agents[0]
+
+    assert (often.verdict, often.badge) == (
+        Verdict.STABLE,
+        "🟠 50 % end in errors | 🟢 STABLE 100/100",
+    )
+    assert seldom.badge == "🟢 STABLE 100/100"
+
+
 def text_of_json(view: ReportView) -> str:
     [agent] = json.loads(json_report.render(view))["agents"]
     assert (agent["verdict"], agent["error_rate"], agent["success_rate"]) == ("failing", 1.0, 0.0)
@@ -78,7 +92,9 @@ SURFACES: dict[str, Callable[[ReportView], str]] = {
     "json": text_of_json,
     "junit": text_of_junit,
     "badge": lambda view: str(view.agents[0].badge),
-    "badge-svg": lambda view: badge.svg(view.agents[0].score, failing="❌ FAILING 0 % succeed"),
+    "badge-svg": lambda view: badge.svg(
+        view.agents[0].score, success=badge.Half("❌ FAILING 0 % succeed", Tier.CRITICAL)
+    ),
 }
 
 
