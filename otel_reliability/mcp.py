@@ -336,10 +336,12 @@ def _tools(source: Source) -> Iterator[Callable[..., Object]]:
 
     def why_runs_fail(agent: str) -> Object:
         """Return what the failing runs of an agent have in common that the others have not (tools,
-        retries, order of steps, input group, version), each with shares, runs, p-value and traces.
-        An association is no cause: look at the traces.
+        retries, order of steps, input group, version), each with shares, runs, p-value and traces;
+        as `contrasts` the same of its slowest runs, the most expensive, and those least like the
+        others. An association is no cause: look at the traces.
         """
-        return each(agent, lambda line: _picked(source.agent(line), "runs", "why", "why_note"))
+        names = ("runs", "why", "why_note", "contrasts")
+        return each(agent, lambda line: _picked(source.agent(line), *names))
 
     def unusual_runs(agent: str) -> Object:
         """Name the runs of an agent that are unlike the others, each with its trace id: unusual

@@ -117,8 +117,7 @@ def of_why(why: Why) -> str:
     """Return what was contrasted, and, where nothing was found, how large a difference these runs
     could have shown.
     """
-    word = "ended in an error" if why.by_error else "failed"
-    contrasted = f"{why.failing:,} of {why.runs:,} runs {word}"
+    contrasted = f"{why.failing:,} of {why.runs:,} runs {why.question.did}"
     if why.why or why.detectable is None:
         return f"{contrasted}: {why.why}"
     if not why.findings:
@@ -132,13 +131,10 @@ def of_why(why: Why) -> str:
 def of_finding(finding: Finding, why: Why) -> str:
     """Return a finding in words.
 
+    >>> from otel_reliability.contrast.why import FAILING
     >>> sides = Side(24, 23, 23 / 24), Side(176, 93, 93 / 176)
     >>> feature = Feature("uses", ("book_reservation",))
-    >>> print(
-    ...     of_finding(
-    ...         Finding(feature, 4.0, 0.001, None, *sides, ()), Why(200, 116, by_error=False)
-    ...     )
-    ... )
+    >>> print(of_finding(Finding(feature, 4.0, 0.001, None, *sides, ()), Why(200, 116, FAILING)))
     runs that call book_reservation fail in 96 % (23 of 24 runs) against 53 % (93 of 176)
     """
     feature = finding.feature
@@ -146,19 +142,15 @@ def of_finding(finding: Finding, why: Why) -> str:
     others = finding.others
     if feature.kind in KINDS:
         named = KINDS[feature.kind].runs.format(*names(feature))
-        fail = "end in an error" if why.by_error else "fail"
         ours = f"{having.having or 0:,} of {having.runs:,} runs"
         theirs = f"{others.having or 0:,} of {others.runs:,}"
         text = (
-            f"{named} {fail} in {_amount(feature, having)} ({ours}) against "
+            f"{named} {why.question.do} in {_amount(feature, having)} ({ours}) against "
             f"{_amount(feature, others)} ({theirs})"
         )
     else:
-        which = "runs that end in an error" if why.by_error else "runs that fail"
-        text = (
-            f"{which} have {_amount(feature, having)} {NUMBERS[feature.kind].words} on average "
-            f"against {_amount(feature, others)}"
-        )
+        number = f"{_amount(feature, having)} {NUMBERS[feature.kind].words}"
+        text = f"{why.question.runs} have {number} on average against {_amount(feature, others)}"
     if finding.within_p is None:
         return text
     holds = finding.within_p <= SIGNIFICANCE_LEVEL

@@ -1,4 +1,4 @@
-"""Why runs fail: what failing runs have in common that others have not.
+"""Why runs fail, or stand out in another way: what they have in common that others have not.
 
 An association is no cause: hard tasks need other tools. So each finding also has its p-value within
 tasks (else input groups), where only attempts at one task are compared with one another.
@@ -6,7 +6,7 @@ tasks (else input groups), where only attempts at one task are compared with one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,6 +25,54 @@ from otel_reliability.statistics.contrast import Contrast, Detectable, contrast
 from otel_reliability.statistics.significance import SIGNIFICANCE_LEVEL
 
 MAX_FINDINGS: Final = 5
+TOP_SHARE: Final = 0.2
+"""Share of the runs, at most, that stand out by a number."""
+MAX_TOP_RUNS: Final = 500
+"""Maximum runs, the latest, among which some stand out by a number."""
+
+
+class Question(NamedTuple):
+    """Distinction of the runs that are contrasted from the others. In sentences, `do` is what the
+    runs do, `runs` names them, `did` what so many did. `without`: kinds and numbers that say the
+    same themselves.
+    """
+
+    name: str
+    do: str
+    runs: str
+    did: str
+    without: frozenset[str]
+
+
+FAILING: Final = Question("failing", "fail", "runs that fail", "failed", frozenset(OUTCOMES))
+ERRING: Final = Question(
+    "erring",
+    "end in an error",
+    "runs that end in an error",
+    "ended in an error",
+    frozenset(OUTCOMES),
+)
+SLOW: Final = Question(
+    "slow",
+    "are among the slowest",
+    "the slowest runs",
+    "are the slowest",
+    frozenset({"duration_s"}),
+)
+COSTLY: Final = Question(
+    "costly",
+    "are among the most expensive",
+    "the most expensive runs",
+    "are the most expensive",
+    frozenset({"cost", "tokens"}),
+)
+UNLIKE: Final = Question(
+    "unlike",
+    "are among those least like the others",
+    "the runs least like the others",
+    "are least like the others",
+    frozenset({"path"}),
+)
 
 
 class Finding(NamedTuple):
@@ -49,14 +97,14 @@ class Finding(NamedTuple):
 class Why(NamedTuple):
     """Features that failing runs have in common, the strongest first, at most five findings.
 
-    `by_error`: outcomes are unknown, so runs that ended in an error are contrasted with the others.
+    `question`: what distinguishes them; of failing runs `ERRING` where outcomes are unknown.
     `strata` is what `within_p` is within: `tasks`, `input groups`, or empty. `why` is the reason
     why nothing was contrasted.
     """
 
     runs: int
     failing: int
-    by_error: bool
+    question: Question
     strata: str = ""
     features: int = 0
     findings: tuple[Finding, ...] = ()
@@ -67,12 +115,52 @@ class Why(NamedTuple):
 def why_runs_fail(samples: Sequence[Sample]) -> Why:
     """Return what failing runs have in common, with any false finding in at most 5 % of cases."""
     by_error, known = _labelled(latest(samples))
+    return _contrasted(ERRING if by_error else FAILING, known)
+
+
+def why_runs_stand_out(samples: Sequence[Sample], distances: Mapping[str, float]) -> list[Why]:
+    """Return what the slowest, the most expensive and the most unlike of the latest 500 runs have
+    in common, each with any false finding in at most 5 % of cases.
+
+    These are the fifth with the greatest duration; cost, or tokens where the cost of a run is not
+    known; and distance of its path from those of its group (`distances`, by run id).
+    """
+    runs = latest(samples)[-MAX_TOP_RUNS:]
+    costs = [run.cost for run in runs]
+    if None in costs:
+        costs = [run.tokens for run in runs]
+    numbers = {
+        SLOW: [run.duration_s for run in runs],
+        COSTLY: costs,
+        UNLIKE: [distances.get(run.run_id) for run in runs],
+    }
+    return [_contrasted(question, _top(runs, values)) for question, values in numbers.items()]
+
+
+def _top(runs: Sequence[Sample], values: Sequence[float | None]) -> list[tuple[Sample, bool]]:
+    """Return the runs whose number is known, each with whether it is one of the greatest fifth: as
+    many as are greater than all others.
+    """
+    known = [(run, value) for run, value in zip(runs, values, strict=True) if value is not None]
+    if not known:
+        return []
+    ordered = sorted(value for _, value in known)
+    bound = ordered[min(len(ordered) - 1, int((1 - TOP_SHARE) * len(ordered)))]
+    if sum(value >= bound for value in ordered) > TOP_SHARE * len(ordered):
+        return [(run, value > bound) for run, value in known]
+    return [(run, value >= bound) for run, value in known]
+
+
+def _contrasted(question: Question, known: Sequence[tuple[Sample, bool]]) -> Why:
     failing = np.array([fails for _, fails in known], dtype=np.bool_)
     runs = [sample for sample, _ in known]
-    counts = Why(len(runs), int(failing.sum()), by_error)
+    counts = Why(len(runs), int(failing.sum()), question)
     if min(counts.failing, counts.runs - counts.failing) < MIN_RUNS:
-        return counts._replace(why=f"it needs {MIN_RUNS} runs that fail and {MIN_RUNS} that do not")
-    found = design(runs, without=frozenset(OUTCOMES))
+        those = (
+            "that fail and {0} that do not" if question in {FAILING, ERRING} else "and {0} others"
+        )
+        return counts._replace(why=f"it needs {MIN_RUNS} runs {those.format(MIN_RUNS)}")
+    found = design(runs, without=question.without)
     labels: list[bool] = failing.tolist()
     result = contrast(found.columns, labels, [run.block for run in runs], level=SIGNIFICANCE_LEVEL)
     chosen = [at for at, p in enumerate(result.p) if p <= SIGNIFICANCE_LEVEL]

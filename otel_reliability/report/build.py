@@ -15,8 +15,8 @@ from otel_reliability.contrast.parting import NONE as NO_ENDS
 from otel_reliability.contrast.parting import Ends
 from otel_reliability.contrast.sample import Sample
 from otel_reliability.contrast.sentences import of_comparison, of_difference, of_finding, of_why
+from otel_reliability.contrast.why import ERRING, Why, why_runs_fail, why_runs_stand_out
 from otel_reliability.contrast.why import Finding as WhyFound
-from otel_reliability.contrast.why import Why, why_runs_fail
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
 from otel_reliability.metrics import ALL_SPECS
@@ -52,6 +52,7 @@ from otel_reliability.report.view import (
     Chance,
     ChangeView,
     Compared,
+    ContrastView,
     DifferenceView,
     GroupView,
     Instant,
@@ -303,13 +304,19 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         compression=compression,
         why=[_why_finding(one, why) for one in why.findings],
         why_note=of_why(why) if why.failing else "",
+        contrasts=[
+            ContrastView(
+                one.question.name, of_why(one), [_why_finding(each, one) for each in one.findings]
+            )
+            for one in why_runs_stand_out(source.samples, distances)
+        ],
         request_groups=request_groups(sample, known_groups),
         price_table=_price_table(baseline) if settings.estimate_cost else "",
         task_count=len({row.task for row in source.rows if row.task is not None}),
         one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
         task_outcomes=_task_outcomes(baseline),
         paths=Counter((row.task, row.path.names) for row in baseline if row.path is not None),
-        path_ends=_path_ends(baseline, by_error=why.by_error),
+        path_ends=_path_ends(baseline, by_error=why.question is ERRING),
         distances=distances,
         pressures={row.run_id: row.pressure for row in baseline if row.pressure is not None},
         retry_threshold=settings.metrics.retry_threshold,

@@ -190,6 +190,12 @@ def _common(agent: AgentView) -> Iterator[RenderableType]:
     if agent.why_note:
         found = [Padding(Text(line), INDENT) for line in words.about_why(agent)]
         yield Group(heading("Why runs fail"), dim(f"{agent.why_note}."), *found)
+    contrasts = words.about_contrasts(agent)
+    if contrasts:
+        parts: list[RenderableType] = [heading("Which runs stand out")]
+        for note, lines in contrasts:
+            parts += [dim(f"{note}."), *[Padding(Text(line), INDENT) for line in lines]]
+        yield Group(*parts)
 
 
 def _why(agent: AgentView) -> Iterator[RenderableType]:

@@ -316,7 +316,8 @@ class AgentView:
     colour and rank the agent is shown: the worse of success and stability. `runs` leaves perturbed
     runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs
     that did not fit into the window. `why` is what failing runs have in common, the strongest
-    first, and `why_note` what was contrasted, or why nothing was. `request_groups` are the kinds of
+    first, and `why_note` what was contrasted, or why nothing was; `contrasts` are the same of runs
+    that stand out. `request_groups` are the kinds of
     work, the one that goes wrong most first. `price_table` is the version and the date of the list
     prices behind costs that no telemetry reports; empty without costs. Of the hidden fields,
     `first_run` is the id of the run that began first, `history` is the score over time (oldest
@@ -357,6 +358,7 @@ class AgentView:
     compression: CompressionView | None = None
     why: Sequence[WhyFinding] = ()
     why_note: str = ""
+    contrasts: Sequence[ContrastView] = ()
     request_groups: Sequence[RequestGroup] = ()
     price_table: str = ""
 
@@ -419,6 +421,18 @@ class WhyFinding:
     p: float
     p_within: float | None
     traces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastView:
+    """Features that some runs have in common: the slowest (`slow`), the most expensive (`costly`)
+    or those least like the others (`unlike`). `note` is what was contrasted, or why nothing was;
+    the shares and means of a finding are of these runs in the place of failing ones.
+    """
+
+    question: str
+    note: str
+    findings: Sequence[WhyFinding]
 
 
 @dataclass(frozen=True, slots=True)

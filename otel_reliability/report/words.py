@@ -39,6 +39,7 @@ from otel_reliability.report.view import (
     ReadingView,
     ReportView,
     RequestGroup,
+    WhyFinding,
 )
 from otel_reliability.statistics.intervals import wilson
 
@@ -354,9 +355,20 @@ def interval(name: str, reading: ReadingView) -> str:
 
 def about_why(agent: AgentView) -> list[str]:
     """Return what failing runs have in common, a line each, with the traces that show it."""
+    return list(map(_with_traces, agent.why))
+
+
+def about_contrasts(agent: AgentView) -> list[tuple[str, list[str]]]:
+    """Return what was contrasted of runs that stand out, with its findings, a line each; without
+    those that found nothing.
+    """
     return [
-        f"{one.sentence} (p ≤ {one.p:.2g}; traces {', '.join(one.traces)})" for one in agent.why
+        (one.note, list(map(_with_traces, one.findings))) for one in agent.contrasts if one.findings
     ]
+
+
+def _with_traces(one: WhyFinding) -> str:
+    return f"{one.sentence} (p ≤ {one.p:.2g}; traces {', '.join(one.traces)})"
 
 
 def kind_of_work(group: RequestGroup) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
 from otel_reliability.contrast.sample import Sample, samples_of
 from otel_reliability.contrast.sentences import of_finding, of_why
-from otel_reliability.contrast.why import why_runs_fail
+from otel_reliability.contrast.why import ERRING, Why, why_runs_fail, why_runs_stand_out
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.recording import Recording
 from otel_reliability.report.build import report_of
@@ -82,7 +83,7 @@ def test_errors_stand_for_unknown_outcomes() -> None:
     runs = [run(["look", *["pay"] * (n % 2)], n, ended_in_error=n % 2 == 1) for n in range(40)]
     why = why_runs_fail(samples_of(runs))
 
-    assert why.by_error
+    assert why.question is ERRING
     assert of_finding(why.findings[0], why) == (
         "runs that call pay end in an error in 100 % (20 of 20 runs) against 0 % (0 of 20)"
     )
@@ -139,3 +140,71 @@ def test_airline_names_the_tools_of_failing_runs() -> None:
     rng = random.Random(2)
     found = sum(bool(why_runs_fail(shuffled(samples, rng)).findings) for _ in range(60))
     assert found <= 6  # 5 %, and two standard errors
+
+
+def standing_out(seed: int, *, planted: bool) -> list[Why]:
+    """100 runs; planted: those that search twice are slow and dear, those that ask are unlike the
+    others.
+    """
+    rng = random.Random(seed)
+    runs: list[Run] = []
+    distances: dict[str, float] = {}
+    for n in range(RUNS):
+        twice = rng.random() < 0.2
+        asks = rng.random() < 0.2
+        path = ["look", *["search"] * (1 + twice), *["ask"] * asks, "reply"]
+        slow, unlike = (twice, asks) if planted else (rng.random() < 0.2, rng.random() < 0.2)
+        took = rng.uniform(1, 3) + 5 * slow
+        one = run(path, n, cost=rng.random() + 2 * (slow and planted))
+        one = one._replace(end_ns=one.start_ns + round(took * 1e9))
+        runs.append(one)
+        distances[one.run_id] = rng.random() / 2 + unlike
+    return why_runs_stand_out(samples_of(runs), distances)
+
+
+def test_planted_causes_of_slow_costly_and_unlike_runs_are_named() -> None:
+    named = {"slow": "runs that call search directly after search are among the slowest in "}
+    named["costly"] = "runs that call search directly after search are among the most expensive in "
+    named["unlike"] = "runs that call ask are among those least like the others in "
+    for seed in range(10):
+        for why in standing_out(seed, planted=True):
+            assert why.findings, (seed, why)
+            sentence = of_finding(why.findings[0], why)
+            assert sentence.startswith(named[why.question.name]), sentence
+            assert why.failing <= 0.2 * why.runs
+
+
+def test_seldom_is_anything_found_of_runs_that_stand_out_at_random() -> None:
+    found = [why for seed in range(60) for why in standing_out(seed, planted=False)]
+
+    assert sum(bool(why.findings) for why in found) <= 0.05 * len(found) + 6
+
+
+def test_runs_that_are_alike_do_not_stand_out() -> None:
+    runs = [run(["look"], n) for n in range(40)]
+
+    for why in why_runs_stand_out(samples_of(runs), {}):
+        assert "it needs 5 runs and 5 others" in of_why(why)
+
+
+def test_hundred_runs_of_as_many_features_take_at_most_50_ms() -> None:
+    """In the time of this thread, the best of several: other work on the machine does not count."""
+    rng = random.Random(1)
+    tools = [f"tool-{n}" for n in range(40)]
+    runs = [
+        run(
+            [tools[rng.randrange(rng.choice((6, 40)))] for _ in range(12)],
+            n,
+            outcome=rng.choice((Outcome.FAILURE, Outcome.SUCCESS)),
+        )
+        for n in range(100)
+    ]
+    samples = samples_of(runs)
+    took: list[float] = []
+    for _ in range(7):
+        began = time.thread_time()
+        why = why_runs_fail(samples)
+        took.append(time.thread_time() - began)
+
+    assert why.features >= 90
+    assert min(took) <= 0.05
