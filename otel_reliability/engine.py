@@ -19,7 +19,7 @@ from math import inf
 from typing import Any, Final, TypeAlias, TypeVar
 
 from otel_reliability import conventions
-from otel_reliability.assembly.accounts import LOST_ANNOTATION
+from otel_reliability.assembly.accounts import DISPOSITIONS, EVALUATION, LOST_ANNOTATION
 from otel_reliability.assembly.intake import Opened
 from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.change.monitor import Change, Monitor
@@ -45,10 +45,6 @@ from otel_reliability.windows.sessions import SessionEvent, Sessions
 
 T = TypeVar("T")
 
-DISPOSITIONS: Final = frozenset(
-    {"received", "used", "other", "late", "duplicate", "malformed", "refused"}
-)
-"""The dispositions of spans in the accounts."""
 _LAST: Final = frozenset({CloseReason.SHUTDOWN, CloseReason.END_OF_INPUT})
 """Reasons after which nothing more arrives, so that sessions close too."""
 MAX_UNREAD: Final = 100_000
@@ -338,10 +334,7 @@ class Engine:
         that is open.
         """
         self._fold()
-        everything = self._counts + self.assembler.accounts
-        return Counter(
-            {key: number for key, number in everything.items() if key[0] in DISPOSITIONS}
-        )
+        return self._counts + self.assembler.accounts.spans
 
     @property
     def open_runs(self) -> int:
@@ -350,7 +343,7 @@ class Engine:
     @property
     def lost_annotations(self) -> int:
         """Number of annotated spans whose annotations joined no run."""
-        return self.assembler.accounts[LOST_ANNOTATION]
+        return self.assembler.accounts.losses[LOST_ANNOTATION]
 
     @property
     def rising_accounts(self) -> Accounts:
@@ -363,13 +356,10 @@ class Engine:
     @property
     def refused_evaluations(self) -> Counter[str]:
         """Evaluations that joined no run, by reason."""
-        accounts = self.assembler.accounts
-        found = {
-            reason: number
-            for (what, reason), number in accounts.items()
-            if what == "evaluation_refused"
-        }
-        return Counter(found) + Counter({"late": accounts["evaluation_late", ""]})
+        losses = self.assembler.accounts.losses
+        return +Counter(
+            {reason: number for (what, reason), number in losses.items() if what == EVALUATION}
+        )
 
     def limits(self) -> tuple[Limit, ...]:
         limits = self.settings.limits
@@ -404,6 +394,9 @@ class Engine:
             for name, counter in self._counters().items():
                 counter.clear()
                 counter.update(totals.get(name, {}))
+            spans = self.assembler.accounts.spans
+            for account in [one for one in spans if one[0] not in DISPOSITIONS]:
+                del spans[account]  # earlier states hold losses among the spans
 
     def restore_agents(
         self, agents: Mapping[AgentKey, tuple[float, Callable[[], Iterable[Run]]]]
@@ -455,7 +448,9 @@ class Engine:
             "refused_attributes": self.refused_attributes,
             "closed": self.closed,
             "recorded": self.recorded,
-            "assembly": self.assembler.accounts,
+            "assembly": self.assembler.accounts.spans,
+            "assembly_closed": self.assembler.accounts.closed,
+            "assembly_losses": self.assembler.accounts.losses,
             "windows": self.agents.accounts,
             "sessions": self.sessions.accounts,
         }

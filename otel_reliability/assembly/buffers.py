@@ -38,7 +38,7 @@ class TraceBuffer:
       end there.
     - `anchors`: trace and span ids that stand in for roots of its runs, `connecting` those of its
       spans that lie in no run and connect others, when it closed. `counted`: how its spans are
-      accounted for.
+      accounted for; `lost_annotations`: how many of them have annotations that joined no run.
     - `closed`: by trace, what is remembered of its final runs. `full_at`: number of spans at which
       the span limit is checked.
     - `evaluations`: those that arrived apart from spans.
@@ -60,6 +60,7 @@ class TraceBuffer:
         "full_at",
         "joined",
         "last_seen",
+        "lost_annotations",
         "next_check",
         "others",
         "spans",
@@ -82,6 +83,7 @@ class TraceBuffer:
         self.anchors: Collection[SpanRef] = ()
         self.connecting: Collection[SpanRef] = ()
         self.counted: Sequence[tuple[Account, int]] = ()
+        self.lost_annotations = 0
         self.closed: dict[TraceId, ClosedIds] = {}
         self.full_at = full_at
         self.joined = False
@@ -138,6 +140,7 @@ class TraceBuffer:
         self.emitted_at.update(other.emitted_at)
         self.checks = tuple(sorted((*self.checks, *other.checks)))
         self.counted = (*self.counted, *other.counted)
+        self.lost_annotations += other.lost_annotations
         self.closed.update(other.closed)
         self.evaluations += other.evaluations
         self.joined = True
@@ -151,6 +154,7 @@ class TraceBuffer:
         self.others = 0
         self.evaluations = ()
         self.counted = ()
+        self.lost_annotations = 0
         self.closed = {}
         self.emitted = {}
         self.emitted_at = {}

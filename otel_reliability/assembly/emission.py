@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
 from otel_reliability.assembly.accounts import (
     DUPLICATE,
+    LATE_EVALUATION,
     LOST_ANNOTATION,
     SEALED,
     Account,
+    Accounts,
     accounts_of,
 )
 from otel_reliability.assembly.buffers import TraceBuffer
@@ -27,21 +28,16 @@ _FINAL: Final = RunChange.FINAL
 
 
 class Emitter:
-    """Emits runs, and counts spans.
-
-    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention,
-    beside_agent, no_agent, no_run), `late`, `duplicate`, `refused`; runs `closed`, by reason;
-    evaluations that were lost; what hit a limit (`limit`).
-    """
+    """Emits runs, and counts spans."""
 
     def __init__(self, memory: Memory, *, has_strays: bool = True) -> None:
         """Begin with nothing emitted. `has_strays`: a lone tool call may belong to an agent of its
         service.
         """
-        self.accounts: Counter[Account] = Counter()
+        self.accounts = Accounts()
         self._memory = memory
         self._events: list[RunEvent] = []
-        self._strays = Strays(self.accounts) if has_strays else None
+        self._strays = Strays(self.accounts.spans) if has_strays else None
 
     def take_events(self, *, hold: bool = False) -> list[RunEvent]:
         """Return what was emitted since the last call. `hold`: runs that a later trace may concern
@@ -53,7 +49,7 @@ class Emitter:
             return self._strays.pass_on(events, hold=hold)
         for event in events:
             if event.change is _FINAL and is_hollow(event.run):
-                count_hollow(self.accounts, event.run)
+                count_hollow(self.accounts.spans, event.run)
         return [event for event in events if not is_hollow(event.run)]
 
     def release(self) -> list[RunEvent]:
@@ -84,7 +80,7 @@ class Emitter:
             run = runs[number] if reason is _ROOT else runs[number]._replace(closed_by=reason)
             before = emitted.get(run[0])
             if before is None:
-                self.accounts["closed", reason.value] += 1
+                self.accounts.closed[reason.value] += 1
                 events.append(event_of((_CLOSED, run, None)))
             elif before._replace(closed_by=reason) == run:
                 continue
@@ -102,7 +98,7 @@ class Emitter:
         """Change what windows hold of a final run; what counters have recorded stays."""
         found = self._memory.evaluate(evaluation, trace_id)
         if found is None:
-            self.accounts["evaluation_late", ""] += 1
+            self.accounts.losses[LATE_EVALUATION] += 1
         elif found[0] is not found[1]:
             self._events.append(RunEvent(RunChange.REVISED, found[1], found[0]))
 
@@ -115,21 +111,23 @@ class Emitter:
         accounts = accounts_of(
             built.runs, len(tree.spans), len(tree.others), built.orphans.unclaimed.values()
         )
-        if built.lost_annotations:
-            accounts[LOST_ANNOTATION] = len(built.lost_annotations)
+        buffer.lost_annotations = len(built.lost_annotations)
+        self.accounts.losses[LOST_ANNOTATION] += buffer.lost_annotations
         duplicates = len(buffer.spans) - len(tree.spans)
         buffer.counted = (
             ((DUPLICATE, duplicates), *accounts.items()) if duplicates else tuple(accounts.items())
         )
         for account, number in buffer.counted:
             if number:
-                self.accounts[account] += number
+                self.accounts.spans[account] += number
 
     def uncount(self, buffer: TraceBuffer) -> None:
         """Remove the spans of a buffer from the accounts: they are open, or counted again."""
         for account, number in buffer.counted:
-            self.accounts[account] -= number
+            self.accounts.spans[account] -= number
+        self.accounts.losses[LOST_ANNOTATION] -= buffer.lost_annotations
         buffer.counted = ()
+        buffer.lost_annotations = 0
 
     def count_closed(
         self, closed: dict[TraceId, ClosedIds], span: AgentSpan, account: Account
@@ -137,6 +135,6 @@ class Emitter:
         """Count a span of a final run, or connected with one, and remember it, so that what comes
         below it is recognized too.
         """
-        self.accounts[account] += 1
+        self.accounts.spans[account] += 1
         if account != DUPLICATE:
             self._memory.ids += remember(closed, (span,), sealed=account == SEALED)

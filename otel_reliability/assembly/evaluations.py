@@ -8,6 +8,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from otel_reliability.assembly.accounts import (
+    EXCESS_EVALUATION,
+    WITHOUT_RUN,
+    WITHOUT_TARGET,
+    Loss,
+)
 from otel_reliability.model.span import AgentSpan, Evaluation, ModelFacts, SpanRef, TraceId
 
 WAIT: Final = 600.0
@@ -16,27 +22,25 @@ MAX_PER_TRACE: Final = 256
 """Evaluations of one trace."""
 MAX_RESPONSES: Final = 100_000
 """Responses that an evaluation can name."""
-NO_TARGET: Final = ("evaluation_refused", "no_run")
 
 
 class WaitingEvaluations:
     """Evaluations whose trace, or whose response, has not arrived.
 
     `give` takes an evaluation to the buffer of its trace, or to a final run of it, and returns
-    False if neither is known. `accounts` counts what was lost: `evaluation_late` (its run is
-    forgotten), `evaluation_refused` (limit, no_run, no_target). `responses` are the spans of model
-    calls by the ids of their responses, once an evaluation has named one.
+    False if neither is known. `losses` counts those that joined no run. `responses` are the spans
+    of model calls by the ids of their responses, once an evaluation has named one.
     """
 
     def __init__(
         self,
         limit: int,
-        accounts: Counter[tuple[str, str]],
+        losses: Counter[Loss],
         give: Callable[[Evaluation, float], bool],
         kept_spans: Callable[[], Iterator[AgentSpan]],
     ) -> None:
         self._limit = limit
-        self._accounts = accounts
+        self._losses = losses
         self._give = give
         self._kept_spans = kept_spans
         self._waiting: dict[TraceId | str, list[tuple[float, Evaluation]]] = {}
@@ -49,13 +53,13 @@ class WaitingEvaluations:
     def add(self, evaluation: Evaluation, now: float) -> None:
         key = evaluation.response_id if evaluation.trace_id is None else evaluation.trace_id
         if key is None:
-            self._accounts["evaluation_refused", "no_target"] += 1
+            self._losses[WITHOUT_TARGET] += 1
             return
         placed = evaluation if evaluation.trace_id is not None else self._by_response(evaluation)
         if placed is not None and self._give(placed, now):
             return
         if self.count >= self._limit:
-            self._accounts["evaluation_refused", "limit"] += 1
+            self._losses[EXCESS_EVALUATION] += 1
             return
         self.count += 1
         self._waiting.setdefault(key, []).append((now, evaluation))
@@ -81,7 +85,7 @@ class WaitingEvaluations:
             waiting = self._waiting.pop(key)
             kept = [one for one in waiting if one[0] >= horizon]
             self.count -= len(waiting) - len(kept)
-            self._accounts[NO_TARGET] += len(waiting) - len(kept)
+            self._losses[WITHOUT_RUN] += len(waiting) - len(kept)
             if kept:
                 self._waiting[key] = kept
 

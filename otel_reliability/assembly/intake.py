@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from otel_reliability.assembly.accounts import NO_CONVENTION
+from otel_reliability.assembly.accounts import EXCESS_EVALUATION, EXCESS_OTHERS, NO_CONVENTION
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
 from otel_reliability.assembly.closed_ids import account_of
 from otel_reliability.assembly.emission import Emitter
@@ -68,7 +68,7 @@ class Intake:
         self._accounts = emitter.accounts
         self._on_full = on_full
         self.waiting = WaitingEvaluations(
-            limits.evaluations, self._accounts, self._give, buffers.spans
+            limits.evaluations, self._accounts.losses, self._give, buffers.spans
         )
 
     # one loop, no call per span
@@ -101,8 +101,8 @@ class Intake:
                     continue
                 if span.kind is _OTHER and span.notes is None and not span.evaluations:
                     if buffers.other_spans + self._memory.spans >= self._max_others:
-                        self._accounts[NO_CONVENTION] += 1
-                        self._accounts["limit", "other_spans"] += 1
+                        self._accounts.spans[NO_CONVENTION] += 1
+                        self._accounts.losses[EXCESS_OTHERS] += 1
                         continue
                     buffer.others += 1
                     buffers.other_spans += 1
@@ -155,7 +155,7 @@ class Intake:
             self._emitter.evaluate_final(evaluation, trace_id)
         elif evaluation not in buffer.evaluations:
             if len(buffer.evaluations) >= MAX_PER_TRACE:
-                self._accounts["evaluation_refused", "limit"] += 1
+                self._accounts.losses[EXCESS_EVALUATION] += 1
                 return True
             if buffer.last_seen != now or buffer.closed_at is not None:
                 self._buffers.touch(buffer, now)

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from otel_reliability.assembly.evaluations import NO_TARGET, WAIT
+from otel_reliability.assembly.accounts import EXCESS_EVALUATION, WITHOUT_RUN, Loss
+from otel_reliability.assembly.evaluations import WAIT
 from otel_reliability.model.span import Evaluation, SpanId, Subject, SubjectKind, TraceId
 
 
@@ -25,13 +26,13 @@ class _Reported(Struct, eq=False):
 
 
 class ReportedOutcomes:
-    """Outcomes by what they are about, for `WAIT` seconds each. `accounts` counts those that
+    """Outcomes by what they are about, for `WAIT` seconds each. `losses` counts those that
     reached no run until then, and those beyond the `limit`.
     """
 
-    def __init__(self, limit: int, accounts: Counter[tuple[str, str]]) -> None:
+    def __init__(self, limit: int, losses: Counter[Loss]) -> None:
         self.limit = limit
-        self._accounts = accounts
+        self._losses = losses
         self._found: dict[Subject, list[_Reported]] = {}
         self._ages: OrderedDict[int, _Reported] = OrderedDict()
         self._number = 0
@@ -45,7 +46,7 @@ class ReportedOutcomes:
         if about is None:
             return
         if len(self._ages) >= self.limit:
-            self._accounts["evaluation_refused", "limit"] += not reached
+            self._losses[EXCESS_EVALUATION] += not reached
             return
         kept = _Reported(evaluation, now, reached)
         self._number += 1
@@ -85,7 +86,7 @@ class ReportedOutcomes:
             if kept.at >= now - WAIT:
                 return
             del self._ages[number]
-            self._accounts[NO_TARGET] += not kept.reached
+            self._losses[WITHOUT_RUN] += not kept.reached
             about = kept.evaluation.about
             if about is not None:
                 self._found[about].remove(kept)

@@ -79,6 +79,7 @@ from otel_reliability.assembly.accounts import (
     LOST_ANNOTATION,
     NO_CONVENTION,
     SEALED,
+    WITHOUT_RUN,
     Account,
     accounts_of,
 )
@@ -90,9 +91,6 @@ from otel_reliability.assembly.closed_ids import (
     remember,
 )
 from otel_reliability.assembly.emission import Emitter
-from otel_reliability.assembly.evaluations import (
-    NO_TARGET,
-)
 from otel_reliability.assembly.intake import Intake, Opened
 from otel_reliability.assembly.late_outcomes import ReportedOutcomes
 from otel_reliability.assembly.limits import Limits
@@ -122,7 +120,7 @@ _ROOT: Final = CloseReason.ROOT
 class Assembler:
     """Rebuilds runs from agent spans.
 
-    `accounts` counts what became of spans, runs and evaluations (`Emitter.accounts`).
+    `accounts` counts what became of spans, runs and evaluations.
     """
 
     def __init__(self, settings: Settings, *, whole_services: bool = True) -> None:
@@ -138,7 +136,7 @@ class Assembler:
         )
         self._intake = Intake(settings.limits, self._buffers, self._emitter, self._hold_span_limit)
         self.accounts = self._emitter.accounts
-        self.reported = ReportedOutcomes(settings.limits.evaluations, self.accounts)
+        self.reported = ReportedOutcomes(settings.limits.evaluations, self.accounts.losses)
         """Outcomes that runs to come are built with."""
         self._rebuild = Rebuild(settings, self.reported)
         self._limits = Limits(settings, self._buffers, self._intake, self.accounts)
@@ -434,12 +432,12 @@ class Assembler:
             self._emitter.emit_final(buffer.emitted.pop(run.run_id))
             buffer.emitted_at.pop(run.run_id, None)
         unclaimed = [account for i, account in orphans.unclaimed.items() if i in spans]
-        self.accounts.update(
+        self.accounts.spans.update(
             accounts_of(
                 runs, len(spans), len(spans) - sum(one.unit.kept for one in units), unclaimed
             )
         )
-        self.accounts[LOST_ANNOTATION] += sum(i in spans for i in built.lost_annotations)
+        self.accounts.losses[LOST_ANNOTATION] += sum(i in spans for i in built.lost_annotations)
         buffer.evaluations = tuple(
             [
                 evaluation
@@ -452,7 +450,7 @@ class Assembler:
             buffer.closed, [tree.spans[i] for i in spans], runs, anchors, sealed=sealed
         )
         refs = set(map(tree.ref, spans))
-        self.accounts[DUPLICATE] += len(self._buffers.take_out(buffer, refs)) - len(refs)
+        self.accounts.spans[DUPLICATE] += len(self._buffers.take_out(buffer, refs)) - len(refs)
 
     def _leaves_with(
         self,
@@ -475,7 +473,7 @@ class Assembler:
                 return False
             if named is not None and all(span.span_id != named for span in built.tree.spans):
                 return False
-            self.accounts[NO_TARGET] += 1
+            self.accounts.losses[WITHOUT_RUN] += 1
         return True
 
     def _hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
@@ -533,11 +531,11 @@ class Assembler:
         if buffer.closed_at is None:
             self._emitter.uncount(buffer)
             unique = len({(span.trace_id, span.span_id) for span in buffer.spans})
-            self.accounts[NO_CONVENTION] += unique
-            self.accounts[DUPLICATE] += len(buffer.spans) - unique
+            self.accounts.spans[NO_CONVENTION] += unique
+            self.accounts.spans[DUPLICATE] += len(buffer.spans) - unique
             connecting = latest_versions(own, REF)
             noted = sum(span.notes is not None for span in connecting)
-            self.accounts[LOST_ANNOTATION] += noted
+            self.accounts.losses[LOST_ANNOTATION] += noted
             own = []
         elif buffer.connecting:
             connects = [
@@ -552,7 +550,7 @@ class Assembler:
             given = {
                 one for found in self._rebuilt_as_is(buffer).evaluations.values() for one in found
             }
-            self.accounts[NO_TARGET] += sum(one not in given for one in evaluations)
+            self.accounts.losses[WITHOUT_RUN] += sum(one not in given for one in evaluations)
             evaluations = ()
         closed = buffer.closed
         self._memory.ids += remember(closed, own, buffer.emitted.values(), buffer.anchors)

@@ -6,11 +6,16 @@ span exceeds it again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from otel_reliability.assembly.accounts import Account
+from otel_reliability.assembly.accounts import (
+    EXCESS_EVALUATION,
+    EXCESS_IDS,
+    EXCESS_OTHERS,
+    EXCESS_REOPENABLE,
+    Accounts,
+)
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
 from otel_reliability.assembly.intake import Intake
 from otel_reliability.config import Settings
@@ -26,7 +31,7 @@ class Limits:
     """The limits of one assembler."""
 
     def __init__(
-        self, settings: Settings, buffers: Buffers, intake: Intake, accounts: Counter[Account]
+        self, settings: Settings, buffers: Buffers, intake: Intake, accounts: Accounts
     ) -> None:
         self._limits = settings.limits
         self._remember = settings.assembly.remember
@@ -40,10 +45,10 @@ class Limits:
         """Each limit with its use and its hits."""
         limits = self._limits
         buffers = self._buffers
-        accounts = self._accounts
+        losses = self._accounts.losses
 
         def closed(reason: CloseReason) -> int:
-            return accounts["closed", reason.value]
+            return self._accounts.closed[reason.value]
 
         return (
             Limit(
@@ -62,25 +67,25 @@ class Limits:
                 "reopenable_bytes",
                 buffers.reopenable_spans * SPAN_BYTES,
                 limits.reopenable_bytes,
-                accounts["limit", "reopenable_bytes"],
+                losses[EXCESS_REOPENABLE],
             ),
             Limit(
                 "other_spans",
                 buffers.other_spans + self._memory.spans,
                 limits.other_spans,
-                accounts["limit", "other_spans"],
+                losses[EXCESS_OTHERS],
             ),
             Limit(
                 "closed_ids",
                 self._memory.ids,
                 limits.closed_ids,
-                accounts["limit", "remembered_ids"],
+                losses[EXCESS_IDS],
             ),
             Limit(
                 "waiting_evaluations",
                 self._intake.waiting.count,
                 limits.evaluations,
-                accounts["evaluation_refused", "limit"],
+                losses[EXCESS_EVALUATION],
             ),
             Limit(
                 "run_spans",
@@ -126,7 +131,7 @@ class Limits:
         limit = self._limits.reopenable_bytes
         while buffers.reopenable and buffers.reopenable_spans * SPAN_BYTES > limit:
             yield next(iter(buffers.reopenable))
-            self._accounts["limit", "reopenable_bytes"] += 1
+            self._accounts.losses[EXCESS_REOPENABLE] += 1
 
     # --- Forgetting -------------------------------------------------------------------------------
 
@@ -157,7 +162,7 @@ class Limits:
 
     def _forget_oldest(self, is_enough: Callable[[], bool]) -> None:
         while not is_enough() and self._memory.forget_oldest():
-            self._accounts["limit", "remembered_ids"] += 1
+            self._accounts.losses[EXCESS_IDS] += 1
 
     def _forget_live_ids(self, number: int) -> None:
         """Forget ids of final runs of traces of which spans still arrive, the most numerous
@@ -165,7 +170,7 @@ class Limits:
         """
         if number <= 0:
             return
-        self._accounts["limit", "remembered_ids"] += 1
+        self._accounts.losses[EXCESS_IDS] += 1
         live = [one for buffer in self._buffers for one in buffer.closed.values()]
         for ids in [
             ids

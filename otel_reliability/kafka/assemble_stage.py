@@ -11,7 +11,6 @@ from typing import TypeAlias
 from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
-from otel_reliability.engine import DISPOSITIONS
 from otel_reliability.kafka.partition_values import KeyValues
 from otel_reliability.kafka.stage import Message, Outgoing, Stage
 from otel_reliability.kafka.traces import Traces
@@ -82,11 +81,8 @@ class AssemblePartition:
         self._counted: Counter[tuple[str, str]] = Counter()
 
     def counts(self) -> Counts:
-        known = {
-            what: number for what, number in self.traces.accounts.items() if what[0] in DISPOSITIONS
-        }
         numbers = {
-            names.SPANS: self._counted + Counter(known),
+            names.SPANS: self._counted + self.traces.spans,
             names.KAFKA_APART: self.traces.apart,
             names.KAFKA_RECORDS: self.traces.records,
         }

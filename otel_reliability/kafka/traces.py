@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from otel_reliability.assembly.accounts import Account, Loss
 from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import Settings
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
@@ -29,9 +30,9 @@ _HEAD = "head"
 class Traces:
     """The traces of one partition.
 
-    `accounts` counts spans as the service does; `apart` what belongs to two traces and cannot be
-    joined here, by what it is: link, run_key, response_id, no_trace; `records` the run records by
-    their change.
+    `spans` counts spans as the service does, `losses` what else was lost; `apart` what belongs to
+    two traces and cannot be joined here, by what it is: link, run_key, response_id, no_trace;
+    `records` the run records by their change.
     """
 
     def __init__(self, settings: Settings, store: KeyValues) -> None:
@@ -45,19 +46,30 @@ class Traces:
         self._open = OpenTraces(self._assembler, self._closed, settings)
         self._row = self._revision = 0
         self._restore()
-        self._before = Counter(self._assembler.accounts)
+        accounts = self._assembler.accounts
+        self._before = Counter(accounts.spans)
+        self._lost_before = Counter(accounts.losses)
 
     def __len__(self) -> int:
         """Traces whose spans are stored."""
         return len(self._open)
 
     @property
-    def accounts(self) -> Counter[tuple[str, str]]:
-        """Return the number of spans by (disposition, reason), since this worker
-        has the partition.
+    def spans(self) -> Counter[Account]:
+        """Return the number of spans by (disposition, reason), since this worker has the
+        partition.
         """
-        found = Counter(self._assembler.accounts)
+        found = Counter(self._assembler.accounts.spans)
         found.subtract(self._before)
+        return found
+
+    @property
+    def losses(self) -> Counter[Loss]:
+        """Return what else was lost since this worker has the partition: evaluations, annotations,
+        values of its state that were damaged.
+        """
+        found = Counter(self._assembler.accounts.losses)
+        found.subtract(self._lost_before)
         found["state", "damaged"] += self._values.damaged
         return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -53,13 +52,12 @@ def accounts_of(*told: Told, settings: Settings = DEFAULTS) -> dict[tuple[str, s
     for one in told:
         take(assembler, one, 0.0)
     assembler.close_all(CloseReason.END_OF_INPUT, 0.0)
-    return spans_in(assembler.accounts)
+    return spans_in(assembler)
 
 
-def spans_in(accounts: Counter[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """The accounts of spans; runs and judgements are counted there too."""
-    kinds = {"used", "other", "late", "duplicate", "refused"}
-    return {key: number for key, number in accounts.items() if key[0] in kinds and number}
+def spans_in(assembler: Assembler) -> dict[tuple[str, str], int]:
+    """The accounts of spans."""
+    return {key: number for key, number in assembler.accounts.spans.items() if number}
 
 
 def take(assembler: Assembler, one: Told, now: float) -> None:
@@ -110,7 +108,7 @@ class Watched:
     @property
     def accounts(self) -> dict[tuple[str, str], int]:
         """What became of the spans."""
-        return spans_in(self.assembler.accounts)
+        return spans_in(self.assembler)
 
 
 def _steps(seconds: float) -> Iterable[float]:

@@ -25,11 +25,11 @@ def test_of_one_beyond_the_limit_nothing_is_left(told: list[Evaluation]) -> None
     assembler.evaluate(told, 0.0)
     assembler.tick(1.0)
     assert used(assembler)["waiting_evaluations"] == 1
-    assert assembler.accounts == {("evaluation_refused", "limit"): 1}
+    assert assembler.accounts.losses == {("evaluation", "limit"): 1}
 
     assembler.tick(WAIT + 1.0)
     assert used(assembler)["waiting_evaluations"] == 0
-    assert assembler.accounts["evaluation_refused", "no_run"] == 1
+    assert assembler.accounts.losses["evaluation", "no_run"] == 1
 
 
 def test_one_that_was_refused_is_taken_once_there_is_room() -> None:
@@ -117,7 +117,7 @@ def test_one_that_may_be_about_two_units_is_about_none_when_one_is_final(
     assert {run.evaluations for run in found} == {()}
     assert {run.evaluations for run in rebuilt(*told, *later, judged)} == {()}
     assert {run.run_id for run in found} == {run.run_id for run in rebuilt(*told, *later)}
-    assert assembler.assembler.accounts["evaluation_refused", "no_run"] == 1
+    assert assembler.assembler.accounts.losses["evaluation", "no_run"] == 1
 
 
 def test_the_first_final_runs_are_dropped_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_the_first_final_runs_are_dropped_beyond_the_limit(monkeypatch: pytest.M
         assembler.add(replace(FINAL, trace_id=trace_id(trace)))
 
     assert [run.trace_id for _, run in assembler.wait(1)] == [trace_id(2)]
-    assert assembler.assembler.accounts["evaluation_late", ""] == 1
+    assert assembler.assembler.accounts.losses["evaluation", "late"] == 1
 
 
 def test_notes_of_compression_count_with_and_without_evaluation() -> None:

@@ -302,7 +302,7 @@ def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
         (CLOSED, trace_id(2)),
         (FINAL, trace_id(2)),
     ]
-    assert assembler.assembler.accounts["limit", "reopenable_bytes"] == 1
+    assert assembler.assembler.accounts.losses["limit", "reopenable_bytes"] == 1
 
 
 @pytest.mark.parametrize("below", [agent, tool])

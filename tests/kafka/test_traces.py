@@ -78,7 +78,7 @@ def test_what_comes_late_or_twice_is_known_to_whoever_has_the_partition() -> Non
     stage.take_over(0)
     stage.take([*RUN, tool(9, 1, "late")])
     stage.pass_time(100.0)
-    accounts = stage.workers[0].accounts
+    accounts = stage.workers[0].spans
     assert changes(stage) == ["closed", "final"]
     assert (accounts["duplicate", ""], accounts["late", ""]) == (2, 1)
     assert len(stage.stores[0].kept) == 2
@@ -113,7 +113,7 @@ def test_an_evaluation_whose_run_never_comes_is_stored_as_long_as_it_waits() -> 
     stage.take([OF_TRACE])
     stage.pass_time(1_000.0)
 
-    assert stage.workers[0].accounts["evaluation_refused", "no_run"] == 1
+    assert stage.workers[0].losses["evaluation", "no_run"] == 1
     assert len(stage.stores[0].kept) == 1
 
 
@@ -146,7 +146,7 @@ def test_a_damaged_part_costs_what_it_held() -> None:
 
     assert changes(stage) == ["closed", "final"]
     assert stage.records[0].run.path == ()
-    assert stage.workers[0].accounts["state", "damaged"] >= 1
+    assert stage.workers[0].losses["state", "damaged"] >= 1
 
 
 def test_a_trace_of_a_hundred_thousand_spans_ends_at_the_limit() -> None:
@@ -159,4 +159,4 @@ def test_a_trace_of_a_hundred_thousand_spans_ends_at_the_limit() -> None:
     stage.pass_time(100.0)
 
     assert {one.run.closed_by.value for one in stage.records} == {"span_limit", "root"}
-    assert stage.workers[0].accounts["refused", "span_limit"] == 901
+    assert stage.workers[0].spans["refused", "span_limit"] == 901
