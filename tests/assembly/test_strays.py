@@ -151,8 +151,8 @@ def test_where_traces_of_a_service_go_to_several_workers_an_empty_workflow_is_no
     events = assembler.close_all(CloseReason.SHUTDOWN, 0.0)
 
     assert events == []
-    assert assembler.accounts["other", "no_run"] == 1
-    assert assembler.accounts["used", ""] == 0
+    assert assembler.accounts.spans["other", "no_run"] == 1
+    assert assembler.accounts.spans["used", ""] == 0
 
 
 # --- Runs that turn out to be calls without an agent, and back ------------------------------------
