@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from msgspec.structs import replace
 from opentelemetry.sdk.resources import Resource as SdkResource
 from opentelemetry.sdk.trace import Event, ReadableSpan, SpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -28,6 +29,7 @@ from otel_reliability.sources.batch import (
 )
 
 _RESOURCES: Final = 64
+_DROPPED: Final = ("dropped_attributes", "dropped_events", "dropped_links")
 LAST_TRACE: Final = 2 ** (8 * TRACE_ID_BYTES) - 1
 LAST_SPAN: Final = 2 ** (8 * SPAN_ID_BYTES) - 1
 _resources: Final = Remembered[int, tuple[SdkResource, Resource]](_RESOURCES)
@@ -44,7 +46,7 @@ def read(span: ReadableSpan) -> RawSpan:
         if context is None:
             raise _malformed(0, 0, span.start_time, span.end_time)  # noqa: TRY301
         events = tuple(map(_event, span.events)) if getattr(span, "_events", True) else ()
-        return raw(
+        found = raw(
             context.trace_id,
             context.span_id,
             span.parent,
@@ -60,6 +62,8 @@ def read(span: ReadableSpan) -> RawSpan:
             span.resource,
             context.trace_state,
         )
+        dropped = sum(getattr(span, one, 0) for one in _DROPPED)
+        return replace(found, dropped=dropped) if dropped else found
     except MalformedSpan:
         raise
     except (

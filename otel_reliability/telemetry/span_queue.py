@@ -207,10 +207,12 @@ class SpanQueue:
             resource = span._resource
             events = span._events._dq
             attributes = span._attributes._dict
+            is_cut = span._attributes.dropped or span._events.dropped
         except AttributeError:
             context, parent, scope, name, kind, start, end, status, resource, events, attributes = (
                 _public_fields(span)
             )
+            is_cut = getattr(span, "dropped_attributes", 0) or getattr(span, "dropped_events", 0)
         waiting = self._queue
         keys = tuple(attributes)
         plan = self._plans[keys]
@@ -223,7 +225,7 @@ class SpanQueue:
             ):
                 slots = self._slots_for(attributes, plan)
                 break
-        if slots is None or events:
+        if slots is None or events or is_cut:
             self._slots.extend(range(slots or 0))
             self._read_now(span, {key: attributes[key] for key in plan.keys}, plan, attributes)
             return len(waiting)

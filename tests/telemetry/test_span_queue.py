@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace import Event, ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import (
     Link,
@@ -319,6 +319,32 @@ def test_a_span_with_events_takes_no_slot() -> None:
     queue.put(plain)
 
     assert [isinstance(field, AgentSpan) for field in held(queue)].count(True) == MAX_TEXTS
+
+
+def test_what_the_limits_of_the_sdk_dropped_is_counted() -> None:
+    queue, engine = made()
+    limits = SpanLimits(max_span_attributes=2, max_events=1, max_links=0)
+    tracer = TracerProvider(span_limits=limits).get_tracer("scope")
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    with tracer.start_as_current_span("chat m", attributes=chat) as whole:
+        pass
+    with tracer.start_as_current_span("chat m", attributes={"a": 1, **chat}) as cut:
+        pass
+    with tracer.start_as_current_span("chat m", attributes=chat) as eventful:
+        eventful.add_event("one")
+        eventful.add_event("two")
+        eventful.add_event("three")
+    for span in (whole, cut, eventful):
+        assert isinstance(span, ReadableSpan)
+        queue.put(span)
+
+    found = [queue._read() for _ in range(3)]
+    assert [one and one.notes and one.notes.dropped for one in found] == [None, 1, 2]
+    assert found == [
+        engine.reader.read(sdk.read(span))
+        for span in (whole, cut, eventful)
+        if isinstance(span, ReadableSpan)
+    ]
 
 
 def call_message(size: int) -> dict[str, Any]:
