@@ -96,9 +96,14 @@ def fields() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _consistent(drawn: dict[str, Any]) -> dict[str, Any]:
-    """Calls and failed calls are known together; growth is, where the pressure is."""
+    """Calls and failed calls are known together, and retries and repeats are calls after a first
+    one; growth is known where the pressure is.
+    """
     given = dict(drawn)
     calls, failed = given.pop("calls") or (None, None)
+    again = given["retries"]
+    if calls is not None and again is not None and again.number + again.repeats:
+        calls = max(calls, again.number + again.repeats + 1)
     made = {**given, "tool_calls": calls, "failed_calls": failed and min(failed, calls)}
     return made if made["pressure"] is not None else {**made, "step_growth": None}
 
