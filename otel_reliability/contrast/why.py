@@ -26,7 +26,9 @@ from otel_reliability.statistics.significance import SIGNIFICANCE_LEVEL
 
 MAX_FINDINGS: Final = 5
 TOP_SHARE: Final = 0.2
-"""Share of the runs, at most, that stand out by a number."""
+"""Share of the runs that stand out by a number."""
+MAX_TOP_SHARE: Final = 1 / 3
+"""The same, at most, with the runs whose number is equal to theirs."""
 MAX_TOP_RUNS: Final = 500
 """Maximum runs, the latest, among which some stand out by a number."""
 
@@ -138,15 +140,15 @@ def why_runs_stand_out(samples: Sequence[Sample], distances: Mapping[str, float]
 
 
 def _top(runs: Sequence[Sample], values: Sequence[float | None]) -> list[tuple[Sample, bool]]:
-    """Return the runs whose number is known, each with whether it is one of the greatest fifth: as
-    many as are greater than all others.
+    """Return the runs whose number is known, each with whether it is one of the greatest fifth.
+    Those of equal number are all of it, up to a third of the runs, or none.
     """
     known = [(run, value) for run, value in zip(runs, values, strict=True) if value is not None]
     if not known:
         return []
     ordered = sorted(value for _, value in known)
     bound = ordered[min(len(ordered) - 1, int((1 - TOP_SHARE) * len(ordered)))]
-    if sum(value >= bound for value in ordered) > TOP_SHARE * len(ordered):
+    if sum(value >= bound for value in ordered) > MAX_TOP_SHARE * len(ordered):
         return [(run, value > bound) for run, value in known]
     return [(run, value >= bound) for run, value in known]
 

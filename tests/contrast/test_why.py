@@ -181,10 +181,19 @@ def test_seldom_is_anything_found_of_runs_that_stand_out_at_random() -> None:
 
 
 def test_runs_that_are_alike_do_not_stand_out() -> None:
-    runs = [run(["look"], n) for n in range(40)]
+    runs = [run(["look"] * (1 + (n < 16)), n) for n in range(40)]  # of which 16 are slow
 
     for why in why_runs_stand_out(samples_of(runs), {}):
         assert "it needs 5 runs and 5 others" in of_why(why)
+
+
+def test_runs_of_equal_duration_stand_out_together() -> None:
+    runs = [run(["look"] * (1 + (n < 12)), n) for n in range(40)]
+
+    slow, *_ = why_runs_stand_out(samples_of(runs), {})
+    assert of_finding(slow.findings[0], slow).endswith(
+        "100 % (12 of 12 runs) against 0 % (0 of 28)"
+    )
 
 
 def test_hundred_runs_of_as_many_features_take_at_most_50_ms() -> None:
@@ -200,10 +209,11 @@ def test_hundred_runs_of_as_many_features_take_at_most_50_ms() -> None:
         for n in range(100)
     ]
     samples = samples_of(runs)
+    why = why_runs_fail(samples)
     took: list[float] = []
     for _ in range(7):
         began = time.thread_time()
-        why = why_runs_fail(samples)
+        why_runs_fail(samples)
         took.append(time.thread_time() - began)
 
     assert why.features >= 90
