@@ -97,10 +97,11 @@ class Experiment:
         self._fault_calls = 0
         self._workers: list[asyncio.Task[None]] = []
         self._plans = self._attempts()
-        for result in journal.earlier:
+        self._update()
+        for result in journal.earlier:  # a decision is made at the attempt that it was made at
             self.results.add(result)
             self._started += 1
-        self._update()
+            self._update()
 
     @property
     def cost(self) -> float | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -50,6 +51,7 @@ class AttemptResult(NamedTuple):
 
 class Journal:
     """Appends to a recording. With `resume`, the attempts in it count; without, it must not exist.
+    What follows the last whole attempt, as after a kill, is cut off: that attempt runs again.
 
     Raises `ConfigurationError` for a file that exists, and `OSError`.
     """
@@ -61,6 +63,8 @@ class Journal:
             )
         self.path = path
         self.earlier = read_results(path) if path.exists() else []
+        if path.exists():
+            _cut_after_last_attempt(path)
         self._key = None if agent is None else AgentKey("", agent, ENVIRONMENT, agent)
         self._silent: list[RawSpan] = []
         self._file = path.open("ab")
@@ -188,6 +192,19 @@ def read_results(path: Path) -> list[AttemptResult]:
                     )
                 )
     return found
+
+
+def _cut_after_last_attempt(path: Path) -> None:
+    """Cut off what follows the last attempt: requests of one that did not end, and a line that is
+    not whole. Without any attempt the file stays as it is.
+    """
+    last = 0
+    for number, batch in read_lines(path):
+        if any(span.scope == SCOPE for span in batch.spans):
+            last = number
+    if last:
+        with path.open("r+b") as file:
+            file.truncate(sum(map(len, islice(file, last))))
 
 
 def _span_of(

@@ -29,7 +29,7 @@ print(sys.stdin.read().upper())
 """An agent with the SDK, which sends its spans as the environment says."""
 
 PLAIN_AGENT: Final = """
-import json, os, secrets, sys, time, urllib.request
+import json, os, secrets, sys, time, urllib.request, zlib
 
 given = sys.stdin.read()
 count_file = os.environ.get("COUNT_FILE")
@@ -44,6 +44,10 @@ if behaviour == "crash" or (behaviour == "crash second" and number == 2):
     sys.exit("no key")
 if behaviour == "sleep":
     time.sleep(60)
+if behaviour == "fickle":
+    pairs = dict(pair.split("=") for pair in os.environ["OTEL_RESOURCE_ATTRIBUTES"].split(","))
+    fate = zlib.crc32((pairs["reliability.task.id"] + pairs["reliability.trial"]).encode())
+    behaviour = "right" if fate % 3 else "wrong"
 now = time.time_ns()
 names = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support"}
 if behaviour == "priced":

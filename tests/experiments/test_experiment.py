@@ -18,6 +18,7 @@ from otel_reliability.model.run import Outcome, Run
 from otel_reliability.recording import Recording
 from tests.cli.command_line import Done, call
 from tests.experiments.agents import NODE_AGENT, PLAIN_AGENT, SDK_AGENT, written
+from tests.real.waiting import until
 
 TASKS = [
     {"id": "a", "input": "hello", "expect": "HELLO"},
@@ -170,6 +171,51 @@ def test_resumed_experiment_counts_earlier_attempts(bench: Bench) -> None:
     assert (code, found["attempts"]) == (0, 4)
     trials = sorted((run.task_id, run.trial) for run in bench.runs)
     assert trials == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+
+
+def test_experiment_that_was_killed_goes_on_as_if_it_never_was(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed after some attempts, within the line of the next: the same attempts, outcomes, verdict
+    and report as in one go.
+    """
+    monkeypatch.setenv("BEHAVIOUR", "fickle")
+    options = (
+        "--require",
+        "success_rate>=0.6",
+        "--require",
+        "success_rate>=0.2",
+        "--max-runs",
+        "14",
+    )
+    in_one_go = bench.result(*options)
+    expected = outcomes_of(bench)
+    bench.out.rename(bench.folder / "whole.jsonl")
+    command = [sys.executable, "-m", "otel_reliability.cli", "experiment", str(bench.tasks)]
+    command += ["--out", str(bench.out), *options, "--", *bench.agent]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        until(lambda: bench.out.exists() and len(read_results(bench.out)) >= 3, "attempts")
+        process.kill()
+    killed = len(read_results(bench.out))
+    begun = bench.out.read_bytes().splitlines(keepends=True)[0]
+    with bench.out.open("ab") as file:
+        file.write(begun + begun[: len(begun) // 2])  # of an attempt that did not end
+
+    resumed = bench.result(*options, "--resume")
+
+    assert 3 <= killed < len(expected)
+    assert outcomes_of(bench) == expected
+    assert resumed[0] == in_one_go[0]
+    for key in ("verdict", "attempts", "targets"):
+        assert resumed[1][key] == in_one_go[1][key]
+    assert sorted((run.task_id, run.trial) for run in bench.runs) == sorted(
+        (task, trial) for task, trial, _, _ in expected
+    )
+
+
+def outcomes_of(bench: Bench) -> list[tuple[str, int, str, bool]]:
+    results = read_results(bench.out)
+    return sorted((one.task_id, one.trial, one.condition, one.success) for one in results)
 
 
 def test_max_cost_stops_before_it_is_exceeded(
