@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from otel_reliability.assembly.accounts import (
@@ -20,7 +20,7 @@ from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.rebuild import Rebuilt
 from otel_reliability.assembly.strays import Strays, count_hollow, is_hollow
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent, event_of
-from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
+from otel_reliability.model.span import STEPS, AgentSpan, Evaluation, TraceId
 
 _ROOT: Final = CloseReason.ROOT
 _CLOSED: Final = RunChange.CLOSED
@@ -101,6 +101,22 @@ class Emitter:
             self.accounts.losses[LATE_EVALUATION] += 1
         elif found[0] is not found[1]:
             self._events.append(RunEvent(RunChange.REVISED, found[1], found[0]))
+
+    def complete_final(self, closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> None:
+        """Let a late span complete the final run whose missing parent it is. Its own parent is the
+        next to come late.
+        """
+        known = closed.get(span.trace_id)
+        if known is None or span.span_id not in known.anchors:
+            if span.kind in STEPS:
+                self._memory.note_late_step(span.trace_id)
+            return
+        found = self._memory.complete(span)
+        if found is not None:
+            self._events.append(RunEvent(RunChange.REVISED, found[1], found[0]))
+        if span.parent_id is not None and span.parent_remote is not True:
+            self._memory.ids += span.parent_id not in known.anchors
+            known.anchors.add(span.parent_id)
 
     # --- Spans ------------------------------------------------------------------------------------
 

@@ -6,7 +6,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from otel_reliability.assembly.accounts import EXCESS_EVALUATION, EXCESS_OTHERS, NO_CONVENTION
+from otel_reliability.assembly.accounts import (
+    EXCESS_EVALUATION,
+    EXCESS_OTHERS,
+    LATE,
+    NO_CONVENTION,
+)
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
 from otel_reliability.assembly.closed_ids import account_of
 from otel_reliability.assembly.emission import Emitter
@@ -97,6 +102,8 @@ class Intake:
                     buffer = buffers.join(buffer, link[0], now)
                     weight = buffer.weight
                 if buffer.closed and (account := account_of(buffer.closed, span)) is not None:
+                    if account == LATE:
+                        self._emitter.complete_final(buffer.closed, span)
                     self._emitter.count_closed(buffer.closed, span, account)
                     continue
                 if span.kind is _OTHER and span.notes is None and not span.evaluations:

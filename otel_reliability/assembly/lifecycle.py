@@ -25,6 +25,7 @@ Each room has one concern:
 - `strays`: tool calls in traces of their own, beside agents of the same service. It changes events
   on their way out, since it needs several traces; nothing else does.
 - `memory`: what is remembered of traces whose runs are final.
+- `late_roots`: roots of runs that are final.
 - `late_outcomes`: outcomes that were reported for runs which are still to be built.
 - `limits`: what closes, becomes final or is forgotten where there is too much.
 - `lifecycle`, here: decides when. There is no clock and no lock: time is an argument, and there is

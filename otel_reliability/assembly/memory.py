@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from otel_reliability.assembly.closed_ids import ClosedIds, PackedIds, count_of, since_of
+from otel_reliability.assembly.late_roots import completed, is_root
 from otel_reliability.assembly.outcome import NO_NOTES, latest, reported
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.record import pack, unpack_run
@@ -64,6 +65,7 @@ class Memory:
         self._connecting: dict[TraceId, Sequence[AgentSpan]] = {}
         self._runs: OrderedDict[TraceId, dict[SpanId | str, bytes]] = OrderedDict()
         self._run_count = 0
+        self._lost_steps: set[TraceId] = set()
 
     # --- Closed traces ----------------------------------------------------------------------------
 
@@ -128,7 +130,9 @@ class Memory:
         self._run_count += key not in known
         known[key] = (_NESTED if run.nested else _TOP_LEVEL) + pack(run)
         while self._run_count > MAX_RUNS:
-            self._run_count -= len(self._runs.popitem(last=False)[1])
+            trace_id, dropped = self._runs.popitem(last=False)
+            self._run_count -= len(dropped)
+            self._lost_steps.discard(trace_id)
 
     def evaluate(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:
         """Return the final run that an evaluation is about, as it was and as it is now (the same if
@@ -148,12 +152,43 @@ class Memory:
             self.keep(evaluated)
         return run, evaluated
 
+    def note_late_step(self, trace_id: TraceId) -> None:
+        """Note that a step of a trace with final runs came late."""
+        if trace_id in self._runs:
+            self._lost_steps.add(trace_id)
+
+    def complete(self, span: AgentSpan) -> tuple[Run, Run] | None:
+        """Return the final run whose missing parent a span is, as it was and as it is with that
+        root. None: it is that of no run, or only lies between a run and its root, which is sought
+        one step above from then on.
+        """
+        known = self._runs.get(span.trace_id, {})
+        packed = known.pop(_implicit(span.trace_id, span.span_id), None)
+        if packed is None:
+            return None
+        if is_root(span):
+            run = unpack_run(packed[1:])
+            lost_steps = span.trace_id in self._lost_steps
+            found = completed(run, span, self._settings, lost_steps=lost_steps)
+            known[span.span_id] = packed
+            self.keep(found)
+            return run, found
+        above = span.span_id if span.parent_id is None else span.parent_id
+        known[_implicit(span.trace_id, above)] = packed
+        return None
+
     def has_runs(self, trace_id: TraceId) -> bool:
         """Return whether final runs of a trace can be evaluated."""
         return trace_id in self._runs
 
     def _forget_runs(self, trace_id: TraceId) -> None:
         self._run_count -= len(self._runs.pop(trace_id, ()))
+        self._lost_steps.discard(trace_id)
+
+
+def _implicit(trace_id: TraceId, anchor: SpanId) -> str:
+    """Return the id of the run without a root that has this missing parent."""
+    return f"{trace_id.hex()}-{anchor.hex()}"
 
 
 def with_evaluation(run: Run, evaluation: Evaluation, settings: OutcomeSettings) -> Run:

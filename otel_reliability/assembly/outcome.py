@@ -17,6 +17,7 @@ from otel_reliability.model.span import (
     STEPS,
     AgentSpan,
     Evaluation,
+    InvocationFacts,
     Kind,
     Notes,
     SpanId,
@@ -119,6 +120,18 @@ def _left_unanswered(root: Invocation, failed: AgentSpan) -> bool:
     One that outlives the root works in the background: the answer was there before.
     """
     return failed.kind is Kind.MODEL and failed.end_ns <= root.span.end_ns
+
+
+def of_root(root: AgentSpan, settings: OutcomeSettings) -> RunOutcome:
+    """Return the outcome that the root of a run shows by itself."""
+    facts = root.facts if isinstance(root.facts, InvocationFacts) else InvocationFacts()
+    if root.failed:
+        return RunOutcome(Outcome.FAILURE, "root_error")
+    if facts.stopped is not None:
+        return RunOutcome(Outcome(facts.stopped), "stopped")
+    if facts.limit_reached:
+        return RunOutcome(Outcome.FAILURE, "limit")
+    return _BY_STATUS if settings.fallback == "status" else _COMPLETED
 
 
 def _is_cut_off(tree: SpanTree, root: Invocation) -> bool:

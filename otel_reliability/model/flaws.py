@@ -26,6 +26,7 @@ RUN_REPLAYED: Final = "run_replayed"
 INVENTED_SESSIONS: Final = "conversation_invented"
 DUPLICATE_SPANS: Final = "duplicate_span"
 LATE_SPANS: Final = "late_span"
+LATE_ROOT: Final = "root_late"
 ORPHAN_SPANS: Final = "orphan_span"
 UNREAD_SPANS: Final = "unread_span"
 UNKNOWN_SCOPE: Final = "scope_unrecognized"
@@ -267,6 +268,12 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         "none: each counts once",
         "remove the second exporter, or the retry that sends again what had arrived",
         of_spans=True,
+    ),
+    Flaw(
+        LATE_ROOT,
+        "roots that came after their run was final",
+        "counters of outcomes and durations",
+        "raise assembly.idle_timeout and assembly.reopen above the longest wait of a run",
     ),
     Flaw(
         RUN_REPLAYED,

@@ -511,6 +511,8 @@ class AgentRegistry:
             self._postpone(RunChange.FINAL, run)
         elif (state := self._agents.get(run.key)) is not None:
             state.finalize(run)
+        if before.key != run.key and before.key not in self._unloaded:
+            self._forget_if_empty(before.key)
 
     def _withdraw(self, run: Run) -> None:
         if run.key in self._unloaded:

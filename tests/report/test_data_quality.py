@@ -209,7 +209,7 @@ IMPLIED = {
     "dropped_parts": ("tokens_partial",),
 }
 """Findings that another one always has with it."""
-ELSEWHERE = {"unread_span", "late_span", "scope_unrecognized"}
+ELSEWHERE = {"unread_span", "late_span", "root_late", "scope_unrecognized"}
 """Kinds that no list of spans plants: tests below do."""
 
 
