@@ -62,11 +62,15 @@ class Faults(NamedTuple):
 
 
 class Injector:
-    """Draws a fault, or none, for each call of a process."""
+    """Draws a fault, or none, for each call of a process. A later process of the attempt draws
+    other ones: an agent may start its MCP server again for each call.
+    """
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
-        self._random = random.Random(faults.seed)  # noqa: S311  it repeats an experiment
+        earlier = os.path.getsize(faults.counts) if os.path.exists(faults.counts) else 0  # noqa: PTH110, PTH202  no further import
+        seed = f"{faults.seed}-{earlier}" if earlier else faults.seed
+        self._random = random.Random(seed)  # noqa: S311  it repeats an experiment
 
     def draw(self) -> str | None:
         """Return the kind of fault of the next call, and count both."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -58,6 +59,13 @@ def run(
     return done, found
 
 
+def robustness(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> float:
+    """The number of that name in a report of the recording."""
+    done = call(capsys, "report", folder / "out.jsonl", "--format", "json", "--no-intervals")
+    [agent] = json.loads(done.out)["agents"]
+    return agent["metrics"][name]["value"]
+
+
 LOOKUP = {"id": "a", "input": "hello", "expect": "HELLO"}
 FAULTS = ("--fault", "tools:0.5", "--repeat", "12")
 
@@ -68,6 +76,7 @@ def test_agent_that_retries_keeps_its_accuracy_under_faults(
     _, found = run(tmp_path, capsys, RETRIES, LOOKUP, *FAULTS)
 
     assert found == {("baseline", True): 12, ("fault", True): 12}
+    assert robustness(tmp_path, capsys, "fault_robustness") >= 0.95
 
 
 def test_agent_that_does_not_retry_loses_about_the_fault_rate(
@@ -81,6 +90,7 @@ def test_agent_that_does_not_retry_loses_about_the_fault_rate(
     assert 3 <= found["fault", False] <= 9
     assert done.code == 1, done.out
     assert "fault_robustness>=0.9: FAIL" in done.out
+    assert 0.25 <= robustness(tmp_path, capsys, "fault_robustness") <= 0.75
 
 
 def test_agent_without_tools_that_can_fail_is_not_called_robust(
@@ -102,6 +112,7 @@ def test_agent_that_depends_on_letter_case_loses_robustness_to_prompts(
 
     assert found["baseline", True] == 4
     assert found["prompt", False] >= 2
+    assert robustness(tmp_path, capsys, "prompt_robustness") <= 0.5
     assert "prompt of task a: refund order A7" in done.err
 
 
@@ -194,6 +205,42 @@ def test_proxy_fails_calls_of_tools_only(tmp_path: Path, kind: str | None, expec
     answers = {one["id"]: one["result"] for one in map(json.loads, done.stdout.splitlines())}
     assert answers[1] == {}
     assert answers[2].get("isError", False) is expected
+
+
+NODE_CLIENT = """
+const { spawnSync } = require("node:child_process");
+const [, , python, server, tries] = process.argv;
+const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "lookup" } };
+for (let number = 0; number < Number(tries); number += 1) {
+  const proxy = ["-m", "otel_reliability.cli", "fault-proxy", "--", python, server];
+  const answer = spawnSync(python, proxy, { input: JSON.stringify(call) + "\\n" });
+  const found = JSON.parse(answer.stdout.toString()).result;
+  if (!found.isError) {
+    console.log(found.content[0].text);
+    break;
+  }
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.parametrize(("tries", "low", "high"), [(1, 0.1, 0.9), (9, 1.0, 1.0)])
+def test_agent_in_javascript_with_an_mcp_server_behind_the_proxy(
+    tries: int, low: float, high: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that retries keeps its accuracy; one that does not loses about the rate of faults."""
+    server, client, tasks = (tmp_path / name for name in ("server.py", "client.js", "tasks.jsonl"))
+    server.write_text(SERVER)
+    client.write_text(NODE_CLIENT)
+    tasks.write_text(json.dumps({"id": "a", "input": "x", "expect": "fine"}))
+    out = ("--out", tmp_path / "out.jsonl", "--name", "client", "--jobs", "2")
+    faults = ("--fault", "tools:0.5", "--fault-kind", "error", "--repeat", "8")
+    agent = ("node", client, sys.executable, server, tries)
+
+    done = call(capsys, "experiment", tasks, *out, *faults, "--", *map(str, agent))
+
+    assert done.code == 0, done.err
+    assert low <= robustness(tmp_path, capsys, "fault_robustness") <= high
 
 
 def test_agent_that_lost_success_fails_against_the_earlier_experiment(
