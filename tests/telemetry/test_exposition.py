@@ -144,3 +144,23 @@ def test_several_engines_are_shown_as_one() -> None:
             True,
         ]
         assert lines.index(values[1]) == lines.index(values[0]) + 1
+
+
+def test_series_of_an_agent_that_expired_are_removed_from_stored_state() -> None:
+    registry = Registry(lambda: 0)
+    list(registry.take_touched())  # a store asks once before it notes changes
+    for agent in ("gone", "here"):
+        registry.add(names.RUNS, 1, {"gen_ai.agent.name": agent, "outcome": "success"})
+        registry.record(names.RUN_DURATION, 1.0, {"gen_ai.agent.name": agent})
+    stored = {(name, labels): data for name, labels, data in registry.take_touched()}
+    registry.keep({(("gen_ai.agent.name", "here"),)})
+    for name, labels, data in registry.take_touched():
+        stored[name, labels] = data
+    other = Registry(lambda: 0)
+    other.restore(
+        (name, labels, data) for (name, labels), data in stored.items() if data is not None
+    )
+
+    assert len(stored) == 4
+    for spec in (names.RUNS, names.RUN_DURATION):
+        assert [dict(labels)["gen_ai.agent.name"] for labels in other.labels(spec)] == ["here"]
