@@ -501,7 +501,7 @@ class Engine:
             events = [_split(event, self._split_by) for event in events]
         for event in events:
             windows(event, now, wall)
-            waited = event[0] is not _FINAL and sessions(
+            waited = event.change is not _FINAL and sessions(
                 event, now
             )  # a session has a run from its closing on
             if monitor is not None:

@@ -19,7 +19,7 @@ from otel_reliability.assembly.closed_ids import ClosedIds, remember
 from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.rebuild import Rebuilt
 from otel_reliability.assembly.strays import Strays, count_hollow, is_hollow
-from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent, event_of
+from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import STEPS, AgentSpan, Evaluation, TraceId
 
 _ROOT: Final = CloseReason.ROOT
@@ -78,20 +78,20 @@ class Emitter:
                 events.append(RunEvent(RunChange.WITHDRAWN, emitted.pop(run_id)))
         for number in numbers:
             run = runs[number] if reason is _ROOT else runs[number]._replace(closed_by=reason)
-            before = emitted.get(run[0])
+            before = emitted.get(run.run_id)
             if before is None:
                 self.accounts.closed[reason.value] += 1
-                events.append(event_of((_CLOSED, run, None)))
+                events.append(RunEvent(_CLOSED, run))
             elif before._replace(closed_by=reason) == run:
                 continue
             else:
                 events.append(RunEvent(RunChange.REVISED, run, before))
-            emitted[run[0]] = run
-            buffer.emitted_at[run[0]] = now
+            emitted[run.run_id] = run
+            buffer.emitted_at[run.run_id] = now
 
     def emit_final(self, run: Run) -> None:
         """Emit that a run can no longer change by spans. It can still be evaluated."""
-        self._events.append(event_of((_FINAL, run, None)))
+        self._events.append(RunEvent(_FINAL, run))
         self._memory.keep(run)
 
     def evaluate_final(self, evaluation: Evaluation, trace_id: TraceId) -> None:
@@ -99,8 +99,8 @@ class Emitter:
         found = self._memory.evaluate(evaluation, trace_id)
         if found is None:
             self.accounts.losses[LATE_EVALUATION] += 1
-        elif found[0] is not found[1]:
-            self._events.append(RunEvent(RunChange.REVISED, found[1], found[0]))
+        elif found.before is not found.after:
+            self._events.append(RunEvent(RunChange.REVISED, found.after, found.before))
 
     def complete_final(self, closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> None:
         """Let a late span complete the final run whose missing parent it is. Its own parent is the
@@ -113,7 +113,7 @@ class Emitter:
             return
         found = self._memory.complete(span)
         if found is not None:
-            self._events.append(RunEvent(RunChange.REVISED, found[1], found[0]))
+            self._events.append(RunEvent(RunChange.REVISED, found.after, found.before))
         if span.parent_id is not None and span.parent_remote is not True:
             self._memory.ids += span.parent_id not in known.anchors
             known.anchors.add(span.parent_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -43,6 +43,13 @@ class ClosedTrace(Struct, frozen=True, eq=False):
     def since(self) -> float:
         """When it was closed, in seconds."""
         return since_of(self.packed)
+
+
+class Replaced(NamedTuple):
+    """A final run as it was, and as it is now."""
+
+    before: Run
+    after: Run
 
 
 class Memory:
@@ -134,7 +141,7 @@ class Memory:
             self._run_count -= len(dropped)
             self._lost_steps.discard(trace_id)
 
-    def evaluate(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:
+    def evaluate(self, evaluation: Evaluation, trace_id: TraceId) -> Replaced | None:
         """Return the final run that an evaluation is about, as it was and as it is now (the same if
         nothing is new). None: unknown.
 
@@ -150,14 +157,14 @@ class Memory:
         evaluated = with_evaluation(run, evaluation, self._settings)
         if evaluated is not run:
             self.keep(evaluated)
-        return run, evaluated
+        return Replaced(run, evaluated)
 
     def note_late_step(self, trace_id: TraceId) -> None:
         """Note that a step of a trace with final runs came late."""
         if trace_id in self._runs:
             self._lost_steps.add(trace_id)
 
-    def complete(self, span: AgentSpan) -> tuple[Run, Run] | None:
+    def complete(self, span: AgentSpan) -> Replaced | None:
         """Return the final run whose missing parent a span is, as it was and as it is with that
         root. None: it is that of no run, or only lies between a run and its root, which is sought
         one step above from then on.
@@ -172,7 +179,7 @@ class Memory:
             found = completed(run, span, self._settings, lost_steps=lost_steps)
             known[span.span_id] = packed
             self.keep(found)
-            return run, found
+            return Replaced(run, found)
         above = span.span_id if span.parent_id is None else span.parent_id
         known[_implicit(span.trace_id, above)] = packed
         return None

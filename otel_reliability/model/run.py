@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from otel_reliability.model.span import Evaluation, SpanId, TraceId, named_tuple
+from otel_reliability.model.span import Evaluation, SpanId, TraceId
 from otel_reliability.model.sums import known_sum
 
 
@@ -251,12 +249,3 @@ class RunEvent(NamedTuple):
     change: RunChange
     run: Run
     previous: Run | None = None
-
-
-event_of: Final[Callable[[Iterable[Any]], RunEvent]] = partial(named_tuple, RunEvent)
-"""An event of (change, run, previous): each run has two, and so they are made without a call in
-Python.
-
->>> event_of((RunChange.CLOSED, "run", None)) == RunEvent(RunChange.CLOSED, "run")
-True
-"""

@@ -16,7 +16,7 @@ from otel_reliability.config import ObjectiveSettings, Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.record import pack, unpack_run
 from otel_reliability.model.row import OTHER_TASK, Row
-from otel_reliability.model.run import AgentKey, Outcome, Run, RunChange, RunEvent, ToolCall
+from otel_reliability.model.run import AgentKey, Outcome, Run, RunChange, RunEvent
 from otel_reliability.model.span import Subject
 from otel_reliability.windows.rows import (
     PathTable,
@@ -29,8 +29,6 @@ from otel_reliability.windows.rows import (
 )
 from otel_reliability.windows.window import AgentWindow
 
-HASHES: Final = ToolCall._fields.index("arguments")
-"""Index of the first of the hashes of a tool call, of its arguments, result and effect."""
 _RAW: Final = -15
 """Deflate without a header (`wbits` of zlib)."""
 
@@ -96,10 +94,7 @@ class RecentRuns:
         calls = run.tool_calls
         if calls is not None:
             calls = tuple(
-                [
-                    ToolCall._make((*call[:HASHES], None, None, None, call.has_effect))
-                    for call in calls
-                ]
+                [call._replace(arguments=None, result=None, effect=None) for call in calls]
             )
         plain = pack(run._replace(run_id="", end_ns=0, tool_calls=calls, request=None))
         self._dictionary = self._dictionary or plain

@@ -60,7 +60,7 @@ class Trace(NamedTuple):
     @property
     def scores(self) -> Four:
         """The score of each of `SIGNALS`."""
-        return self[3:7]
+        return self.confidence, self.loop_detection, self.tool_correctness, self.coherence
 
     @property
     def signals(self) -> dict[str, float]:
@@ -275,7 +275,7 @@ class SessionTraces:
         """Return a session from plain data."""
         session = cls(touched)
         for *facts, derived in traces:
-            trace = Trace._make((*facts, tuple(derived)))
+            trace = Trace(*facts, derived=tuple(derived))
             session.traces[trace.run_id] = trace
         session.observed = (
             {run.id: run for run in convert(observed, list[Observation])} if observed else {}
