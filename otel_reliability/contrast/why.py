@@ -28,7 +28,7 @@ MAX_FINDINGS: Final = 5
 TOP_SHARE: Final = 0.2
 """Share of the runs that stand out by a number."""
 MAX_TOP_SHARE: Final = 1 / 3
-"""The same, at most, with the runs whose number is equal to theirs."""
+"""Share of the runs, at most, that stand out with those of equal number."""
 MAX_TOP_RUNS: Final = 500
 """Maximum runs, the latest, among which some stand out by a number."""
 

@@ -101,6 +101,19 @@ def test_prompts_are_the_runs_that_really_were(agent: str) -> None:
     assert extra == 0
 
 
+@pytest.mark.parametrize("agent", AGENTS)
+def test_prompts_are_requests_of_their_runs(agent: str) -> None:
+    """So that runs with alike prompts make groups; no text of them stays."""
+    runs = [
+        run
+        for file in sorted(shared(f"corpora/sessions/{agent}").glob("*/truth.json"))
+        for run in runs_in(file.parent / "home")
+        if run.model_calls or run.tool_calls
+    ]
+
+    assert sum(run.request is not None for run in runs) >= 0.9 * len(runs) > 0
+
+
 SILENT_STOPS = {"claude_code_1.0.68"}
 """Releases that write nothing when a prompt is stopped."""
 

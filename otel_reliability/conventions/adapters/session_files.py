@@ -10,6 +10,7 @@ from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView
 from otel_reliability.model.session_attributes import (
     COMPACTION,
+    PROMPT,
     REJECTED,
     SCOPE,
     TOKENS_AFTER,
@@ -24,7 +25,7 @@ class SessionFiles(Convention):
 
     name = "Session files"
     scopes = (SCOPE,)
-    request = ("session_file.prompt",)
+    request = (PROMPT,)
     plain = (*genai.GenAI.plain, *genai.GenAI.needs, REJECTED, TOKENS_BEFORE, TOKENS_AFTER, TRIGGER)
     content = genai.GenAI.content
     tool_content = genai.GenAI.tool_content

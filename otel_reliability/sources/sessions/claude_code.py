@@ -91,7 +91,7 @@ class _Reader:
         if kind == "user":
             content = record(line.get("message")).get("content")
             if _is_prompt(line, content):
-                return self._begin(line, at)
+                return self._begin(line, content, at)
             self._results(line, content, at)
         elif kind == "assistant":
             self._answer(line, at)
@@ -99,13 +99,15 @@ class _Reader:
             return self._compacted(line, at)
         return None
 
-    def _begin(self, line: Mapping[str, Any], at: int) -> SessionRun | None:
+    def _begin(self, line: Mapping[str, Any], content: object, at: int) -> SessionRun | None:
         done = self.run
         session = text(line.get("sessionId")) or self._path.stem
         key = text(line.get("uuid")) or str(at)
         sender = resource_of(AGENT, text(line.get("version")), text(line.get("cwd")))
         self.run = SessionRun(AGENT, session, key, at, sender, at)
         self.run.repeats = not self._seen.add("prompt", key)
+        if record(line.get("origin")).get("kind") != "task-notification":  # which nobody typed
+            self.run.says(content)
         return done
 
     def _results(self, line: Mapping[str, Any], content: object, at: int) -> None:
@@ -148,7 +150,7 @@ class _Reader:
         """A compaction belongs to its run; one that was asked for is a run of its own."""
         facts = record(line.get("compactMetadata"))
         trigger = text(facts.get("trigger"))
-        done = self._begin(line, at) if trigger == "manual" else None
+        done = self._begin(line, None, at) if trigger == "manual" else None
         if self.run is not None:
             before, after = whole(facts.get("preTokens")), whole(facts.get("postTokens"))
             self.run.compactions.append(Compaction(at, before, after, trigger or None))

@@ -153,12 +153,18 @@ class _Reader:
             run = self._runs[turn] = SessionRun(AGENT, self._session, turn, at, sender, at)
             run.repeats = not self._seen.add("turn", turn)
 
-    def _prompt(self, at: int) -> Iterator[SessionRun]:
+    def _prompt(self, said: str, at: int) -> Iterator[SessionRun]:
         """A prompt begins a turn where the release writes no beginning of turns."""
         if self._into is None and (self._turn in self._typed or not self._turn):
             self._count += 1
             yield from self._start(f"{self._session}:{self._count}", at)
         self._typed.add(self._turn)
+        self._says(self._turn, said)
+
+    def _says(self, turn: str, content: object) -> None:
+        run = self._runs.get(turn)
+        if run is not None and self._into is None:
+            run.says(content)
 
     def _run_of(self, turn: str) -> SessionRun | None:
         return self._into or self._runs.get(turn) or self._runs.get(self._turn)
@@ -170,7 +176,7 @@ class _Reader:
             yield from self._start(turn, at)
         elif kind == "user_message":
             if self._turn.startswith(f"{self._session}:") or self._turn not in self._typed:
-                yield from self._prompt(at)
+                yield from self._prompt(text(payload.get("message")), at)
         elif kind == "token_count" and not self._has_usage:
             info = record(payload.get("info"))
             total = info.get("total_token_usage")
@@ -185,6 +191,7 @@ class _Reader:
             item = record(payload.get("item"))
             if item.get("type") == "UserMessage":
                 self._typed.add(turn)
+                self._says(turn, item.get("content"))
             else:
                 self._item(self._run_of(turn), item, turn or self._turn, at)
 
@@ -230,7 +237,7 @@ class _Reader:
         if kind == "message" and bare and item.get("role") == "user":
             said = "".join(text(record(part).get("text")) for part in items(item.get("content")))
             if said and not said.lstrip().startswith(_CONTEXT):
-                yield from self._prompt(at)
+                yield from self._prompt(said, at)
         run = self._run_of("")
         call_id = text(item.get("call_id"))
         if run is None or not call_id:

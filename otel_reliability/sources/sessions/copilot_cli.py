@@ -51,6 +51,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
             sender = resource_of(AGENT, version, cwd)
             run = SessionRun(AGENT, session, key, at, sender, at)
             run.repeats = not seen.add("prompt", key)
+            run.says(data.get("content"))
         elif run is not None:
             _take(run, text(kind), data, key, at, seen)
     if run is not None and not (run.repeats and run.is_empty):

@@ -53,6 +53,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
             sender = resource_of(AGENT, "", _project(path))
             run = SessionRun(AGENT, session or path.stem, key, at, sender, at)
             run.repeats = not seen.add("prompt", key)
+            run.says(message.get("content"))
         elif message.get("type") == "user" and run is not None:
             _refused(run, message, at, seen)
         elif message.get("type") == "gemini" and run is not None:

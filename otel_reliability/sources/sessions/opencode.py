@@ -132,6 +132,7 @@ def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[Ses
                     yield run
                 run = SessionRun(AGENT, name, text(message.get("id")), at, sender, at)
                 run.repeats = not seen.add("prompt", f"opencode:{at}")
+                run.says([part for part in parts if part.get("synthetic") is not True])
                 if compaction is not None:
                     run.compactions.append(Compaction(at, trigger="manual"))
         elif run is not None and message.get("role") == "assistant":

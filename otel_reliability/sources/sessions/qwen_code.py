@@ -49,6 +49,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
             sender = resource_of(AGENT, text(line.get("version")), text(line.get("cwd")))
             run = SessionRun(AGENT, text(line.get("sessionId")) or path.stem, key, at, sender, at)
             run.repeats = not seen.add("prompt", key)
+            run.says(record(line.get("message")).get("parts"))
         elif run is not None:
             _take(run, line, at, seen)
     if run is not None:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.session_attributes import (
     COMPACTION,
+    PROMPT,
     REJECTED,
     SCOPE,
     TOKENS_AFTER,
@@ -27,6 +28,12 @@ from otel_reliability.model.span import (
     span_of,
 )
 from otel_reliability.sources.batch import Batch
+from otel_reliability.sources.otlp_json import items, record, text
+
+MAX_PROMPT: Final = 6_000
+"""Characters of a prompt that are kept from its beginning, and as many from its end, until its
+spans are read.
+"""
 
 
 class CallStatus(enum.Enum):
@@ -108,6 +115,8 @@ class SessionRun:
     failed: bool = False
     stopped: bool = False
     """A record says that the user stopped it."""
+    prompt: str = ""
+    """The text of the prompt, where it is known; its first and last characters, if it is long."""
     repeats: bool = False
     """Holds records that were read before, from the session that they were copied from."""
 
@@ -141,6 +150,13 @@ class SessionRun:
     def see(self, time_ns: int) -> None:
         """Note the time of a record."""
         self.last_ns = max(self.last_ns, time_ns)
+
+    def says(self, content: object) -> None:
+        """Note the prompt, unless it is known: a text, or blocks of which some hold text."""
+        said = text(content) or "\n".join(text(record(part).get("text")) for part in items(content))
+        if len(said) > 2 * MAX_PROMPT:
+            said = f"{said[:MAX_PROMPT]} {said[-MAX_PROMPT:]}"
+        self.prompt = self.prompt or said.strip()
 
     @property
     def is_empty(self) -> bool:
@@ -176,6 +192,7 @@ class SessionRun:
                     "gen_ai.operation.name": "invoke_agent",
                     "gen_ai.agent.name": self.agent,
                     "gen_ai.response.finish_reasons": ("cancelled",) if self.is_cancelled else None,
+                    PROMPT: self.prompt or None,
                 },
                 failed=self.failed,
             )
