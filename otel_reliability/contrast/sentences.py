@@ -102,7 +102,8 @@ def _amount(feature: Feature, side: Side) -> str:
         return _percent(side.value)
     if NUMBERS[feature.kind].unit == "s":
         return f"{side.value:.3g} s"
-    return f"{side.value:.3g}" if side.value < 1_000 else f"{side.value:,.0f}"
+    amount = f"{side.value:.3g}" if side.value < 1_000 else f"{side.value:,.0f}"
+    return f"${amount}" if NUMBERS[feature.kind].unit == "USD" else amount
 
 
 def _percent(share: float) -> str:
@@ -149,8 +150,10 @@ def of_finding(finding: Finding, why: Why) -> str:
             f"{_amount(feature, others)} ({theirs})"
         )
     else:
-        number = f"{_amount(feature, having)} {NUMBERS[feature.kind].words}"
-        text = f"{why.question.runs} have {number} on average against {_amount(feature, others)}"
+        text = (
+            f"{NUMBERS[feature.kind].words}: {_amount(feature, having)} on average in "
+            f"{why.question.runs}, {_amount(feature, others)} in the others"
+        )
     if finding.within_p is None:
         return text
     holds = finding.within_p <= SIGNIFICANCE_LEVEL
