@@ -13,9 +13,9 @@ from otel_reliability.metrics.stability.tier import Tier, tier_of
 from otel_reliability.metrics.success.verdict import Verdict, assess
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey
+from otel_reliability.report.findings import MANY_FAILED_CALLS, Ask, short_reason
 from otel_reliability.report.findings import MIN_POINTS as SHOWN_POINTS
-from otel_reliability.report.findings import Ask, short_reason
-from otel_reliability.report.text import agent_name, clean, listed, place
+from otel_reliability.report.text import agent_name, clean, count, listed, percent, place
 from otel_reliability.report.view import AgentView, ReadingView, ScorePoint
 from otel_reliability.report.words import badness
 from otel_reliability.windows.agents import AgentState
@@ -126,7 +126,8 @@ def _scored(ask: Ask, costs: Mapping[str, float]) -> dict[str, Any]:
 
 
 def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
-    """Return the largest penalty, from readings alone.
+    """Return the largest penalty, from readings alone; where no part costs a point, what goes wrong
+    beside the score: runs that end in errors, calls that fail.
 
     `costs` are the points that each part with data lowers the score by.
 
@@ -140,13 +141,25 @@ def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
     if name is None:
         return Penalty(None, 0.0, "Not enough data for any part of the score yet.")
     if costs[name] < MIN_POINTS:
-        sentence = (
-            "No points lost."
-            if costs[name] < SHOWN_POINTS
-            else "No part lowers the score by a whole point."
-        )
-        return Penalty(None, costs[name], sentence)
+        return Penalty(None, costs[name], _beside_the_score(ask) or _without_loss(costs[name]))
     return Penalty(name, costs[name], short_reason(name, ask))
+
+
+def _beside_the_score(ask: Ask) -> str:
+    """Return what goes wrong without lowering the score; empty where that is nothing."""
+    errors = ask("error_rate")
+    if errors.value:
+        return f"{percent(errors.value)} of {count(errors.runs, 'run')} ended in an error."
+    failed_calls = ask("failed_call_share").value or 0.0
+    if failed_calls >= MANY_FAILED_CALLS:
+        return f"{percent(failed_calls)} of the tool calls failed."
+    return ""
+
+
+def _without_loss(points: float) -> str:
+    if points < SHOWN_POINTS:
+        return "No points lost."
+    return "No part lowers the score by a whole point."
 
 
 def short(note: str) -> str:

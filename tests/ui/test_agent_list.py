@@ -166,9 +166,21 @@ def test_agents_that_differ_in_anything_have_different_ids() -> None:
 )
 def test_small_penalties_are_not_called_none(points: float, sentence: str) -> None:
     """A score of 97 has lost points, though no part of it cost one."""
-    name = "token_budget_pressure"
+    assert told(points) == sentence
 
-    assert top_penalty({name: Reading(0.9, 9)}.__getitem__, {name: points}).sentence == sentence
+
+def told(points: float, **beside: float) -> str:
+    """What the table says of an agent whose context is 90 % full, which costs these points."""
+    name = "token_budget_pressure"
+    readings = {name: 0.9, "error_rate": 0.0, "failed_call_share": 0.0, **beside}
+    asked = {each: Reading(value, 9) for each, value in readings.items()}
+    return top_penalty(asked.__getitem__, {name: points}).sentence
+
+
+def test_what_goes_wrong_beside_the_score_is_told_where_that_loses_nothing() -> None:
+    assert told(0.7, error_rate=1.0) == "100 % of 9 runs ended in an error."
+    assert told(0.7, failed_call_share=0.4) == "40 % of the tool calls failed."
+    assert told(0.7, failed_call_share=0.05) == "No part lowers the score by a whole point."
 
 
 def test_perturbed_runs_are_not_among_the_runs_of_a_line() -> None:
