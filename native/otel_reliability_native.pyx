@@ -177,7 +177,8 @@ cdef bint _status(Part part, int *code) noexcept nogil:
 
 
 cdef bint _is_common_event(Part part) noexcept nogil:
-    """Whether an event is as encoders write it, and no evaluation: then nothing of it is read, unless a convention asks for it."""
+    """Whether an event is as encoders write it, and no evaluation and no part of a request: then nothing of it is read, unless a
+    convention asks for it."""
     cdef Place at = part.at, end = part.at + part.size
     cdef Field field
     cdef Part key, value
@@ -189,7 +190,7 @@ cdef bint _is_common_event(Part part) noexcept nogil:
                 return False
         elif field.number == 2 and field.kind == LENGTH:
             if _bits(field.part.at, field.part.size) > 127 or (
-                field.part.size == 24 and memcmp(field.part.at, b"gen_ai.evaluation.result", 24) == 0
+                field.part.size > 7 and memcmp(field.part.at, b"gen_ai.", 7) == 0
             ):
                 return False
         elif not (field.number == 1 and field.kind == FIXED64 or field.number == 4 and field.kind == VARINT):

@@ -244,6 +244,8 @@ class Reader:
         extra: tuple[tuple[str, str], ...] = ()
         if plan.has_more:
             facts, session, added, extra = self._more(span, facts, session, is_noted=plan.is_noted)
+        if events and self.reads_requests:
+            facts = requests.from_events(facts, events)
         if span.dropped and facts is not None:
             added = replace(added or Notes(), dropped=span.dropped)
         judged = evaluations.read(span, flat=plan.is_judged) if events or plan.is_judged else ()

@@ -24,7 +24,7 @@ from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Answer, Own, itself
 from otel_reliability.conventions.hashing import REDACTED
 from otel_reliability.conventions.sketch import sketch_of, words_of
-from otel_reliability.model.span import INVOCATIONS, InvocationFacts, Kind, ModelFacts
+from otel_reliability.model.span import INVOCATIONS, Facts, InvocationFacts, Kind, ModelFacts
 
 PREFIXES: Final = ("gen_ai.prompt.", "llm.input_messages.")
 """Prefixes of the keys of conventions that write each part of a message as an attribute."""
@@ -85,6 +85,13 @@ _TEXTS: Final = (
     "content",
 )
 """Keys under which an object without messages has the request."""
+_EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "gen_ai.content.prompt": ("gen_ai.prompt",),
+    "gen_ai.user.message": ("content", "gen_ai.event.content"),
+    "gen_ai.assistant.message": (),
+    "gen_ai.tool.message": (),
+}
+"""Events that are part of the input of a span, with the attributes that hold a request."""
 _NO_TEXT: Final = frozenset({"tool_result", "tool_call_response", "tool_call", "tool_use"})
 """Types of the parts of messages that no person wrote."""
 
@@ -148,6 +155,34 @@ def of_attributes(attributes: Values, known: Iterable[str], *, is_model: bool) -
     return (
         None if own is None else own.of(tuple(map(attributes.get, own.keys)), lambda value: value)
     )
+
+
+def in_events(events: Iterable[Any]) -> dict[str, Any]:
+    """Return the text of the request in the events of a span (the whole prompt, or an event for
+    each message), under a key for `of_attributes`; empty where the last message is not the user's.
+
+    >>> from otel_reliability.testing import span
+    >>> in_events(span(events=[("gen_ai.user.message", {"content": "Where is A7?"})]).events)
+    {'gen_ai.prompt': 'Where is A7?'}
+    """
+    found: Any = None
+    for event in events:
+        if event.name in _EVENTS:
+            given: Values = event.attributes or {}
+            held = [given[key] for key in _EVENTS[event.name] if key in given]
+            found = held[0] if held else None
+    return {} if found is None else {"gen_ai.prompt": found}
+
+
+def from_events(facts: Facts | None, events: Iterable[Any]) -> Facts | None:
+    """Return facts with the sketch of the request that events hold, where attributes hold none."""
+    if not isinstance(facts, ModelFacts | InvocationFacts) or facts.request is not None:
+        return facts
+    texts = in_events(events)
+    if not texts:
+        return facts
+    found = of_attributes(texts, texts, is_model=isinstance(facts, ModelFacts))
+    return replace(facts, request=found)
 
 
 def keys_of(keys: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:

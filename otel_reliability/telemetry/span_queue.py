@@ -164,6 +164,7 @@ class SpanQueue:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._reader: Reader = engine.reader.without_requests()
+        self._reads_requests = engine.reader.reads_requests
         self._plans = AttributePlans(engine.reader)
         self._queue: deque[Any] = deque()
         self._open = OpenSpans()
@@ -227,7 +228,9 @@ class SpanQueue:
                 break
         if slots is None or events or is_cut:
             self._slots.extend(range(slots or 0))
-            self._read_now(span, {key: attributes[key] for key in plan.keys}, plan, attributes)
+            self._read_now(
+                span, {key: attributes[key] for key in plan.keys}, plan, attributes, events
+            )
             return len(waiting)
         if not plan.keys and self.started and scope is not None and name.__class__ is str:
             self._learn(scope.name, name, keys)
@@ -273,24 +276,34 @@ class SpanQueue:
                 )
 
     def _read_now(
-        self, span: ReadableSpan, attributes: Attributes, plan: AttributePlan, given: Attributes
+        self,
+        span: ReadableSpan,
+        attributes: Attributes,
+        plan: AttributePlan,
+        given: Attributes,
+        events: Iterable[Any],
     ) -> None:
         read = _read(self._engine, sdk.read, (span,), self._reader, attributes)
         if read is None:
             self.refuse(span)
         elif isinstance(read.facts, ModelFacts | InvocationFacts):
-            self._queue.append(self._with_request(read, plan, given))
+            self._queue.append(self._with_request(read, plan, given, events))
         else:
             self._queue.append(read)
 
-    def _with_request(self, kept: Any, plan: AttributePlan, attributes: Attributes) -> Any:
+    def _with_request(
+        self, kept: Any, plan: AttributePlan, attributes: Attributes, events: Iterable[Any] = ()
+    ) -> Any:
         """Return what is kept of a span together with the texts that hold its request, which are
         read when the queue is drained.
         """
+        given = {key: attributes[key] for key in plan.requests}
+        if not given and self._reads_requests:
+            given = requests.in_events(events)
         texts = {
             key: text
-            for key in plan.requests
-            if (text := requests.needed_of(attributes[key])) is not None
+            for key, value in given.items()
+            if (text := requests.needed_of(value)) is not None
         }
         if not texts:
             return kept

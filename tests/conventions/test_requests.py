@@ -6,11 +6,15 @@ import json
 from typing import Any, Final
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 
+from otel_reliability.config import Settings
 from otel_reliability.conventions import requests
 from otel_reliability.conventions.sketch import sketch_of, words_of
+from otel_reliability.engine import Engine
 from otel_reliability.model.span import InvocationFacts, ModelFacts
 from otel_reliability.statistics.likeness import groups_of
+from otel_reliability.telemetry.span_queue import SpanQueue
 from otel_reliability.testing import span
 from tests.conventions.reading import read
 
@@ -128,6 +132,49 @@ def test_a_reader_reads_requests_of_agents_and_models_unless_it_is_off() -> None
     assert isinstance(model, ModelFacts)
     assert isinstance(off, InvocationFacts)
     assert (facts.request, model.request, off.request) == (sketch_of(ASKED), sketch_of(ASKED), None)
+
+
+CHAT: Final = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "model-1"}
+IN_EVENTS: Final = (
+    [("gen_ai.content.prompt", {"gen_ai.prompt": json.dumps([SYSTEM, USER])})],
+    [
+        ("gen_ai.system.message", {"content": "Be kind."}),
+        ("gen_ai.user.message", {"content": ASKED}),
+        ("gen_ai.choice", {"message": "It is on its way."}),
+    ],
+    [("gen_ai.user.message", {"gen_ai.event.content": json.dumps(USER)})],
+)
+
+
+@pytest.mark.parametrize("events", IN_EVENTS)
+def test_request_is_read_from_events_of_a_span(events: list[tuple[str, dict[str, Any]]]) -> None:
+    facts = read(span(1, attributes=CHAT, events=events)).facts
+    off = read(span(1, attributes=CHAT, events=events), inputs={"group": "off"}).facts
+    later = read(
+        span(1, attributes=CHAT, events=[*events, ("gen_ai.tool.message", {"content": "7"})])
+    ).facts
+
+    assert isinstance(facts, ModelFacts)
+    assert isinstance(off, ModelFacts)
+    assert isinstance(later, ModelFacts)
+    assert (facts.request, off.request, later.request) == (sketch_of(ASKED), None, None)
+
+
+@pytest.mark.parametrize("events", IN_EVENTS)
+def test_request_in_events_is_read_in_process_too(
+    events: list[tuple[str, dict[str, Any]]],
+) -> None:
+    engine = Engine(Settings(), clock=lambda: 0.0, wall=None)
+    queue = SpanQueue(engine)
+    tracer = TracerProvider().get_tracer("test")
+    with tracer.start_as_current_span("chat", attributes=CHAT) as made:
+        for name, attributes in events:
+            made.add_event(name, attributes)
+    queue.put(made)
+
+    [found] = queue.read_all(9)
+    assert isinstance(found.facts, ModelFacts)
+    assert found.facts.request == sketch_of(ASKED)
 
 
 GENAI_AGENT: Final = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "orders"}
