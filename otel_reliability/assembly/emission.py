@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from otel_reliability.assembly.accounts import (
@@ -102,21 +102,24 @@ class Emitter:
         elif found.before is not found.after:
             self._events.append(RunEvent(RunChange.REVISED, found.after, found.before))
 
-    def complete_final(self, closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> None:
-        """Let a late span complete the final run whose missing parent it is. Its own parent is the
-        next to come late.
+    def complete_final(self, buffer: TraceBuffer, span: AgentSpan) -> None:
+        """Let a late span complete the final run whose missing parent it is. Where it only lies
+        between the two, its own parent is the next to come late, unless more than this hangs on it.
         """
-        known = closed.get(span.trace_id)
+        known = buffer.closed.get(span.trace_id)
         if known is None or span.span_id not in known.anchors:
             if span.kind in STEPS:
                 self._memory.note_late_step(span.trace_id)
             return
-        found = self._memory.complete(span)
+        above = span.parent_id
+        if any(above in (one.span_id, one.parent_id) for one in buffer.spans):
+            above = None
+        found = self._memory.complete(span, above)
         if found is not None:
             self._events.append(RunEvent(RunChange.REVISED, found.after, found.before))
-        if span.parent_id is not None and span.parent_remote is not True:
-            self._memory.ids += span.parent_id not in known.anchors
-            known.anchors.add(span.parent_id)
+        elif above is not None and span.parent_remote is not True:
+            self._memory.ids += above not in known.anchors
+            known.anchors.add(above)
 
     # --- Spans ------------------------------------------------------------------------------------
 

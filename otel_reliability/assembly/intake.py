@@ -103,7 +103,7 @@ class Intake:
                     weight = buffer.weight
                 if buffer.closed and (account := account_of(buffer.closed, span)) is not None:
                     if account == LATE:
-                        self._emitter.complete_final(buffer.closed, span)
+                        self._emitter.complete_final(buffer, span)
                     self._emitter.count_closed(buffer.closed, span, account)
                     continue
                 if span.kind is _OTHER and span.notes is None and not span.evaluations:

@@ -164,10 +164,10 @@ class Memory:
         if trace_id in self._runs:
             self._lost_steps.add(trace_id)
 
-    def complete(self, span: AgentSpan) -> Replaced | None:
+    def complete(self, span: AgentSpan, above: SpanId | None) -> Replaced | None:
         """Return the final run whose missing parent a span is, as it was and as it is with that
-        root. None: it is that of no run, or only lies between a run and its root, which is sought
-        one step above from then on.
+        root. None: it is that of no run, or only lies between a run and its root, which is the span
+        `above` (None: not to be told).
         """
         known = self._runs.get(span.trace_id, {})
         packed = known.pop(_implicit(span.trace_id, span.span_id), None)
@@ -180,8 +180,7 @@ class Memory:
             known[span.span_id] = packed
             self.keep(found)
             return Replaced(run, found)
-        above = span.span_id if span.parent_id is None else span.parent_id
-        known[_implicit(span.trace_id, above)] = packed
+        known[_implicit(span.trace_id, above or span.span_id)] = packed
         return None
 
     def has_runs(self, trace_id: TraceId) -> bool:

@@ -70,6 +70,18 @@ def test_what_lies_between_a_run_and_its_root_may_come_late_too() -> None:
     assert [(change, run.key.agent) for change, run in changes] == [(RunChange.REVISED, "support")]
 
 
+def test_an_agent_above_that_has_more_below_it_stays_a_run_of_its_own() -> None:
+    late = agent(ROOT, 8, called="helper", start=0, end=4_000)
+    above = [tool(10, 8, "ask", start=3_500), agent(8, None, "main", end=4_100)]
+
+    changes = waited(*above, late)
+
+    assert [(run.key.agent, run.path) for change, run in changes if change is RunChange.FINAL] == [
+        ("main", ("ask",))
+    ]
+    assert [run.key.agent for change, run in changes if change is RunChange.REVISED] == ["helper"]
+
+
 def test_the_path_is_unknown_where_steps_came_late_too() -> None:
     [(_, run)] = waited(
         tool(4, ROOT, "book", start=3_000), agent(ROOT, called="support", end=4_000)
