@@ -135,6 +135,8 @@ class Gathered(Struct, eq=False):
             self.prompt = facts.prompt
             self.definitions = facts.tools
             self.traits.add(("prompt", facts.prompt, "tools", facts.tools))
+        if facts.reasoning is not None:
+            self.traits.add(("reasoning", facts.reasoning))
 
     def _add_tool(self, i: int, span: AgentSpan) -> None:
         facts = span.facts

@@ -29,6 +29,7 @@ change point does.
 """
 KINDS: Final[Mapping[str, str]] = {
     "model": "model",
+    "reasoning": "level of reasoning",
     "version": "version",
     "prompt": "system prompt",
     "tools": "tool definitions",

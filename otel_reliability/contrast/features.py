@@ -55,6 +55,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ended_in_error": Kind("an error at the end of", "runs that end in an error"),
     "input": Kind("the input is of group {0} in", "runs with inputs of group {0}"),
     "model": Kind("the model is {0} in", "runs with model {0}"),
+    "reasoning": Kind("the level of reasoning is {0} in", "runs with reasoning {0}"),
     "version": Kind("the version is {0} in", "runs of version {0}"),
     "prompt": Kind("the system prompt is {0} in", "runs with system prompt {0}"),
     "tools": Kind("the tool definitions are {0} in", "runs with tool definitions {0}"),
@@ -89,7 +90,9 @@ NUMBERS: Final[Mapping[str, Number]] = {
 
 OUTCOMES: Final = ("success", "ended_in_error")
 """In the order in which they are reported."""
-ORIGINS: Final = frozenset({"input", "model", "version", "prompt", "tools", "framework"})
+ORIGINS: Final = frozenset(
+    {"input", "model", "reasoning", "version", "prompt", "tools", "framework"}
+)
 """Kinds that a run is given, unlike what it does."""
 
 

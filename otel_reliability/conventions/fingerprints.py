@@ -24,6 +24,12 @@ VERSIONS: Final = (
     "langfuse.version",
     "langfuse.release",
 )
+REASONING: Final = (
+    "gen_ai.request.reasoning.level",
+    "gen_ai.request.reasoning_effort",
+    "gen_ai.openai.request.reasoning_effort",
+)
+"""The level of reasoning that is asked of a model (low, medium, high), and older names."""
 PROMPTS: Final = ("gen_ai.system_instructions", "system_prompt")
 FIRST_MESSAGES: Final = (
     ("gen_ai.prompt.0.role", "gen_ai.prompt.0.content"),
@@ -62,7 +68,7 @@ PREFIXES: Final = ("llm.tools.", "llm.request.functions.")
 of it.
 """
 TEXTS: Final = (*PROMPTS, *(key for pair in FIRST_MESSAGES for key in pair), *TOOLS)
-KEYS: Final = frozenset({*VERSIONS, *PROMPT_NAMES, *PROMPT_VERSIONS, *TEXTS})
+KEYS: Final = frozenset({*VERSIONS, *REASONING, *PROMPT_NAMES, *PROMPT_VERSIONS, *TEXTS})
 
 
 def completed(answer: Answer, keys: AbstractSet[str], hasher: Hasher) -> Answer:
@@ -75,6 +81,8 @@ def completed(answer: Answer, keys: AbstractSet[str], hasher: Hasher) -> Answer:
     facts = replace(facts, prompt=_prompt(keys, hasher), tools=_tools(keys, hasher))
     if isinstance(facts, InvocationFacts):
         facts = replace(facts, version=_first(values.text, VERSIONS, keys))
+    else:
+        facts = replace(facts, reasoning=_first(values.text, REASONING, keys))
     return replace(answer, facts=facts)
 
 

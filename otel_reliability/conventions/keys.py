@@ -60,6 +60,7 @@ class Keys:
             *SESSIONS,
             *notes.TASK_IDS,
             *fingerprints.VERSIONS,
+            *fingerprints.REASONING,
             *fingerprints.PROMPT_NAMES,
             *fingerprints.PROMPT_VERSIONS,
             *control_flow.TYPES,

@@ -47,9 +47,9 @@ class Tools(enum.Enum):
     UNOBSERVABLE = "unobservable"
 
 
-FINGERPRINTS: Final = ("model", "version", "prompt", "tools", "framework")
-"""Kinds of fingerprints: models, versions of agent and service, system prompts, tool definitions,
-instrumentation scopes.
+FINGERPRINTS: Final = ("model", "reasoning", "version", "prompt", "tools", "framework")
+"""Kinds of fingerprints: models, levels of reasoning asked of them, versions of agent and service,
+system prompts, tool definitions, instrumentation scopes.
 """
 
 

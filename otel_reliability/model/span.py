@@ -358,10 +358,11 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     captured (`messages`).
 
     `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools.
-    `compressions` of the context are events of its span. `request` is the sketch of what the user
-    asked, where the call answers a message of the user. `cost` is in USD, where it is reported.
-    `provider` serves the model. Of the input tokens, `cached` were read from the provider's cache
-    and `cache_written` were written to it. `agent`, `invocation_id`: as for `ToolFacts`.
+    `reasoning` is the level of reasoning that was asked of the model. `compressions` of the context
+    are events of its span. `request` is the sketch of what the user asked, where the call answers a
+    message of the user. `cost` is in USD, where it is reported. `provider` serves the model. Of the
+    input tokens, `cached` were read from the provider's cache and `cache_written` were written to
+    it. `agent`, `invocation_id`: as for `ToolFacts`.
     """
 
     model: str | None = None
@@ -383,6 +384,7 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     cache_written: int | None = None
     agent: str | None = None
     invocation_id: str | None = None
+    reasoning: str | None = None
 
 
 class HandoffFacts(Struct, frozen=True, gc=False, array_like=True):

@@ -334,8 +334,8 @@ RUN_FIELDS: Final[tuple[RunField, ...]] = (
     RunField(
         "fingerprints",
         _fingerprints,
-        about="The making of the agent, by kind: `model`, `version`, `prompt`, `tools`, "
-        "`framework`.",
+        about="The making of the agent, by kind: `model`, `reasoning`, `version`, `prompt`, "
+        "`tools`, `framework`.",
         title="Made of",
         text=lambda run: ", ".join(clean(name) for name in made_of(run)),
         brief=_versions,

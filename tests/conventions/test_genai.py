@@ -481,3 +481,14 @@ def test_what_the_sender_dropped_is_counted_on_spans_of_agents() -> None:
 
     assert found.notes is not None
     assert (found.notes.dropped, other.notes) == (3, None)
+
+
+@pytest.mark.parametrize(
+    "key", ["gen_ai.request.reasoning.level", "gen_ai.openai.request.reasoning_effort"]
+)
+def test_the_level_of_reasoning_is_a_fingerprint(key: str) -> None:
+    asked = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", key: "high"}
+    root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"}
+    found = run(span(1, attributes=root), span(2, 1, attributes=asked))
+
+    assert ("reasoning", "high") in found.fingerprints
