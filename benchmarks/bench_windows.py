@@ -18,7 +18,7 @@ from benchmarks.job import SETTINGS, Job
 from benchmarks.measure import ROUNDS, Row, ratios, row
 from benchmarks.otlp import request
 from benchmarks.shapes import Shape, each_run
-from otel_reliability.windows.agents import AgentRegistry
+from otel_reliability.read_view import ReadView
 
 WINDOW: Final = 100
 AGENTS: Final = 20
@@ -79,7 +79,7 @@ class Agent:
         )
         for _ in range(size):
             self._one_more()
-        self._key = (self._job.engine.read(lambda agents: agents.keys()) or [])[0]
+        self._key = (self._job.engine.read(lambda view: view.keys()) or [])[0]
 
     def read(self) -> float:
         """Return the CPU seconds of reading every gauge, after one more run."""
@@ -91,8 +91,8 @@ class Agent:
             took += time.process_time() - began
         return took / READINGS
 
-    def _series(self, agents: AgentRegistry) -> None:
-        state = agents.agent(self._key)
+    def _series(self, view: ReadView) -> None:
+        state = view.agent(self._key)
         for window in state.windows.values() if state is not None else ():
             window.series()
 
