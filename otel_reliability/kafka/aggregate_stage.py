@@ -10,8 +10,8 @@ from typing import Final
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
+from otel_reliability.kafka.partition_agents import PartitionAgents
 from otel_reliability.kafka.partition_values import KeyValues
-from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.stage import Outgoing, Stage
 from otel_reliability.reference import pinned_by
 from otel_reliability.service.settings import KafkaSettings
@@ -35,16 +35,16 @@ class AggregateStage(Stage):
         self._settings = settings
         self._kafka = kafka
         self._pinned = pinned_by(settings)
-        self._partitions: dict[int, tuple[Readings, AgentMetrics]] = {}
+        self._partitions: dict[int, tuple[PartitionAgents, AgentMetrics]] = {}
         self._publish_at = 0.0
         self.name = "aggregate"
         self.inputs = (kafka.runs,)
         self.output = kafka.runs
         self.others = () if kafka.readings is None else (kafka.readings,)
 
-    def open(self, number: int, store: KeyValues) -> Readings:
-        found = Readings(self._settings, store, self._pinned)
-        source = found.engine, found.recording.book
+    def open(self, number: int, store: KeyValues) -> PartitionAgents:
+        found = PartitionAgents(self._settings, store, self._pinned)
+        source = found.engine, found.recording.registry
         self._partitions[number] = found, AgentMetrics(Exposition(lambda: [source], tuple))
         return found
 
@@ -74,7 +74,7 @@ class AggregateStage(Stage):
 
     def sources(self) -> list[tuple[Engine, Registry]]:
         return [
-            (readings.engine, readings.recording.book)
+            (readings.engine, readings.recording.registry)
             for readings, _ in list(self._partitions.values())
         ]
 

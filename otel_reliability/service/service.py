@@ -116,8 +116,8 @@ class Service:
             places_return=True,
             pinned=pinned_by(config),
         )
-        self.book = Registry(wall)
-        recording = SeriesRecording(self.engine, self.book)
+        self.registry = Registry(wall)
+        recording = SeriesRecording(self.engine, self.registry)
         self._histories = None if parse_address(settings.ui) is None else Histories(self.engine)
         self._groups = KnownGroups(self.engine)
         self.state = State(self.engine, recording, self._histories, self._groups)
@@ -149,7 +149,7 @@ class Service:
         self.push: OtlpPush | None = None
         """The export of metrics, once state is loaded."""
         self._env = env
-        self.exposition = Exposition(lambda: [(self.engine, self.book)], self._self_telemetry)
+        self.exposition = Exposition(lambda: [(self.engine, self.registry)], self._self_telemetry)
         self._tokens = tokens = AccessTokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = (

@@ -21,13 +21,13 @@ SWEEP_INTERVAL_S: Final = 15.0
 
 
 class SeriesRecording:
-    """Records what an engine has made final in a book. Called on the writer's thread."""
+    """Records what an engine has made final in a registry. Called on the writer's thread."""
 
-    def __init__(self, engine: Engine, book: Registry) -> None:
+    def __init__(self, engine: Engine, registry: Registry) -> None:
         self.ledger = ToolLedger(engine.settings, MAX_TOOLS)
-        self.book = book
+        self.registry = registry
         self._engine = engine
-        self._recorder = Recorder(book, engine.settings, self.ledger)
+        self._recorder = Recorder(registry, engine.settings, self.ledger)
         self._closed: list[Run] = []
         self._known: frozenset[AgentKey] = frozenset()
         self._sweep_at = 0.0
@@ -39,7 +39,7 @@ class SeriesRecording:
         `commit` stores what follows from it. No reader sees the series in between.
         """
         engine = self._engine
-        book = self.book
+        registry = self.registry
         recorder = self._recorder
         closed = self._closed
         self._closed = []
@@ -53,7 +53,7 @@ class SeriesRecording:
         runs = (*final, *revised)
         readings = (engine.read(partial(readings_of, runs)) if runs else None) or {}
         self._sweep()
-        with book.lock:
+        with registry.lock:
             if closed:
                 recorder.begin(closed, counted_as.__getitem__)
             if final:
@@ -72,7 +72,7 @@ class SeriesRecording:
         """Record the open runs that exceed a bound at once: they wait for no transaction."""
         excesses = self._engine.take_excesses()
         if excesses:
-            with self.book.lock:
+            with self.registry.lock:
                 self._recorder.exceed(excesses)
             log_events.emit(excesses)
 
@@ -91,12 +91,12 @@ class SeriesRecording:
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
         """Yield the series that changed, as plain data."""
-        for name, labels, data in self.book.take_touched():
+        for name, labels, data in self.registry.take_touched():
             yield [name, labels], data
 
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Replace all series, and let every tool that has one have it again."""
-        self.book.restore(
+        self.registry.restore(
             (name, tuple((key, value) for key, value in labels), body)
             for (name, labels), body in data
         )
@@ -105,7 +105,7 @@ class SeriesRecording:
         spec = names.TOOL_CALLS
         found = (
             (agents.get(owner_of(spec, labels)), dict(labels)[names.TOOL])
-            for labels in self.book.labels(spec)
+            for labels in self.registry.labels(spec)
         )
         places = {
             (key, str(tool)) for key, tool in found if key is not None and tool != names.OTHER
@@ -128,5 +128,5 @@ class SeriesRecording:
         keys = frozenset(self._engine.read(lambda view: view.keys()) or ())
         if self._known - keys:
             self.ledger.keep(keys)
-            self.book.keep({tuple(of_agent(key).items()) for key in (*keys, OTHER_AGENT)})
+            self.registry.keep({tuple(of_agent(key).items()) for key in (*keys, OTHER_AGENT)})
         self._known = keys

@@ -1,4 +1,4 @@
-"""Sessions: the signals of their traces, when they close, which are scored again, and the gauges of
+"""Sessions: the signals of their runs, when they close, which are scored again, and the gauges of
 an agent's last ones.
 """
 
@@ -43,7 +43,7 @@ from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolC
 from otel_reliability.windows.rows import signals_of
 
 
-class Trace(NamedTuple):
+class SessionRun(NamedTuple):
     """A run as its session keeps it, sorted by start: the score of each of `SIGNALS` or None, and
     which are derived.
     """
@@ -66,7 +66,7 @@ class Trace(NamedTuple):
     def signals(self) -> dict[str, float]:
         """The signals that it has.
 
-        >>> Trace(0, "run", 1, 0.5, None, None, 1.0, ()).signals
+        >>> SessionRun(0, "run", 1, 0.5, None, None, 1.0, ()).signals
         {'confidence': 0.5, 'coherence': 1.0}
         """
         return {
@@ -76,7 +76,7 @@ class Trace(NamedTuple):
         }
 
 
-def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
+def session_run_of(run: Run, derive: bool) -> tuple[SessionRun, tuple[str, ...]]:
     """Return the signals of a run, and the names of the evaluations refused because their score was
     not from 0 to 1.
 
@@ -90,7 +90,7 @@ def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
     added = tuple([name for name in derived if name not in found])
     found = {**derived, **found}
     confidence, loops, tools, coherence = [found.get(name) for name in SIGNALS]
-    return Trace(
+    return SessionRun(
         run.start_ns, run.run_id, run.end_ns, confidence, loops, tools, coherence, added
     ), refused
 
@@ -143,39 +143,37 @@ class SessionScores(NamedTuple):
 
 
 def closed_session(
-    session_id: str, traces: Sequence[Trace], weights: tuple[float, ...]
+    session_id: str, runs: Sequence[SessionRun], weights: tuple[float, ...]
 ) -> ClosedSession:
-    """Return the scores of a session of at least one trace. `weights`: of the signals, in their
+    """Return the scores of a session of at least one run. `weights`: of the signals, in their
     order.
     """
-    scores = [trace.scores for trace in traces]
+    scores = [run.scores for run in runs]
     bare = bare_reliability(scores, weights), bare_consistency(scores, weights)
-    return ClosedSession(
-        max([trace.end_ns for trace in traces]), session_id, *bare, _derived(traces)
-    )
+    return ClosedSession(max([run.end_ns for run in runs]), session_id, *bare, _derived(runs))
 
 
 def scores_of(
-    key: AgentKey, session_id: str, traces: Sequence[Trace], weights: Mapping[str, float]
+    key: AgentKey, session_id: str, runs: Sequence[SessionRun], weights: Mapping[str, float]
 ) -> SessionScores:
-    """Return the same with all that explains it; `traces` are sorted."""
-    ids = tuple([trace.run_id for trace in traces])
-    signals = {trace.run_id: found for trace in traces if (found := trace.signals)}
+    """Return the same with all that explains it; `runs` are sorted."""
+    ids = tuple([run.run_id for run in runs])
+    signals = {run.run_id: found for run in runs if (found := run.signals)}
     scores = [metric(ids, signals, weights) for metric in (agent_reliability, agent_consistency)]
     return SessionScores(
         key,
         session_id,
         runs=ids,
-        start_ns=traces[0].start_ns,
-        end_ns=max([trace.end_ns for trace in traces]),
+        start_ns=runs[0].start_ns,
+        end_ns=max([run.end_ns for run in runs]),
         reliability=scores[0] if scores[0].evaluated else None,
         consistency=scores[1] if scores[1].evaluated else None,
-        derived=_derived(traces),
+        derived=_derived(runs),
     )
 
 
-def _derived(traces: Iterable[Trace]) -> tuple[str, ...]:
-    return tuple(sorted({name for trace in traces for name in trace.derived}))
+def _derived(runs: Iterable[SessionRun]) -> tuple[str, ...]:
+    return tuple(sorted({name for run in runs for name in run.derived}))
 
 
 LAST: Final = 100
@@ -220,7 +218,7 @@ class RecentSessions:
         self._sessions = [one for one in self._sessions if one.session_id != session_id]
 
     def readings(self) -> dict[str, Reading]:
-        """Return the gauges by name; the runs of a reading are the traces that were evaluated."""
+        """Return the gauges by name; the runs of a reading are the runs that were evaluated."""
         found = (
             *_gauges([(*one.reliability, one.derived) for one in self._sessions]),
             *_gauges([(*one.consistency, one.derived) for one in self._sessions]),
@@ -238,45 +236,47 @@ class RecentSessions:
 def _gauges(
     sessions: Iterable[tuple[float | None, int, tuple[str, ...]]],
 ) -> tuple[Reading, Reading]:
-    """Return the mean and the worst of (score, evaluated traces, derived signals) of sessions; no
+    """Return the mean and the worst of (score, evaluated runs, derived signals) of sessions; no
     value without a score.
     """
-    scored = [(score, traces, names) for score, traces, names in sessions if score is not None]
+    scored = [
+        (score, evaluated, names) for score, evaluated, names in sessions if score is not None
+    ]
     if not scored:
         return NO_DATA, NO_DATA
     derived = sorted({name for _, _, names in scored for name in names})
     note = f"last {len(scored)} sessions" + (f"; derived: {', '.join(derived)}" if derived else "")
     scores = [score for score, _, _ in scored]
-    runs = sum([traces for _, traces, _ in scored])
+    runs = sum([evaluated for _, evaluated, _ in scored])
     return Reading(fmean(scores), runs, note=note), Reading(min(scores), runs, note=note)
 
 
 MAX_RUNS: Final = 1_000
 """Runs of one session; the newest count."""
-MAX_TRACES: Final = 1_000_000
+MAX_REMEMBERED_RUNS: Final = 1_000_000
 """Runs of all sessions that are remembered."""
 
 
-class SessionTraces:
-    """The traces of one conversation by run id, and the engine's time of its last change.
+class SessionRuns:
+    """The runs of one conversation by run id, and the engine's time of its last change.
 
     `observed`: what change detection compares of its runs, until it first closes.
     """
 
-    __slots__ = ("observed", "touched", "traces")
+    __slots__ = ("observed", "runs", "touched")
 
     def __init__(self, touched: float) -> None:
         self.touched = touched
-        self.traces: dict[str, Trace] = {}
+        self.runs: dict[str, SessionRun] = {}
         self.observed: dict[str, Observation] = {}
 
     @classmethod
-    def of(cls, touched: float, traces: Iterable[Any], observed: Any = ()) -> SessionTraces:
+    def of(cls, touched: float, runs: Iterable[Any], observed: Any = ()) -> SessionRuns:
         """Return a session from plain data."""
         session = cls(touched)
-        for *facts, derived in traces:
-            trace = Trace(*facts, derived=tuple(derived))
-            session.traces[trace.run_id] = trace
+        for *facts, derived in runs:
+            run = SessionRun(*facts, derived=tuple(derived))
+            session.runs[run.run_id] = run
         session.observed = (
             {run.id: run for run in convert(observed, list[Observation])} if observed else {}
         )
@@ -284,15 +284,15 @@ class SessionTraces:
 
     def plain(self) -> list[Any]:
         """Return an open session as plain data."""
-        return [self.touched, list(self.traces.values()), list(self.observed.values())]
+        return [self.touched, list(self.runs.values()), list(self.observed.values())]
 
     def packed(self) -> bytes:
         """Return a closed session as bytes."""
-        return pack((self.touched, list(self.traces.values())))
+        return pack((self.touched, list(self.runs.values())))
 
-    def sorted(self) -> list[Trace]:
-        """Return the traces in the order of their starts."""
-        return sorted(self.traces.values())
+    def sorted(self) -> list[SessionRun]:
+        """Return the runs in the order of their starts."""
+        return sorted(self.runs.values())
 
 
 class SessionEvent(NamedTuple):
@@ -307,7 +307,7 @@ class SessionEvent(NamedTuple):
     key: AgentKey
     closed: ClosedSession
     first: bool
-    traces: tuple[Trace, ...]
+    runs: tuple[SessionRun, ...]
     weights: Mapping[str, float]
     touched: float
     observation: Observation | None
@@ -325,11 +325,11 @@ class SessionEvent(NamedTuple):
     @property
     def scores(self) -> SessionScores:
         """Its scores with all that explains them, computed each time."""
-        return scores_of(self.key, self.closed.session_id, self.traces, self.weights)
+        return scores_of(self.key, self.closed.session_id, self.runs, self.weights)
 
 
 class Sessions:
-    """The conversations of all agents, by agent and session id. Their traces are the top-level
+    """The conversations of all agents, by agent and session id. Their runs are the top-level
     baseline runs.
 
     A session closes when nothing has happened in it for `sessions.idle` seconds. It stays closed:
@@ -351,12 +351,12 @@ class Sessions:
         self, settings: Settings = DEFAULTS, known: Callable[[AgentKey], bool] = lambda _: True
     ) -> None:
         self.accounts: Counter[tuple[str, str]] = Counter()
-        self.traces = 0
+        self.remembered_runs = 0
         """Runs that are remembered, of all sessions."""
         self._settings = settings
         self._known = known
         self._weights = weights_of(settings.sessions.weights)
-        self._open: OrderedDict[SessionKey, SessionTraces] = OrderedDict()
+        self._open: OrderedDict[SessionKey, SessionRuns] = OrderedDict()
         self._closed: OrderedDict[SessionKey, bytes] = OrderedDict()
         self._late: dict[SessionKey, None] = {}
         self._early: list[SessionEvent] = []
@@ -463,7 +463,7 @@ class Sessions:
         is forgotten).
 
         The data of a closed one are the bytes that it is kept as; those of an open one when it was
-        touched last, its traces, and its observations.
+        touched last, its runs, and its observations.
         """
         for key in self._touched.take():
             session = self._open.get(key)
@@ -483,12 +483,12 @@ class Sessions:
             self._touched,
         ):
             kept.clear()
-        self.traces = 0
+        self.remembered_runs = 0
         for (plain, session_id), body in data:
             is_closed = isinstance(body, bytes)
             key = agent_key(plain)
-            session = SessionTraces.of(*(unpack(body) if is_closed else body))
-            self.traces += len(session.traces)
+            session = SessionRuns.of(*(unpack(body) if is_closed else body))
+            self.remembered_runs += len(session.runs)
             if not is_closed:
                 self._open[key, session_id] = session
             else:
@@ -500,13 +500,13 @@ class Sessions:
 
     # --- Runs in and out --------------------------------------------------------------------------
 
-    def _find(self, key: SessionKey | None) -> SessionTraces | None:
+    def _find(self, key: SessionKey | None) -> SessionRuns | None:
         """Return a session that is remembered: an open one, or a copy of a closed one."""
         if key not in self._closed:
             return None if key is None else self._open.get(key)
-        return SessionTraces.of(*unpack(self._closed[key]))
+        return SessionRuns.of(*unpack(self._closed[key]))
 
-    def _changed(self, key: SessionKey, session: SessionTraces) -> None:
+    def _changed(self, key: SessionKey, session: SessionRuns) -> None:
         """Keep what was changed in a session that `_find` returned; a closed one
         is scored again.
         """
@@ -519,21 +519,21 @@ class Sessions:
         key = _key_of(run)
         if key is None or not self._known(run.key):
             return
-        trace, refused = trace_of(run, self._settings.sessions.derive)
+        kept, refused = session_run_of(run, self._settings.sessions.derive)
         self.accounts.update([("signals", name) for name in refused])
-        session = self._find(key) or self._open.setdefault(key, SessionTraces(now))
+        session = self._find(key) or self._open.setdefault(key, SessionRuns(now))
         if key not in self._closed:
             self._open.move_to_end(key)
             if observe and self._settings.change.enabled and counts_for_change(run):
                 session.observed[run.run_id] = observation_of(run)
         session.touched = now
-        self.traces += trace.run_id not in session.traces
-        session.traces[trace.run_id] = trace
-        if len(session.traces) > MAX_RUNS:
-            oldest = min(session.traces.values()).run_id
-            del session.traces[oldest]
+        self.remembered_runs += kept.run_id not in session.runs
+        session.runs[kept.run_id] = kept
+        if len(session.runs) > MAX_RUNS:
+            oldest = min(session.runs.values()).run_id
+            del session.runs[oldest]
             session.observed.pop(oldest, None)
-            self.traces -= 1
+            self.remembered_runs -= 1
             self.accounts["session_runs", "limit"] += 1
         self._changed(key, session)
         self._make_room()
@@ -542,16 +542,16 @@ class Sessions:
         """Remove a run from its session. Return whether its observation waited there."""
         key = _key_of(run)
         session = self._find(key)
-        if key is None or session is None or session.traces.pop(run.run_id, None) is None:
+        if key is None or session is None or session.runs.pop(run.run_id, None) is None:
             return False
-        self.traces -= 1
+        self.remembered_runs -= 1
         self._changed(key, session)
         return session.observed.pop(run.run_id, None) is not None
 
     def _drop_if_empty(self, run: Run) -> None:
         key = _key_of(run)
         session = self._find(key)
-        if key is None or session is None or session.traces:
+        if key is None or session is None or session.runs:
             return
         self._forget(key)
         recent = self._recent.get(run.key)
@@ -575,18 +575,18 @@ class Sessions:
             events, key=lambda one: (one.touched, one.closed.end_ns, one.closed.session_id, one.key)
         )
 
-    def _event(self, key: SessionKey, session: SessionTraces, *, first: bool) -> SessionEvent:
+    def _event(self, key: SessionKey, session: SessionRuns, *, first: bool) -> SessionEvent:
         agent, session_id = key
         self._touched.add(key)
-        traces = tuple(session.sorted())
-        closed = closed_session(session_id, traces, self._weights)
+        runs = tuple(session.sorted())
+        closed = closed_session(session_id, runs, self._weights)
         self._recent.setdefault(agent, RecentSessions()).add(closed)
         observation = (
             joined(session_id, list(session.observed.values())) if session.observed else None
         )
         session.observed.clear()
         weights = self._settings.sessions.weights
-        return SessionEvent(agent, closed, first, traces, weights, session.touched, observation)
+        return SessionEvent(agent, closed, first, runs, weights, session.touched, observation)
 
     # --- Limits -----------------------------------------------------------------------------------
 
@@ -594,7 +594,9 @@ class Sessions:
         """Forget the first closed sessions beyond the limits; without any, close the longest idle
         ones early.
         """
-        while len(self) > self._settings.limits.sessions or self.traces > MAX_TRACES:
+        while (
+            len(self) > self._settings.limits.sessions or self.remembered_runs > MAX_REMEMBERED_RUNS
+        ):
             if self._closed:
                 self._forget(next(iter(self._closed)))
             else:
@@ -608,9 +610,9 @@ class Sessions:
         session = self._open.pop(key, None)
         closed = self._closed.pop(key, None)
         if session is not None:
-            self.traces -= len(session.traces)
+            self.remembered_runs -= len(session.runs)
         elif closed is not None:
-            self.traces -= len(unpack(closed)[1])
+            self.remembered_runs -= len(unpack(closed)[1])
             self._late.pop(key, None)
         self._touched.add(key)
 

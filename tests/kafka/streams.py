@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.kafka.readings import Readings
+from otel_reliability.kafka.partition_agents import PartitionAgents
 from otel_reliability.kafka.stage import Message, Outgoing
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.reading import Reading
@@ -94,7 +94,7 @@ class Aggregating:
 
     def __post_init__(self) -> None:
         self.stores = [MemoryValues() for _ in range(self.partitions)]
-        self.workers = [Readings(self.settings, store, {}) for store in self.stores]
+        self.workers = [PartitionAgents(self.settings, store, {}) for store in self.stores]
 
     def take(self, told: Iterable[Outgoing]) -> None:
         """Run records, each under its key."""
@@ -112,7 +112,7 @@ class Aggregating:
 
     def take_over(self, partition: int) -> None:
         """Another worker has it now."""
-        self.workers[partition] = Readings(self.settings, self.stores[partition], {})
+        self.workers[partition] = PartitionAgents(self.settings, self.stores[partition], {})
 
     def readings(self) -> dict[tuple[AgentKey, str], Mapping[str, Reading]]:
         """Every reading of every window, all agents loaded."""

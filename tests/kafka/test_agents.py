@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.kafka import partition_values
-from otel_reliability.kafka.readings import Readings
+from otel_reliability.kafka.partition_agents import PartitionAgents
 from otel_reliability.kafka.stage import Message, Outgoing, write
 from otel_reliability.model.record import BadRecord, RunRecord
 from otel_reliability.model.run import AgentKey, RunChange
@@ -27,24 +27,24 @@ def told(number: int, change: RunChange, agent: str = "support") -> Outgoing:
     return write(RunRecord(change, made, 10 * number + list(RunChange).index(change)))
 
 
-def take(readings: Readings, *some: Outgoing, now: float = BEGIN) -> None:
+def take(readings: PartitionAgents, *some: Outgoing, now: float = BEGIN) -> None:
     for one in some:
         readings.take(Message("runs", one.key, one.value, 0), now)
     readings.save()
 
 
-def numbers(readings: Readings) -> dict[str, float]:
+def numbers(readings: PartitionAgents) -> dict[str, float]:
     """Return everything that is shown, once all agents are loaded."""
     readings.engine.load_agents(math.inf)
-    sources = [(readings.engine, readings.recording.book)]
+    sources = [(readings.engine, readings.recording.registry)]
     return numbers_of("".join(Prometheus(Exposition(lambda: sources, tuple), {}).text()))
 
 
 @pytest.mark.parametrize("seconds", [2.0, 0.25])
 def test_a_take_over_changes_no_number(seconds: float) -> None:
     store = MemoryValues()
-    undisturbed = Readings(SETTINGS, MemoryValues(), {})
-    readings = Readings(SETTINGS, store, {})
+    undisturbed = PartitionAgents(SETTINGS, MemoryValues(), {})
+    readings = PartitionAgents(SETTINGS, store, {})
     for number in range(1, 60):
         some = [
             told(number, change, f"agent {number % 2}")
@@ -54,7 +54,7 @@ def test_a_take_over_changes_no_number(seconds: float) -> None:
         for one in (undisturbed, readings):
             take(one, *some, late, now=BEGIN + seconds * number)
         if number % 7 == 0:
-            readings = Readings(SETTINGS, store, {})
+            readings = PartitionAgents(SETTINGS, store, {})
 
     assert numbers(readings) == pytest.approx(numbers(undisturbed))
     assert (
@@ -64,8 +64,8 @@ def test_a_take_over_changes_no_number(seconds: float) -> None:
 
 def test_agents_are_loaded_when_they_are_needed() -> None:
     store = MemoryValues()
-    undisturbed = Readings(SETTINGS, MemoryValues(), {})
-    before = Readings(SETTINGS, store, {})
+    undisturbed = PartitionAgents(SETTINGS, MemoryValues(), {})
+    before = PartitionAgents(SETTINGS, store, {})
     names = [f"agent {number}" for number in range(5)]
     for number in range(1, 40):
         some = [
@@ -74,7 +74,7 @@ def test_agents_are_loaded_when_they_are_needed() -> None:
         ]
         for readings in (undisturbed, before):
             take(readings, *some, now=BEGIN + number)
-    after = Readings(SETTINGS, store, {})
+    after = PartitionAgents(SETTINGS, store, {})
     unloaded = [after.engine.agents.unloaded]
     for readings in (undisturbed, after):
         take(readings, told(41, RunChange.CLOSED, names[1]), now=BEGIN + 50)
@@ -90,7 +90,7 @@ def test_large_values_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message of the changelog holds a megabyte."""
     monkeypatch.setattr(partition_values, "PIECE_BYTES", 1_000)
     store = MemoryValues()
-    readings = Readings(SETTINGS, store, {})
+    readings = PartitionAgents(SETTINGS, store, {})
     for number in range(1, 9):
         take(
             readings,
@@ -100,12 +100,12 @@ def test_large_values_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     assert max(map(len, store.kept.values())) <= 1_000
-    assert numbers(Readings(SETTINGS, store, {})) == numbers(readings)
+    assert numbers(PartitionAgents(SETTINGS, store, {})) == numbers(readings)
 
 
 def test_runs_that_no_window_needs_are_deleted() -> None:
     store = MemoryValues()
-    readings = Readings(SETTINGS, store, {})
+    readings = PartitionAgents(SETTINGS, store, {})
     for number in range(1, 600):
         take(
             readings,
@@ -119,7 +119,7 @@ def test_runs_that_no_window_needs_are_deleted() -> None:
 
 def test_an_agent_without_runs_for_a_day_is_let_go() -> None:
     store = MemoryValues()
-    readings = Readings(SETTINGS, store, {})
+    readings = PartitionAgents(SETTINGS, store, {})
     take(readings, told(1, RunChange.CLOSED), told(1, RunChange.FINAL))
     for day in (1, 2):
         readings.tick(BEGIN + day * 90_000)
@@ -131,7 +131,9 @@ def test_an_agent_without_runs_for_a_day_is_let_go() -> None:
 
 
 def test_agents_beyond_the_limit_are_counted_together() -> None:
-    readings = Readings(replace(SETTINGS, limits=LimitSettings(agents=1)), MemoryValues(), {})
+    readings = PartitionAgents(
+        replace(SETTINGS, limits=LimitSettings(agents=1)), MemoryValues(), {}
+    )
     take(
         readings,
         told(1, RunChange.CLOSED),
@@ -144,7 +146,7 @@ def test_agents_beyond_the_limit_are_counted_together() -> None:
 
 def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryValues()
-    readings = Readings(SETTINGS, store, {})
+    readings = PartitionAgents(SETTINGS, store, {})
     for number in range(1, 10):
         take(
             readings,
@@ -154,7 +156,7 @@ def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     place = next(place for place in store.kept if place.startswith(b"run"))
     store.kept[place] = store.kept[place][:-3] + b"xyz"
-    after = Readings(SETTINGS, store, {})
+    after = PartitionAgents(SETTINGS, store, {})
     with pytest.raises(BadRecord):
         after.take(Message("runs", None, b"{}", 0), BEGIN)
 
@@ -169,7 +171,7 @@ def test_records_may_come_twice_late_and_in_any_order() -> None:
     """Of one run the record with the greatest revision stands; after a run is final nothing changes
     it.
     """
-    readings = Readings(SETTINGS, MemoryValues(), {})
+    readings = PartitionAgents(SETTINGS, MemoryValues(), {})
     closed = told(1, RunChange.CLOSED)
     final = told(1, RunChange.FINAL)
     take(readings, closed, closed, final, final, closed)

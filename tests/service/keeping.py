@@ -57,9 +57,9 @@ class Kept:
         self.path = path
         clock = Clock(self.fake, self.fake.wall)
         self.engine = Engine(settings, clock=clock, wall=clock.wall, places_return=True)
-        self.book = Registry(clock.wall)
+        self.registry = Registry(clock.wall)
         self.histories = Histories(self.engine)
-        self.state = State(self.engine, SeriesRecording(self.engine, self.book), self.histories)
+        self.state = State(self.engine, SeriesRecording(self.engine, self.registry), self.histories)
         self.directory = StateDirectory(path)
         self.persistence = Persistent(self.state, clock, self.directory, limit=limit)
         self.persistence.restore()
@@ -139,7 +139,7 @@ class Kept:
     def series(self) -> dict[str, dict[Labels, tuple[Any, ...]]]:
         """Value or counts, then total and start, of every series by instrument."""
         return {
-            name: dict(chain.from_iterable(self.book.slices(spec, _series)))
+            name: dict(chain.from_iterable(self.registry.slices(spec, _series)))
             for name, spec in SPECS.items()
         }
 

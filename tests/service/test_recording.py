@@ -115,7 +115,7 @@ def test_what_becomes_final_within_a_second_is_recorded_together() -> None:
         told = [counted(1, 100, 0.3), counted(2, 0.3, 0.3), counted(3, 1.0), counted(4, 0.3, 0.3)]
 
     assert told == [["1"], ["1"], ["2"], ["2"]]
-    series = next(running.service.book.slices(names.RUNS, lambda _, __, series: series))
+    series = next(running.service.registry.slices(names.RUNS, lambda _, __, series: series))
     assert [one.value for one in series if isinstance(one, CounterSeries) and one.value] == [4]
 
 

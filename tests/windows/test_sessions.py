@@ -19,7 +19,7 @@ from otel_reliability.windows.sessions import (
     Sessions,
     SessionScores,
     derived_signals,
-    trace_of,
+    session_run_of,
 )
 from tests.windows.runs import closed, final, revised, withdrawn
 
@@ -125,7 +125,7 @@ def test_a_late_change_has_a_closed_session_scored_again(
 
     assert sessions.open == 0
     assert scores(sessions.tick(IDLE + 60)) == expected
-    assert sessions.traces == runs
+    assert sessions.remembered_runs == runs
     assert sessions.tick(10**6) == []
 
 
@@ -140,7 +140,7 @@ def test_a_withdrawn_run_leaves_its_session() -> None:
 
     sessions.apply(withdrawn(first), 3.0)
     assert sessions.tick(3.0) == []
-    assert (len(sessions), sessions.traces) == (0, 0)
+    assert (len(sessions), sessions.remembered_runs) == (0, 0)
     assert sessions.recent(KEY) is None
 
 
@@ -211,7 +211,7 @@ def test_an_expired_agent_is_forgotten_whole() -> None:
     sessions.forget(KEY)
 
     assert sessions.recent(KEY) is None
-    assert (len(sessions), sessions.open, sessions.traces) == (1, 0, 1)
+    assert (len(sessions), sessions.open, sessions.remembered_runs) == (1, 0, 1)
     assert [event.scores.session_id for event in sessions.close_all()] == []
 
 
@@ -224,7 +224,7 @@ def test_beyond_the_limit_the_first_to_have_closed_is_forgotten() -> None:
 
     sessions.apply(closed(judged(3, "c", confidence=0.7)), 9.0)
 
-    assert (len(sessions), sessions.traces) == (2, 2)
+    assert (len(sessions), sessions.remembered_runs) == (2, 2)
     assert sessions.accounts == {("sessions", "forgotten"): 1}
     assert [found.session_id for found in sessions.scores(KEY)] == ["b"]
     recent = sessions.recent(KEY)
@@ -252,7 +252,7 @@ def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatc
     assert event.observation is not None
     assert event.observation.start_ns == judged(3).start_ns
     assert sessions.accounts == {("session_runs", "limit"): 2}
-    assert sessions.traces == 2
+    assert sessions.remembered_runs == 2
 
 
 def test_a_run_may_leave_a_session_empty_where_there_is_no_room_for_another() -> None:
@@ -272,10 +272,10 @@ def test_a_run_may_leave_a_session_empty_where_there_is_no_room_for_another() ->
 
 
 def test_runs_of_all_sessions_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_TRACES", 3)
+    monkeypatch.setattr(module, "MAX_REMEMBERED_RUNS", 3)
     sessions = told(*(judged(number, f"s{number % 2}", confidence=0.5) for number in range(1, 9)))
 
-    assert sessions.traces <= 3
+    assert sessions.remembered_runs <= 3
     assert sessions.accounts["sessions", "forgotten"] > 0
 
 
@@ -301,7 +301,12 @@ def state(sessions: Sessions) -> list[Any]:
     keys = [KEY._replace(agent=agent) for agent in ("one", "two")]
     recents = [sessions.recent(key) or RecentSessions() for key in keys]
     readings = [recent.readings() for recent in recents]
-    return [[sessions.scores(key) for key in keys], readings, sessions.traces, len(sessions)]
+    return [
+        [sessions.scores(key) for key in keys],
+        readings,
+        sessions.remembered_runs,
+        len(sessions),
+    ]
 
 
 @given(
@@ -480,7 +485,7 @@ def test_a_long_session_scores_as_a_short_one_would() -> None:
     sessions.apply(withdrawn(runs[4]), 21.0)
 
     [event] = sessions.close_all()
-    assert sessions.traces == 12
+    assert sessions.remembered_runs == 12
     kept = {
         f"run-{number:d}": {"confidence": 0.9 if number == 3 else number / 20}
         for number in range(1, 14)
@@ -536,9 +541,9 @@ def test_signals_are_those_of_evaluations_else_derived_from_calls(
     derived: tuple[str, ...],
     refused: tuple[str, ...],
 ) -> None:
-    trace, found = trace_of(testing.run(path, evaluations=tuple(evaluations)), True)
+    kept, found = session_run_of(testing.run(path, evaluations=tuple(evaluations)), True)
 
-    assert (trace.signals, trace.derived, found) == (signals, derived, refused)
+    assert (kept.signals, kept.derived, found) == (signals, derived, refused)
 
 
 def test_shares_of_repeats_and_failures() -> None:

@@ -52,7 +52,7 @@ class _Runs(NamedTuple):
     ends: dict[int, int]
 
 
-class Readings:
+class PartitionAgents:
     """The agents of one partition. `accounts` counts records by what became of them."""
 
     def __init__(
