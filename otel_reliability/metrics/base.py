@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.sums import mean_of_present
@@ -107,6 +107,23 @@ def _ends(row: Row) -> int:
     return found
 
 
+class Kind(NamedTuple):
+    """Runs with the same path and the same facts: they differ in times, ids, sessions and amounts
+    (tokens, costs, latencies). One of them, their number, and the data that they have.
+    """
+
+    row: Row
+    runs: int
+    data: int
+
+
+class InputGroup(NamedTuple):
+    """The runs of an input group by kinds; `rows` returns them one by one, in any order."""
+
+    kinds: Sequence[Kind]
+    rows: Rows
+
+
 class Metric(ABC):
     """A number about a window, kept up to date as rows enter and leave."""
 
@@ -160,11 +177,9 @@ class Metric(ABC):
         """
 
     def regroup(  # noqa: B027 (most metrics do not compare runs)
-        self, left: Iterable[Sequence[Row]] | None, entered: Iterable[Sequence[Row]]
+        self, left: Iterable[InputGroup] | None, entered: Iterable[InputGroup]
     ) -> None:
-        """Replace input groups of the window, each given by its runs, by others. None: all that
-        there were.
-        """
+        """Replace input groups of the window by others. None: all that there were."""
 
     def companion_values(self) -> tuple[Reading, ...]:
         """Return the readings of `companions`, in their order."""

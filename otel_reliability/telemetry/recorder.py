@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
+from otel_reliability.model.reading import NO_DATA
 from otel_reliability.model.run import AgentKey, Run, ToolCall
 from otel_reliability.model.span import TraceId
 from otel_reliability.read_view import ReadView
@@ -52,18 +53,25 @@ class RunReadings(NamedTuple):
 
 def readings_of(runs: Iterable[Run], view: ReadView) -> dict[str, RunReadings]:
     """Return the readings of several runs, by run id."""
-    agents: dict[AgentKey, RunReadings] = {}
-    found: dict[str, RunReadings] = {}
+    agents: dict[AgentKey, list[Run]] = {}
     for run in runs:
-        state = view.agent(run.key)
-        known = agents.get(run.key)
-        if known is None:
-            score = None if state is None else state.first_window.reading("score").value
-            known = agents[run.key] = RunReadings(view.counted_as(run.key), score)
-        row = None if state is None else state.row(run.run_id, run.end_ns)
-        if state is not None and row is not None:
-            known = known._replace(path_distance=state.first_window.path_distance(row).value)
-        found[run.run_id] = known
+        agents.setdefault(run.key, []).append(run)
+    found: dict[str, RunReadings] = {}
+    for key, own in agents.items():
+        state = view.agent(key)
+        counted_as = view.counted_as(key)
+        if state is None:
+            found.update((run.run_id, RunReadings(counted_as)) for run in own)
+            continue
+        window = state.first_window
+        score = window.reading("score").value
+        rows = [row for run in own if (row := state.row(run.run_id, run.end_ns)) is not None]
+        distances = dict(
+            zip([row.run_id for row in rows], window.path_distances(rows), strict=True)
+        )
+        for run in own:
+            distance = distances.get(run.run_id, NO_DATA).value
+            found[run.run_id] = RunReadings(counted_as, score, distance)
     return found
 
 

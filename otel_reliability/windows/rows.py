@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import marshal
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from otel_reliability.metrics.base import Kind, data_of
 from otel_reliability.metrics.stability.context_growth import slope_of
 from otel_reliability.model.coding import coding_totals
 from otel_reliability.model.flaws import flaws_of
@@ -481,6 +482,16 @@ class RowStore:
     def rows(self, first: int = 0, last: int | None = None) -> list[Row]:
         """Return the rows from an index on, up to another."""
         return [self.row(at) for at in range(first, len(self) if last is None else last)]
+
+    def kinds(self, places: Iterable[int]) -> list[Kind]:
+        """Return the rows of these indices by kinds, in the order of the first of each."""
+        paths = self._paths
+        facts = self._facts
+        alike: dict[tuple[int, int], list[int]] = {}
+        for at in places:
+            alike.setdefault((id(paths[at]), id(facts[at])), []).append(at)
+        rows = [(self.row(found[0]), len(found)) for found in alike.values()]
+        return [Kind(row, runs, data_of(row)) for row, runs in rows]
 
     def delete(self, first: int, number: int = 1) -> None:
         """Delete so many rows."""

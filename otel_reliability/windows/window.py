@@ -8,7 +8,8 @@ from typing import Final, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.metrics import SPECS, TABLE
-from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
+from otel_reliability.metrics._support.groups import LatestPairs
+from otel_reliability.metrics.base import DEFAULTS, Derived, InputGroup, Kind, Metric, data_of
 from otel_reliability.metrics.numbers import Numbers
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.score import PartCost, Score
@@ -151,20 +152,6 @@ class AgentWindow(Numbers):
         """Return whether the row of this order is kept, in the window or as a spare."""
         return self._kept.index(order) is not None
 
-    def counts(self, row: Row) -> bool:
-        """Return whether a row is in the window, and no spare."""
-        at = self._kept.index(order_of(row.end_ns, row.run_id))
-        return at is not None and at >= self._start
-
-    def alike(self, row: Row) -> list[Row]:
-        """Return the runs of the input group of a row of the window; none if it has no group."""
-        at = None if row.request is None else self._kept.index(order_of(row.end_ns, row.run_id))
-        if at is None or at < self._start:
-            return []
-        groups = self._formed()
-        group = groups[at - self._start]
-        return [self._kept.row(self._start + at) for at, one in enumerate(groups) if one == group]
-
     # --- Input groups -----------------------------------------------------------------------------
 
     def _formed(self) -> list[int | None]:
@@ -188,25 +175,39 @@ class AgentWindow(Numbers):
         self._stale = False
         return formed
 
-    def _regrouped(self, formed: Sequence[int | None]) -> tuple[list[list[Row]], list[list[Row]]]:
-        """Return the runs of the groups that these groups replace, and of those that replace
-        them.
+    def _regrouped(
+        self, formed: Sequence[int | None]
+    ) -> tuple[list[InputGroup] | None, list[InputGroup]]:
+        """Return the groups that these groups replace, and those that replace them. None: all, as
+        where counting all again costs less.
         """
-        before = _members(self._groups or ())
         after = _members(formed)
+        if self._groups is None:
+            return None, [self._input_group(runs) for runs in after.values()]
+        before = _members(self._groups)
         gone: dict[int, list[Row]] = {}
         for group, row in self._left:
             gone.setdefault(group, []).append(row)
         same = {runs for group, runs in before.items() if group not in gone} & {*after.values()}
         left = [
-            [*self._rows_at(before.get(group, ())), *gone.get(group, ())]
+            (before.get(group, ()), gone.get(group, ()))
             for group in before.keys() | gone.keys()
             if before.get(group) not in same
         ]
-        return left, [self._rows_at(runs) for runs in after.values() if runs not in same]
+        entered = [runs for runs in after.values() if runs not in same]
+        if sum(len(runs) for runs, _ in left) > sum(map(len, same)):
+            return None, [self._input_group(runs) for runs in after.values()]
+        return (
+            [self._input_group(runs, rows) for runs, rows in left],
+            [self._input_group(runs) for runs in entered],
+        )
 
-    def _rows_at(self, places: Iterable[int]) -> list[Row]:
-        return [self._kept.row(self._start + place) for place in places]
+    def _input_group(self, places: Sequence[int], gone: Sequence[Row] = ()) -> InputGroup:
+        """Return the group of the runs in these places of the window, and of some that left it."""
+        at = [self._start + place for place in places]
+        kinds = self._kept.kinds(at)
+        kinds += [Kind(row, 1, data_of(row)) for row in gone]
+        return InputGroup(kinds, lambda: [*map(self._kept.row, at), *gone])
 
     # --- Changes ----------------------------------------------------------------------------------
 
@@ -342,10 +343,24 @@ class AgentWindow(Numbers):
             ]
         return self._series
 
-    def path_distance(self, row: Row) -> Reading:
-        """Return the mean distance of a run to the other runs of its group in the window."""
+    def path_distances(self, rows: Iterable[Row]) -> list[Reading]:
+        """Return the mean distance of each of some runs to the other runs of its group in the
+        window.
+        """
         metric = cast("PathSimilarity", self.metric(PathSimilarity.spec.name))
-        return metric.distance(row, self.alike(row), inside=self.counts(row))
+        groups = self._formed()
+        pairs: dict[int, LatestPairs[str]] = {}
+        found: list[Reading] = []
+        for row in rows:
+            at = self._kept.index(order_of(row.end_ns, row.run_id))
+            inside = at is not None and at >= self._start
+            group = groups[at - self._start] if at is not None and inside else None
+            if group is not None and group not in pairs:
+                places = [place for place, one in enumerate(groups) if one == group]
+                pairs[group] = metric.input_group(self._input_group(places))
+            formed = None if group is None else pairs[group]
+            found.append(metric.distance(row._replace(group=None), formed, inside=inside))
+        return found
 
     def penalties(self) -> dict[str, PartCost]:
         """Return the penalty of each part of the score that has data."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from otel_reliability.config import Settings, WindowSettings
+from otel_reliability.config import LimitSettings, Settings, WindowSettings
 from otel_reliability.conventions.sketch import sketch_of
 from otel_reliability.metrics.base import UNKNOWN_INPUTS
 from otel_reliability.metrics.uncertainty import Sample, intervals
@@ -126,9 +126,29 @@ def test_path_distance_is_that_to_runs_with_alike_requests() -> None:
 
     rows = window.rows()
 
-    assert window.path_distance(rows[0]).value == pytest.approx(0.1)
-    assert window.path_distance(rows[1]).value == 0.0
-    assert window.path_distance(rows[-1]).value == 0.5
+    assert window.path_distances([rows[0]])[0].value == pytest.approx(0.1)
+    assert window.path_distances([rows[1]])[0].value == 0.0
+    assert window.path_distances([rows[-1]])[0].value == 0.5
+
+
+def test_path_distance_without_groups_is_that_to_all_runs() -> None:
+    settings = Settings.load({"metrics": {"group_by": "none"}})
+    window = measure([asked(number % 2, number) for number in range(4)], settings)
+
+    found = window.path_distances(window.rows())
+
+    assert [(one.value, one.runs) for one in found] == [(pytest.approx(2 / 3), 3)] * 4
+
+
+def test_beyond_the_limit_of_paths_the_latest_of_an_input_group_are_compared() -> None:
+    settings = Settings(limits=LimitSettings(paths=2))
+    paths = [["a"], ["a", "b"], ["c"], ["a"], ["a", "b"]]
+    window = measure([asked(0, number, path) for number, path in enumerate(paths)], settings)
+
+    found = window.path_distances(window.rows()[-2:])
+
+    assert window.reading("path_similarity").value == 0.5
+    assert [(one.value, one.runs) for one in found] == [(0.5, 1)] * 2
 
 
 def test_requests_that_are_all_different_are_compared_with_none() -> None:

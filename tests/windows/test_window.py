@@ -76,9 +76,10 @@ def test_metrics_are_found_by_any_of_their_names() -> None:
 def test_path_distance_tells_the_odd_run() -> None:
     runs = [run(f"run-{at}", at, path, task_id="t") for at, path in enumerate(["x y", "x y", "z"])]
     window = window_of(*runs, run("lone", 9, "x", task_id="u"))
-    distances = [window.path_distance(row).value for row in window.rows()]
+    found = window.path_distances(window.rows())
+    distances = [one.value for one in found]
     assert distances == [0.5, 0.5, 1.0, None]
-    assert window.path_distance(window.rows()[0]).runs == 2
+    assert found[0].runs == 2
 
 
 def test_perturbed_runs_are_in_the_window_and_no_baseline() -> None:

@@ -20,6 +20,8 @@ from otel_reliability.metrics.base import (
     TASK,
     UNDISTURBED,
     UNKNOWN_INPUTS,
+    InputGroup,
+    Kind,
     Metric,
     Rows,
     noted,
@@ -59,14 +61,19 @@ class RunGroup(ABC):
 
     @abstractmethod
     def count(self, row: Row, sign: int) -> None:
-        """Count a run that enters the group (1) or leaves it (-1)."""
+        """Count a run that enters the group (1) or leaves it (-1); or so many of its kind."""
 
     @abstractmethod
     def share(self) -> Share | None:
         """Return the group's contribution; None without enough data."""
 
-    def keep_rows(self) -> None:  # noqa: B027 (most groups need none)
-        """Keep the rows that come, if they are needed: no other has those of this group."""
+    def fill(self, kinds: Sequence[Kind], rows: Rows) -> None:
+        """Count the runs of an input group, of which this group had none. `rows` returns them one
+        by one.
+        """
+        for row, runs, _ in kinds:
+            self.runs += runs
+            self.count(row, runs)
 
 
 G = TypeVar("G", bound=RunGroup)
@@ -190,15 +197,13 @@ class GroupMetric(Metric, Generic[G]):
             self._totals.count(group.counted, 1)
         return self._totals if self._formed is None else self._totals + self._formed
 
-    def regroup(
-        self, left: Iterable[Sequence[Row]] | None, entered: Iterable[Sequence[Row]]
-    ) -> None:
+    def regroup(self, left: Iterable[InputGroup] | None, entered: Iterable[InputGroup]) -> None:
         if left is None or self._formed is None:
             self._formed = Totals(self.values)
-        for rows in left or ():
-            self._formed.count(self._input_group(rows).share(), -1)
-        for rows in entered:
-            self._formed.count(self._input_group(rows).share(), 1)
+        for runs in left or ():
+            self._formed.count(self.input_group(runs).share(), -1)
+        for runs in entered:
+            self._formed.count(self.input_group(runs).share(), 1)
 
     @property
     def left_out(self) -> int:
@@ -211,24 +216,29 @@ class GroupMetric(Metric, Generic[G]):
         group = self._groups.get(None)
         return group is not None and group.runs > 1
 
-    def group_of(self, row: Row, alike: Sequence[Row] = ()) -> G | None:
+    def group_of(self, row: Row, formed: G | None = None) -> G | None:
         """Return the group of a run; None if the run is compared with no other, or the group is
-        empty. `alike`: the runs of its input group.
+        empty. `formed`: that of its input group (`input_group`).
         """
         if not self.concerns(row):
             return None
-        return self._input_group(alike) if alike else self._groups.get(self.key(row))
+        key = self.key(row)
+        return formed if key is TO_FORM else self._groups.get(key)
 
-    def _input_group(self, rows: Sequence[Row]) -> G:
-        """Return the group of those of some runs with alike requests that have the required data
-        and no other group.
+    def input_group(self, runs: InputGroup) -> G:
+        """Return the group of those runs of an input group that have the required data and no other
+        group.
         """
         group = self.new_group()
-        group.keep_rows()
-        for row in rows:
-            if self.concerns(row) and self.key(row) is TO_FORM:
-                group.runs += 1
-                group.count(row, 1)
+        requires = self.requires
+        group.fill(
+            [
+                kind
+                for kind in runs.kinds
+                if kind.data & requires == requires and self.key(kind.row) is TO_FORM
+            ],
+            lambda: [row for row in runs.rows() if self.concerns(row) and self.key(row) is TO_FORM],
+        )
         return group
 
     def pairs(
@@ -434,9 +444,16 @@ class LatestPairs(RunGroup, Generic[K]):
         runs = len(self)
         return self._total / (ONE * (runs * (runs - 1) // 2)) if runs >= 2 else None
 
-    def keep_rows(self) -> None:
-        self._rows = []
+    def fill(self, kinds: Sequence[Kind], rows: Rows) -> None:
         self._read_rows = None
+        if len({self._code(kind.row) for kind in kinds}) <= self._limit:
+            self._rows = None
+            super().fill(kinds, rows)
+            return
+        self._rows = []
+        for row in rows():
+            self.runs += 1
+            self.count(row, 1)
 
     def share(self) -> Share | None:
         """Return 1 − the mean distance."""

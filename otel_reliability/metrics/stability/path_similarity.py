@@ -4,8 +4,6 @@ run?
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from otel_reliability.metrics._support.groups import LatestPairs, PathMetric, edit_units, path_code
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -61,13 +59,15 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
             else reading
         )
 
-    def distance(self, row: Row, alike: Sequence[Row] = (), *, inside: bool = True) -> Reading:
+    def distance(
+        self, row: Row, formed: LatestPairs[str] | None = None, *, inside: bool = True
+    ) -> Reading:
         """Return path_distance of one run: its mean distance to the *other* runs that are now in
         its group.
 
         A run unlike the others is worth a look; which of them is wrong, it does not say. No value
-        without another run. `alike`: the runs of its input group. `inside`: the run itself is in
-        the window.
+        without another run. `formed`: the pairs of its input group. `inside`: the run itself is
+        in the window.
         """
-        group = self.group_of(row, alike)
+        group = self.group_of(row, formed)
         return NO_DATA if group is None else group.distance(row, inside=inside)
