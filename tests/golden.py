@@ -132,7 +132,7 @@ class Observed:
                 event.reliability,
                 event.consistency,
                 event.first,
-                len(event.traces),
+                len(event.runs),
             ]
             for event in engine.take_scored()
         ]
