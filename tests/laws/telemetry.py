@@ -221,6 +221,9 @@ class Teller:
             }
         if self.maybe(30):
             attributes["gen_ai.context.window_size"] = 1_000
+        if self.maybe(30):
+            asked = ("gen_ai.user.message", {"content": self.one_of(REQUESTS)})
+            facts["events"] = [*facts.get("events", ()), asked]
         self.wait(4)
         return self.tell(
             number,
@@ -462,7 +465,11 @@ def features(case: Case) -> Counter[str]:
         found["failure"] += known.status == STATUS_ERROR
         found["hand-off"] += kind == "handoff"
         found["hop"] += bool(known.links)
-        found["compression"] += bool(known.events)
+        found["compression"] += COMPRESSED[0] in {event.name for event in known.events}
+        found["request"] += "input.value" in known.attributes
+        found["request in an event"] += "gen_ai.user.message" in {
+            event.name for event in known.events
+        }
         found["unknown arguments"] += (
             kind == "tool" and "gen_ai.tool.call.arguments" not in known.attributes
         )

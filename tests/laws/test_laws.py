@@ -57,6 +57,8 @@ def test_the_generated_telemetry_holds_everything() -> None:
         "another version",
         "compression",
         "overlap",
+        "request",
+        "request in an event",
         "retry",
         "several agents",
         "unknown arguments",
