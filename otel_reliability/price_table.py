@@ -146,14 +146,14 @@ def load_beside() -> None:
     """Load the table on a thread of its own, which ends when that is done.
 
     Processes that must not stall call this when the first span arrives, and look nothing up before
-    `is_loaded`. A look-up elsewhere loads the table itself, or waits for that thread.
+    `is_loaded`. A look-up elsewhere loads the table itself, or waits for that thread. So does the
+    interpreter at its end, for a second at most: a daemon thread that it stops in the middle of
+    loading compiled code aborts the process ("exception not rethrown").
     """
     thread = _loading.thread
     if is_loaded() or (thread is not None and thread.is_alive()):
         return
-    _loading.thread = threading.Thread(
-        target=_load_quietly, name="otel-reliability price table", daemon=True
-    )
+    _loading.thread = threading.Thread(target=_load_quietly, name="otel-reliability price table")
     _loading.thread.start()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
 import threading
 from datetime import UTC, date, datetime
@@ -170,3 +171,23 @@ def test_importing_the_package_does_not_load_the_table() -> None:
         "assert 'genai_prices' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_process_that_ends_while_the_table_loads_ends_in_order() -> None:
+    """A daemon thread that the interpreter stops in the middle of compiled code aborts it."""
+    program = """
+import time
+from otel_reliability import price_table
+
+def load():
+    time.sleep(0.3)
+    print("loaded", flush=True)
+
+price_table._load_quietly = load
+price_table.load_beside()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "loaded\n", "")
