@@ -1,8 +1,10 @@
 """The engine joins the stages: spans → agent spans → runs → windows. It owns the one clock and the
 one lock.
 
-Receivers hand it spans; `read` gives access to the windows. Every public method holds the lock
-while it runs, and nothing else does, so the stages below need not know about threads. `tick` meets
+Receivers hand it spans; `read` gives access to the windows. Methods that read or change the stages
+hold the lock (`_turn`), and nothing else does, so the stages below need not know about threads.
+`count` and the `take_*` methods use deques that any thread may use; properties and `limits` take no
+lock: they are for callers within `read`, or on the one thread that changes the engine. `tick` meets
 deadlines (a run's linger, its `reopen`, an agent's expiry) by the engine's own clock; the times of
 spans are those of their source.
 """
@@ -144,8 +146,10 @@ class Engine:
         self._scored: deque[SessionEvent] = deque()
         self._late: deque[LateOutcome] = deque()
         self._counts: Accounts = Counter()
-        self._told: Accounts = Counter()
-        self._noted: deque[tuple[str, str, int]] = deque()
+        self._exported: Accounts = Counter()
+        """The largest value of each account so far: counters that were exported must not fall."""
+        self._uncounted: deque[tuple[str, str, int]] = deque()
+        """Spans that other threads counted, added to `_counts` in the next turn."""
         self.refused_attributes: Accounts = Counter()
         """Values on spans that were refused: (attribute, reason) → number."""
         self.closed: Counter[str] = Counter()
@@ -211,7 +215,7 @@ class Engine:
         """Count spans that did not reach the engine: `malformed` or `refused`, and why. Never
         waits.
         """
-        self._noted.append((disposition, reason, number))
+        self._uncounted.append((disposition, reason, number))
 
     def remove(self, key: AgentKey) -> bool:
         """Remove an agent, its windows, sessions and detector. Runs of it that close later make it
@@ -333,7 +337,7 @@ class Engine:
         Every received span is used, other, late, duplicate, malformed or refused, or part of a run
         that is open.
         """
-        self._fold()
+        self._add_uncounted()
         return self._counts + self.assembler.accounts.spans
 
     @property
@@ -350,8 +354,8 @@ class Engine:
         """The accounts as counters need them: none decreases, though a span that was `other` may
         turn out to be used.
         """
-        self._told |= self.accounts
-        return self._told
+        self._exported |= self.accounts  # the larger of each
+        return self._exported
 
     @property
     def refused_evaluations(self) -> Counter[str]:
@@ -444,7 +448,7 @@ class Engine:
         """Return the counters of this engine and of its parts, by name."""
         found: dict[str, Counter[Any]] = {
             "spans": self._counts,
-            "rising": self._told,
+            "rising": self._exported,
             "refused_attributes": self.refused_attributes,
             "closed": self.closed,
             "recorded": self.recorded,
@@ -486,8 +490,8 @@ class Engine:
         if self._wall is not None and spans:
             self.event_lag = max(0.0, (self._wall() - spans[-1].end_ns) / 1e9)
 
-    def _fold(self) -> None:
-        for disposition, reason, number in _taken(self._noted):
+    def _add_uncounted(self) -> None:
+        for disposition, reason, number in _taken(self._uncounted):
             self._counts["received", ""] += number
             self._counts[disposition, reason] += number
 
@@ -501,9 +505,9 @@ class Engine:
             events = [_split(event, self._split_by) for event in events]
         for event in events:
             windows(event, now, wall)
-            waited = event.change is not _FINAL and sessions(
-                event, now
-            )  # a session has a run from its closing on
+            waited = False
+            if event.change is not _FINAL:  # a session has a run from its closing on
+                waited = sessions(event, now)
             if monitor is not None:
                 monitor.apply(event, now, waited=waited)
             for observer in observers:
@@ -555,7 +559,7 @@ class Engine:
         try:
             if entered:
                 self._owner = threading.get_ident()
-                self._fold()
+                self._add_uncounted()
             yield entered
         finally:
             if entered:

@@ -268,7 +268,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     compression = compression_of([row for row in sample if row.baseline])
     known_groups = source.known_groups or learned((), sample)
     why = why_runs_fail(source.samples)
-    distances = path_distances(sample, source.window.path_distance)
+    distances = path_distances(sample, source.window.path_distances)
     view = AgentView(
         key=source.key,
         verdict=assessment.verdict,

@@ -162,9 +162,11 @@ def _runs_nearest_limit(rows: Iterable[Row]) -> Iterator[FullRun]:
         yield FullRun(run_id, trace_of(run_id), pressure)
 
 
-def path_distances(rows: Iterable[Row], distance: Callable[[Row], Reading]) -> dict[str, float]:
-    """Return how unlike the others of its group each run is (`AgentWindow.path_distance`), the most
-    unlike first.
+def path_distances(
+    rows: Iterable[Row], distances: Callable[[Sequence[Row]], Sequence[Reading]]
+) -> dict[str, float]:
+    """Return how unlike the others of its group each run is (`AgentWindow.path_distances`), the
+    most unlike first.
 
     Runs that took the same path in the same group are equally far: each path is measured once.
 
@@ -173,20 +175,21 @@ def path_distances(rows: Iterable[Row], distance: Callable[[Row], Reading]) -> d
     >>> similarity, rows = PathSimilarity(), rows_of("a b", "a b", "c")
     >>> for row in rows:
     ...     similarity.add(row)
-    >>> list(path_distances(rows, similarity.distance).values())
+    >>> list(path_distances(rows, lambda rows: [*map(similarity.distance, rows)]).values())
     [1.0, 0.5, 0.5]
     """
-    known: dict[tuple[str | None, str], float | None] = {}
-    found: dict[str, float] = {}
+    alike: dict[tuple[str | None, int | None, str], list[Row]] = {}
     for row in rows:
-        if row.path is None or not row.baseline:
-            continue
-        group = (row.task, row.path.code)
-        if group not in known:
-            known[group] = distance(row).value
-        value = known[group]
-        if value is not None:
-            found[row.run_id] = value
+        if row.path is not None and row.baseline:
+            alike.setdefault((row.task, row.group, row.path.code), []).append(row)
+    groups = list(alike.values())
+    readings = distances([group[0] for group in groups])
+    found = {
+        row.run_id: reading.value
+        for group, reading in zip(groups, readings, strict=True)
+        if reading.value is not None
+        for row in group
+    }
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -99,7 +99,7 @@ def request_groups(rows: Sequence[Row], known: Known) -> list[RequestGroup]:
         for (kind, key), members in groups.items()
         if len(members) >= 2
     ]
-    return sorted(found, key=_goodness)[:MAX_GROUPS]
+    return sorted(found, key=_worst_first)[:MAX_GROUPS]
 
 
 def names_of(rows: Iterable[Row], known: Known) -> dict[int, KnownGroup]:
@@ -212,10 +212,14 @@ def _examples(rows: Sequence[Row], usual: Path | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(trace_of(row.run_id) for row in chosen))[:EXAMPLES]
 
 
-def _goodness(group: RequestGroup) -> tuple[float, float, float, int, str, str]:
+def _worst_first(group: RequestGroup) -> tuple[float, float, float, int, str, str]:
+    """Return what groups are sorted by: failures, then errors, each as many as there are at least,
+    then path entropy and runs, the most first.
+    """
+    failure_rate = None if group.success_rate is None else 1 - group.success_rate
     return (
-        -_at_least(group.success_rate, group.known),
-        -_at_least(None if group.error_rate is None else 1 - group.error_rate, group.runs),
+        -_least_share(failure_rate, group.known),
+        -_least_share(group.error_rate, group.runs),
         -(group.path_entropy or 0.0),
         -group.runs,
         group.kind,
@@ -223,6 +227,6 @@ def _goodness(group: RequestGroup) -> tuple[float, float, float, int, str, str]:
     )
 
 
-def _at_least(good: float | None, runs: int) -> float:
-    """Return the lower bound of the share of bad runs; 0 where it is not known."""
-    return 0.0 if good is None else wilson(runs - round(good * runs), runs)[0]
+def _least_share(share: float | None, runs: int) -> float:
+    """Return the lower Wilson bound of a share of runs; 0 where it is not known."""
+    return 0.0 if share is None else wilson(round(share * runs), runs)[0]

@@ -145,7 +145,7 @@ class Agents:
             for key in keys:
                 state = view.agent(key)
                 if state is not None:
-                    self._groups.of(key, state.first_window.rows())
+                    self._groups.update(key, state.first_window.rows())
             return [key for key in keys if self._groups.rename(key, group, name)]
 
         if not self._engine.read(rename):

@@ -401,8 +401,8 @@ class Persistent(Volatile):
             self._pending = []
 
     def _statements(self, now: float) -> Iterator[Statement]:
-        """Yield what is to be written. What it covers is not noted any longer once this is
-        consumed.
+        """Yield the statements of one save, in the order in which they must run. It clears the
+        notes of what they cover: one call a save, whose list is kept until it is written.
         """
         changed = self._changed.values()
         self._changed = {}
@@ -429,8 +429,10 @@ class Persistent(Volatile):
         yield "INSERT OR REPLACE INTO saved VALUES (1, ?, ?, ?)", [(self._seq, *self._moment)]
 
     def _surplus(self, agents: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Yield agents, each with the end (ns) before which none of its runs is needed, among those
-        that are stored.
+        """Yield agents, each with the end (ns) before which none of its stored runs is needed.
+
+        It is consumed within the transaction, so that runs of earlier statements count. A second
+        attempt may find it consumed: the next save of the agent deletes the rest.
         """
         if self._store is None:
             return

@@ -53,19 +53,21 @@ class SeriesRecording:
         runs = (*final, *revised)
         readings = (engine.read(partial(readings_of, runs)) if runs else None) or {}
         self._sweep()
-        with registry.lock:
-            if closed:
-                recorder.begin(closed, counted_as.__getitem__)
-            if final:
-                recorder.record(final, readings)
-            if revised:
-                recorder.revise(revised, readings)
-            recorder.late(late)
-            recorder.score(scored)
-            recorder.change(changes)
-            if commit is not None:
-                commit()
-        log_events.emit(changes)
+        try:
+            with registry.lock:
+                if closed:
+                    recorder.begin(closed, counted_as.__getitem__)
+                if final:
+                    recorder.record(final, readings)
+                if revised:
+                    recorder.revise(revised, readings)
+                recorder.late(late)
+                recorder.score(scored)
+                recorder.change(changes)
+                if commit is not None:
+                    commit()
+        finally:
+            log_events.emit(changes)
         return bool(runs or late or scored or changes)
 
     def exceed(self) -> None:

@@ -30,8 +30,10 @@ class KnownGroups:
         self._known: dict[AgentKey, Known] = {}
         self._changed = ChangedKeys[AgentKey]()
 
-    def of(self, key: AgentKey, rows: Sequence[Row]) -> Known:
-        """Return the groups of an agent, with those of the runs that are in its window now."""
+    def update(self, key: AgentKey, rows: Sequence[Row]) -> Known:
+        """Match the runs of an agent's window with its known groups, note what is new, and return
+        all of them. It changes what is stored.
+        """
         before = self._known.get(key, ())
         known = learned(before, rows)
         if known != before:
@@ -54,7 +56,7 @@ class KnownGroups:
         """Return the ids of the runs of a group that are in the agent's window now."""
         state = view.agent(key)
         rows = [] if state is None else state.first_window.rows()
-        return {row.run_id for row in members_of(rows, self.of(key, rows), identity)}
+        return {row.run_id for row in members_of(rows, self.update(key, rows), identity)}
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
         """Yield the groups that changed since the last call, by agent; None for an agent that

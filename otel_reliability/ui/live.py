@@ -156,8 +156,8 @@ def snapshot(
     histories: Histories | None = None,
     groups: KnownGroups | None = None,
 ) -> AgentSource | None:
-    """Read an agent within the engine's turn, so that its view can be built outside it; None if it
-    has expired.
+    """Read an agent, and update its known groups, within the engine's turn, so that its view can be
+    built outside it; None if it has expired.
     """
     state = view.agent(key)
     if state is None:
@@ -168,7 +168,7 @@ def snapshot(
         key=key,
         window=window,
         rows=rows,
-        known_groups=() if groups is None else groups.of(key, rows),
+        known_groups=() if groups is None else groups.update(key, rows),
         readings=window.readings() if window.runs > MAX_EXAMINED else {},
         left_out=window.left_out,
         sessions=view.sessions(key),
