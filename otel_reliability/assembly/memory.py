@@ -167,7 +167,7 @@ class Memory:
     def complete(self, span: AgentSpan, above: SpanId | None) -> Replaced | None:
         """Return the final run whose missing parent a span is, as it was and as it is with that
         root. None: it is that of no run, or only lies between a run and its root, which is the span
-        `above` (None: not to be told).
+        `above` (None: not to be followed).
         """
         known = self._runs.get(span.trace_id, {})
         packed = known.pop(_implicit(span.trace_id, span.span_id), None)

@@ -141,11 +141,11 @@ def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
     if name is None:
         return Penalty(None, 0.0, "Not enough data for any part of the score yet.")
     if costs[name] < MIN_POINTS:
-        return Penalty(None, costs[name], _beside_the_score(ask) or _without_loss(costs[name]))
+        return Penalty(None, costs[name], _not_in_the_score(ask) or _without_loss(costs[name]))
     return Penalty(name, costs[name], short_reason(name, ask))
 
 
-def _beside_the_score(ask: Ask) -> str:
+def _not_in_the_score(ask: Ask) -> str:
     """Return what goes wrong without lowering the score; empty where that is nothing."""
     errors = ask("error_rate")
     if errors.value:

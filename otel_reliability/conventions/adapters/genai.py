@@ -413,14 +413,14 @@ def provider(span: SpanView) -> str | None:
 
 def compacted(span: SpanView) -> tuple[CompressionFacts, ...]:
     """Return the compression of the context that came before a call; empty where there was none.
-    Its tokens are not told.
+    Its tokens are not known.
     """
     return (CompressionFacts(),) if values.truth(span.get(COMPACTED)) else ()
 
 
 def fetched(span: SpanView) -> Answer:
     """A response that was fetched is the model call that was begun in the background; one that is
-    not finished, or of which nothing is told, is nothing.
+    not finished, or of which nothing is known, is no step.
     """
     status = values.text(span.get(RESPONSE_STATUS))
     if status in UNFINISHED or not any(key in span for key in (*OUTPUT_TOKENS, OUTPUT_MESSAGES)):
