@@ -104,7 +104,7 @@ class Emitter:
 
     def complete_final(self, buffer: TraceBuffer, span: AgentSpan) -> None:
         """Let a late span complete the final run whose missing parent it is. Where it only lies
-        between the two, its own parent is the next to come late, unless more than this lies below it.
+        between the two, its own parent is the next to come late, unless it has other spans below.
         """
         known = buffer.closed.get(span.trace_id)
         if known is None or span.span_id not in known.anchors:
