@@ -36,6 +36,8 @@ class Invocation:
     - `background`: the nearest invocation, itself or above, that went on after the run that started
       it; None where there is none.
     - `below_tool`: a tool lies between it and `over`. `gap`: a local parent is missing above all.
+    - `top`: the outermost invocation above, or itself. `depth`: the number of runs that the run of
+      this root is nested in. `is_direct`: no tool lies between it and `top`.
     """
 
     __slots__ = (
@@ -188,7 +190,7 @@ def _assign(invocations: list[Invocation], spans: Sequence[AgentSpan]) -> None:
 def _place_in(over: Invocation, node: Invocation, spans: Sequence[AgentSpan]) -> None:
     """Make an invocation a part of the run above it, a nested run, or a top-level run."""
     over.inner.append(node)
-    if _is_same(node, over):
+    if _is_part_of_run(node, over):
         node.root = over.root
         return
     node.above = over.root
@@ -254,9 +256,12 @@ def _models_of(node: Invocation, spans: Sequence[AgentSpan]) -> list[tuple[Agent
     return [(span, facts) for span, facts in found if isinstance(facts, ModelFacts)]
 
 
-def _is_same(node: Invocation, over: Invocation) -> bool:
-    """Return whether it is not below a tool, and unnamed, a workflow, of an enclosing name, or the
-    container's agent.
+def _is_part_of_run(node: Invocation, over: Invocation) -> bool:
+    """Return whether an invocation is part of the run of the one that encloses it.
+
+    At the greatest depth it is. Else it must not be below a tool, and one of these holds: it has no
+    name; it is no agent; an enclosing invocation, up to the nearest tool, has its name; its name is
+    the one that the run has from its agents (the root has no name, or is no agent).
     """
     root = over.root
     name = node.name

@@ -1,5 +1,10 @@
 """Work with no invocation above it: linked to the run that encloses it, a run of its own, or part
 of no run.
+
+An *orphan* is a step, chain or compression with no invocation above it. *Loose work* is all orphans
+of one unit; *lone* work is loose work with no local parent missing. An *implicit run* is a run made
+of loose work, incomplete if a local parent is missing. A *stray* (`strays`) is an implicit run that
+is not incomplete, a *hollow* run a workflow that names a session and has nothing below it.
 """
 
 from __future__ import annotations
@@ -90,8 +95,17 @@ class LooseWork(Struct, eq=False):
 def decide(
     tree: SpanTree, units: Units, closed: Mapping[TraceId, ClosedIds], replays: Replays = NO_REPLAYS
 ) -> Orphans:
-    """Decide about all orphans of a tree. `closed`: what is remembered of final runs. `replays`:
-    the attempts that are part of others.
+    """Decide about all orphans of a tree. The first rule that applies to a unit's work decides:
+
+    1. Lone work with a run key is part of the run of that key, whatever its trace.
+    2. If a local parent is missing, it is linked to the one run that encloses it in time, else it
+       is an incomplete run.
+    3. If no invocation is in the connected traces and it makes a tool call, it is a run.
+    4. Else its topmost spans are linked to the only agent below their parent, if that encloses
+       them; the rest is part of no run.
+
+    Work without a step is left out. `closed`: what is remembered of final runs. `replays`: the
+    attempts that are part of others.
     """
     spans = tree.spans
     all_work = [

@@ -50,6 +50,10 @@ class Progress:
     def may_change_with(self, other: Progress) -> bool:
         """Return whether what still arrives of the other, which is not final, may change the runs
         of this unit.
+
+        Loose work with a missing parent is linked to the one run that encloses it in time. If the
+        other is such work, it matters only where this unit encloses it; if this unit is, any other
+        that began no later may come to enclose it.
         """
         mine = self.unit
         theirs = other.unit

@@ -105,8 +105,11 @@ def _linked(
     spans: Sequence[AgentSpan], closed: Mapping[TraceId, ClosedIds], *, joined: bool
 ) -> tuple[SpanTree, Units, Orphans, bool]:
     """Return the tree of spans with its units and the decisions about its orphans, and whether a
-    local parent is missing: each step below the invocation that it belongs to, and attempts at a
-    run below the one that was brought to an end.
+    local parent is missing (before any span is moved).
+
+    Each stage may move spans, and the tree is made again: steps below another agent than theirs,
+    attempts at a run, orphans that a run encloses. Indices hold from tree to tree, since
+    `SpanTree.spans` is sorted and has each span once.
     """
     tree = SpanTree(spans, joined=joined)
     has_gap = any(node.gap for node in tree.invocations if node.over is None) or any(

@@ -131,7 +131,11 @@ class Detector:
             return None
         self._recent.append(observation.path)
         self._observe(observation, self.observations, group, count=True)
-        return self._alarm(observation) if self._mean_evidence() >= self._threshold else None
+        return (
+            self._report_and_reset(observation)
+            if self._mean_evidence() >= self._threshold
+            else None
+        )
 
     def evidence(self) -> Evidence:
         """Return the detector's reading, computed once per observation."""
@@ -196,7 +200,7 @@ class Detector:
             return Status.BLOCKS
         return Status.WATCHING if self._monitored >= WARM_UP else Status.LEARNING
 
-    def _alarm(self, observation: Observation) -> Alarm | None:
+    def _report_and_reset(self, observation: Observation) -> Alarm | None:
         """Report the change and start again. Where tasks come in blocks the evidence means nothing,
         and nothing is reported.
         """
@@ -253,9 +257,10 @@ class Detector:
         detector._alarms.extend(convert(data["alarms"], list[Alarm]))
         detector._tasks.extend(data["tasks"])
         detector.points = ChangePoints.from_data(data["points"])
-        if "work" in data:
+        same_pin = data["pinned"] == detector._pin()
+        if "work" in data and same_pin:  # the groups of another reference have other numbers
             detector._work = Work.from_data(data["work"], settings.runs_per_false_alarm)
-        same = data["version"] == _STATE_VERSION and data["pinned"] == detector._pin()
+        same = data["version"] == _STATE_VERSION and same_pin
         if same and data["signals"].keys() in (SIGNALS.keys(), ALL_SIGNALS.keys()):
             detector._monitored = data["monitored"]
             detector._reference = Reference(convert(data["reference"], list[Steps | None]))

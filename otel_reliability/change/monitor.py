@@ -78,8 +78,9 @@ class Monitor:
         return found
 
     def apply(self, event: RunEvent, now: float, *, waited: bool = False) -> None:
-        """Add a run without a session when it closes, or when late spans complete it or cut it from
-        one that is open.
+        """Add the observation of a run without a session, once: when the run closes, when a
+        revision lets it count (`counts_for_change`), or when it leaves an open
+        session, in which it waited.
 
         `now` is the engine's time. `waited`: its observation waited in a session before.
         """

@@ -38,8 +38,9 @@ class Ranks:
     `p = (greater + u * (equal + 1)) / (n + 1)`, with n the values of the group before it and u the
     tie breaker: small for a great value. While all values of all groups are equal none has a rank
     (None): where nothing differs there is nothing to detect, and a rank would be only the noise of
-    u. A value whose group, other than 0, has fewer than 3 is ranked among the others of that kind,
-    once there are 100 of them. Values are kept in single precision (exact to 16 million tokens),
+    u. A value whose group, other than 0, has fewer than 3 is entered twice: in its group, and in
+    `REST`, among whose values it is ranked once there are 100; so the 500 entries may hold fewer
+    values. Values are kept in single precision (exact to 16 million tokens),
     each behind its group as one whole number that compares as they do.
 
     >>> ranks = Ranks()

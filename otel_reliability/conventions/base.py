@@ -24,7 +24,7 @@ from otel_reliability.model.span import STATUS_ERROR, Call, Facts, Kind, RawEven
 
 
 class Own(Struct, frozen=True):
-    """A part of an answer that is read from each span.
+    """Placeholder for a part of an answer that differs from span to span: `Templates` fills it.
 
     `reader` gets the value of each of the `keys` in turn, until it returns something. `joined`: it
     gets the values of all of them at once, None for an absent one. `once`: what it makes is

@@ -136,9 +136,9 @@ class AgentState:
         self._paths = PathTable()
         self._tasks: Counter[str] = Counter()
         self._reopenable: dict[str, bytes] = {}
-        """The order of each run that closed and is not final, also of those that no window keeps.
+        """Orders, by run id, of the runs that closed and are not final, also of those that no
+        window keeps.
         """
-        """Orders of the runs that may still change, by their ids."""
         self._dropped: list[Row] = []
         self.windows: Mapping[str, AgentWindow] = {
             window.name: AgentWindow(window, settings, self._reopenable, self._dropped)
@@ -219,7 +219,7 @@ class AgentState:
             row = row._replace(path=self._paths.intern(row.path.names))
         if row.task is not None and row.task in self._tasks:
             self._tasks[row.task] += 1
-        self._remove(order)
+        self._remove(order)  # it releases the path and the task once
         for window in kept:
             window.insert(row, order)
         self._forget_dropped()

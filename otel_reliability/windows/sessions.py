@@ -398,7 +398,8 @@ class Sessions:
 
     def apply(self, event: RunEvent, now: float) -> bool:
         """Apply one change of one run, at the engine's time. Return whether its observation waited
-        here before.
+        here, in an open session: no detector has it yet, so `Monitor.apply` adds it if the run now
+        has no session.
         """
         change, run, previous = event
         waited = False

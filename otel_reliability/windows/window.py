@@ -45,9 +45,9 @@ class AgentWindow(Numbers):
     clock never empties a window.
 
     The window is the part of the sorted rows from `_start` on. Rows below are spares: they return
-    when a run of the window is withdrawn. Only runs in `reopenable` can be withdrawn, so spares are
-    kept until n final rows are above them, and, with a period, those that the window would hold if
-    T were the latest end of a final run. Hence which rows count is a function of the rows, not of
+    when a run of the window is withdrawn. Only runs in `reopenable` can be withdrawn, so a spare
+    is dropped once n final rows are above it or, with a period, once it ended at or before F − p, F
+    being the latest end of a final run. Hence which rows count is a function of the rows, not of
     their order of arrival. Rows that the window keeps no more are appended to `dropped`.
     """
 
@@ -223,7 +223,8 @@ class AgentWindow(Numbers):
             self._start += 1  # `_move` lets it enter if the window begins there
         else:
             self._enter(row, at)
-        return at >= self._move()
+        dropped = self._move()
+        return at >= dropped  # rows are dropped from the first on
 
     def remove(self, order: bytes) -> None:
         """Remove the run of this order, which was withdrawn, or is about to be closed again; do
@@ -303,8 +304,8 @@ class AgentWindow(Numbers):
         return spent
 
     def _spent(self) -> int:
-        """Return the number of spares, from the first, above which n final rows are (and, with a
-        period, that are too old).
+        """Return the number of spares, from the first, that can never return: n final rows are
+        above them or, with a period, they ended at or before `_final_ns` − period.
         """
         kept = self._kept
         most = self._last

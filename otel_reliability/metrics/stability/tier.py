@@ -17,7 +17,7 @@ floats.
 
 
 class Tier(enum.Enum):
-    """A grade: its least whole number, its sign, and what it means.
+    """A range of the score: its least whole number, its sign, and what it means.
 
     It measures how alike runs are. Whether they succeed is another question (`success.verdict`).
     """

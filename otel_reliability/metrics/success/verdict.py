@@ -117,7 +117,9 @@ def success_bound(success: Rate, errors: Rate) -> float | None:
 
 
 def _grade_of_success(success: Rate, errors: Rate) -> Tier | None:
-    """Return the tier of a success rate in percent: an end in an error is no success."""
+    """Return the tier of the success rate in percent; without outcomes, that of 1 − error rate.
+    None if no error was seen: an end without an error is no success.
+    """
     if success.value is not None:
         return tier_of(100.0 * success.value)
     return None if not errors.value else tier_of(100.0 * (1.0 - errors.value))
@@ -164,7 +166,8 @@ class VerdictRank(Derived):
 
 
 class Grade(Derived):
-    """Rank by which agents are sorted and coloured, as a reading.
+    """Rank by which agents are sorted and coloured, as a reading; `note` is the name of the tier,
+    CRITICAL for both 0 (failing) and 1.
 
     No value where neither a score, outcomes nor errors are known.
 
