@@ -191,3 +191,18 @@ price_table.load_beside()
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "loaded\n", "")
+
+
+def test_no_thread_is_started_once_the_interpreter_ends() -> None:
+    """It would wait for none. An exporter gets its first spans then, from a short program."""
+    program = """
+import atexit, threading
+from otel_reliability import price_table
+
+atexit.register(lambda: (price_table.load_beside(), print(threading.active_count())))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
