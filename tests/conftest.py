@@ -35,7 +35,7 @@ os.register_at_fork(
     after_in_child=functools.partial(sys.settrace, None)
 )  # else it would wait for a lock of coverage's that another thread held at the fork
 SDK = re.compile(
-    r"^\s*(from|import) opentelemetry\b|\botel_reliability\.(cli|demo|exporter|processor|sources\.sdk|telemetry)\b",
+    r"^\s*(from|import) opentelemetry\b|\botel_reliability\.(demo|exporter|processor|sources\.sdk|telemetry)\b",
     re.MULTILINE,
 )
 
