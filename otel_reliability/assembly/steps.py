@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import fnmatch
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -130,6 +130,25 @@ def _without_overlapping_ids(steps: list[Step]) -> list[Step]:
     """Calls that overlap in time and have one call id are one; one after the other, they are
     attempts.
     """
+    return _joined(
+        steps, lambda first, step: _overlap(first, step) and _names_agree(first, step), Step.absorb
+    )
+
+
+def _without_replays(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan]) -> list[Step]:
+    """Return calls without those that were not executed, but reported again under their id."""
+    starts = sorted(tree.spans[i].start_ns for i, _ in models)
+    return _joined(steps, lambda first, step: _is_replay(tree, first, step, starts), Step.complete)
+
+
+def _joined(
+    steps: list[Step],
+    is_one: Callable[[Step, Step], bool],
+    join: Callable[[Step, Step], None],
+) -> list[Step]:
+    """Return calls in their order; one that `is_one` with an earlier one of its call id is left
+    out, after the earlier was joined with it.
+    """
     by_id: dict[str, list[Step]] = {}
     absorbed: dict[Step, Step] = {}
     kept: list[Step] = []
@@ -138,15 +157,13 @@ def _without_overlapping_ids(steps: list[Step]) -> list[Step]:
         if call_id is None or step.handoff:
             kept.append(step)
             continue
-        others = by_id.setdefault(call_id, [])
-        first = next(
-            (one for one in others if _overlap(one, step) and _names_agree(one, step)), None
-        )
+        earlier = by_id.setdefault(call_id, [])
+        first = next((one for one in earlier if is_one(one, step)), None)
         if first is None:
-            others.append(step)
+            earlier.append(step)
             kept.append(step)
         else:
-            first.absorb(step)
+            join(first, step)
             absorbed[step] = first
     _replace_outer(kept, absorbed)
     return kept
@@ -159,29 +176,6 @@ def _replace_outer(kept: Iterable[Step], absorbed: Mapping[Step, Step]) -> None:
             step.outer = absorbed[step.outer]
         if step.outer is step:
             step.outer = None
-
-
-def _without_replays(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan]) -> list[Step]:
-    """Return calls without those that were not executed, but reported again under their id."""
-    starts = sorted(tree.spans[i].start_ns for i, _ in models)
-    by_id: dict[str, list[Step]] = {}
-    absorbed: dict[Step, Step] = {}
-    kept: list[Step] = []
-    for step in sorted(steps, key=lambda step: step.order):
-        call_id = step.call.call_id
-        if call_id is None or step.handoff:
-            kept.append(step)
-            continue
-        before = by_id.setdefault(call_id, [])
-        first = next((one for one in before if _is_replay(tree, one, step, starts)), None)
-        if first is None:
-            before.append(step)
-            kept.append(step)
-        else:
-            first.complete(step)
-            absorbed[step] = first
-    _replace_outer(kept, absorbed)
-    return kept
 
 
 def _is_replay(tree: SpanTree, first: Step, step: Step, starts: Sequence[int]) -> bool:
