@@ -148,14 +148,17 @@ def load_beside() -> None:
     Processes that must not stall call this when the first span arrives, and look nothing up before
     `is_loaded`. A look-up elsewhere loads the table itself, or waits for that thread. So does the
     interpreter at its end, for a second at most: a thread that it stops in the middle of loading
-    compiled code aborts the process ("exception not rethrown"). Once it has begun to end it waits
-    for no new thread, and none is started.
+    compiled code aborts the process ("exception not rethrown"). A thread is a daemon, too, where
+    the one that starts it is (the worker of a span exporter), unless it says that it is none. Once
+    the interpreter has begun to end it waits for no new thread, and none is started.
     """
     thread = _loading.thread
     is_ending = not threading.main_thread().is_alive()
     if is_loaded() or is_ending or (thread is not None and thread.is_alive()):
         return
-    _loading.thread = threading.Thread(target=_load_quietly, name="otel-reliability price table")
+    _loading.thread = threading.Thread(
+        target=_load_quietly, name="otel-reliability price table", daemon=False
+    )
     _loading.thread.start()
 
 

@@ -173,10 +173,13 @@ def test_importing_the_package_does_not_load_the_table() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_a_process_that_ends_while_the_table_loads_ends_in_order() -> None:
-    """A daemon thread that the interpreter stops in the middle of compiled code aborts it."""
-    program = """
-import time
+@pytest.mark.parametrize("is_daemon", [False, True])
+def test_a_process_that_ends_while_the_table_loads_ends_in_order(is_daemon: bool) -> None:
+    """A daemon thread that the interpreter stops in the middle of compiled code aborts it. The
+    worker of a span exporter is a daemon, and its threads are, unless they say that they are none.
+    """
+    program = f"""
+import threading, time
 from otel_reliability import price_table
 
 def load():
@@ -184,7 +187,9 @@ def load():
     print("loaded", flush=True)
 
 price_table._load_quietly = load
-price_table.load_beside()
+worker = threading.Thread(target=price_table.load_beside, daemon={is_daemon})
+worker.start()
+worker.join()
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
