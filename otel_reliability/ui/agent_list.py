@@ -259,10 +259,17 @@ SORTS: Final[Mapping[str, tuple[str, Callable[[AgentLine], Any]]]] = {
 
 
 class VerdictCount(NamedTuple):
-    """The agents of a verdict, and their part of a bar: start and width in percent."""
+    """The agents of a verdict, and how many of them fail so often that their grade is worse."""
 
     verdict: str
     agents: int
+    worse: int
+
+
+class BarPart(NamedTuple):
+    """The agents of a colour as part of a bar: start and width in percent."""
+
+    colour: str
     start: float
     width: float
 
@@ -276,6 +283,7 @@ class AgentList(NamedTuple):
     pages: int
     choice: TableChoice
     verdicts: Sequence[VerdictCount]
+    bar: Sequence[BarPart]
     services: Sequence[str]
 
 
@@ -292,6 +300,7 @@ def list_of(lines: Sequence[AgentLine], choice: TableChoice) -> AgentList:
         pages=pages,
         choice=choice._replace(page=page),
         verdicts=verdict_counts(lines),
+        bar=bar_of(lines),
         services=sorted({line.key.service_name for line in lines if line.key.service_name})[
             :MAX_SERVICES
         ],
@@ -300,14 +309,29 @@ def list_of(lines: Sequence[AgentLine], choice: TableChoice) -> AgentList:
 
 def verdict_counts(lines: Iterable[AgentLine]) -> list[VerdictCount]:
     """Return how many agents have each verdict, the worst first, those without one last."""
-    counts = Counter(line.verdict.value for line in lines)
+    counts = Counter[str]()
+    worse = Counter[str]()
+    for line in lines:
+        counts[line.verdict.value] += 1
+        worse[line.verdict.value] += line.grade not in {None, line.tier or Tier.STABLE}
+    worse[Verdict.FAILING.value] = 0  # the word says it
+    return [VerdictCount(verdict, counts[verdict], worse[verdict]) for verdict in VERDICTS]
+
+
+def bar_of(lines: Iterable[AgentLine]) -> list[BarPart]:
+    """Return the agents by the colour of their grade, in which the table shows them, the worst
+    first, those without one last.
+    """
+    counts = Counter(line.grade for line in lines)
     total = counts.total() or 1
     start = 0.0
-    found = list[VerdictCount]()
-    for verdict in VERDICTS:
-        width = 100 * counts[verdict] / total
-        found.append(VerdictCount(verdict, counts[verdict], round(start, 2), round(width, 2)))
-        start += width
+    found = list[BarPart]()
+    for grade in (*reversed(Tier), None):
+        if counts[grade]:
+            width = 100 * counts[grade] / total
+            colour = "none" if grade is None else grade.name.lower()
+            found.append(BarPart(colour, round(start, 2), round(width, 2)))
+            start += width
     return found
 
 

@@ -12,7 +12,7 @@ from otel_reliability.model.run import AgentKey
 from otel_reliability.report.text import count, span_of_time
 from otel_reliability.report.view import ReportView
 from otel_reliability.report.words import about_recording, worst_first
-from otel_reliability.ui.agent_list import id_of, line_of_view, verdict_counts
+from otel_reliability.ui.agent_list import bar_of, id_of, line_of_view, verdict_counts
 from otel_reliability.ui.rendering import assets, templates
 
 MAX_AGENTS: Final = 100
@@ -44,6 +44,7 @@ def render(report: ReportView, trace_url: str | None = None) -> str:
             linked=frozenset(agent.key for agent in agents[:MAX_AGENTS]),
             lines=lines,
             verdicts=verdict_counts(lines),
+            bar=bar_of(lines),
             link=_link,
             about_report=_about(report),
             comparisons=() if report.baseline is None else report.baseline.agents,

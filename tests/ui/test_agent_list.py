@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.engine import Engine
-from otel_reliability.metrics.stability.tier import tier_of
+from otel_reliability.metrics.stability.tier import Tier, tier_of
 from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.reading import NO_DATA, Reading
 from otel_reliability.model.run import AgentKey, RunChange, RunEvent
@@ -21,6 +21,7 @@ from otel_reliability.ui.agent_list import (
     AgentLine,
     Penalty,
     TableChoice,
+    bar_of,
     id_of,
     line_of,
     list_of,
@@ -133,16 +134,27 @@ def test_any_address_shows_something(query: dict[str, str]) -> None:
 
 
 @given(st.lists(st.none() | st.floats(0, 100), max_size=50))
-def test_the_bar_of_verdicts_is_full(scores: list[float | None]) -> None:
-    counts = verdict_counts(line(number, score) for number, score in enumerate(scores))
+def test_the_bar_of_grades_is_full(scores: list[float | None]) -> None:
+    lines = [line(number, score) for number, score in enumerate(scores)]
+    counts = verdict_counts(lines)
+    bar = bar_of(lines)
 
     assert [one.verdict for one in counts] == list(VERDICTS)
     assert sum(one.agents for one in counts) == len(scores)
-    assert sum(one.width for one in counts) == pytest.approx(100 if scores else 0, abs=0.1)
+    assert sum(one.width for one in bar) == pytest.approx(100 if scores else 0, abs=0.1)
     assert all(
         later.start == pytest.approx(one.start + one.width, abs=0.02)
-        for one, later in pairwise(counts)
+        for one, later in pairwise(bar)
     )
+
+
+def test_stable_agent_that_fails_often_is_not_green_in_the_bar() -> None:
+    """Its word is that of its score; its colour, there as in the table, that of its errors."""
+    lines = [line(1, 95.0), line(2, 95.0, grade=Tier.UNSTABLE), line(3, None, grade=Tier.CRITICAL)]
+
+    worse = {one.verdict: (one.agents, one.worse) for one in verdict_counts(lines) if one.agents}
+    assert worse == {"stable": (2, 1), "undecided": (1, 1)}
+    assert [one.colour for one in bar_of(lines)] == ["critical", "unstable", "stable"]
 
 
 def test_agents_that_differ_in_anything_have_different_ids() -> None:
