@@ -227,6 +227,42 @@ def test_http_proxy_fails_the_share_of_tool_calls_that_is_asked_for(tmp_path: Pa
     assert counts.read_text().count(".") == 100
 
 
+@pytest.mark.parametrize(("tries", "low", "high"), [(1, 0.1, 0.9), (9, 1.0, 1.0)])
+def test_report_shows_the_robustness_of_an_agent_behind_the_http_proxy(
+    tries: int, low: float, high: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that calls again keeps its accuracy; one that does not loses about the rate of faults."""
+    agent, tasks, out = (tmp_path / name for name in ("client.py", "tasks.jsonl", "out.jsonl"))
+    agent.write_text(CLIENT)
+    tasks.write_text(json.dumps({"id": "a", "input": "x", "expect": "tools/call"}))
+    address = f"{HOST}:{free_port()}"
+    options = ("--out", out, "--name", "client", "--jobs", "1", "--repeat", "8")
+    faults = ("--fault", "tools:0.5", "--fault-kind", "error")
+    with mcp_server() as url:
+        proxy = ("-m", "otel_reliability.cli", "fault-proxy", "--url", url, "--listen", address)
+        command = (sys.executable, agent, f"http://{address}/mcp", tries)
+        program = map(str, (sys.executable, *proxy, "--", *command))
+        done = call(capsys, "experiment", tasks, *options, *faults, "--", *program)
+
+    assert done.code == 0, done.err
+    report = call(capsys, "report", out, "--format", "json", "--no-intervals")
+    [found] = json.loads(report.out)["agents"]
+    assert low <= found["metrics"]["fault_robustness"]["value"] <= high
+
+
+CLIENT: Final = """
+import json, sys, urllib.request
+
+body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call"}).encode()
+headers = {"Content-Type": "application/json"}
+for number in range(int(sys.argv[2])):
+    with urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, headers)) as answer:
+        found = json.load(answer)["result"]
+    if not found.get("isError"):
+        print(found["method"])
+        break
+"""
+
 AGENT: Final = """
 import json, sys, urllib.request
 
