@@ -329,7 +329,9 @@ def short_reason(name: str, ask: Ask) -> str:
                 return "A failing call was retried again and again."
             runs = f"{round(share.value * share.runs)} of {count(share.runs, 'run')}"
             return (
-                f"{runs} kept retrying a failing call, up to {count(round(longest.value), 'time')}."
+                f"{runs} kept retrying a failing call, "
+                f"up to {count(round(longest.value), 'time')}; "
+                "one such run takes all the points of this part."
             )
         case "branch_instability":
             return (

@@ -58,7 +58,7 @@ def test_what_costs_most_is_told_first_and_why(tmp_path: Path) -> None:
     seen = page(tmp_path, spans)
 
     assert seen.index("Retry explosion  −41.7") < seen.index("Tool variance  −")
-    assert "1 of 10 runs kept retrying a failing call, up to 3 times." in seen
+    assert "1 of 10 runs kept retrying a failing call, up to 3 times; one such run takes" in seen
     assert "00000000000000000000000000000001  fetch retried 3×, 1.5 s" in seen
     assert "wipe: 10 %, 1 of 10 runs" in seen
 
