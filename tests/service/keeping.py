@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from otel_reliability.config import Settings
+from otel_reliability.conventions.sketch import sketch_of
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import Session
 from otel_reliability.service.decoded import Decoded
@@ -26,6 +27,8 @@ from otel_reliability.testing import FakeClock, agent, model, tool
 from otel_reliability.ui.live import Histories
 
 SETTINGS = Settings(hash_key="00" * 16)
+REQUESTS = (None, *map(sketch_of, ("cancel my order please", "how is the weather today")))
+"""Sketches of what users ask, of an unknown input the first."""
 
 
 class Look(NamedTuple):
@@ -176,6 +179,7 @@ def request(trace: int, tools: Iterable[str] = ("search", "book"), *, agents: in
         start=start,
         end=start + 1,
         session=session,
+        request=REQUESTS[trace % len(REQUESTS)],
     )
     return Decoded(spans=(*calls, model(2, 1, trace=trace, start=start + 0.05), root))
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from otel_reliability import testing
 from otel_reliability.config import Settings, WindowSettings
+from otel_reliability.conventions.sketch import sketch_of
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import (
@@ -24,6 +25,13 @@ from otel_reliability.windows.agents import AgentRegistry, AgentState
 from otel_reliability.windows.window import AgentWindow
 
 KEY = AgentKey("", "shop", "", "support")
+REQUESTS = (
+    None,
+    sketch_of("cancel my order please"),
+    sketch_of("please cancel order 7"),
+    sketch_of("how is the weather today"),
+)
+"""Sketches of what users ask: of an unknown input, of two inputs that are alike, and another."""
 
 
 def call(
@@ -79,7 +87,8 @@ def final(one: Run) -> RunEvent:
 
 
 @st.composite
-def runs(draw: st.DrawFn, run_id: str) -> Run:
+def runs(draw: st.DrawFn, run_id: str, *, inputs: bool = True) -> Run:
+    """A run; without `inputs`, what its user asked is unknown."""
     path = draw(st.sampled_from(["", "a", "b", "a b", "b a", "a b a", None]))
     chain = draw(st.sampled_from([0, 0, 2, 4]))
     return run(
@@ -88,6 +97,7 @@ def runs(draw: st.DrawFn, run_id: str) -> Run:
         path,
         key=KEY._replace(agent=draw(st.sampled_from(["one", "one", "one", "two"]))),
         task_id=draw(st.sampled_from([None, "x", "y"])),
+        request=draw(st.sampled_from(REQUESTS)) if inputs else None,
         condition=draw(st.sampled_from(["baseline", "baseline", "baseline", "fault"])),
         incomplete=draw(st.sampled_from([False, False, True])),
         branches=draw(st.sampled_from([(), (), (("kind", "usual"),), (("kind", "odd"),)])),
@@ -103,7 +113,7 @@ def runs(draw: st.DrawFn, run_id: str) -> Run:
 
 
 @st.composite
-def histories(draw: st.DrawFn, most: int = 14) -> list[RunEvent]:
+def histories(draw: st.DrawFn, most: int = 14, *, inputs: bool = True) -> list[RunEvent]:
     """What assembly may say: runs close in any order; until they become final they are revised,
     withdrawn and closed again.
     """
@@ -111,7 +121,7 @@ def histories(draw: st.DrawFn, most: int = 14) -> list[RunEvent]:
     open_runs: dict[str, Run] = {}
     for _ in range(draw(st.integers(1, 4 * most))):
         if not open_runs or draw(st.integers(0, 2)) == 0:
-            one = draw(runs(f"run-{draw(st.integers(0, 10**6))}"))
+            one = draw(runs(f"run-{draw(st.integers(0, 10**6))}", inputs=inputs))
             if any(event.run.run_id == one.run_id for event in events):
                 continue
             open_runs[one.run_id] = one
@@ -119,13 +129,15 @@ def histories(draw: st.DrawFn, most: int = 14) -> list[RunEvent]:
             continue
         name = draw(st.sampled_from(sorted(open_runs)))
         deed = draw(st.sampled_from(["revise", "withdraw", "finalize", "finalize"]))
-        events.append(_deed(draw, deed, open_runs, name))
+        events.append(_deed(draw, deed, open_runs, name, inputs=inputs))
     return events
 
 
-def _deed(draw: st.DrawFn, deed: str, open_runs: dict[str, Run], name: str) -> RunEvent:
+def _deed(
+    draw: st.DrawFn, deed: str, open_runs: dict[str, Run], name: str, *, inputs: bool
+) -> RunEvent:
     if deed == "revise":
-        previous, open_runs[name] = open_runs[name], draw(runs(name))
+        previous, open_runs[name] = open_runs[name], draw(runs(name, inputs=inputs))
         return revised(open_runs[name], previous)
     return withdrawn(open_runs.pop(name)) if deed == "withdraw" else final(open_runs.pop(name))
 

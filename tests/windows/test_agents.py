@@ -66,7 +66,7 @@ def test_windows_hold_what_they_say_at_every_step(events: list[RunEvent]) -> Non
     assert right_at_every_step(events)
 
 
-@given(histories(most=10))
+@given(histories(most=10, inputs=False))
 def test_readings_are_the_plain_formulas_at_every_step(events: list[RunEvent]) -> None:
     agents = AgentRegistry(SETTINGS)
     paths = PathTable()
