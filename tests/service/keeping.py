@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.conventions.sketch import sketch_of
 from otel_reliability.engine import Engine
-from otel_reliability.model.span import Session
+from otel_reliability.model.span import InvocationFacts, Kind, Session
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.persistence import Persistent
 from otel_reliability.service.state import State
@@ -23,7 +23,7 @@ from otel_reliability.state.store import Unavailable
 from otel_reliability.telemetry.exposition import SPECS, CounterSeries, Labels, Registry, Series
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.series_recording import SeriesRecording
-from otel_reliability.testing import FakeClock, agent, model, tool
+from otel_reliability.testing import FakeClock, agent_span, model, tool
 from otel_reliability.ui.live import Histories
 
 SETTINGS = Settings(hash_key="00" * 16)
@@ -172,14 +172,15 @@ def request(trace: int, tools: Iterable[str] = ("search", "book"), *, agents: in
         tool(3 + at, 1, name, trace=trace, start=start + 0.1 * at, failed=trace % 7 == at)
         for at, name in enumerate(tools)
     ]
-    root = agent(
+    root = agent_span(
+        Kind.AGENT,
+        InvocationFacts(f"agent {trace % agents}", request=REQUESTS[trace % len(REQUESTS)]),
         1,
-        called=f"agent {trace % agents}",
+        None,
         trace=trace,
         start=start,
         end=start + 1,
         session=session,
-        request=REQUESTS[trace % len(REQUESTS)],
     )
     return Decoded(spans=(*calls, model(2, 1, trace=trace, start=start + 0.05), root))
 
