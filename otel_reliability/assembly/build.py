@@ -44,6 +44,7 @@ from otel_reliability.assembly.unseen_steps import (
     calls_of_agents,
     invocations_in,
     lost_steps,
+    may_have_called,
     message_steps,
     tools_of_messages,
 )
@@ -88,11 +89,14 @@ _NO_TOKENS: Final = Tokens()
 
 
 class Linked(NamedTuple):
-    """Spans with all that links them: their tree, its units, and evaluations that arrived apart."""
+    """Spans with all that links them: their tree, its units, and evaluations that arrived apart.
+    `unclaimed`: tool calls that belong to no run, beside agents.
+    """
 
     tree: SpanTree
     units: Units
     evaluations: Evaluated
+    unclaimed: Sequence[AgentSpan] = ()
 
 
 class _Usage(NamedTuple):
@@ -180,6 +184,7 @@ class RunBuilder:
             or gathered.has_repeated_response
             or tree.in_model
             or tree.details
+            or tree.attempts
         ):
             models = models_once(tree, models)
         cut = _cut_by_sender(tree.spans, gathered.annotated) if gathered.annotated else ()
@@ -189,7 +194,7 @@ class RunBuilder:
         usage = self._usage(
             tree, root, members, models, actors, notes.context_limit, is_partial=is_partial
         )
-        steps, tools = self._observed_steps(tree, root, steps, models, gathered)
+        steps, tools = self._observed_steps(linked, root, steps, models, gathered)
         path = _Path(None, None, arguments_known=True)
         if tools is not Tools.UNOBSERVABLE:
             path = self._path(linked, steps, models, actors)
@@ -326,13 +331,14 @@ class RunBuilder:
 
     def _observed_steps(
         self,
-        tree: SpanTree,
+        linked: Linked,
         root: Invocation | None,
         steps: list[Step],
         models: list[ModelSpan],
         gathered: Gathered,
     ) -> tuple[list[Step], Tools]:
         """Return each step once, and how steps were observed: by their spans, else by messages."""
+        tree = linked.tree
         if steps:
             steps = calls_once(tree, steps, models)
         tools = Tools.OBSERVED
@@ -353,6 +359,8 @@ class RunBuilder:
             tools = tools_of_messages(models)
             if tools is Tools.MESSAGES:
                 steps = message_steps(tree, models)
+        elif linked.unclaimed and root is not None and may_have_called(root, linked.unclaimed):
+            tools = Tools.UNOBSERVABLE
         return steps, tools
 
     def _key(self, agent: str | None, span: AgentSpan) -> AgentKey:

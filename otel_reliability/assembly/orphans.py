@@ -144,7 +144,7 @@ def decide(
                 implicit.append(
                     ImplicitRun(work.anchor, work.members, only, True, work.compressions)
                 )
-            elif not is_beside_agent and any(_is_own_call(spans[i]) for i in work.members):
+            elif not is_beside_agent and any(is_own_call(spans[i]) for i in work.members):
                 implicit.append(
                     ImplicitRun(work.anchor, work.members, None, False, work.compressions)
                 )
@@ -214,8 +214,8 @@ def _key_above(tree: SpanTree, i: int) -> bytes | None:
 
 
 def _siblings(tree: SpanTree, work: LooseWork, invocations: list[Invocation]) -> dict[int, int]:
-    """Return the topmost spans of loose work that are siblings of the only invocation below their
-    parent, which encloses them in time, with its index.
+    """Return the topmost spans of loose work that are siblings of an invocation, the only one below
+    their parent that encloses them in time, with its index.
 
     Context that is lost in a stream makes steps siblings of their agent. Steps of another scope
     are the agent's only where it has none of its own.
@@ -231,13 +231,14 @@ def _siblings(tree: SpanTree, work: LooseWork, invocations: list[Invocation]) ->
             and span.parent_id is not None
             and node.span.parent_id == span.parent_id
             and node.span.trace_id == span.trace_id
+            and node.span.start_ns <= span.start_ns
+            and span.end_ns <= node.span.end_ns
         ]
         if len(beside) != 1 or beside[0].span.kind is not Kind.AGENT:
             continue
         agent = beside[0].span
-        is_around = agent.start_ns <= span.start_ns and span.end_ns <= agent.end_ns
         is_of_it = span.scope == agent.scope or not (beside[0].steps or beside[0].inner)
-        if is_around and is_of_it and span.resource.service == agent.resource.service:
+        if is_of_it and span.resource.service == agent.resource.service:
             found[top] = beside[0].at
     return found
 
@@ -280,7 +281,7 @@ def _hosts(
     return hosts
 
 
-def _is_own_call(span: AgentSpan) -> bool:
+def is_own_call(span: AgentSpan) -> bool:
     """Return whether a span is a tool call made here; SERVER and CONSUMER spans report the far end
     of a call.
     """

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from otel_reliability.assembly import conversations, reports
+from otel_reliability.assembly.accounts import BESIDE_AGENT
 from otel_reliability.assembly.build import Linked, RunBuilder
 from otel_reliability.assembly.closed_ids import ClosedIds
 from otel_reliability.assembly.extent import first_runs_below, is_run, members_of
 from otel_reliability.assembly.late_outcomes import ReportedOutcomes
-from otel_reliability.assembly.orphans import Orphans, decide
+from otel_reliability.assembly.orphans import Orphans, decide, is_own_call
 from otel_reliability.assembly.owners import misplaced
 from otel_reliability.assembly.replays import find as find_replays
 from otel_reliability.assembly.reports import Evaluated
@@ -86,7 +87,7 @@ class Rebuild:
         evaluated: Evaluated = {}
         if evaluations:
             evaluated = reports.targets(tree, units, evaluations, closed)
-        linked = Linked(tree, units, evaluated)
+        linked = Linked(tree, units, evaluated, _calls_beside_agents(tree, orphans))
         runs: list[Run] = []
         roots: list[int] = []
         for root, members in members_of(tree).items():
@@ -137,6 +138,16 @@ def _linked(
         waiting = dict.fromkeys(replays.anchors.values(), NONE)
         orphans = orphans._replace(linked={**waiting, **orphans.linked})
     return tree, units, orphans, has_gap
+
+
+def _calls_beside_agents(tree: SpanTree, orphans: Orphans) -> list[AgentSpan]:
+    """Return the tool calls that belong to no run although there is an agent beside them."""
+    spans = tree.spans
+    return [
+        spans[i]
+        for i, account in orphans.unclaimed.items()
+        if account is BESIDE_AGENT and is_own_call(spans[i])
+    ]
 
 
 def _lost_annotations(tree: SpanTree, orphans: Orphans) -> list[int]:

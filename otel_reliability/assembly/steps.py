@@ -429,6 +429,7 @@ def _in_cycles(calls: Sequence[Same]) -> set[int]:
 # --- Model calls ----------------------------------------------------------------------------------
 
 
+_NO_TOKENS: Final = Tokens()
 _NEAR = 4
 """Siblings that a model call is compared with."""
 
@@ -436,11 +437,14 @@ _NEAR = 4
 def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
     """Return each model call once: a model span inside a model span is one call; so are two of
     different scopes under one parent, of which one lies in time within the other, and two with one
-    response id, unless their token counts differ. A log event adds what its span leaves out.
+    response id, unless their token counts differ. A log event adds what its span leaves out. An
+    attempt at the run reports no call without an id that the run has not.
     """
     details = tree.details
     if details:
         items = [(i, _with_inner(facts, details.get(i, ()))) for i, facts in items]
+    if tree.attempts:
+        items = _without_attempts(tree, items)
     known = {i for i, _ in items}
     inner: dict[int, list[ModelFacts]] = {}
     outer: list[ModelSpan] = []
@@ -512,6 +516,21 @@ def _without_siblings(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]
         else:
             kept[same] = (kept[same][0], _with_inner(kept[same][1], [item[1]]))
     return kept
+
+
+def _without_attempts(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
+    """Return model calls without those of attempts at the run that have no response id, but the
+    tokens of a call of the run itself.
+    """
+    of_run = [facts.tokens for i, facts in items if tree.attempt_of(i) == NONE]
+    return [
+        (i, facts)
+        for i, facts in items
+        if facts.response_id is not None
+        or tree.attempt_of(i) == NONE
+        or facts.tokens == _NO_TOKENS
+        or facts.tokens not in of_run
+    ]
 
 
 def _without_responses_twice(items: list[ModelSpan]) -> list[ModelSpan]:

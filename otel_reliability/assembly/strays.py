@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from otel_reliability.assembly.accounts import BESIDE_AGENT, NO_RUN, USED, Account
-from otel_reliability.model.flaws import SPLIT_TRACE
+from otel_reliability.model.flaws import LAST_NS, SPLIT_TRACE
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.run import Run, RunChange, RunEvent, Tools
 
@@ -62,9 +62,12 @@ class ServiceRuns:
             self.strays.popitem(last=False)
 
     def is_around_stray(self, run: Run) -> bool:
-        """Return whether a run encloses a call without an agent."""
+        """Return whether a run encloses a call without an agent; one that shows no step at all has
+        lost its own, and may have made any that began after it.
+        """
         start = run.start_ns
-        end = run.end_ns
+        is_bare = not (run.model_calls or is_hollow(run))
+        end = LAST_NS if is_bare else run.end_ns
         return any(start <= since and until <= end for since, until in self.strays.values())
 
     def seen(self, run: Run) -> Run | None:

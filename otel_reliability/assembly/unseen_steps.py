@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.span_tree import SpanTree
 from otel_reliability.assembly.steps import ModelSpan, Step
+from otel_reliability.model.flaws import LAST_NS
 from otel_reliability.model.run import Tools
+from otel_reliability.model.span import AgentSpan
 
 
 def calls_of_agents(tree: SpanTree, root: Invocation, members: Sequence[int]) -> list[Step]:
@@ -81,6 +83,21 @@ def lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpan
                     i, beside.start_ns, beside.end_ns, beside.span_id, position, call, beside.node
                 )
     return list(found.values())
+
+
+def may_have_called(root: Invocation, unclaimed: Iterable[AgentSpan]) -> bool:
+    """Return whether a run without a known call may have made one of those that belong to no run:
+    one of its service that it encloses in time, or, where it has no step at all and so has lost
+    them, any that began after it.
+    """
+    span = root.span
+    end = span.end_ns if root.steps or root.inner else LAST_NS
+    return root.above is None and any(
+        span.start_ns <= call.start_ns
+        and call.end_ns <= end
+        and call.resource.service == span.resource.service
+        for call in unclaimed
+    )
 
 
 def invocations_in(tree: SpanTree, members: Sequence[int]) -> list[Invocation]:

@@ -30,6 +30,7 @@ from otel_reliability.model.span import (
 
 ERROR_TYPE: Final = "error.type"
 EXCEPTION_TYPE: Final = "exception.type"
+EXCEPTION_MESSAGE: Final = "exception.message"
 EXCEPTIONS: Final = frozenset({"exception", "gen_ai.client.operation.exception"})
 """Events that report an exception."""
 STATUS_MESSAGE: Final = "langfuse.observation.status_message"
@@ -47,18 +48,26 @@ class Signal(enum.Enum):
 _WORK: Final = (
     "Task|Operation|Request|Run|Job|Workflow|Activity|Client|User|Stream|Generation|Agent|Call"
     "|Tool|Turn|Response|Execution|Invocation|Future|Promise|Context|Graph|Node|Step|Flow|Human"
+    "|Job|Coroutine|Fiber|Scope|Kernel|Function|Prompt|Chat|Completion|Model|LLM|DBOS|Url|Err|UndErr"
 )
-_ASKED: Final = "Approval|Confirmation|Consent|HumanInput|UserInput|HumanFeedback|HumanReview"
+_ASKED: Final = (
+    "Approval|Confirmation|Consent|HumanInput|UserInput|HumanFeedback|HumanReview|Elicitation"
+)
+_END: Final = "(Error|Exception|Err|Failure)?"
+_BY_USER: Final = "(By(User|Client|Caller))?"
 _TABLE: Final[tuple[tuple[str, Signal], ...]] = (
     ("KeyboardInterrupt", Signal.CANCELLED),
     ("Interrupted(IO)?Exception", Signal.CANCELLED),  # Java: the thread was told to stop
-    (f"({_WORK})*Cancell?ed(Error|Exception)?", Signal.CANCELLED),
-    ("Cancellation(Error|Exception)", Signal.CANCELLED),
-    (f"(API)?({_WORK})*Abort(ed)?(Error|Exception)", Signal.CANCELLED),
-    (f"({_WORK})+Aborted", Signal.CANCELLED),
-    ("GeneratorExit", Signal.CANCELLED),  # the reader of a stream went away
+    (f"({_WORK})*Cancell?ed{_BY_USER}{_END}", Signal.CANCELLED),
+    (f"Cancell?ed({_WORK})+{_END}", Signal.CANCELLED),
+    (f"({_WORK})*Cancellation(Error|Exception)", Signal.CANCELLED),
+    (f"(API)?({_WORK})*Abort(ed)?(Error|Exception|Err)", Signal.CANCELLED),
+    (f"({_WORK})+Aborted{_BY_USER}", Signal.CANCELLED),
+    ("GeneratorExit|ClientDisconnect", Signal.CANCELLED),  # the reader of a stream went away
     (f"({_WORK})*Interrupt(ed)?(Error|Exception)?", Signal.PAUSED),
     (f"({_WORK})*({_ASKED})(Required|Pending|Needed|Requested)(Error|Exception)?", Signal.PAUSED),
+    (f"({_WORK})*(Pending|Awaiting)({_ASKED})(Error|Exception)?", Signal.PAUSED),
+    (r"(Pipeline|Graph|Node)?Breakpoint(Exception|Error)", Signal.PAUSED),
     (f"({_WORK})*(Deferred|Suspended|Suspend|Paused|Pause)(Error|Exception)?", Signal.PAUSED),
     (r"WaitingFor\w+", Signal.PAUSED),
     (r"(Parent)?Command|GraphBubbleUp|GraphDelegate", Signal.PASSED),
@@ -68,7 +77,22 @@ _TABLE: Final[tuple[tuple[str, Signal], ...]] = (
 """The names of errors that are control flow, without the modules they are of. First match wins."""
 _PATTERNS: Final = tuple((re.compile(pattern), signal) for pattern, signal in _TABLE)
 _WORDS: Final = {"cancelled": Signal.CANCELLED, "canceled": Signal.CANCELLED}
-"""Values of `error.type` that are no names of a class, as gRPC has them."""
+"""Values of `error.type` that are no names of a class, as gRPC has them. Names of several words
+(`ERR_CANCELED`, `operation_cancelled`) are read as the class of these words.
+"""
+_CANCELLING: Final = re.compile(
+    r"(.*: )?context canceled"  # Go
+    r"|(this|the) (operation|request) was (aborted|cancell?ed)|a task was cancell?ed"
+    r"|the user aborted a request|signal is aborted without reason|request was aborted"
+    r"|all fibers interrupted without errors|(\d+ )?cancelled: cancelled on client"
+    r"|(.{1,40} )?(was )?cancell?ed by (the )?user",
+    re.IGNORECASE,
+)
+"""Messages of exceptions whose class does not say that a caller or a person ended the work."""
+_TIMEOUT: Final = re.compile(r"time(d |-)?out|deadline", re.IGNORECASE)
+"""Part of the message where what was cancelled had taken too long, which is a failure."""
+MAX_MESSAGE: Final = 1_024
+"""Characters of the message of an exception that are searched."""
 _NAME: Final = re.compile(r"\s*\(?\s*([A-Za-z_][\w.]*)\s*\(")
 """The name at the beginning of a text that `repr` wrote: `Command(…`, `(Interrupt(…`."""
 
@@ -85,6 +109,8 @@ def signal_of(name: object) -> Signal | None:
     if found is None:
         return None
     bare = re.split(r"[.:/\\$]", found)[-1]
+    if "_" in bare and not bare.startswith("_"):
+        bare = "".join(word.capitalize() for word in bare.split("_"))
     return next(
         (signal for pattern, signal in _PATTERNS if pattern.fullmatch(bare)),
         _WORDS.get(bare.lower()),
@@ -102,12 +128,17 @@ def applied(answer: Answer, span: SpanView) -> Answer:
 
 
 def _signal(span: SpanView) -> Signal | None:
+    exceptions = [event for event in span.failure_events if event.name in EXCEPTIONS]
+    message = exceptions[-1].attributes.get(EXCEPTION_MESSAGE) if exceptions else None
+    said = message.strip(" .\n")[:MAX_MESSAGE] if isinstance(message, str) else ""
+    if _TIMEOUT.search(said):
+        return None
     for key in TYPES:
         if (signal := signal_of(span.get(key))) is not None:
             return signal
-    exceptions = [event for event in span.failure_events if event.name in EXCEPTIONS]
     if exceptions:
-        return signal_of(exceptions[-1].attributes.get(EXCEPTION_TYPE))
+        signal = signal_of(exceptions[-1].attributes.get(EXCEPTION_TYPE))
+        return Signal.CANCELLED if signal is None and _CANCELLING.fullmatch(said) else signal
     return signal_of(span.found_in(STATUS_MESSAGE, _named_in))
 
 

@@ -41,15 +41,26 @@ REDACTED: Final = frozenset(
 """Texts that instrumentations write where they hide a value: it says nothing, so what holds one is
 unknown as a whole.
 """
-_REPEATED: Final = re.compile(r"\*{3,}|•{3,}|█{3,}|X{4,}")
+_REPEATED: Final = re.compile(r"(?:\*{3,}|•{3,}|█{3,}|X{4,})(?:…|\.{3})?")
 """A symbol that is repeated in the place of a value says as little."""
-_MASK: Final = re.compile(
-    r"[x#.●_-]{4,}"
-    r"|[\[<({*_#%]+[\w .:'-]*(?:redacted|filtered|masked|hidden|elided|scrubbed|obfuscated"
-    r"|anonymi[sz]ed|sanitized|censored|omitted|removed)\b[^\[\]<>{}]{0,60}[\]>)}*_#%]+",
+_BRACKETED: Final = (
+    r"[\[<({*_#%]+[\w .:'-]*(?:redacted|filtered|masked|hidden|elided|scrubbed|obfuscated"
+    r"|anonymi[sz]ed|sanitized|censored|omitted|removed)\b[^\[\]<>{}]{0,60}[\]>)}*_#%]+"
+    r"|<(?:[A-Z]{2,}_)*(?:PERSON|ADDRESS|NUMBER|LOCATION|DATE_TIME|CARD|CODE|LICENSE|SSN|URL)>"
+)
+_MASK: Final = re.compile(_BRACKETED, re.IGNORECASE)
+"""A mask anywhere in a value: a word of its kind in brackets, or a kind of personal data."""
+_WHOLE_MASK: Final = re.compile(
+    rf"[x#.●_-]{{4,}}|{_BRACKETED}"
+    r"|(?:content|value|data|input|output|arguments?)? ?(?:not captured|hidden|redacted|masked"
+    r"|removed by policy)|removed_by_policy|content_redacted",
     re.IGNORECASE,
 )
-"""A mask where it is the whole value: one symbol, or a word of its kind in brackets."""
+"""A mask where it is the whole value: one symbol, and what also says so without brackets."""
+_MAX_NESTED_MASK: Final = 64
+"""Characters of a mask inside a value."""
+_MASKING_KEYS: Final = frozenset({"redacted", "masked", "hidden", "truncated"})
+"""Keys of an object that stands in the place of a value: alone, or with `_` in front."""
 _CUT_MARK: Final = re.compile(r"truncated\b[^\n]{0,40}$")
 """The end of a text that says that it was cut."""
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -69,6 +80,8 @@ _ADDRESSES: Final = re.compile(_ADDRESS + "[0-9a-fA-F]+")
 _UNUSUAL: Final = (
     *("REDACTED", "redacted", "Redacted", "<elided>", "Filtered]", "FILTERED"),
     *("masked>", "masked]", "MASKED", "***", "•••", "███", "XXXX", "truncated"),
+    *("edacted", "crubbed", "hidden]", "hidden>", "HIDDEN", "mitted]", "mitted>", "PERSON>"),
+    *("_ADDRESS>", "_NUMBER>", "_CARD>", "LOCATION>", '"masked"', '"hidden"'),
     *(_ADDRESS, "\\u"),
 )
 """A JSON text with one of these, with many brackets or with a long number is rewritten value by
@@ -401,7 +414,7 @@ def unwrapped(value: object) -> tuple[bool, Any]:
 
 
 def _is_mask(text: str) -> bool:
-    return len(text) <= values.LONGEST and _MASK.fullmatch(text.strip()) is not None
+    return len(text) <= values.LONGEST and _WHOLE_MASK.fullmatch(text.strip()) is not None
 
 
 def is_cut(text: str) -> bool:
@@ -463,18 +476,31 @@ def _plain(value: object, depth: int) -> object:
 def _plain_text(value: str) -> str:
     if value in REDACTED or _REPEATED.fullmatch(value):
         raise _Hidden
+    if len(value) <= _MAX_NESTED_MASK and value[:1] in "[<({*_#%" and _MASK.fullmatch(value):
+        raise _Hidden
     return _ADDRESSES.sub("", value) if _ADDRESS in value else value
 
 
 def _plain_collection(value: object, depth: int) -> object:
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, Any]", value)
+        if _stands_for_hidden(pairs):
+            raise _Hidden
         return {str(key): _plain(item, depth + 1) for key, item in pairs.items()}
     if isinstance(value, list | tuple):
         return [_plain(item, depth + 1) for item in cast("Iterable[Any]", value)]
     if isinstance(value, set | frozenset):
         return sorted((_plain(item, depth + 1) for item in cast("Iterable[Any]", value)), key=repr)
     return value.hex() if isinstance(value, bytes) else _plain_text(str(value))
+
+
+def _stands_for_hidden(pairs: Mapping[Any, Any]) -> bool:
+    """Return whether an object says that it stands in the place of a value."""
+    for key in pairs:
+        word = str(key).strip("_$")
+        if word in _MASKING_KEYS and pairs[key] is True and (len(pairs) == 1 or word != key):
+            return True
+    return len(pairs) == 1 and pairs.get("type") in _MASKING_KEYS
 
 
 def _is_free_text(value: object) -> bool:

@@ -199,15 +199,56 @@ def test_a_sibling_of_another_scope_is_no_step_of_an_agent_with_steps_of_its_own
     assert (run.input_tokens, run.path) == (None, ("search",))
 
 
+def test_of_several_agents_beside_a_step_the_one_that_encloses_it_takes_it() -> None:
+    spans = [
+        other(1, start=0, end=30),
+        agent(2, 1, start=1, end=9),
+        agent(3, 1, start=11, end=19),
+        tool(4, 1, "search", start=2, end=3),
+        tool(5, 1, "book", start=12, end=13),
+    ]
+
+    assert [run.path for run in rebuilt(*spans)] == [("search",), ("book",)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "paths"), [((9, 9), [None, None]), ((1.5, 9), [(), None]), ((9, 2), [None, ()])]
+)
+def test_a_call_that_several_agents_may_have_made_hides_the_paths_of_those_around_it(
+    ends: tuple[float, float], paths: list[object]
+) -> None:
+    spans = [
+        other(1, start=0, end=30),
+        *(agent(n, 1, start=1, end=end, called=f"a{n}") for n, end in enumerate(ends, start=2)),
+        *(model(n, n - 10, start=1.1, end=1.2) for n in (12, 13)),
+        tool(4, None, "search", start=3, end=4),
+    ]
+
+    found = {run.key.agent: run.path for run in rebuilt(*spans)}
+    assert [found["a2"], found["a3"]] == paths
+
+
+def test_an_agent_that_shows_no_step_may_have_made_a_call_after_its_end() -> None:
+    """The span of a generator ends before its work begins."""
+    spans = [
+        other(1, start=0, end=30),
+        agent(2, 1, start=1, end=1.001),
+        tool(4, 1, "search", start=3, end=4),
+    ]
+
+    assert run_of(*spans).path is None
+
+
 # --- No parent, or one elsewhere ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("remote", [None, True])
 def test_beside_an_agent_it_is_nobodys(remote: bool | None) -> None:
+    """The agent may have made the call, so its path is unknown, not empty."""
     lone = tool(3, 99 if remote else None, "search", remote=remote)
     spans = [agent(1), lone, model(4, start=2)]
 
-    assert [run.path for run in rebuilt(*spans)] == [()]
+    assert [run.path for run in rebuilt(*spans)] == [None]
     assert accounts_of(*spans) == {("used", ""): 1, ("other", "beside_agent"): 2}
 
 

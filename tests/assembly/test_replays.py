@@ -61,6 +61,17 @@ def test_attempts_at_a_run_are_one_run_whose_steps_count_once(roots: bool) -> No
     assert accounts_of(*spans)["used", ""] == len(spans) - 1
 
 
+def test_a_replayed_model_call_without_a_response_id_is_known_by_its_tokens() -> None:
+    first = [agent(1, end=5), said(2, 1, None), tool(3, 1, call_id="c1", start=2)]
+    again = [
+        agent(11, start=20, end=21),
+        said(12, 11, None, start=20.1, end=20.2),
+        tool(13, 11, call_id="c1", start=20.3, end=20.4),
+    ]
+
+    assert run_of(*first, *again).input_tokens == 100
+
+
 def test_a_whole_replay_after_the_end_does_not_make_the_run_longer() -> None:
     first = [agent(1, end=5), said(2, 1, "r1"), tool(3, 1, call_id="c1", start=2)]
     again = [

@@ -59,6 +59,13 @@ def test_a_call_beside_an_agent_is_no_run_and_hides_the_path_of_the_run_around_i
     assert (apart.key.agent, apart.path, apart.flaws) == ("bot", (), ())
 
 
+def test_an_agent_that_shows_no_step_may_have_made_a_call_after_its_end() -> None:
+    bare = [agent(1, called="bot", start=0, end=0.01, trace=1)]
+
+    assert [run.path for run in final(bare, stray(2, 3.0))] == [None]
+    assert [run.path for run in final([agent(1, start=9, end=10, trace=1)], stray(2, 3.0))] == [()]
+
+
 def test_calls_of_a_service_without_an_agent_are_runs() -> None:
     assert [run.path for run in final(stray(1, 0.0), stray(2, 5.0))] == [("search",)] * 2
 

@@ -23,6 +23,9 @@ PAUSES = (
     "workflows.errors.WaitingForEvent",
     "WorkflowSuspended",
     "UserInputRequiredException",
+    "mcp.shared.exceptions.UrlElicitationRequiredError",
+    "haystack.core.errors.BreakpointException",
+    "PendingApprovalError",
 )
 CANCELLATIONS = (
     "asyncio.exceptions.CancelledError",
@@ -33,6 +36,16 @@ CANCELLATIONS = (
     "java.util.concurrent.CancellationException",
     "java.lang.InterruptedException",
     "cancelled",
+    "kotlinx.coroutines.JobCancellationException",
+    "Microsoft.SemanticKernel.KernelFunctionCanceledException",
+    "dbos._error.DBOSWorkflowCancelledError",
+    "prefect.exceptions.CancelledRun",
+    "WorkflowCancelledByUser",
+    "CanceledFailure",
+    "ABORT_ERR",
+    "ERR_CANCELED",
+    "operation_cancelled",
+    "starlette.requests.ClientDisconnect",
 )
 ERRORS = (
     "ValueError",
@@ -41,6 +54,9 @@ ERRORS = (
     "InputRequiredError",
     "builtins.PermissionError",
     "timeout",
+    "ABORTED",
+    "ECONNABORTED",
+    "order_cancelled",
     "500",
     "",
     None,
@@ -110,6 +126,31 @@ def test_a_cancelled_run_has_no_failed_call_and_is_no_failure() -> None:
     found = rebuilt_run("CancelledError", "CancelledError")
     assert (found.path, found.outcome, found.success) == (("pay",), Outcome.CANCELLED, None)
     assert [one.ok for one in found.tool_calls or ()] == [True]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "outcome"),
+    [
+        ("*errors.errorString", "context canceled", Outcome.CANCELLED),
+        ("*fmt.wrapError", "call model: context canceled", Outcome.CANCELLED),
+        ("20", "This operation was aborted", Outcome.CANCELLED),
+        ("FiberFailure", "All fibers interrupted without errors.", Outcome.CANCELLED),
+        ("*errors.errorString", "context deadline exceeded", Outcome.FAILURE),
+        ("Error", "the order was cancelled", Outcome.FAILURE),
+        (
+            "System.Threading.Tasks.TaskCanceledException",
+            "The request was canceled due to the configured HttpClient.Timeout of 100 seconds.",
+            Outcome.FAILURE,
+        ),
+    ],
+)
+def test_the_message_of_an_exception_whose_class_says_too_little(
+    kind: str, message: str, outcome: Outcome
+) -> None:
+    root = step("invoke_agent", 1, None, "x")
+    event = ("exception", {"exception.type": kind, "exception.message": message})
+    failed = span(1, attributes=root.attributes, events=[event], status=STATUS_ERROR)
+    assert run(failed, step("chat", 2, 1)).outcome is outcome
 
 
 def test_a_hand_off_ends_nothing() -> None:

@@ -53,6 +53,7 @@ CACHED_TOKENS: Final = (
 )
 CACHE_WRITTEN_TOKENS: Final = ("ai.usage.inputTokenDetails.cacheWriteTokens",)
 PROVIDER: Final = "ai.model.provider"
+RESPONSE_ID: Final = "ai.response.id"
 
 
 class Vercel(Convention):
@@ -73,6 +74,7 @@ class Vercel(Convention):
         *CACHED_TOKENS,
         *CACHE_WRITTEN_TOKENS,
         PROVIDER,
+        RESPONSE_ID,
         "ai.model.id",
         "ai.response.model",
         "ai.toolCall.name",
@@ -117,6 +119,7 @@ def _model(span: SpanView) -> ModelFacts:
         calls=own(_message_calls, "ai.response.toolCalls"),
         context_limit=genai.context_limit(span),
         cost=own(values.amount, *genai.COSTS),
+        response_id=own(values.text, RESPONSE_ID, genai.RESPONSE_ID),
         provider=values.text(span.get(PROVIDER)) or genai.provider(span),
         cached=own(values.integer, *CACHED_TOKENS),
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
