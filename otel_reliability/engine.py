@@ -20,6 +20,8 @@ from itertools import islice
 from math import inf
 from typing import Any, Final, TypeAlias, TypeVar
 
+from msgspec.structs import replace
+
 from otel_reliability import conventions
 from otel_reliability.assembly.accounts import DISPOSITIONS, EVALUATION, LOST_ANNOTATION
 from otel_reliability.assembly.intake import Opened
@@ -521,10 +523,11 @@ class Engine:
 
     def _record(self, events: Iterable[RunEvent]) -> None:
         final: list[Run] = []
-        for change, run, _ in events:
-            if change is _FINAL:
+        for event in events:
+            run = event.run
+            if event.change is _FINAL:
                 final.append(run)
-            elif change is _CLOSED:
+            elif event.change is _CLOSED:
                 self.closed[run.closed_by._value_] += 1
                 self.incomplete += run.incomplete
             else:
@@ -573,10 +576,10 @@ def _split(event: RunEvent, kind: str) -> RunEvent:
     def keyed(run: Run) -> Run:
         values = [value for name, value in run.fingerprints if name == kind]
         extra = kind, bounded(", ".join(values)) or "unknown"
-        return run._replace(key=run.key._replace(extra=(*run.key.extra, extra)))
+        return replace(run, key=run.key._replace(extra=(*run.key.extra, extra)))
 
     previous = None if event.previous is None else keyed(event.previous)
-    return event._replace(run=keyed(event.run), previous=previous)
+    return replace(event, run=keyed(event.run), previous=previous)
 
 
 def _taken(items: deque[T]) -> list[T]:

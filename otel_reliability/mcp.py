@@ -25,6 +25,7 @@ from urllib.request import Request, urlopen
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
+from msgspec import structs
 
 from otel_reliability.change.recording import Observations
 from otel_reliability.config import Settings
@@ -155,7 +156,7 @@ class Recordings:
 
         _recording(self._files, self._settings, seen)
         return [
-            run._replace(fingerprints=letters.of(run.fingerprints))
+            structs.replace(run, fingerprints=letters.of(run.fingerprints))
             for run in kept
             if run.end_ns >= self._since_ns
         ]

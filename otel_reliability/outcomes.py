@@ -140,7 +140,7 @@ def row_with(row: Row, evaluation: Evaluation, settings: OutcomeSettings) -> Row
     """Return the row of a final run with one more evaluation, as that of the whole run would be."""
     if evaluation.score is not None:
         signals = {**dict(row.signals), evaluation.name: evaluation.score}
-        row = row._replace(signals=tuple(sorted(signals.items())))
+        row = replace(row, signals=tuple(sorted(signals.items())))
     result = reported(NO_NOTES, (evaluation,), settings)
     if result is None:
         return row
@@ -148,9 +148,9 @@ def row_with(row: Row, evaluation: Evaluation, settings: OutcomeSettings) -> Row
         before = (row.outcome_ns or 0, row.outcome is Outcome.SUCCESS)
         if before > (evaluation.time_ns, result.outcome is Outcome.SUCCESS):
             return row
-        return row._replace(outcome=result.outcome, by_status=False, outcome_ns=evaluation.time_ns)
+        return replace(row, outcome=result.outcome, by_status=False, outcome_ns=evaluation.time_ns)
     is_open = row.success is None or row.by_status
-    return row._replace(outcome=result.outcome, by_status=False) if is_open else row
+    return replace(row, outcome=result.outcome, by_status=False) if is_open else row
 
 
 def _subject(evaluation: Evaluation) -> Subject:

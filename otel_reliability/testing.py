@@ -242,11 +242,11 @@ def call(name: str = "tool", second: float = 0.0, **facts: Any) -> ToolCall:
     usual = ToolCall(
         name, True, False, False, 0, "agent", at(second), at(second + 1), b"arguments", None, None
     )
-    made = usual._replace(**facts)
+    made = replace(usual, **facts)
     return (
         made
         if "has_effect" in facts
-        else made._replace(has_effect=made.ok and has_effect(name, made.effect))
+        else replace(made, has_effect=made.ok and has_effect(name, made.effect))
     )
 
 
@@ -299,7 +299,7 @@ def run(path: Sequence[str] | None = (), number: int = 1, **facts: Any) -> Run:
         span_count=1 + len(path or ()),
         closed_by=CloseReason.ROOT,
     )
-    return usual._replace(**facts)
+    return replace(usual, **facts)
 
 
 _PATHS: Final = PathTable()
@@ -342,7 +342,7 @@ def row(
         else Retries(retries, retries, "tool" if retries else None, 0, 0, repeats)
     )
     pairs = tuple(sorted((branches or {}).items()))
-    return made._replace(retries=chain, branches=pairs, **{"effects": None, **fields})
+    return replace(made, retries=chain, branches=pairs, **{"effects": None, **fields})
 
 
 def rows_of(*paths: str | Sequence[str] | None, **fields: Any) -> list[Row]:

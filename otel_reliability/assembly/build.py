@@ -51,6 +51,7 @@ from otel_reliability.assembly.unseen_steps import (
 from otel_reliability.config import Settings
 from otel_reliability.model.flaws import DROPPED, LOST_MODEL_CALLS, RUN_REPLAYED, SPLIT_TRACE
 from otel_reliability.model.remembered import Remembered
+from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import (
     AgentKey,
     CloseReason,
@@ -71,7 +72,6 @@ from otel_reliability.model.span import (
     Notes,
     Resource,
     Tokens,
-    named_tuple,
 )
 from otel_reliability.model.sums import known_sum
 from otel_reliability.model.tools import ToolRules, has_effect
@@ -223,46 +223,45 @@ class RunBuilder:
             ]
         )
         compressed = gathered.compressed
-        # by position, in the order of the fields: names would cost several times as much
         return Run(
-            f"{trace_id.hex()}-{root_id.hex()}",  # run_id
-            trace_id,
-            root_id if implicit is None else None,  # root_span_id
-            key,
-            session,
-            notes.task_id,
-            notes.trial,
-            notes.condition or "baseline",
-            notes.input_class,
-            notes.branches,
-            is_nested,
-            implicit is not None,  # implicit
-            implicit is not None and implicit.incomplete,
-            lasts.start_ns,
-            lasts.end_ns,
-            path.names,
-            tools,
-            path.calls,  # tool_calls
-            usage.calls,  # model_calls
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.pressure,
-            path.arguments_known,
-            result.outcome,
-            result.source,
-            notes.confidence,
-            cost,
-            notes.violations,
-            evaluations,
-            weight(first.threshold, trace_id) if first.threshold else 1,
-            len(members) + (0 if implicit is None else len(implicit.compressions)),  # span_count
-            CloseReason.ROOT,
-            self._fingerprints_of((frozenset(gathered.senders), frozenset(traits))),
-            _compressions(tree, compressed, actors) if compressed else (),
-            seen.ended_in_error,
-            request_of(tree.spans, members, root),
-            _flaws(tree, root, members, cut, lacks_calls=usage.lacks_calls),
-            notes.outcome_key,
+            run_id=f"{trace_id.hex()}-{root_id.hex()}",
+            trace_id=trace_id,
+            root_span_id=root_id if implicit is None else None,
+            key=key,
+            session_id=session,
+            task_id=notes.task_id,
+            trial=notes.trial,
+            condition=notes.condition or BASELINE,
+            input_class=notes.input_class,
+            branches=notes.branches,
+            nested=is_nested,
+            implicit=implicit is not None,
+            incomplete=implicit is not None and implicit.incomplete,
+            start_ns=lasts.start_ns,
+            end_ns=lasts.end_ns,
+            path=path.names,
+            tools=tools,
+            tool_calls=path.calls,
+            model_calls=usage.calls,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            token_pressure=usage.pressure,
+            arguments_known=path.arguments_known,
+            outcome=result.outcome,
+            outcome_source=result.source,
+            confidence=notes.confidence,
+            cost=cost,
+            violations=notes.violations,
+            evaluations=evaluations,
+            weight=weight(first.threshold, trace_id) if first.threshold else 1,
+            span_count=len(members) + (0 if implicit is None else len(implicit.compressions)),
+            closed_by=CloseReason.ROOT,
+            fingerprints=self._fingerprints_of((frozenset(gathered.senders), frozenset(traits))),
+            compressions=_compressions(tree, compressed, actors) if compressed else (),
+            ended_in_error=seen.ended_in_error,
+            request=request_of(tree.spans, members, root),
+            flaws=_flaws(tree, root, members, cut, lacks_calls=usage.lacks_calls),
+            outcome_key=notes.outcome_key,
         )
 
     def _extent(
@@ -430,18 +429,15 @@ class RunBuilder:
             if wrote is not None:
                 tokens_out = wrote if tokens_out is None else tokens_out + wrote
             calls.append(
-                named_tuple(
-                    ModelCall,
-                    (
-                        facts.model or facts.request_model,
-                        used,
-                        wrote,
-                        span.failed,
-                        actors[nodes[i]],
-                        span.start_ns,
-                        span.end_ns,
-                        facts.cached,
-                    ),
+                ModelCall(
+                    model=facts.model or facts.request_model,
+                    input_tokens=used,
+                    output_tokens=wrote,
+                    failed=span.failed,
+                    agent=actors[nodes[i]],
+                    start_ns=span.start_ns,
+                    end_ns=span.end_ns,
+                    cached_tokens=facts.cached,
                 )
             )
         if is_partial:
@@ -486,22 +482,19 @@ class RunBuilder:
             if call.arguments is None:
                 arguments_known = False
             calls.append(
-                named_tuple(
-                    ToolCall,
-                    (
-                        call.name or "?",
-                        not call.failed,
-                        mark.retry,
-                        mark.repeat,
-                        mark.chain,
-                        actors[step.node],
-                        step.start_ns,
-                        step.end_ns,
-                        call.arguments,
-                        call.result,
-                        call.effect,
-                        changes,
-                    ),
+                ToolCall(
+                    name=call.name or "?",
+                    ok=not call.failed,
+                    retry=mark.retry,
+                    repeat=mark.repeat,
+                    chain=mark.chain,
+                    agent=actors[step.node],
+                    start_ns=step.start_ns,
+                    end_ns=step.end_ns,
+                    arguments=call.arguments,
+                    result=call.result,
+                    effect=call.effect,
+                    has_effect=changes,
                 )
             )
         return _Path(tuple([step.label for step in path]), tuple(calls), arguments_known)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.assembly.accounts import (
     DUPLICATE,
     LATE_EVALUATION,
@@ -77,12 +79,12 @@ class Emitter:
             for run_id in [run_id for run_id in emitted if run_id not in known]:
                 events.append(RunEvent(RunChange.WITHDRAWN, emitted.pop(run_id)))
         for number in numbers:
-            run = runs[number] if reason is _ROOT else runs[number]._replace(closed_by=reason)
+            run = runs[number] if reason is _ROOT else replace(runs[number], closed_by=reason)
             before = emitted.get(run.run_id)
             if before is None:
                 self.accounts.closed[reason.value] += 1
                 events.append(RunEvent(_CLOSED, run))
-            elif before._replace(closed_by=reason) == run:
+            elif replace(before, closed_by=reason) == run:
                 continue
             else:
                 events.append(RunEvent(RunChange.REVISED, run, before))

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from otel_reliability.assembly.outcome import NO_NOTES, RunOutcome, of_root, reported
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.flaws import LATE_ROOT
@@ -46,7 +48,8 @@ def completed(run: Run, root: AgentSpan, settings: OutcomeSettings, *, lost_step
     if lost_steps or tokens != (run.input_tokens, run.output_tokens):
         cost = notes.cost
     is_of_service = root.resource.service_name == run.key.service_name
-    found = run._replace(
+    found = replace(
+        run,
         root_span_id=root.span_id,
         key=run.key._replace(agent=name),
         session_id=run.session_id if root.session is None else root.session.id,
@@ -71,16 +74,13 @@ def completed(run: Run, root: AgentSpan, settings: OutcomeSettings, *, lost_step
         flaws=(*run.flaws, LATE_ROOT),
     )
     if lost_steps:
-        return found._replace(path=None, tools=Tools.UNOBSERVABLE, tool_calls=None)
+        return replace(found, path=None, tools=Tools.UNOBSERVABLE, tool_calls=None)
     calls = found.tool_calls
     if calls is None:
         return found
     before = run.key.agent
-    return found._replace(
-        tool_calls=tuple(
-            [call._replace(agent=name) if call.agent == before else call for call in calls]
-        )
-    )
+    renamed = [replace(call, agent=name) if call.agent == before else call for call in calls]
+    return replace(found, tool_calls=tuple(renamed))
 
 
 def _most(found: int | None, total: int | None) -> int | None:

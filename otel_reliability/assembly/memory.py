@@ -11,6 +11,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from otel_reliability.assembly.closed_ids import ClosedIds, PackedIds, count_of, since_of
 from otel_reliability.assembly.late_roots import completed, is_root
@@ -204,10 +205,10 @@ def with_evaluation(run: Run, evaluation: Evaluation, settings: OutcomeSettings)
     evaluations = latest([*run.evaluations, evaluation])
     if evaluations == run.evaluations:
         return run
-    evaluated = run._replace(evaluations=evaluations)
+    evaluated = replace(run, evaluations=evaluations)
     is_open = evaluation.name == OUTCOME or not run.outcome_source.startswith(_BY_USER)
     if is_open and (result := reported(NO_NOTES, evaluations, settings)):
-        evaluated = evaluated._replace(outcome=result.outcome, outcome_source=result.source)
+        evaluated = replace(evaluated, outcome=result.outcome, outcome_source=result.source)
     return evaluated
 
 

@@ -20,6 +20,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
+
 from otel_reliability.assembly.accounts import BESIDE_AGENT, NO_RUN, USED, Account
 from otel_reliability.model.flaws import LAST_NS, SPLIT_TRACE
 from otel_reliability.model.remembered import Remembered
@@ -83,19 +85,20 @@ class ServiceRuns:
         if not self.strays or not self.is_around_stray(run):
             return run
         flaws = (*run.flaws, SPLIT_TRACE)
-        return run._replace(path=None, tools=Tools.UNOBSERVABLE, tool_calls=None, flaws=flaws)
+        return replace(run, path=None, tools=Tools.UNOBSERVABLE, tool_calls=None, flaws=flaws)
 
     def take(self, event: RunEvent) -> tuple[Run | None, bool]:
         """Return the run of an event as it was emitted before (None: it was not), and whether it
         can still change by other runs. A run that was evaluated after it was final cannot.
         """
-        change, run, previous = event
+        run = event.run
+        previous = event.previous
         known = self.calls.pop(run.run_id, None) or self.empty.pop(run.run_id, None)
         if known is not None:
             return known[1], True
         if previous is not None:
             return self.seen(previous), not (is_stray(previous) or is_empty(previous))
-        return (None if change is _CLOSED else run), True
+        return (None if event.change is _CLOSED else run), True
 
 
 def is_stray(run: Run) -> bool:
@@ -156,7 +159,8 @@ class Strays:
         """Yield what an event changes: other runs of its service first where an agent is new, else
         the run itself.
         """
-        change, run, _ = event
+        change = event.change
+        run = event.run
         known = self._runs_beside(run)
         emitted, can_change = known.take(event)
         is_call = change is not _WITHDRAWN and is_stray(run)

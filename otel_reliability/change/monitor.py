@@ -84,8 +84,9 @@ class Monitor:
 
         `now` is the engine's time. `waited`: its observation waited in a session before.
         """
-        change, run, previous = event
-        if run.session_id is not None or change not in _PRESENT or not counts_for_change(run):
+        run = event.run
+        previous = event.previous
+        if run.session_id is not None or event.change not in _PRESENT or not counts_for_change(run):
             return
         if waited or previous is None or not counts_for_change(previous):
             self._add(run.key, observation_of(run), now)

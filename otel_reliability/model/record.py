@@ -103,8 +103,9 @@ def without_hashes(run: Run) -> Run:
     """
     if run.tool_calls is None:
         return run
-    return run._replace(
-        tool_calls=tuple([call._replace(arguments=None, result=None) for call in run.tool_calls])
+    return replace(
+        run,
+        tool_calls=tuple([replace(call, arguments=None, result=None) for call in run.tool_calls]),
     )
 
 

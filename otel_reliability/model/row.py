@@ -103,7 +103,7 @@ class Compressions(NamedTuple):
     after: CallTotals
 
 
-class Row(NamedTuple):
+class Row(Struct, frozen=True, gc=False):
     """One run as a window keeps it. None means: no data.
 
     - `path`: None for runs that do not count for path metrics (tools unobservable, or the run

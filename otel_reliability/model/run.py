@@ -8,6 +8,8 @@ import enum
 import re
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from otel_reliability.model.span import Evaluation, SpanId, TraceId
 from otel_reliability.model.sums import known_sum
 
@@ -84,7 +86,7 @@ class AgentKey(NamedTuple):
     extra: tuple[tuple[str, str], ...] = ()
 
 
-class ToolCall(NamedTuple):
+class ToolCall(Struct, frozen=True, gc=False, array_like=True):
     """One tool call of a run. `retry`: it repeats a call that failed. `repeat`: it repeats one that
     succeeded (a loop).
 
@@ -106,7 +108,7 @@ class ToolCall(NamedTuple):
     has_effect: bool = False
 
 
-class ModelCall(NamedTuple):
+class ModelCall(Struct, frozen=True, gc=False, array_like=True):
     """One model call of a run. Of its input tokens, `cached_tokens` were read from the provider's
     cache; None where that is not reported.
     """
@@ -126,7 +128,7 @@ class ModelCall(NamedTuple):
         return known_sum((self.input_tokens, self.output_tokens))
 
 
-class Compression(NamedTuple):
+class Compression(Struct, frozen=True, gc=False, array_like=True):
     """One compression of the context during a run: a step, but no call. `ok`: the agent went on
     with the compressed context.
 
@@ -143,7 +145,7 @@ class Compression(NamedTuple):
     trigger: str | None
 
 
-class Run(NamedTuple):
+class Run(Struct, frozen=True, gc=False, array_like=True):
     """One agent invocation, first span to last. `otel-reliability runs` prints it, and windows make
     their rows of it.
 
@@ -241,7 +243,7 @@ class RunChange(enum.Enum):
     FINAL = "final"
 
 
-class RunEvent(NamedTuple):
+class RunEvent(Struct, frozen=True, gc=False):
     """One change of one run. `previous` is set for REVISED only; for WITHDRAWN `run` is the run
     that goes.
     """

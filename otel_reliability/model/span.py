@@ -33,8 +33,6 @@ KIND_CLIENT: Final = 3
 KIND_PRODUCER: Final = 4
 KIND_CONSUMER: Final = 5
 
-named_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-"""Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 LONGEST: Final = 256
 """Characters of a name or an identifier."""
 _DIGEST: Final = 8

@@ -22,6 +22,8 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from msgspec.structs import replace
+
 from otel_reliability.assembly.evaluations import WAIT
 from otel_reliability.assembly.memory import MAX_RUNS
 from otel_reliability.engine import MAX_UNREAD
@@ -353,7 +355,8 @@ class Persistent(Volatile):
 
     def _observe(self, event: RunEvent, now: float) -> None:
         """Note what the next transaction changes of a run: the last change of each counts."""
-        change, run, _ = event
+        change = event.change
+        run = event.run
         self._has_changed = True
         self._is_quiet = False
         if change is RunChange.CLOSED:
@@ -376,7 +379,7 @@ class Persistent(Volatile):
         row = None if agent is None else agent.row(run.run_id)
         if row is None:
             return run
-        return run._replace(start_ns=min(run.start_ns, row.end_ns), end_ns=row.end_ns)
+        return replace(run, start_ns=min(run.start_ns, row.end_ns), end_ns=row.end_ns)
 
     # --- Saving -----------------------------------------------------------------------------------
 

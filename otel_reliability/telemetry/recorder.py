@@ -10,6 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from msgspec.structs import replace
+
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
@@ -241,7 +243,7 @@ def _without_marks(call: ToolCall) -> ToolCall:
     """Return the call as both runs have it: whether it is a retry depends on the calls before it in
     a run.
     """
-    return call._replace(retry=False, repeat=False, chain=0)
+    return replace(call, retry=False, repeat=False, chain=0)
 
 
 def _remove(call: ToolCall, calls: Counter[ToolCall]) -> bool:

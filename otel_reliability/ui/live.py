@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from msgspec import structs
+
 from otel_reliability.change.detector import Status
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_alarm, of_evidence
@@ -222,7 +224,7 @@ def lettered(runs: Sequence[Run]) -> list[Run]:
     letters = Letters()
     for run in runs:
         letters.add(run.fingerprints, run.start_ns, run.run_id)
-    return [run._replace(fingerprints=letters.of(run.fingerprints)) for run in runs]
+    return [structs.replace(run, fingerprints=letters.of(run.fingerprints)) for run in runs]
 
 
 def names_of_versions(runs: Sequence[Run]) -> dict[str, str]:

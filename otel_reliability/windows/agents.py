@@ -12,6 +12,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from otel_reliability.config import ObjectiveSettings, Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.record import pack, unpack_run
@@ -94,9 +96,9 @@ class RecentRuns:
         calls = run.tool_calls
         if calls is not None:
             calls = tuple(
-                [call._replace(arguments=None, result=None, effect=None) for call in calls]
+                [replace(call, arguments=None, result=None, effect=None) for call in calls]
             )
-        plain = pack(run._replace(run_id="", end_ns=0, tool_calls=calls, request=None))
+        plain = pack(replace(run, run_id="", end_ns=0, tool_calls=calls, request=None))
         self._dictionary = self._dictionary or plain
         press = zlib.compressobj(wbits=_RAW, zdict=self._dictionary)
         return press.compress(plain) + press.flush()
@@ -104,7 +106,7 @@ class RecentRuns:
     def _unpack(self, record: bytes) -> Run:
         run_id, begin = run_id_in(record)
         run = unpack_run(zlib.decompressobj(_RAW, self._dictionary).decompress(record[begin:]))
-        return run._replace(run_id=run_id, end_ns=end_in(record))
+        return replace(run, run_id=run_id, end_ns=end_in(record))
 
 
 class AgentState:
@@ -216,7 +218,7 @@ class AgentState:
         kept = [window for window in self.windows.values() if window.keeps(order)]
         recent = self.recent.get(order)
         if row.path is not None:
-            row = row._replace(path=self._paths.intern(row.path.names))
+            row = replace(row, path=self._paths.intern(row.path.names))
         if row.task is not None and row.task in self._tasks:
             self._tasks[row.task] += 1
         self._remove(order)  # it releases the path and the task once
@@ -269,7 +271,7 @@ class AgentState:
     def _row_of(self, run: Run) -> Row:
         row = row_of(run, self._paths)
         task = self._task_of(run)
-        return row if task == run.task_id else row._replace(task=task)
+        return row if task == run.task_id else replace(row, task=task)
 
     def _task_of(self, run: Run) -> str | None:
         """Count a task of one more row, and return it: `__other__` beyond the limit."""
@@ -453,7 +455,9 @@ class AgentRegistry:
         of live telemetry: an end more than five minutes later is clamped to that. None: a
         recording, whose times are used as they are.
         """
-        change, run, previous = event
+        change = event.change
+        run = event.run
+        previous = event.previous
         if change is RunChange.FINAL:
             if run.key in self._unloaded:
                 self._postpone(change, run)
@@ -604,7 +608,7 @@ class AgentRegistry:
             self.accounts["agents", "limit"] += 1
             return
         if wall_ns is not None and run.end_ns > (latest := wall_ns + AHEAD_NS):
-            run = run._replace(start_ns=min(run.start_ns, latest), end_ns=latest)
+            run = replace(run, start_ns=min(run.start_ns, latest), end_ns=latest)
             self.accounts["clamped", "future_end"] += 1
         if unloaded is not None:
             self._postpone(change, run)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import marshal
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from operator import attrgetter, itemgetter
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.metrics.base import Kind, data_of
 from otel_reliability.metrics.stability.context_growth import slope_of
@@ -304,7 +304,15 @@ class PathTable:
 
 # --- Rows in order --------------------------------------------------------------------------------
 
-Facts: TypeAlias = tuple[Any, ...]
+
+class Facts(NamedTuple):
+    """Values that rows share."""
+
+    values: tuple[Any, ...]
+    """Those of the fields `_IN_FACTS`, in their order."""
+    request_bytes: int
+    """Size of the sketch at the end of the record; 0 without one."""
+
 
 END_BYTES: Final = 10
 _BIAS: Final = 1 << 79
@@ -324,7 +332,7 @@ MAX_NEEDLES: Final = 16
 MAX_SHARED: Final = 8_192
 """Distinct facts that rows to come can share; rows that are kept keep theirs."""
 
-_OWN: Final = (
+_IN_RECORD: Final = (
     "pressure",
     "tokens",
     "latency_ns",
@@ -336,23 +344,22 @@ _OWN: Final = (
     "outcome_key",
     "outcome_ns",
 )
-"""Fields in which nearly every two rows differ, besides their times, id and path."""
-_FACTS: Final = tuple(
+"""Fields in which nearly every two rows differ, besides their times, id, path and request."""
+_IN_FACTS: Final = tuple(
     name
-    for name in Row._fields
-    if name not in {"end_ns", "run_id", "start_ns", "path", "request", "group", *_OWN}
+    for name in Row.__struct_fields__
+    if name not in {"end_ns", "run_id", "start_ns", "path", "request", "group", *_IN_RECORD}
 )
-_own = itemgetter(*map(Row._fields.index, _OWN))
-_SESSION_AT: Final = 1 + _OWN.index("session_id")
-_KEY_AT: Final = 1 + _OWN.index("outcome_key")
-_facts = itemgetter(*map(Row._fields.index, _FACTS))
-_in_order = itemgetter(
-    *map(
-        ("end_ns", "run_id", "start_ns", "path", "request", "group", *_OWN, *_FACTS).index,
-        Row._fields,
-    )
-)
-_shared = Remembered[Facts, Facts](MAX_SHARED)
+"""Fields that rows share."""
+_READ: Final = ("end_ns", "run_id", "start_ns", "path", "request", "group", *_IN_RECORD, *_IN_FACTS)
+"""All fields, in the order in which `RowStore.row` reads them."""
+_own_values = attrgetter(*_IN_RECORD)
+_shared_values = attrgetter(*_IN_FACTS)
+_as_fields = itemgetter(*map(_READ.index, Row.__struct_fields__))
+"""Brings values from the order of `_READ` into that of the fields of a row: by name, 36 values cost
+twice as much.
+"""
+_known_facts = Remembered[Facts, Facts](MAX_SHARED)
 
 
 class Sought(NamedTuple):
@@ -413,12 +420,12 @@ class RowStore:
     def insert(self, row: Row, order: bytes) -> int:
         """Insert a row of this order (`order_of` its end and id); return its index."""
         request = row.request or b""
-        record = order + marshal.dumps((row.end_ns - row.start_ns, *_own(row))) + request
+        record = order + marshal.dumps((row.end_ns - row.start_ns, *_own_values(row))) + request
         records = self._records
         at = len(records) if not records or records[-1] < record else bisect_left(records, record)
         records.insert(at, record)
         self._paths.insert(at, row.path)
-        self._facts.insert(at, _share((*_facts(row), len(request))))
+        self._facts.insert(at, _share(Facts(_shared_values(row), len(request))))
         return at
 
     def index(self, order: bytes) -> int | None:
@@ -444,8 +451,9 @@ class RowStore:
             if run_id in sought.runs or run_id[1 : 1 + TRACE_BYTES] in sought.traces:
                 yield at
             elif sought.needles and _may_hold(record, sought.needles):
-                own = marshal.loads(record[begin:])  # noqa: S302 (we wrote it)
-                if own[_SESSION_AT] in sought.sessions or own[_KEY_AT] in sought.keys:
+                _, *values = marshal.loads(record[begin:])  # noqa: S302 (we wrote it)
+                own = dict(zip(_IN_RECORD, values, strict=True))
+                if own["session_id"] in sought.sessions or own["outcome_key"] in sought.keys:
                     yield at
 
     def after(self, end_ns: int) -> int:
@@ -464,19 +472,18 @@ class RowStore:
         """Return a row."""
         record = self._records[at]
         run_id, begin = run_id_in(record)
-        lasted, *own = marshal.loads(record[begin:])  # noqa: S302 (we wrote it)
+        lasted_ns, *own = marshal.loads(record[begin:])  # noqa: S302 (we wrote it)
         end_ns = end_in(record)
         path = self._paths[at]
         request = self.request(at)
-        return Row._make(
-            _in_order(
-                (end_ns, run_id, end_ns - lasted, path, request, None, *own, *self._facts[at])
-            )
+        shared = self._facts[at].values
+        return Row(
+            *_as_fields((end_ns, run_id, end_ns - lasted_ns, path, request, None, *own, *shared))
         )
 
     def request(self, at: int) -> bytes | None:
         """Return the sketch of the request of a row; None without one."""
-        size = self._facts[at][-1]
+        size = self._facts[at].request_bytes
         return self._records[at][-size:] if size else None
 
     def rows(self, first: int = 0, last: int | None = None) -> list[Row]:
@@ -514,9 +521,9 @@ def _id_of(record: bytes) -> tuple[bytes, int]:
 
 def _share(facts: Facts) -> Facts:
     """Return equal facts that other rows have, if there are any."""
-    found = _shared.get(facts)
+    found = _known_facts.get(facts)
     if found is None:
-        found = _shared[facts] = facts
+        found = _known_facts[facts] = facts
     return found
 
 

@@ -401,7 +401,9 @@ class Sessions:
         here, in an open session: no detector has it yet, so `Monitor.apply` adds it if the run now
         has no session.
         """
-        change, run, previous = event
+        change = event.change
+        run = event.run
+        previous = event.previous
         waited = False
         if change is RunChange.CLOSED:
             self._put_in(run, now)

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Container, Iterable, Iterator, MutableSequence, Sequence
 from typing import Final, TypeAlias, cast
 
+from msgspec.structs import replace
+
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.metrics import SPECS, TABLE
 from otel_reliability.metrics._support.groups import LatestPairs
@@ -129,7 +131,7 @@ class AgentWindow(Numbers):
         """Return the rows in the window, by (end time, run id), with their input groups."""
         groups = self._formed()
         return [
-            row if group is None else row._replace(group=group)
+            row if group is None else replace(row, group=group)
             for row, group in zip(self._plain_rows(), groups, strict=True)
         ]
 
@@ -360,7 +362,7 @@ class AgentWindow(Numbers):
                 places = [place for place, one in enumerate(groups) if one == group]
                 pairs[group] = metric.input_group(self._input_group(places))
             formed = None if group is None else pairs[group]
-            found.append(metric.distance(row._replace(group=None), formed, inside=inside))
+            found.append(metric.distance(replace(row, group=None), formed, inside=inside))
         return found
 
     def penalties(self) -> dict[str, PartCost]:

@@ -5,6 +5,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import Run, ToolCall, Tools
@@ -331,4 +332,4 @@ def test_a_span_may_tell_several_calls() -> None:
 def test_the_order_within_groups_changes_nothing_else() -> None:
     spans = [agent(1, end=9), tool(2, 1, "z", start=1, end=5), tool(3, 1, "a", start=2, end=6)]
 
-    assert run_of(*spans, settings=AS_STARTED) == run_of(*spans)._replace(path=("z", "a"))
+    assert run_of(*spans, settings=AS_STARTED) == replace(run_of(*spans), path=("z", "a"))

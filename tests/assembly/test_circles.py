@@ -87,7 +87,7 @@ def after(*batches: Sequence[AgentSpan]) -> dict[str, Run]:
         watched.add(*batch)
         keep(runs, watched.wait(PAUSE))
     keep(runs, watched.end())
-    return {run_id: run._replace(closed_by=CloseReason.ROOT) for run_id, run in runs.items()}
+    return {run_id: replace(run, closed_by=CloseReason.ROOT) for run_id, run in runs.items()}
 
 
 def keep(runs: dict[str, Run], changes: Sequence[tuple[RunChange, Run]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.run import RunChange
@@ -36,7 +37,7 @@ def test_compression_belongs_to_run_whose_root_is_missing() -> None:
     compression = agent_span(Kind.COMPRESSION, CompressionFacts(), 3, 1, start=-1.0)
     (rootless,), (whole,) = rebuilt(compression, HERE), rebuilt(compression, HERE, agent(1))
 
-    assert (rootless.incomplete, rootless.compressions[0]._replace(agent="agent")) == (
+    assert (rootless.incomplete, replace(rootless.compressions[0], agent="agent")) == (
         True,
         whole.compressions[0],
     )

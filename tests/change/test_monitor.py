@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.change import monitor as monitor_module
 from otel_reliability.change.alarm import Alarm
@@ -57,7 +58,7 @@ def test_agents_do_not_mix() -> None:
     monitor = Monitor(SETTINGS)
     other = AgentKey("", "", "", "other")
     events = [
-        closed(one._replace(key=key))
+        closed(replace(one, key=key))
         for n in range(200)
         for one, key in ((short(n), KEY), (long(n), other))
     ]

@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.contrast.sample import Sample, samples_of
 from otel_reliability.contrast.sentences import of_finding, of_why
@@ -156,7 +157,7 @@ def standing_out(seed: int, *, planted: bool) -> list[Why]:
         slow, unlike = (twice, asks) if planted else (rng.random() < 0.2, rng.random() < 0.2)
         took = rng.uniform(1, 3) + 5 * slow
         one = run(path, n, cost=rng.random() + 2 * (slow and planted))
-        one = one._replace(end_ns=one.start_ns + round(took * 1e9))
+        one = replace(one, end_ns=one.start_ns + round(took * 1e9))
         runs.append(one)
         distances[one.run_id] = rng.random() / 2 + unlike
     return why_runs_stand_out(samples_of(runs), distances)

@@ -107,7 +107,7 @@ def test_compression_is_step_and_changes_nothing_else(agent: str) -> None:
     (plain,), (found,) = rebuilt(*run), rebuilt(*run, *reported)
 
     assert (plain.compressions, found.compressions) == ((), (compression,))
-    assert found._replace(compressions=(), span_count=plain.span_count) == plain
+    assert replace(found, compressions=(), span_count=plain.span_count) == plain
 
 
 def test_compression_of_copilot_is_event_of_span() -> None:
@@ -125,7 +125,7 @@ def test_compression_of_copilot_is_event_of_span() -> None:
         Compression(True, "copilot", at(11.5), at(12.5), 900, 100, None),
         Compression(False, "copilot", at(13), at(13), None, None, None),
     )
-    assert found._replace(compressions=()) == plain
+    assert replace(found, compressions=()) == plain
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
@@ -343,9 +344,9 @@ def test_live_runs_are_those_of_the_file(capture: str, signal: str) -> None:
     for _ in range(30):
         now += 60
         engine.tick()
-    found = {run.run_id: run._replace(closed_by=CloseReason.ROOT) for run in engine.take_final()}
+    found = {run.run_id: replace(run, closed_by=CloseReason.ROOT) for run in engine.take_final()}
 
     assert engine.open_runs == 0
     assert found == {
-        run.run_id: run._replace(closed_by=CloseReason.ROOT) for run in rebuilt(capture, signal)
+        run.run_id: replace(run, closed_by=CloseReason.ROOT) for run in rebuilt(capture, signal)
     }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
@@ -47,7 +48,7 @@ class Watch:
         runs = sorted(self._runs.values(), key=lambda run: (run.start_ns, run.run_id))
         return {
             "runs": [
-                {**without_hashes(run)._asdict(), "closed_by": "", "retries": run.retries}
+                {**asdict(without_hashes(run)), "closed_by": "", "retries": run.retries}
                 for run in runs
             ],
             "readings": [

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
+
 from otel_reliability.config import Settings
 from otel_reliability.kafka.partition_agents import PartitionAgents
 from otel_reliability.kafka.stage import Message, Outgoing
@@ -144,7 +146,7 @@ def plain(run: Run) -> Run:
     """A run as a record carries it, but for why it was closed: that depends on when its spans came,
     and on the door.
     """
-    return read(write(RunRecord(RunChange.FINAL, run, 0))).run._replace(closed_by=CloseReason.ROOT)
+    return replace(read(write(RunRecord(RunChange.FINAL, run, 0))).run, closed_by=CloseReason.ROOT)
 
 
 def joined(one: Told) -> Told | None:

@@ -21,8 +21,8 @@ SETTINGS = Settings(hash_key="00" * 16)
 
 
 def told(number: int, change: RunChange, agent: str = "support") -> Outgoing:
-    made = run(["search", "book"][: 1 + number % 2], number)._replace(
-        key=AgentKey("", "shop", "", agent)
+    made = replace(
+        run(["search", "book"][: 1 + number % 2], number), key=AgentKey("", "shop", "", agent)
     )
     return write(RunRecord(change, made, 10 * number + list(RunChange).index(change)))
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.kafka.stage import write
 from otel_reliability.model.record import RunRecord
@@ -35,7 +36,7 @@ def final(round_: int) -> Iterator[tuple[bytes, bytes]]:
     """A run of every agent, closed and final."""
     for agent in range(AGENTS):
         number = 1 + agent + AGENTS * round_
-        made = run(["search"], number)._replace(key=AgentKey("", "shop", "", f"agent {agent}"))
+        made = replace(run(["search"], number), key=AgentKey("", "shop", "", f"agent {agent}"))
         for place, change in enumerate((RunChange.CLOSED, RunChange.FINAL)):
             yield write(RunRecord(change, made, time.time_ns() + place))
 

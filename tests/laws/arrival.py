@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability import conventions
 from otel_reliability.config import AssemblySettings, Settings, WindowSettings
@@ -83,9 +84,9 @@ class Observed:
         final = engine.take_final()
         assert len({run.run_id for run in final}) == len(final), "a run becomes final once"
         return Outcome(
-            {run_id: run._replace(closed_by=CloseReason.ROOT) for run_id, run in self.runs.items()},
+            {run_id: replace(run, closed_by=CloseReason.ROOT) for run_id, run in self.runs.items()},
             {key: dict(window.readings()) for key, window in windows.items()},
-            {run.run_id: run._replace(closed_by=CloseReason.ROOT) for run in final},
+            {run.run_id: replace(run, closed_by=CloseReason.ROOT) for run in final},
             {key: number for key, number in engine.accounts.items() if number},
             self.changes,
         )

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
 from otel_reliability.metrics import SPECS, TABLE
@@ -217,7 +218,7 @@ def test_a_metric_that_writes_on_rows_is_caught() -> None:
 
 def others(rows: Sequence[Row]) -> list[Row]:
     """Half of the rows as other runs, so that no run is there twice."""
-    return [row._replace(run_id=f"other-{row.run_id}", end_ns=row.end_ns + 1) for row in rows[::2]]
+    return [replace(row, run_id=f"other-{row.run_id}", end_ns=row.end_ns + 1) for row in rows[::2]]
 
 
 def test_what_is_not_told_apart_is_one_series() -> None:

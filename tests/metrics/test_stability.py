@@ -8,6 +8,7 @@ from typing import Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
 from otel_reliability.metrics.stability.branch_instability import BranchInstability
@@ -62,7 +63,7 @@ def test_without_evidence_there_is_no_score_and_it_is_said_why(
     given_rows: list[Row], missing: str
 ) -> None:
     if not missing:
-        given_rows = [each._replace(retries=row().retries) for each in given_rows]
+        given_rows = [replace(each, retries=row().retries) for each in given_rows]
     found = window_over(given_rows).readings()
     assert (found["score"].value is None) is bool(missing)
     assert (found["tier"].value is None) is bool(missing)

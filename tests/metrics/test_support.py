@@ -62,7 +62,7 @@ def test_evenness_is_exact_where_all_or_no_values_are_equal(number: int) -> None
 def latest(rows: list[Row], limit: int) -> list[Row]:
     """The longest end of the rows with at most so many distinct paths."""
     inside: list[Row] = []
-    for one in sorted(rows, reverse=True):
+    for one in sorted(rows, key=lambda row: (row.end_ns, row.run_id), reverse=True):
         if len({other.path for other in (*inside, one)}) > limit:
             break
         inside.append(one)

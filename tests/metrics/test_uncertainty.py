@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 import pytest
 from hypothesis import example, given
+from msgspec.structs import replace
 
 from otel_reliability.config import WindowSettings
 from otel_reliability.metrics.base import DEFAULTS
@@ -36,7 +37,8 @@ ENDS: Final = (
     row(None, task="y", outcome=FAILED, latency_ns=4),
 )
 ONLY_FAILURES_ARE_KNOWN: Final = [
-    end._replace(
+    replace(
+        end,
         run_id=f"{at:04}",
         start_ns=0,
         end_ns=0,
@@ -131,7 +133,7 @@ def test_four_runs_have_no_interval() -> None:
 def test_attempts_at_a_task_are_resampled_together() -> None:
     pressures = [0.1, 0.2, 0.4, 0.6, 0.9]
     tasked = [row("a", task=str(p), pressure=p) for p in pressures for _ in range(20)]
-    plain = [one._replace(task=None) for one in tasked]
+    plain = [replace(one, task=None) for one in tasked]
     together = intervals(tasked)["token_budget_pressure"]
     apart = intervals(plain)["token_budget_pressure"]
     assert (together.method, apart.method) == ("bootstrap over tasks", "bootstrap over runs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.model.coding import (
@@ -28,7 +29,7 @@ def made(name: str, command: str | None = None, *, ok: bool = True) -> ToolCall:
 
 
 def prompt(*calls: ToolCall) -> Run:
-    return run([])._replace(tool_calls=calls)
+    return replace(run([]), tool_calls=calls)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_cached_tokens_are_those_of_calls_that_report_them() -> None:
         model_call(500, 10),
         model_call(200, 10, cached_tokens=300),
     )
-    found = coding_totals(prompt(made("Edit"))._replace(model_calls=calls))
+    found = coding_totals(replace(prompt(made("Edit")), model_calls=calls))
     assert found is not None
     assert (found.input_tokens, found.cached_tokens) == (1_200, 1_100)
 

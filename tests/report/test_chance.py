@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 
 from hypothesis import given
+from msgspec.structs import replace
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics import SPECS
@@ -20,7 +21,7 @@ USUAL = ["search reply"] * 8 + ["search read reply", "reply"]
 
 def draw(n: int, seed: int, paths: list[str] = USUAL) -> list[Row]:
     dice = random.Random(seed)
-    return [one._replace(pressure=dice.random()) for one in rows_of(*dice.choices(paths, k=n))]
+    return [replace(one, pressure=dice.random()) for one in rows_of(*dice.choices(paths, k=n))]
 
 
 def view(rows: list[Row]) -> AgentView:

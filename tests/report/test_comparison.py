@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from action import gate
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import RawSpan
@@ -116,7 +118,7 @@ def test_every_surface_begins_with_the_same_sentence(tmp_path: Path) -> None:
     recording.read(write_otlp(tmp_path / "both.jsonl", [*old, *new]))
     by_model = report_of(recording.close(), split=True).baseline
     assert by_model is not None
-    whole = [run._replace(key=each.key) for run in runs]
+    whole = [replace(run, key=each.key) for run in runs]
     by_version = versions_compared(each.key, whole, "model a", "model b", REPORT_SETTINGS)
 
     assert each.sentence.startswith(

@@ -9,6 +9,8 @@ import json
 import random
 from typing import Any
 
+from msgspec.structs import replace
+
 from otel_reliability.config import Settings
 from otel_reliability.conventions.sketch import sketch_of
 from otel_reliability.model.row import Row
@@ -32,7 +34,7 @@ TEXTS = {
 def asked(kind: str, number: int, *, failed: bool = False, **facts: Any) -> Run:
     text, path = TEXTS[kind]
     outcome = Outcome.FAILURE if failed else Outcome.SUCCESS
-    return run(path, number, outcome=outcome, **facts)._replace(request=sketch_of(text))
+    return replace(run(path, number, outcome=outcome, **facts), request=sketch_of(text))
 
 
 def view_of(runs: list[Run]) -> AgentView:
@@ -98,7 +100,7 @@ def test_groups_of_real_requests_are_found_again_in_the_next_window() -> None:
         for number in range(200):
             intent = drawn.choice(intents)
             request = sketch_of(drawn.choice(texts[intent]))
-            stream.append((intent, run([intent], number)._replace(request=request)))
+            stream.append((intent, replace(run([intent], number), request=request)))
         before = measure(one for _, one in stream[:100]).rows()
         known = learned((), before)
         after = measure(one for _, one in stream[100:]).rows()

@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.config import MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
@@ -60,7 +61,7 @@ def test_windows_are_told_apart_where_there_are_several() -> None:
 def test_no_reader_waits_for_agents_that_are_not_loaded() -> None:
     second = Engine(clock=lambda: 0.0, wall=None)
     keys = [KEY._replace(agent=f"agent {number}") for number in range(1, 6)]
-    runs = {key: (0.0, partial(list[Run], [run(["search"])._replace(key=key)])) for key in keys}
+    runs = {key: (0.0, partial(list[Run], [replace(run(["search"]), key=key)])) for key in keys}
     second.agents.restore_runs(runs)
 
     shown: list[list[object]] = []
@@ -131,7 +132,7 @@ def test_several_engines_are_shown_as_one() -> None:
     for number in (1, 2):
         engine = Engine(clock=lambda: 0.0, wall=None)
         registry = Registry(lambda: 1)
-        one = run(["search"], number)._replace(key=KEY._replace(agent=f"agent {number}"))
+        one = replace(run(["search"], number), key=KEY._replace(agent=f"agent {number}"))
         engine.receive_events([RunEvent(RunChange.CLOSED, one)])
         registry.add(names.RUNS, number, {**SUPPORT, "gen_ai.agent.name": f"agent {number}"})
         sources.append((engine, registry))

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import grpc
 import pytest
+from msgspec.structs import replace
 from opentelemetry.sdk.metrics import Counter, Histogram
 from opentelemetry.sdk.metrics.export import AggregationTemporality, MetricsData
 
@@ -56,7 +57,7 @@ def values(metric: Any) -> list[Any]:
 
 def record(of: Recorded, number: int) -> None:
     one = run(number=number, tool_calls=(call("search"),))
-    of.record([one._replace(key=KEY._replace(agent="support"))])
+    of.record([replace(one, key=KEY._replace(agent="support"))])
 
 
 def test_cumulative_points_have_the_start_of_their_series() -> None:

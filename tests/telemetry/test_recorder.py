@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
 from otel_reliability.config import MetricSettings, Settings, TelemetrySettings
@@ -252,7 +253,7 @@ def of(agent: str, calls: list[ToolCall], number: int, *, nested: bool, seconds:
     """A run of an agent in trace 1 with those calls, lasting that long."""
     key = AgentKey("", "shop", "test", agent)
     made = run([], number, key=key, nested=nested, trace_id=trace_id(1), tool_calls=tuple(calls))
-    return made._replace(end_ns=made.start_ns + round(seconds * 1e9))
+    return replace(made, end_ns=made.start_ns + round(seconds * 1e9))
 
 
 def counted(*runs: Run) -> list[tuple[str, str]]:

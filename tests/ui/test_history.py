@@ -111,7 +111,7 @@ def test_an_agent_that_expires_loses_its_history() -> None:
 def test_a_recording_tells_what_a_service_would_have_told() -> None:
     rows = rows_of(*["a b", "a b", "a c", "b a", "a b c"] * 10)
     rows = [
-        row._replace(pressure=0.2, end_ns=10**9 * (number + 1)) for number, row in enumerate(rows)
+        replace(row, pressure=0.2, end_ns=10**9 * (number + 1)) for number, row in enumerate(rows)
     ]
     history = recorded_history(rows, SETTINGS, trailing=20)
 

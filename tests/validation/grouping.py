@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from otel_reliability.change.points import MIX, NEW_REQUESTS
 from otel_reliability.conventions.sketch import sketch_of
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
@@ -96,11 +98,11 @@ def failing_groups() -> float:
         task = str(row.task)
         text = texts[task.rpartition("-")[2], seen[task]]
         seen[task] += 1
-        rows.append(row._replace(request=sketch_of(text)))
+        rows.append(replace(row, request=sketch_of(text)))
     numbers = groups_of([row.request for row in rows if row.request is not None])
     groups: dict[int, list[Row]] = {}
     for row, number in zip(rows, numbers, strict=True):
-        groups.setdefault(number, []).append(row._replace(task=f"group {number}"))
+        groups.setdefault(number, []).append(replace(row, task=f"group {number}"))
     return spearman([_apart(group) for group in groups.values() if len(group) >= 2])
 
 

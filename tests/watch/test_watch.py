@@ -209,8 +209,11 @@ def test_ten_thousand_usual_runs_exceed_no_more_than_the_promised_share() -> Non
             watch = Watch(WatchSettings(), made, registry)
             for number, one in enumerate(recorded):
                 start = number * 10**12
-                assembler.run = one._replace(
-                    start_ns=start, end_ns=start + one.end_ns - one.start_ns, run_id=f"{number}"
+                assembler.run = replace(
+                    one,
+                    start_ns=start,
+                    end_ns=start + one.end_ns - one.start_ns,
+                    run_id=f"{number}",
                 )
                 watch.check(20.0 * number, lambda: 0.0)
                 registry.apply(RunEvent(RunChange.CLOSED, assembler.run), 20.0 * number)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability import testing
 from otel_reliability.config import Settings, WindowSettings
@@ -61,7 +62,7 @@ def run(run_id: str, end_ns: int = 0, path: str | None = "", **fields: Any) -> R
     """
     names = None if path is None else path.split()
     place: dict[str, Any] = {"run_id": run_id, "start_ns": end_ns, "end_ns": end_ns, "key": KEY}
-    return testing.run(names)._replace(**(place | fields))
+    return replace(testing.run(names), **(place | fields))
 
 
 def state_of(agents: AgentRegistry, key: AgentKey = KEY) -> AgentState:

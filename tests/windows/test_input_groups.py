@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, Settings, WindowSettings
 from otel_reliability.conventions.sketch import sketch_of
@@ -42,7 +43,7 @@ KINDS: Final = (
 
 def asked(kind: int, number: int, path: list[str] | None = None, **facts: Any) -> Run:
     text, usual = KINDS[kind]
-    return run(usual if path is None else path, number, **facts)._replace(request=sketch_of(text))
+    return replace(run(usual if path is None else path, number, **facts), request=sketch_of(text))
 
 
 def mixed(seed: int, runs: int = 40) -> list[Run]:
@@ -55,9 +56,9 @@ def mixed(seed: int, runs: int = 40) -> list[Run]:
         one = asked(kind, number, path)
         lot = drawn.random()
         if lot < 0.2:
-            one = one._replace(task_id=f"task {kind}")
+            one = replace(one, task_id=f"task {kind}")
         elif lot < 0.4:
-            one = one._replace(request=None)
+            one = replace(one, request=None)
         found.append(one)
     return found
 
@@ -78,8 +79,8 @@ def test_a_steady_agent_of_many_kinds_of_work_scores_as_with_task_ids() -> None:
     runs = [asked(number % 3, number) for number in range(30)]
 
     alike = measure(runs)
-    labelled = measure([one._replace(task_id=f"task {n % 3}") for n, one in enumerate(runs)])
-    unknown = measure([one._replace(request=None) for one in runs])
+    labelled = measure([replace(one, task_id=f"task {n % 3}") for n, one in enumerate(runs)])
+    unknown = measure([replace(one, request=None) for one in runs])
 
     assert values(alike) == values(labelled)
     assert alike.reading("score").value == 100.0
@@ -179,7 +180,7 @@ def streams(name: str, seed: int) -> dict[str, list[tuple[str, Run]]]:
             noisy[drawn.randrange(len(noisy))] = drawn.choice(tools)
         paths = path, noisy, drawn.choices(tools, k=drawn.randint(3, 5))
         for stream, taken in zip(found.values(), paths, strict=True):
-            stream.append((intent, run(taken, number)._replace(request=request)))
+            stream.append((intent, replace(run(taken, number), request=request)))
     return found
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.model.run import Run
 from otel_reliability.testing import run
@@ -35,12 +36,12 @@ def test_the_last_runs_are_those_that_ended_last(steps: list[tuple[str, str, int
             recent.remove(order(one))
             expected.remove(one)
         if step == "close":
-            made = run(["a"] * end)._replace(run_id=run_id, start_ns=0, end_ns=end)
+            made = replace(run(["a"] * end), run_id=run_id, start_ns=0, end_ns=end)
             recent.add(made, order(made))
             expected = sorted([*expected, made], key=lambda one: (one.end_ns, one.run_id))[-LIMIT:]
         recent.finalize(order_of(known[0].end_ns if known and step == "finalize" else 99, run_id))
-        assert [one._replace(tool_calls=None) for one in recent] == [
-            one._replace(tool_calls=None) for one in expected
+        assert [replace(one, tool_calls=None) for one in recent] == [
+            replace(one, tool_calls=None) for one in expected
         ]
         assert len(recent) == len(expected)
         recent.remove(order_of(99, run_id))
@@ -65,10 +66,10 @@ def test_final_runs_are_the_same_without_the_hashes_of_their_calls() -> None:
     bare = [
         one.tool_calls
         and tuple(
-            call._replace(arguments=None, result=None, effect=None) for call in one.tool_calls
+            replace(call, arguments=None, result=None, effect=None) for call in one.tool_calls
         )
         for one in made
     ]
-    expected = [one._replace(tool_calls=calls) for one, calls in zip(made, bare, strict=True)]
-    expected[1] = expected[1]._replace(model_calls=(model_call((2**63 - 1, None)),))
+    expected = [replace(one, tool_calls=calls) for one, calls in zip(made, bare, strict=True)]
+    expected[1] = replace(expected[1], model_calls=(model_call((2**63 - 1, None)),))
     assert list(recent) == expected

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from hypothesis import given
+from msgspec.structs import replace
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
@@ -36,11 +37,12 @@ def stored(events: Sequence[RunEvent]) -> tuple[list[Run], list[Run]]:
     """
     final = list[Run]()
     open_runs = dict[str, Run]()
-    for change, one, _ in events:
+    for event in events:
+        one = event.run
         open_runs.pop(one.run_id, None)
-        if change is RunChange.FINAL:
+        if event.change is RunChange.FINAL:
             final.append(one)
-        elif change is not RunChange.WITHDRAWN:
+        elif event.change is not RunChange.WITHDRAWN:
             open_runs[one.run_id] = one
     return final, list(open_runs.values())
 
@@ -79,7 +81,7 @@ def values(registry: AgentRegistry) -> list[object]:
         (
             key,
             window.name,
-            [(row._replace(path=None), row.path and row.path.names) for row in window.rows()],
+            [(replace(row, path=None), row.path and row.path.names) for row in window.rows()],
             window.readings(),
             window.spares,
             list(found.recent),
@@ -142,7 +144,7 @@ def test_a_run_that_every_window_dropped_is_revised_until_it_is_final() -> None:
         apply(registry, [closed(one), final(one)] if one.end_ns else [closed(one)])
     assert [one.run_id for one in state_of(registry).windows["period"].rows()] == ["much later"]
 
-    apply(registry, [revised(early._replace(end_ns=41, cost=1.0), early)])
+    apply(registry, [revised(replace(early, end_ns=41, cost=1.0), early)])
     assert [(one.run_id, one.cost) for one in state_of(registry).recent] == [
         ("much later", None),
         ("early", 1.0),
@@ -154,5 +156,5 @@ def test_a_run_that_every_window_dropped_is_revised_until_it_is_final() -> None:
 def test_a_run_that_became_final_before_its_agent_was_loaded_is_final() -> None:
     registry = lived()
     one = run("b", 2, "book")
-    apply(registry, [closed(one), final(one), revised(one._replace(cost=1.0), one)])
+    apply(registry, [closed(one), final(one), revised(replace(one, cost=1.0), one)])
     assert state_of(registry).is_final("b")

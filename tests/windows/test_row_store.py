@@ -4,6 +4,7 @@ from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.model.row import Row
 from otel_reliability.testing import row
@@ -33,10 +34,10 @@ OWN: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 @st.composite
 def rows(draw: st.DrawFn) -> Row:
-    return row_of(draw(runs("run")), PathTable())._replace(**draw(OWN))
+    return replace(row_of(draw(runs("run")), PathTable()), **draw(OWN))
 
 
-ENDED_TOGETHER = [row()._replace(run_id=run_id) for run_id in ("", "x", "xx")]
+ENDED_TOGETHER = [replace(row(), run_id=run_id) for run_id in ("", "x", "xx")]
 """Each id is the beginning of the next one."""
 
 
@@ -68,5 +69,5 @@ def test_rows_that_end_together_are_in_the_order_of_their_ids(ids: list[str]) ->
     one = row()
     names = [name.replace("\0", "") for name in ids]
     for name in dict.fromkeys(names):
-        store.insert(one._replace(run_id=name), order_of(one.end_ns, name))
+        store.insert(replace(one, run_id=name), order_of(one.end_ns, name))
     assert [kept.run_id for kept in store.rows()] == sorted(set(names), key=str.encode)

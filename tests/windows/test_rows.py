@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.model.row import Retries
 from otel_reliability.model.run import ModelCall, ToolCall
@@ -21,7 +22,7 @@ def test_a_row_says_what_the_run_says() -> None:
         9,
         "x y",
         task_id="t",
-        tool_calls=(call("x", ok=False), call("y"), call("z")._replace(has_effect=False)),
+        tool_calls=(call("x", ok=False), call("y"), replace(call("z"), has_effect=False)),
         model_calls=(model_call(start=0, end=10), model_call(start=0, end=21)),
         input_tokens=5,
         token_pressure=0.5,

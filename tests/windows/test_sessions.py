@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability import testing
 from otel_reliability.config import ChangeSettings, LimitSettings, SessionSettings, Settings
@@ -404,7 +405,7 @@ def observed(events: list[SessionEvent]) -> dict[str, int | None]:
         ([closed(run(4))], {"s": 7}),
         ([closed(run(4, incomplete=True))], {"s": 3}),
         ([closed(run(4, incomplete=True)), revised(run(4), run(4, incomplete=True))], {"s": 7}),
-        ([revised(run(1)._replace(tool_calls=()), run(1))], {"s": 2}),
+        ([revised(replace(run(1), tool_calls=()), run(1))], {"s": 2}),
         ([revised(run(1, incomplete=True), run(1))], {"s": 2}),
         ([revised(run(1, "t"), run(1))], {"s": 2, "t": 1}),
         ([withdrawn(run(1))], {"s": 2}),

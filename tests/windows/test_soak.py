@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, Settings, WindowSettings
 from otel_reliability.model.run import Outcome, Run, RunChange, RunEvent
@@ -57,7 +58,7 @@ def changes(dice: random.Random, number: int) -> Iterator[RunEvent]:
         elif open_runs and chance < 0.25:
             which = dice.randrange(len(open_runs))
             before = open_runs[which]
-            open_runs[which] = told(dice, at)._replace(run_id=before.run_id)
+            open_runs[which] = replace(told(dice, at), run_id=before.run_id)
             yield RunEvent(RunChange.REVISED, open_runs[which], before)
         else:
             open_runs.append(told(dice, at))
