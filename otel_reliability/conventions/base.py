@@ -13,7 +13,7 @@ says from which attributes it is read, and how.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, Protocol
 
@@ -139,18 +139,18 @@ class SpanView:
 
     `asked` are the keys whose values were asked for, `derived` the readers of which only the result
     was; `by_name`, `by_kind` and `by_events`: whether the span's name, kind or events were;
-    `by_failure_events`: whether those of a span that failed were. Which keys there are is the same
-    for all spans of an answer.
+    `failures`: readers of the events of a span that failed, of which only the result was. Which
+    keys there are is the same for all spans of an answer.
     """
 
     __slots__ = (
         "_span",
         "asked",
         "by_events",
-        "by_failure_events",
         "by_kind",
         "by_name",
         "derived",
+        "failures",
         "scope",
         "status",
     )
@@ -161,7 +161,8 @@ class SpanView:
         self.status = span.status
         self.asked: set[str] = set()
         self.derived: set[tuple[Callable[[Any], Any], str]] = set()
-        self.by_name = self.by_kind = self.by_events = self.by_failure_events = False
+        self.failures: set[Callable[[Iterable[RawEvent]], Any]] = set()
+        self.by_name = self.by_kind = self.by_events = False
 
     @property
     def name(self) -> str:
@@ -180,16 +181,6 @@ class SpanView:
         self.by_events = True
         return self._span.events
 
-    @property
-    def failure_events(self) -> tuple[RawEvent, ...]:
-        """The events of a span whose status is ERROR, or whose events were asked for anyway; of any
-        other span none.
-        """
-        if self.status != STATUS_ERROR and not self.by_events:
-            return ()
-        self.by_failure_events = True
-        return self._span.events
-
     def get(self, key: str, /) -> Any:
         """The value of a key, of those that few values stand under."""
         if key not in self._span.attributes:
@@ -205,6 +196,15 @@ class SpanView:
             return reader(None)
         self.derived.add((reader, key))
         return reader(self._span.attributes.get(key))
+
+    def found_in_failure(self, reader: Callable[[Iterable[RawEvent]], Any]) -> Any:
+        """Return what a reader finds in the events of a span whose status is ERROR, or whose events
+        were asked for anyway; in those of any other span nothing. It finds texts or None.
+        """
+        if self.status != STATUS_ERROR and not self.by_events:
+            return reader(())
+        self.failures.add(reader)
+        return reader(self._span.events)
 
     def __contains__(self, key: object) -> bool:
         return key in self._span.attributes

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,6 +25,7 @@ from otel_reliability.model.span import (
     PAUSED,
     STATUS_ERROR,
     InvocationFacts,
+    RawEvent,
     RejectionFacts,
     ToolFacts,
 )
@@ -91,10 +93,18 @@ _CANCELLING: Final = re.compile(
 """Messages of exceptions whose class does not say that a caller or a person ended the work."""
 _TIMEOUT: Final = re.compile(r"time(d |-)?out|deadline", re.IGNORECASE)
 """Part of the message where what was cancelled had taken too long, which is a failure."""
+TIMEOUT: Final = "timeout"
 MAX_MESSAGE: Final = 1_024
 """Characters of the message of an exception that are searched."""
 _NAME: Final = re.compile(r"\s*\(?\s*([A-Za-z_][\w.]*)\s*\(")
 """The name at the beginning of a text that `repr` wrote: `Command(…`, `(Interrupt(…`."""
+
+
+class _Raised(NamedTuple):
+    """An exception: its type, and `TIMEOUT` or `CANCELLED` where its message says so."""
+
+    type: Any
+    means: str | None
 
 
 def signal_of(name: object) -> Signal | None:
@@ -128,18 +138,28 @@ def applied(answer: Answer, span: SpanView) -> Answer:
 
 
 def _signal(span: SpanView) -> Signal | None:
-    exceptions = [event for event in span.failure_events if event.name in EXCEPTIONS]
-    message = exceptions[-1].attributes.get(EXCEPTION_MESSAGE) if exceptions else None
-    said = message.strip(" .\n")[:MAX_MESSAGE] if isinstance(message, str) else ""
-    if _TIMEOUT.search(said):
+    raised = span.found_in_failure(_raised_in)
+    if raised is not None and raised.means == TIMEOUT:
         return None
     for key in TYPES:
         if (signal := signal_of(span.get(key))) is not None:
             return signal
-    if exceptions:
-        signal = signal_of(exceptions[-1].attributes.get(EXCEPTION_TYPE))
-        return Signal.CANCELLED if signal is None and _CANCELLING.fullmatch(said) else signal
+    if raised is not None:
+        signal = signal_of(raised.type)
+        return Signal.CANCELLED if signal is None and raised.means == CANCELLED else signal
     return signal_of(span.found_in(STATUS_MESSAGE, _named_in))
+
+
+def _raised_in(events: Iterable[RawEvent]) -> _Raised | None:
+    """Return the last exception that events report; None without any."""
+    exceptions = [event for event in events if event.name in EXCEPTIONS]
+    if not exceptions:
+        return None
+    attributes = exceptions[-1].attributes
+    message = attributes.get(EXCEPTION_MESSAGE)
+    said = message.strip(" .\n")[:MAX_MESSAGE] if isinstance(message, str) else ""
+    means = TIMEOUT if _TIMEOUT.search(said) else CANCELLED if _CANCELLING.fullmatch(said) else None
+    return _Raised(attributes.get(EXCEPTION_TYPE), means)
 
 
 def _named_in(message: object) -> str | None:

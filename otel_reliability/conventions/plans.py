@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
@@ -18,9 +18,7 @@ from otel_reliability.conventions.base import (
 )
 from otel_reliability.conventions.keys import MESSAGING, SESSIONS
 from otel_reliability.conventions.templates import RawValues, Template
-from otel_reliability.model.span import (
-    RawSpan,
-)
+from otel_reliability.model.span import RawEvent, RawSpan
 
 CONVENTION_RANK: Final = 2
 """Rank of a session that a convention names."""
@@ -52,8 +50,9 @@ class Plan:
 
     - `conventions`: those that may know such a span, whatever its name.
     - `asked`, `derived`, `by_name`, `by_kind`, `by_events`: what their answers depend on, as far as
-      is known (`by_failures_only`: of events those of spans that failed); `take` gives the values
-      asked for. `templates` are the answers by all of these.
+      is known (`by_failures_only`: of events only on what the readers `failures` find in those of
+      spans that failed); `take` gives the values asked for. `templates` are the answers by all of
+      these.
     - `sessions`: the keys that name a session; `conversation`: those of a convention that puts its
       spans together by one. `has_fingerprints`: a prompt, tool definitions or a version may be
       there. `has_more`: notes, evaluations, a conversation or what settings ask for may be there.
@@ -68,6 +67,7 @@ class Plan:
         "conventions",
         "conversation",
         "derived",
+        "failures",
         "has_fingerprints",
         "has_more",
         "has_owner",
@@ -97,6 +97,7 @@ class Plan:
         )
         self.asked: tuple[str, ...] = ()
         self.derived: tuple[tuple[Callable[[Any], Any], str], ...] = ()
+        self.failures: tuple[Callable[[Iterable[RawEvent]], Any], ...] = ()
         self.by_name = self.by_kind = self.by_events = False
         self.by_failures_only = True
         self.version = 0
@@ -125,24 +126,25 @@ class Plan:
         """Add what an answer depended on. Where something is new, this answer and those before it
         are not remembered.
         """
-        by_events = view.by_events or view.by_failure_events
-        self.by_events = self.by_events or by_events
+        self.by_events = self.by_events or view.by_events or bool(view.failures)
         self.by_failures_only = self.by_failures_only and not view.by_events
-        if by_events and span.events:
+        if view.by_events and span.events:
             return True
         asked = view.asked.difference(self.asked)
         derived = view.derived.difference(self.derived)
+        failures = view.failures.difference(self.failures)
         by_name = view.by_name and not named and not self.by_name
         by_kind = view.by_kind and not self.by_kind
-        if not (asked or derived or by_name or by_kind):
+        if not (asked or derived or failures or by_name or by_kind):
             return False
-        if len(self.derived) + len(derived) > MAX_DERIVED:
+        if len(self.derived) + len(derived) + len(self.failures) + len(failures) > MAX_DERIVED:
             return True
         self.templates.clear()
         self.version += 1
         self.by_name = self.by_name or by_name
         self.by_kind = self.by_kind or by_kind
         self.derived += tuple(derived)
+        self.failures += tuple(failures)
         self.asked += tuple(sorted(asked))
         self.take = itemgetter(*self.asked) if self.asked else _nothing
         return True

@@ -37,8 +37,8 @@ a new function for each span would make it learn for ever, so that number is bou
 
 **Three rules keep a template honest.** What a template holds was computed from nothing but the
 values it is kept under. A value that cannot be looked up (a list that a program set) or is too long
-(`MAX_ASKED_SIZE`) makes no template. Events are not looked up: where an answer depends on them, a
-span with events is asked by itself.
+(`MAX_ASKED_SIZE`) makes no template. Of events only what a reader finds in those of a span that
+failed is looked up: where an answer depends on more, a span with events is asked by itself.
 
 **Memory.** A sender may invent scopes, keys and values without end. Sizes are estimated and added
 up; above `MAX_MEMORY` everything is forgotten and made again. `generation` counts that, because the
@@ -220,13 +220,13 @@ class Reader:
         )
         if plan.derived:
             asked += tuple([reader(value(raw[key])) for reader, key in plan.derived])
+        if plan.failures and status == STATUS_ERROR:
+            asked += tuple([reader(events) for reader in plan.failures])
         try:
             template = plan.templates.get(asked)
         except TypeError:  # a value that cannot be looked up: a program may set anything
             template = None
-        if template is None or (
-            events and plan.by_events and (status == STATUS_ERROR or not plan.by_failures_only)
-        ):
+        if template is None or (events and plan.by_events and not plan.by_failures_only):
             template = self._asked_again(scope, plan, span, asked)
         facts = template.facts
         failed = template.failed
@@ -245,7 +245,7 @@ class Reader:
         if plan.has_more:
             facts, session, added, extra = self._more(span, facts, session, is_noted=plan.is_noted)
         if events and self.reads_requests:
-            facts = requests.from_events(facts, events)
+            facts = requests.from_events(facts, events, self.hasher.once)
         if span.dropped and facts is not None:
             added = replace(added or Notes(), dropped=span.dropped)
         judged = evaluations.read(span, flat=plan.is_judged) if events or plan.is_judged else ()

@@ -14,7 +14,7 @@ parsing them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
@@ -104,6 +104,7 @@ class Message(NamedTuple):
 
 
 Values: TypeAlias = Mapping[str, Any]
+Once: TypeAlias = Callable[[Own, tuple[Any, ...], Callable[[Any], Any]], Any]
 _NONE: Final[list[Message]] = []
 _ASKED: Final = INVOCATIONS | {Kind.MODEL}
 """Kinds of spans that may carry a request."""
@@ -174,15 +175,15 @@ def in_events(events: Iterable[Any]) -> dict[str, Any]:
     return {} if found is None else {"gen_ai.prompt": found}
 
 
-def from_events(facts: Facts | None, events: Iterable[Any]) -> Facts | None:
-    """Return facts with the sketch of the request that events hold, where attributes hold none."""
+def from_events(facts: Facts | None, events: Iterable[Any], once: Once) -> Facts | None:
+    """Return facts with the sketch of the request that events hold, where attributes hold none.
+    `once` (`Hasher.once`) makes the sketch of a text that is not known yet.
+    """
     if not isinstance(facts, ModelFacts | InvocationFacts) or facts.request is not None:
         return facts
     texts = in_events(events)
-    if not texts:
-        return facts
-    found = of_attributes(texts, texts, is_model=isinstance(facts, ModelFacts))
-    return replace(facts, request=found)
+    own = own_of(texts.keys(), texts, is_model=isinstance(facts, ModelFacts))
+    return facts if own is None else replace(facts, request=once(own, (*texts.values(),), itself))
 
 
 def keys_of(keys: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:

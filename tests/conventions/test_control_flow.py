@@ -9,10 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from otel_reliability.conventions.control_flow import Signal, signal_of
+from otel_reliability.conventions.plans import Plan, Scope
+from otel_reliability.conventions.templates import Template
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.model.span import STATUS_ERROR, Kind, RawSpan, RejectionFacts
 from otel_reliability.testing import span
-from tests.conventions.reading import read, rebuilt, run
+from tests.conventions.reading import read, reader, rebuilt, run
 
 PAUSES = (
     "langgraph.errors.GraphInterrupt",
@@ -217,3 +219,23 @@ def test_strands_for_javascript() -> None:
         attributes={**tool.attributes, "gen_ai.tool.status": "success"},
     )
     assert run(replace(root, events=()), answered).path == ("pay",)
+
+
+def test_conventions_are_asked_once_for_each_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = reader()
+    ask = fresh.ask
+    asked: list[RawSpan] = []
+
+    def counted(scope: Scope, plan: Plan, span: RawSpan) -> tuple[Template, bool]:
+        asked.append(span)
+        return ask(scope, plan, span)
+
+    monkeypatch.setattr(fresh, "ask", counted)
+    errors = ("asyncio.CancelledError", None, "ValueError") * 20
+    ended = [
+        replace(step("execute_tool", number, None, error), status=STATUS_ERROR)
+        for number, error in enumerate(errors)
+    ]
+
+    assert [fresh.read(span).failed for span in ended] == [False, True, True] * 20
+    assert len(asked) < 10
