@@ -27,6 +27,8 @@ CI = bool(os.environ.get("CI"))
 os.environ.setdefault(
     "OTEL_RELIABILITY_LOUD", "1"
 )  # errors that hooks keep from a host in production fail the test here
+# The programs that tests start, some of a thousand, find what the first of them has compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background commands with SIGINT ignored, and the programs that tests interrupt
     # would inherit that.
