@@ -583,7 +583,7 @@ def test_every_span_of_eight_threads_is_counted_once() -> None:
 
 def test_runs_of_concurrent_tasks_are_kept_apart() -> None:
     host = Host()
-    number = 9_999
+    number = 2_001
 
     async def one(at: int) -> None:
         with agent_run(host.tracer, f"agent-{at % 3}"):

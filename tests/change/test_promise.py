@@ -25,11 +25,6 @@ from tests.change.simulate import (
 )
 from tests.change.streams import SYNTHETIC, erring, recorded, synthetic
 
-SLOW = {"fifty signals", "constants"}
-"""Fifty signals take long each, and where four of five never speak, an alarm takes five times as
-long to come.
-"""
-
 
 @pytest.mark.parametrize("kind", SYNTHETIC)
 def test_false_alarms_are_as_rare_as_promised(kind: str) -> None:
@@ -39,9 +34,8 @@ def test_false_alarms_are_as_rare_as_promised(kind: str) -> None:
     keeps_the_promise(synthetic(kind), 200)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.soak] * (kind in SLOW)) for kind in SYNTHETIC]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", SYNTHETIC)
 def test_false_alarms_are_as_rare_as_promised_at_1000(kind: str) -> None:
     """The same for a rarer alarm, which takes more of the memory of 500 values to come."""
     keeps_the_promise(synthetic(kind), 1_000)

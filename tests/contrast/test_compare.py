@@ -14,8 +14,6 @@ from otel_reliability.recording import Recording
 from otel_reliability.testing import call, run
 from tests.shared import each_file
 
-COMPARISONS = 1_000
-
 
 def told(before: list[Run], after: list[Run]) -> str:
     return of_comparison(compare(samples_of(before), samples_of(after)))
@@ -117,14 +115,15 @@ def main_agent(file: Path) -> list[Sample]:
 FILES = each_file("corpora/tau2/*.otlp.jsonl.gz", "corpora/taubench/*.otlp.jsonl.gz")
 
 
+@pytest.mark.parametrize("comparisons", [200, pytest.param(1_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("by_task", [False, True])
 @pytest.mark.parametrize("file", FILES)
-def test_halves_of_one_agent_seldom_differ(file: Path, by_task: bool) -> None:
-    """Halves by run, and by task, of every recording: 1,000 comparisons in all."""
+def test_halves_of_one_agent_seldom_differ(file: Path, by_task: bool, comparisons: int) -> None:
+    """Halves by run, and by task, of every recording: so many comparisons in all."""
     samples = main_agent(file)
     blocks = sorted({one.block for one in samples})
     rng = random.Random(5)
-    each = COMPARISONS // (2 * len(FILES))
+    each = comparisons // (2 * len(FILES))
     false = 0
     for _ in range(each):
         if by_task:

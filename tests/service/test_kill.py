@@ -53,8 +53,8 @@ def died(state: Path, moments: list[tuple[str, int]]) -> list[bytes]:
 
 
 def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
-    acknowledged = killed(tmp_path / "state", 10, seed=5)
-    assert len(acknowledged) > 50
+    acknowledged = killed(tmp_path / "state", 6, seed=5)
+    assert len(acknowledged) > 25
     check(tmp_path / "state", acknowledged, tmp_path / "twin")
 
 
