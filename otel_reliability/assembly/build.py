@@ -161,7 +161,7 @@ class RunBuilder:
     ) -> Run:
         tree = linked.tree
         first = tree.spans[members[0]] if root is None else root.span
-        is_nested = root is not None and root.above is not None
+        is_nested = root is not None and root.run_above is not None
         key = self._key(agent, first)
         actors = _Actors(root, key.agent)
         gathered = Gathered(tree)
@@ -308,7 +308,7 @@ class RunBuilder:
         first = linked.tree.spans[members[0]] if root is None else root.span
         attempt = first.resource.attempt
         if attempt:
-            is_nested = root is not None and root.above is not None
+            is_nested = root is not None and root.run_above is not None
             notes = reports.of_attempt(notes, attempt, nested=is_nested)
         return notes, evaluations
 
@@ -345,7 +345,7 @@ class RunBuilder:
             steps = sorted([*steps, *lost], key=lambda step: step.order)
             tools = Tools.MESSAGES
         if root is not None and (
-            is_hollow(root) or (root.above is not None and lacks_its_steps(tree, root))
+            is_hollow(root) or (root.run_above is not None and lacks_its_steps(tree, root))
         ):
             return steps, Tools.UNOBSERVABLE
         if gathered.is_unnamed and any(
@@ -537,14 +537,14 @@ class _Actors(dict[Invocation | None, str]):
         self.root = root
 
     def __missing__(self, node: Invocation) -> str:
-        over: Invocation | None = node
+        around: Invocation | None = node
         found = self.default
-        while over is not None and over is not self.root:
-            name = over.name or over.agent
-            if name is not None and over.span.kind is _AGENT:
+        while around is not None and around is not self.root:
+            name = around.name or around.agent
+            if name is not None and around.span.kind is _AGENT:
                 found = name
                 break
-            over = over.over
+            around = around.enclosing
         self[node] = found
         return found
 
@@ -582,8 +582,8 @@ def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[C
     found: list[Compression] = []
     for i in at:
         span = tree.spans[i]
-        over = tree.parent[i]
-        if span.kind is _COMPRESSION and over != NONE and tree.spans[over].kind is _COMPRESSION:
+        above = tree.parent[i]
+        if span.kind is _COMPRESSION and above != NONE and tree.spans[above].kind is _COMPRESSION:
             continue
         facts = span.facts
         agent = actors[tree.innermost(i)]
@@ -639,11 +639,11 @@ def _totals_of_agents(tree: SpanTree, members: Sequence[int]) -> tuple[int | Non
 
 
 def _is_counted_above(node: Invocation, totals: Mapping[Invocation, Tokens | None]) -> bool:
-    over = node.over
-    while over is not None and over in totals and over.name == node.name:
-        if totals[over] is not None:
+    around = node.enclosing
+    while around is not None and around in totals and around.name == node.name:
+        if totals[around] is not None:
             return True
-        over = over.over
+        around = around.enclosing
     return False
 
 
@@ -656,14 +656,14 @@ def _session(
     tree = linked.tree
     rank = gathered.rank
     session = gathered.session
-    if session is None and root is not None and root.above is not None:
-        over = tree.parent[root.at]
-        while over != NONE:
-            here = tree.spans[over].session
+    if session is None and root is not None and root.run_above is not None:
+        above = tree.parent[root.at]
+        while above != NONE:
+            here = tree.spans[above].session
             if here is not None and here.rank < rank:
                 rank = here.rank
                 session = here.id
-            over = tree.parent[over]
+            above = tree.parent[above]
     if tree.others:
         found = linked.units.session_above(members[0] if root is None else root.at)
         if found is not None and found.rank < rank:

@@ -155,11 +155,11 @@ def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account 
     if own is not None and span.span_id in own.ids:
         return DUPLICATE
     ref = parent_ref(span)
-    over = closed.get(ref[0]) if ref is not None else None
-    if over is not None and ref is not None:
-        is_orphan = ref[1] in over.anchors and _is_loose(span)
-        if is_orphan or ref[1] in over.ids:
-            return SEALED if ref[1] in over.sealed else LATE
+    above = closed.get(ref[0]) if ref is not None else None
+    if above is not None and ref is not None:
+        is_orphan = ref[1] in above.anchors and _is_loose(span)
+        if is_orphan or ref[1] in above.ids:
+            return SEALED if ref[1] in above.sealed else LATE
     if own is not None and span.span_id in own.anchors and is_kept(span):
         return SEALED if span.span_id in own.sealed else LATE
     return None

@@ -257,9 +257,9 @@ class _Conversations:
         `lanes`: the first event of each span, or subagent, that events were written in.
         """
         if event.link is not None:
-            over = self._of.get(event.link)
-            if over is not None:
-                turn = self._turn_above(over)[0]
+            written_in = self._of.get(event.link)
+            if written_in is not None:
+                turn = self._turn_above(written_in)[0]
                 if turn is not None:
                     return turn
             event = lanes[event.link]

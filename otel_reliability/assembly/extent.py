@@ -32,7 +32,7 @@ def members_of(tree: SpanTree) -> dict[Invocation, list[int]]:
         root: Invocation | None = node.root
         while root is not None:
             found.setdefault(root, []).extend((node.at, *node.steps))
-            root = root.above
+            root = root.run_above
     if tree.annotators:
         below = first_runs_below(tree)
         for i in tree.annotators:
@@ -47,10 +47,10 @@ def first_runs_below(tree: SpanTree) -> dict[int, list[Invocation]]:
     """Return the roots of the first two top-level runs below each span."""
     found: dict[int, list[Invocation]] = {}
     for node in tree.invocations:
-        over = NONE if node.over is not None else tree.kept_above(node.at)
-        while over != NONE and len(known := found.setdefault(over, [])) < 2:
+        above = NONE if node.enclosing is not None else tree.kept_above(node.at)
+        while above != NONE and len(known := found.setdefault(above, [])) < 2:
             known.append(node)
-            over = tree.kept_above(over)
+            above = tree.kept_above(above)
     return found
 
 
@@ -59,7 +59,7 @@ def is_run(tree: SpanTree, root: Invocation, members: Sequence[int]) -> bool:
     nothing is none; but a workflow that names its conversation did something, which is not seen.
     """
     spans = tree.spans
-    if root.above is None:
+    if root.run_above is None:
         if root.is_agent or is_hollow(root):
             return True
         return any(spans[i].kind in STEPS or spans[i].kind is _AGENT for i in members)
@@ -75,22 +75,22 @@ def is_hollow(root: Invocation) -> bool:
     span = root.span
     if span.kind is not Kind.WORKFLOW or span.session is None or root.is_agent:
         return False
-    return root.over is None and not root.steps and not root.inner
+    return root.enclosing is None and not root.steps and not root.inner
 
 
 def lacks_its_steps(tree: SpanTree, root: Invocation) -> bool:
     """Return whether a tool called an agent that has no spans below it, while calls that may be its
     own lie below its caller: its path is unknown.
     """
-    over = root.over
-    if over is None or not root.below_tool or root.name is None or root.steps or root.inner:
+    caller = root.enclosing
+    if caller is None or not root.below_tool or root.name is None or root.steps or root.inner:
         return False
     spans = tree.spans
     start = root.span.start_ns
     end = root.span.end_ns
     return root.span.kind is _AGENT and any(
         spans[i].kind is _TOOL and start <= spans[i].start_ns and spans[i].end_ns <= end
-        for i in over.steps
+        for i in caller.steps
     )
 
 
@@ -98,7 +98,7 @@ def top_level_runs(tree: SpanTree) -> Iterator[tuple[Invocation, Extent]]:
     """Yield the roots of runs that are in no other run, with the extents of these."""
     spans = tree.spans
     for root, members in members_of(tree).items():
-        if root.above is None and is_run(tree, root, members):
+        if root.run_above is None and is_run(tree, root, members):
             yield root, extent(spans, [i for i in members if spans[i].kind not in UNTIMED])
 
 

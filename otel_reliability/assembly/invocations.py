@@ -28,50 +28,51 @@ class Invocation:
     """An agent, a workflow, or a chain that is a container: a node of the tree of invocations.
 
     - `at`: its index among the spans. `steps`: indices of the spans whose nearest invocation it is.
-    - `over`: the invocation that encloses it (None: top level). `inner`: those that it encloses
+    - `enclosing`: the nearest invocation above (None: top level). `inner`: those that it encloses
       directly.
-    - `root`: the invocation whose run it is part of. `above`: for the root of a nested run, the
+    - `root`: the invocation whose run it is part of. `run_above`: for the root of a nested run, the
       root of the run above.
     - `name`: its own name. `agent`: for the root of a run, the name that the run has.
     - `background`: the nearest invocation, itself or above, that went on after the run that started
       it; None where there is none.
-    - `below_tool`: a tool lies between it and `over`. `gap`: a local parent is missing above all.
+    - `below_tool`: a tool lies between it and `enclosing`. `gap`: a local parent is missing above
+      all.
     - `top`: the outermost invocation above, or itself. `depth`: the number of runs that the run of
       this root is nested in. `is_direct`: no tool lies between it and `top`.
     """
 
     __slots__ = (
-        "above",
         "agent",
         "at",
         "background",
         "below_tool",
         "depth",
+        "enclosing",
         "facts",
         "gap",
         "inner",
         "is_direct",
         "name",
-        "over",
         "root",
+        "run_above",
         "span",
         "steps",
         "top",
     )
 
     def __init__(
-        self, at: int, span: AgentSpan, over: Invocation | None, below_tool: bool, gap: bool
+        self, at: int, span: AgentSpan, enclosing: Invocation | None, below_tool: bool, gap: bool
     ) -> None:
         facts = span.facts
         self.at = at
         self.span = span
-        self.over = over
+        self.enclosing = enclosing
         self.below_tool = below_tool
         self.gap = gap
         self.facts = facts if isinstance(facts, InvocationFacts) else _NO_FACTS
         self.name: str | None = None
         self.agent: str | None = None
-        self.above: Invocation | None = None
+        self.run_above: Invocation | None = None
         self.root = self.top = self
         self.depth = 0
         self.is_direct = True
@@ -84,7 +85,7 @@ class Invocation:
         """Return whether it is an agent: by its kind, or a graph with nothing above it."""
         if self.span.kind is _AGENT:
             return True
-        return self.over is None and self.facts.agent_if_root and self.name is not None
+        return self.enclosing is None and self.facts.agent_if_root and self.name is not None
 
 
 def settle(invocations: list[Invocation], spans: Sequence[AgentSpan]) -> None:
@@ -104,31 +105,32 @@ def _cut_leaked_contexts(invocations: list[Invocation]) -> None:
     for node in invocations:
         span = node.span
         if span.failed and span.kind is _AGENT:
-            for over in (node, node.over):
-                if over is not None:
-                    failed_end[over] = min(failed_end.get(over, span.end_ns), span.end_ns)
+            for enclosing in (node, node.enclosing):
+                if enclosing is not None:
+                    failed_end[enclosing] = min(failed_end.get(enclosing, span.end_ns), span.end_ns)
     if not failed_end:
         return
     for node in invocations:
-        over = node.over
+        enclosing = node.enclosing
         span = node.span
-        if over is None or node.below_tool or over not in failed_end:
+        if enclosing is None or node.below_tool or enclosing not in failed_end:
             continue
-        if span.start_ns >= failed_end[over] and span.end_ns > over.span.end_ns:
-            node.over = None
+        if span.start_ns >= failed_end[enclosing] and span.end_ns > enclosing.span.end_ns:
+            node.enclosing = None
 
 
-def _is_detached(node: Invocation, over: Invocation, spans: Sequence[AgentSpan]) -> bool:
+def _is_detached(node: Invocation, enclosing: Invocation, spans: Sequence[AgentSpan]) -> bool:
     """Return whether a tool started an invocation in the background, which went on after the run
     that started it.
 
     The clocks of two services differ, so there it must have lasted longer than that run.
     """
-    caller = over.root.span
-    if not node.below_tool or node.span.end_ns <= over.root.span.end_ns <= caller.start_ns:
+    if not node.below_tool or node.span.kind is not _AGENT:
         return False
-    end = max([caller.end_ns, *[spans[i].end_ns for i in (*over.root.steps, *over.steps)]])
-    if node.span.end_ns <= end or node.span.kind is not _AGENT:
+    root = enclosing.root
+    caller = root.span
+    end = max([caller.end_ns, *[spans[i].end_ns for i in (*root.steps, *enclosing.steps)]])
+    if node.span.end_ns <= end:
         return False
     if node.span.resource.service_name == caller.resource.service_name:
         return node.span.start_ns >= caller.start_ns
@@ -139,12 +141,12 @@ def _name(invocations: list[Invocation]) -> None:
     """Give each its own name, else the one its manager calls it by."""
     for node in invocations:
         facts = node.facts
-        over = node.over
+        enclosing = node.enclosing
         if not facts.weak:
             node.name = facts.name
-        if node.name is None and over is not None and facts.fallback_name is not None:
-            manages = over.facts.manages
-            if manages and over.facts.fallback_name is not None:
+        if node.name is None and enclosing is not None and facts.fallback_name is not None:
+            manages = enclosing.facts.manages
+            if manages and enclosing.facts.fallback_name is not None:
                 if len(manages) == 1:
                     node.name = manages[0]
                 elif facts.called_as in manages:
@@ -159,11 +161,11 @@ def _assign(invocations: list[Invocation], spans: Sequence[AgentSpan]) -> None:
     first: dict[Invocation, tuple[int, str]] = {}
     weak: dict[Invocation, str] = {}
     for node in invocations:
-        over = node.over
-        if over is not None:
-            node.top = over.top
-            node.is_direct = over.is_direct and not node.below_tool
-            node.background = over.background
+        enclosing = node.enclosing
+        if enclosing is not None:
+            node.top = enclosing.top
+            node.is_direct = enclosing.is_direct and not node.below_tool
+            node.background = enclosing.background
         name = node.facts.name
         if name is not None and node.is_direct:
             if node.facts.weak:
@@ -173,8 +175,8 @@ def _assign(invocations: list[Invocation], spans: Sequence[AgentSpan]) -> None:
             ):
                 first[node.top] = (node.at, name)
     for node in invocations:
-        over = node.over
-        if over is None:
+        enclosing = node.enclosing
+        if enclosing is None:
             if node.name is not None and node.is_agent:
                 node.agent = node.name
             # the first named agent's name, the container's, the innermost weak one, a class name
@@ -184,19 +186,19 @@ def _assign(invocations: list[Invocation], spans: Sequence[AgentSpan]) -> None:
         elif node in separate:
             node.agent = node.name
         else:
-            _place_in(over, node, spans)
+            _place_in(enclosing, node, spans)
 
 
-def _place_in(over: Invocation, node: Invocation, spans: Sequence[AgentSpan]) -> None:
+def _place_in(enclosing: Invocation, node: Invocation, spans: Sequence[AgentSpan]) -> None:
     """Make an invocation a part of the run above it, a nested run, or a top-level run."""
-    over.inner.append(node)
-    if _is_part_of_run(node, over):
-        node.root = over.root
+    enclosing.inner.append(node)
+    if _is_part_of_run(node, enclosing):
+        node.root = enclosing.root
         return
-    node.above = over.root
-    node.depth = over.root.depth + 1
+    node.run_above = enclosing.root
+    node.depth = enclosing.root.depth + 1
     node.agent = node.name or node.facts.name or node.facts.fallback_name
-    if _is_detached(node, over, spans):
+    if _is_detached(node, enclosing, spans):
         node.background = node
 
 
@@ -210,26 +212,26 @@ def _separate_runs(
     """
     inside: dict[Invocation, list[Invocation]] = {}
     for node in invocations:
-        if node.over is not None:
-            inside.setdefault(node.over, []).append(node)
+        if node.enclosing is not None:
+            inside.setdefault(node.enclosing, []).append(node)
     found: set[Invocation] = set()
-    for over, nodes in inside.items():
-        if len(nodes) < 2 or over.over is not None or over.is_agent:
+    for enclosing, nodes in inside.items():
+        if len(nodes) < 2 or enclosing.enclosing is not None or enclosing.is_agent:
             continue
         names = {node.name for node in nodes if node.span.kind is _AGENT and not node.below_tool}
         is_one_agent = len(names) == 1 and None not in names
         if (
             is_one_agent
             and all(node.span.kind is _AGENT and not node.below_tool for node in nodes)
-            and not any(spans[i].kind in STEPS for i in over.steps)
-            and all(_are_separate(one, two, over, spans) for one, two in pairwise(nodes))
+            and not any(spans[i].kind in STEPS for i in enclosing.steps)
+            and all(_are_separate(one, two, enclosing, spans) for one, two in pairwise(nodes))
         ):
             found.update(nodes)
     return found
 
 
 def _are_separate(
-    one: Invocation, two: Invocation, over: Invocation, spans: Sequence[AgentSpan]
+    one: Invocation, two: Invocation, enclosing: Invocation, spans: Sequence[AgentSpan]
 ) -> bool:
     """Return whether an agent's invocation begins again after the one before: in another
     conversation, or in a loop of the user's own after an end of its own, with no longer input.
@@ -240,7 +242,7 @@ def _are_separate(
         return True
     before = _models_of(one, spans)
     after = _models_of(two, spans)
-    if not before or not after or over.span.scope == one.span.scope:
+    if not before or not after or enclosing.span.scope == one.span.scope:
         return False
     last = before[-1][1]
     first = after[0][1]
@@ -256,31 +258,31 @@ def _models_of(node: Invocation, spans: Sequence[AgentSpan]) -> list[tuple[Agent
     return [(span, facts) for span, facts in found if isinstance(facts, ModelFacts)]
 
 
-def _is_part_of_run(node: Invocation, over: Invocation) -> bool:
+def _is_part_of_run(node: Invocation, enclosing: Invocation) -> bool:
     """Return whether an invocation is part of the run of the one that encloses it.
 
     At the greatest depth it is. Else it must not be below a tool, and one of these holds: it has no
     name; it is no agent; an enclosing invocation, up to the nearest tool, has its name; its name is
     the one that the run has from its agents (the root has no name, or is no agent).
     """
-    root = over.root
+    root = enclosing.root
     name = node.name
     if root.depth >= MAX_NESTING:
         return True
     if node.below_tool:
         return False
-    if name is None or node.span.kind is not _AGENT or _is_name_above(over, name):
+    if name is None or node.span.kind is not _AGENT or _is_name_above(enclosing, name):
         return True
     return (not root.is_agent or root.name is None) and root.agent == name
 
 
-def _is_name_above(over: Invocation, name: str) -> bool:
+def _is_name_above(enclosing: Invocation, name: str) -> bool:
     """Return whether an enclosing invocation has the name, up to the nearest tool."""
-    here: Invocation | None = over
+    here: Invocation | None = enclosing
     for _ in range(MAX_NESTING):
         if here is None:
             return False
         if here.name == name:
             return True
-        here = None if here.below_tool else here.over
+        here = None if here.below_tool else here.enclosing
     return False

@@ -227,7 +227,7 @@ def _siblings(tree: SpanTree, work: LooseWork, invocations: list[Invocation]) ->
         beside = [
             node
             for node in invocations
-            if node.over is None
+            if node.enclosing is None
             and span.parent_id is not None
             and node.span.parent_id == span.parent_id
             and node.span.trace_id == span.trace_id

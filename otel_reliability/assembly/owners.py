@@ -61,7 +61,7 @@ def _agents(tree: SpanTree) -> tuple[_Agents, _Agents]:
 def _agent_above(node: Invocation | None) -> Invocation | None:
     """Return the nearest agent with a name: what is unnamed, or no agent, is part of one above."""
     while node is not None and (node.name is None or node.span.kind is not Kind.AGENT):
-        node = node.over
+        node = node.enclosing
     return node
 
 
@@ -84,9 +84,9 @@ def _encloses(outer: AgentSpan, inner: AgentSpan) -> bool:
 
 def _is_inside_moved(tree: SpanTree, i: int, moved: Mapping[int, int]) -> bool:
     """Return whether a step lies in another one that is moved, and so goes with it."""
-    over = tree.parent[i]
-    while over != NONE:
-        if over in moved:
+    above = tree.parent[i]
+    while above != NONE:
+        if above in moved:
             return True
-        over = tree.parent[over]
+        above = tree.parent[above]
     return False

@@ -113,7 +113,7 @@ def _linked(
     `SpanTree.spans` is sorted and has each span once.
     """
     tree = SpanTree(spans, joined=joined)
-    has_gap = any(node.gap for node in tree.invocations if node.over is None) or any(
+    has_gap = any(node.gap for node in tree.invocations if node.enclosing is None) or any(
         tree.has_gap(tree.top_of(i)) for i in tree.orphans
     )
     moved = misplaced(tree)

@@ -88,7 +88,7 @@ def reports_of(
     evaluations = [
         evaluation for i in own for evaluation in (*spans[i].evaluations, *apart.get(i, ()))
     ]
-    if apart and (root is None or root.above is None):
+    if apart and (root is None or root.run_above is None):
         own_units = {units.of[i] for i in (members if root is None else (root.at,))}
         evaluations += [
             evaluation

@@ -151,14 +151,14 @@ class SpanTree:
         are leaves.
         """
         parent = self.parent
-        above: dict[int, Position] = {}
+        positions: dict[int, Position] = {}
         parents = set(parent)
         parents.discard(NONE)
         chain: dict[int, None]
         for first in sorted(parents):
             i = first
             chain = {}
-            while i != NONE and i not in above:
+            while i != NONE and i not in positions:
                 if i in chain:  # a cycle of parents is cut at its earliest span
                     steps = list(chain)
                     cut = min(steps[steps.index(i) :])
@@ -169,19 +169,19 @@ class SpanTree:
                 chain[i] = None
                 i = parent[i]
             for j in reversed(chain):
-                self._attach_inner(j, above)
+                self._attach_inner(j, positions)
         spans = self.spans
         nodes = self.nodes
         orphans = self.orphans
         in_tool = self.in_tool
         in_model = self.in_model
         for i, span in enumerate(spans):
-            if i in above:
+            if i in positions:
                 continue
             kind = span.kind
             if kind is _MODEL or kind is _TOOL:
-                over = parent[i]
-                here = above[over] if over != NONE else _position_of_top(span)
+                above = parent[i]
+                here = positions[above] if above != NONE else _position_of_top(span)
                 nodes[i] = node = here.node
                 (orphans if node is None else node.steps).append(i)
                 if here.tool != NONE:
@@ -189,15 +189,15 @@ class SpanTree:
                 if here.model != NONE:
                     in_model[i] = here.model
             else:
-                self._attach_inner(i, above)
+                self._attach_inner(i, positions)
 
     # one branch per kind
-    def _attach_inner(self, i: int, above: dict[int, Position]) -> None:  # noqa: C901
+    def _attach_inner(self, i: int, positions: dict[int, Position]) -> None:  # noqa: C901
         """Attach any span, and note the position of its children."""
         span = self.spans[i]
-        over = self.parent[i]
+        above = self.parent[i]
         kind = span.kind
-        here = above[over] if over != NONE else _position_of_top(span)
+        here = positions[above] if above != NONE else _position_of_top(span)
         node = here.node
         tool = here.tool
         model = here.model
@@ -214,7 +214,7 @@ class SpanTree:
             below = Position(new, gap=gap)
         elif kind is _OTHER and not is_kept(span):
             self.others.append(i)
-            above[i] = here
+            positions[i] = here
             facts = span.facts
             if model != NONE and isinstance(facts, ModelFacts):
                 self.details.setdefault(model, []).append(facts)
@@ -233,7 +233,7 @@ class SpanTree:
             self.in_tool[i] = tool
         if model != NONE:
             self.in_model[i] = model
-        above[i] = below
+        positions[i] = below
 
     def _has_work_below(self, i: int) -> bool:
         """Return whether agent, model or tool work lies below a span."""
@@ -241,10 +241,10 @@ class SpanTree:
             self._working = found = set[int]()
             for j, span in enumerate(self.spans):
                 if span.kind in _WORK:
-                    over = self.parent[j]
-                    while over != NONE and over not in found:
-                        found.add(over)
-                        over = self.parent[over]
+                    above = self.parent[j]
+                    while above != NONE and above not in found:
+                        found.add(above)
+                        above = self.parent[above]
         return i in self._working
 
     def release(self) -> None:
@@ -253,7 +253,7 @@ class SpanTree:
         """
         for node in self.invocations:
             del node.root, node.top
-            node.over = node.above = None
+            node.enclosing = node.run_above = None
 
     # --- Questions --------------------------------------------------------------------------------
 
@@ -274,11 +274,11 @@ class SpanTree:
 
     def kept_above(self, i: int) -> int:
         """Return the nearest span above that is more than a connection, or `NONE`."""
-        over = self.parent[i]
+        above = self.parent[i]
         spans = self.spans
-        if over == NONE or is_kept(spans[over]):
-            return over
-        return self._climb(over, self._kept_above, lambda at: at == NONE or is_kept(spans[at]))
+        if above == NONE or is_kept(spans[above]):
+            return above
+        return self._climb(above, self._kept_above, lambda at: at == NONE or is_kept(spans[at]))
 
     def top_of(self, i: int) -> int:
         """Return the topmost known span above a span, or the span itself."""
@@ -302,8 +302,8 @@ class SpanTree:
         """Return the topmost span above a span that is more than a connection, or the span
         itself.
         """
-        while (over := self.kept_above(i)) != NONE:
-            i = over
+        while (above := self.kept_above(i)) != NONE:
+            i = above
         return i
 
     def attempt_of(self, i: int) -> int:

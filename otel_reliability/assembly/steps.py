@@ -450,12 +450,12 @@ def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
     outer: list[ModelSpan] = []
     outermost = dict(tree.in_model)
     for i, facts in items:
-        over = outermost.get(i, NONE)
-        if over in known:
-            while outermost.get(over, NONE) in known:
-                over = outermost[over]
-            outermost[i] = over
-            inner.setdefault(over, []).append(facts)
+        outer_at = outermost.get(i, NONE)
+        if outer_at in known:
+            while outermost.get(outer_at, NONE) in known:
+                outer_at = outermost[outer_at]
+            outermost[i] = outer_at
+            inner.setdefault(outer_at, []).append(facts)
         else:
             outer.append((i, facts))
     return _without_responses_twice(

@@ -122,8 +122,8 @@ class Units:
                 chain.append(here)
                 here = parent[here]
             for j in reversed(chain):
-                over = parent[j]
-                unit = None if over == NONE else units[over]
+                above = parent[j]
+                unit = None if above == NONE else units[above]
                 if unit is None and is_kept(spans[j]):
                     unit = Unit(j, spans[j])
                     if unit.is_loose:
@@ -202,12 +202,12 @@ class Units:
         for i, unit in enumerate(self.of):
             if unit is None or not is_kept(spans[i]):
                 continue
-            over = parent[i]
+            above = parent[i]
             passed = list[int]()
-            while over not in first and not is_kept(spans[over]):
-                passed.append(over)
-                over = parent[over]
-            session = first.get(over)
+            while above not in first and not is_kept(spans[above]):
+                passed.append(above)
+                above = parent[above]
+            session = first.get(above)
             for j in reversed(passed):
                 here = [one for one in (session, spans[j].session) if one is not None]
                 session = first[j] = min(here, default=None)
