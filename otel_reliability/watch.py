@@ -117,7 +117,7 @@ class Watch:
         """The excesses that wait to be emitted."""
         self._lost = self._shortened = 0
         self._traces: dict[TraceBuffer, tuple[int, list[_OpenRun]]] = {}
-        """The weight of each growing trace when it was checked last, and its open runs."""
+        """The agent spans of each growing trace when it was checked last, and its open runs."""
         self._by_agent: dict[AgentKey, list[_OpenRun]] | None = None
         """These open runs by agent, made when they are first asked for after a check."""
         self._allowance, self._checked = BURST_S, float("-inf")
@@ -149,12 +149,13 @@ class Watch:
         self._traces = {
             buffer: known for buffer, known in self._traces.items() if buffer in growing
         }
-        for buffer in sorted(filter(self._has_grown, growing), key=lambda buffer: -buffer.weight):
+        grown = filter(self._has_grown, growing)
+        for buffer in sorted(grown, key=lambda buffer: -buffer.agent_spans):
             if spent() - began >= self._allowance:
                 self._shortened += 1
                 break
             runs = self._assembler.open_runs_of(buffer) if _may_go_on(buffer) else ()
-            self._traces[buffer] = buffer.weight, [self._compared(run) for run in runs]
+            self._traces[buffer] = buffer.agent_spans, [self._compared(run) for run in runs]
         self._by_agent = None
         self._allowance -= spent() - began
 
@@ -183,7 +184,7 @@ class Watch:
 
     def _has_grown(self, buffer: TraceBuffer) -> bool:
         checked, _ = self._traces.get(buffer, (0, []))
-        return buffer.weight > checked * (1 + MIN_GROWTH)
+        return buffer.agent_spans > checked * (1 + MIN_GROWTH)
 
     def _compared(self, run: Run) -> _OpenRun:
         usage = usage_of(row_of(run, PathTable()))

@@ -10,7 +10,7 @@ from math import inf
 from typing import Final
 
 from otel_reliability.assembly.accounts import NO_CONVENTION, Account
-from otel_reliability.assembly.closed_ids import RUN_KEYS, ClosedIds
+from otel_reliability.assembly.final_ids import RUN_KEYS, FinalIds
 from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.span_tree import is_kept
 from otel_reliability.config import Settings
@@ -39,8 +39,8 @@ class TraceBuffer:
     - `anchors`: trace and span ids that stand in for roots of its runs, `connecting` those of its
       spans that lie in no run and connect others, when it closed. `counted`: how its spans are
       accounted for; `lost_annotations`: how many of them have annotations that joined no run.
-    - `closed`: by trace, what is remembered of its final runs. `full_at`: number of spans at which
-      the span limit is checked.
+    - `final_ids`: by trace, what is remembered of its final runs. `full_at`: number of agent spans
+      at which the span limit is checked.
     - `evaluations`: those that arrived apart from spans.
     """
 
@@ -49,7 +49,6 @@ class TraceBuffer:
         "arrived",
         "check_interval",
         "checks",
-        "closed",
         "closed_at",
         "connecting",
         "counted",
@@ -57,6 +56,7 @@ class TraceBuffer:
         "emitted",
         "emitted_at",
         "evaluations",
+        "final_ids",
         "full_at",
         "joined",
         "last_seen",
@@ -84,13 +84,14 @@ class TraceBuffer:
         self.connecting: Collection[SpanRef] = ()
         self.counted: Sequence[tuple[Account, int]] = ()
         self.lost_annotations = 0
-        self.closed: dict[TraceId, ClosedIds] = {}
+        self.final_ids: dict[TraceId, FinalIds] = {}
         self.full_at = full_at
         self.joined = False
         self.evaluations: tuple[Evaluation, ...] = ()
 
     @property
-    def weight(self) -> int:
+    def agent_spans(self) -> int:
+        """Number of its spans that do more than connect others."""
         return len(self.spans) - self.others
 
     @property
@@ -141,7 +142,7 @@ class TraceBuffer:
         self.checks = tuple(sorted((*self.checks, *other.checks)))
         self.counted = (*self.counted, *other.counted)
         self.lost_annotations += other.lost_annotations
-        self.closed.update(other.closed)
+        self.final_ids.update(other.final_ids)
         self.evaluations += other.evaluations
         self.joined = True
         other.clear()
@@ -155,7 +156,7 @@ class TraceBuffer:
         self.evaluations = ()
         self.counted = ()
         self.lost_annotations = 0
-        self.closed = {}
+        self.final_ids = {}
         self.emitted = {}
         self.emitted_at = {}
         self.closed_at = self.due = None
@@ -208,12 +209,12 @@ class Buffers:
         came to connect others.
         """
         buffer = self._by_trace[trace_id] = TraceBuffer(trace_id, now, self._span_limit)
-        closed = self.memory.take(trace_id)
-        if closed is not None:
-            connecting = closed.connecting
-            known = ClosedIds.unpacked(closed.packed)
+        final = self.memory.take(trace_id)
+        if final is not None:
+            connecting = final.connecting
+            known = FinalIds.unpacked(final.packed)
             if len(known):
-                buffer.closed[trace_id] = known
+                buffer.final_ids[trace_id] = known
                 self.memory.ids += len(known)
             if connecting:
                 buffer.spans.extend(connecting)
@@ -267,15 +268,15 @@ class Buffers:
         self.growing.pop(other, None)
         self._by_trace.update(dict.fromkeys(other.traces, buffer))
         buffer.absorb(other)
-        if buffer.weight:
+        if buffer.agent_spans:
             self.growing[buffer] = None
         return buffer
 
     def _reopen(self, buffer: TraceBuffer, now: float) -> None:
         del self.reopenable[buffer]
         self.growing[buffer] = None
-        self.reopenable_spans -= buffer.weight
-        self.open_spans += buffer.weight
+        self.reopenable_spans -= buffer.agent_spans
+        self.open_spans += buffer.agent_spans
         buffer.reopen(now)
 
     # --- Due times --------------------------------------------------------------------------------
@@ -321,10 +322,10 @@ class Buffers:
 
     def take_out(self, buffer: TraceBuffer, refs: Container[SpanRef]) -> list[AgentSpan]:
         """Remove spans from an open buffer, with their duplicates, and return them."""
-        weight = buffer.weight
+        agent_spans = buffer.agent_spans
         others = buffer.others
         taken = buffer.take_out(refs)
-        self.open_spans -= weight - buffer.weight
+        self.open_spans -= agent_spans - buffer.agent_spans
         self.other_spans -= others - buffer.others
         return taken
 
@@ -332,19 +333,19 @@ class Buffers:
         """Let a buffer wait for `reopen` until it is final."""
         del self.growing[buffer]
         self.reopenable[buffer] = None
-        weight = buffer.weight
-        self.open_spans -= weight
-        self.reopenable_spans += weight
+        agent_spans = buffer.agent_spans
+        self.open_spans -= agent_spans
+        self.reopenable_spans += agent_spans
         buffer.closed_at = now
 
     def remove(self, buffer: TraceBuffer) -> None:
         """Remove a buffer that does not grow."""
         if buffer.closed_at is not None:
             del self.reopenable[buffer]
-            self.reopenable_spans -= buffer.weight
+            self.reopenable_spans -= buffer.agent_spans
         self.other_spans -= buffer.others
-        if buffer.closed:
-            self.memory.ids -= sum(map(len, buffer.closed.values()))
+        if buffer.final_ids:
+            self.memory.ids -= sum(map(len, buffer.final_ids.values()))
         for trace_id in buffer.traces:
             del self._by_trace[trace_id]
         buffer.clear()

@@ -27,7 +27,7 @@ from otel_reliability.assembly.late_outcomes import ReportedOutcomes
 from otel_reliability.assembly.orphans import ImplicitRun
 from otel_reliability.assembly.outcome import latest
 from otel_reliability.assembly.reports import Evaluated
-from otel_reliability.assembly.sampling import weight
+from otel_reliability.assembly.sampling import sampling_weight
 from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.assembly.steps import (
     ContextLimits,
@@ -253,7 +253,7 @@ class RunBuilder:
             cost=cost,
             violations=notes.violations,
             evaluations=evaluations,
-            weight=weight(first.threshold, trace_id) if first.threshold else 1,
+            weight=sampling_weight(first.threshold, trace_id) if first.threshold else 1,
             span_count=len(members) + (0 if implicit is None else len(implicit.compressions)),
             closed_by=CloseReason.ROOT,
             fingerprints=self._fingerprints_of((frozenset(gathered.senders), frozenset(traits))),

@@ -17,7 +17,7 @@ from otel_reliability.assembly.accounts import (
     accounts_of,
 )
 from otel_reliability.assembly.buffers import TraceBuffer
-from otel_reliability.assembly.closed_ids import ClosedIds, remember
+from otel_reliability.assembly.final_ids import FinalIds, remember
 from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.rebuild import Rebuilt
 from otel_reliability.assembly.strays import Strays, count_hollow, is_hollow
@@ -108,7 +108,7 @@ class Emitter:
         """Let a late span complete the final run whose missing parent it is. Where it only lies
         between the two, its own parent is the next to come late, unless it has other spans below.
         """
-        known = buffer.closed.get(span.trace_id)
+        known = buffer.final_ids.get(span.trace_id)
         if known is None or span.span_id not in known.anchors:
             if span.kind in STEPS:
                 self._memory.note_late_step(span.trace_id)
@@ -150,12 +150,12 @@ class Emitter:
         buffer.counted = ()
         buffer.lost_annotations = 0
 
-    def count_closed(
-        self, closed: dict[TraceId, ClosedIds], span: AgentSpan, account: Account
+    def count_late(
+        self, final_ids: dict[TraceId, FinalIds], span: AgentSpan, account: Account
     ) -> None:
         """Count a span of a final run, or connected with one, and remember it, so that what comes
         below it is recognized too.
         """
         self.accounts.spans[account] += 1
         if account != DUPLICATE:
-            self._memory.ids += remember(closed, (span,), sealed=account == SEALED)
+            self._memory.ids += remember(final_ids, (span,), sealed=account == SEALED)

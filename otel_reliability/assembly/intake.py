@@ -13,9 +13,9 @@ from otel_reliability.assembly.accounts import (
     NO_CONVENTION,
 )
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
-from otel_reliability.assembly.closed_ids import account_of
 from otel_reliability.assembly.emission import Emitter
 from otel_reliability.assembly.evaluations import MAX_PER_TRACE, WaitingEvaluations
+from otel_reliability.assembly.final_ids import account_of
 from otel_reliability.config import LimitSettings
 from otel_reliability.model.span import AgentSpan, Evaluation, Kind, SpanId, TraceId
 
@@ -82,29 +82,29 @@ class Intake:
         buffers = self._buffers
         last = None
         buffer: TraceBuffer | None = None
-        weight = 0
+        agent_spans = 0
         try:
             for span in spans:
                 trace_id = span.trace_id
                 if buffer is None or trace_id != last:
                     if buffer is not None:
-                        self._weigh(buffer, weight, now)
+                        self._count_received(buffer, agent_spans, now)
                     last = trace_id
                     buffer = buffers.get(trace_id)
                     if buffer is None:
                         buffer = buffers.begin(trace_id, now)
                     elif buffer.last_seen != now or buffer.closed_at is not None:
                         buffers.touch(buffer, now)
-                    weight = len(buffer.spans) - buffer.others
+                    agent_spans = len(buffer.spans) - buffer.others
                 link = span.link
                 if link is not None:
-                    self._weigh(buffer, weight, now)
+                    self._count_received(buffer, agent_spans, now)
                     buffer = buffers.join(buffer, link[0], now)
-                    weight = buffer.weight
-                if buffer.closed and (account := account_of(buffer.closed, span)) is not None:
+                    agent_spans = buffer.agent_spans
+                if buffer.final_ids and (account := account_of(buffer.final_ids, span)) is not None:
                     if account == LATE:
                         self._emitter.complete_final(buffer, span)
-                    self._emitter.count_closed(buffer.closed, span, account)
+                    self._emitter.count_late(buffer.final_ids, span, account)
                     continue
                 if span.kind is _OTHER and span.notes is None and not span.evaluations:
                     if buffers.other_spans + self._memory.spans >= self._max_others:
@@ -116,21 +116,21 @@ class Intake:
                 buffer.spans.append(span)
         finally:
             if buffer is not None:
-                self._weigh(buffer, weight, now)
+                self._count_received(buffer, agent_spans, now)
         if self.opened:
             for span in spans:
                 self.opened.end(span.trace_id, span.span_id)
         if self.waiting.count or self.waiting.responses is not None:
             self.waiting.see(spans, now)
 
-    def _weigh(self, buffer: TraceBuffer, before: int, now: float) -> None:
+    def _count_received(self, buffer: TraceBuffer, before: int, now: float) -> None:
         """Count the spans that a buffer received."""
-        weight = len(buffer.spans) - buffer.others
-        if weight != before:
-            self._buffers.open_spans += weight - before
+        agent_spans = len(buffer.spans) - buffer.others
+        if agent_spans != before:
+            self._buffers.open_spans += agent_spans - before
             if not before:
                 self._buffers.growing[buffer] = None
-            if weight >= buffer.full_at:
+            if agent_spans >= buffer.full_at:
                 self._on_full(buffer, now)
 
     # --- Evaluations ------------------------------------------------------------------------------
@@ -153,11 +153,11 @@ class Intake:
             if is_known:
                 self._emitter.evaluate_final(evaluation, trace_id)
             return is_known
-        closed = buffer.closed.get(trace_id)
+        final = buffer.final_ids.get(trace_id)
         if (
-            closed is not None
-            and closed.ids
-            and (not buffer.weight or evaluation.span_id in closed.ids)
+            final is not None
+            and final.ids
+            and (not buffer.agent_spans or evaluation.span_id in final.ids)
         ):
             self._emitter.evaluate_final(evaluation, trace_id)
         elif evaluation not in buffer.evaluations:

@@ -16,7 +16,7 @@ spans, and neither the order nor the batches in which they came can change it.
 
 Each room has one concern:
 
-- `intake`: what arrives goes to its buffer (`buffers`), or is recognized as late (`closed_ids`).
+- `intake`: what arrives goes to its buffer (`buffers`), or is recognized as late (`final_ids`).
 - `units`: the division of what is assembled together. Its picture stands there.
 - `rebuild`: runs from spans, by `span_tree`, `invocations`, `owners`, `replays`, `orphans`,
   `extent` and `build`. Pure.
@@ -50,9 +50,9 @@ joins.
 **Closing as a whole, or by units.** A quiet buffer with all parents present closes as a whole: this
 is nearly every trace. Where a local parent is missing, a span is known to be open, or spans never
 stop arriving, its units close and become final one by one (`_close_units`). A final unit leaves the
-buffer; its ids stay in `buffer.closed` for as long as the buffer lives, and move to the memory with
-it. Spans in the buffer that turn out to hang below a final unit are taken out and counted as late
-before anything is rebuilt (`_rebuilt`).
+buffer; its ids stay in `buffer.final_ids` for as long as the buffer lives, and move to the memory
+with it. Spans in the buffer that turn out to hang below a final unit are taken out and counted as
+late before anything is rebuilt (`_rebuilt`).
 
 **Joining.** A link joins two buffers at intake, since it names the other trace. A run key is known
 only after rebuilding, when lone work turns out to carry it. So `_rebuilt` may find that a buffer is
@@ -72,7 +72,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from otel_reliability.assembly.accounts import (
     DUPLICATE,
@@ -85,27 +85,25 @@ from otel_reliability.assembly.accounts import (
     accounts_of,
 )
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
-from otel_reliability.assembly.closed_ids import (
+from otel_reliability.assembly.emission import Emitter
+from otel_reliability.assembly.final_ids import (
     RUN_KEYS,
-    ClosedIds,
+    FinalIds,
     accounts_below,
     remember,
 )
-from otel_reliability.assembly.emission import Emitter
 from otel_reliability.assembly.intake import Intake, Opened
 from otel_reliability.assembly.late_outcomes import ReportedOutcomes
 from otel_reliability.assembly.limits import Limits
-from otel_reliability.assembly.memory import ClosedTrace, Memory
+from otel_reliability.assembly.memory import FinalTrace, Memory
 from otel_reliability.assembly.progress import Progress, progress_of, unchangeable
 from otel_reliability.assembly.rebuild import Rebuild, Rebuilt
-from otel_reliability.assembly.reports import candidates
+from otel_reliability.assembly.reports import Fate, fate_of
 from otel_reliability.assembly.span_tree import NONE, REF, is_kept, latest_versions
-from otel_reliability.assembly.units import Unit
 from otel_reliability.config import Settings
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import CloseReason, Run, RunEvent
 from otel_reliability.model.span import (
-    INVOCATIONS,
     AgentSpan,
     Evaluation,
     SpanId,
@@ -116,6 +114,16 @@ from otel_reliability.model.span import (
 MAX_HURRIED_SPANS: Final = 512
 """Spans of a trace above which a caller that may not be held up leaves it to others."""
 _ROOT: Final = CloseReason.ROOT
+
+
+class _JoinedByKeys(NamedTuple):
+    """A buffer after its run keys joined it with others: the one that holds everything now, spans
+    that are late because the run of their key is final, and whether anything was joined.
+    """
+
+    buffer: TraceBuffer
+    late: Mapping[SpanRef, Account]
+    is_joined: bool
 
 
 class Assembler:
@@ -190,8 +198,8 @@ class Assembler:
         buffer = self._buffers.get(trace_id)
         if buffer is None:
             return self._memory.has_ids(trace_id) and self._memory.has_runs(trace_id)
-        closed = buffer.closed.get(trace_id)
-        is_final = closed is not None and (not buffer.weight or root_id in closed.ids)
+        final = buffer.final_ids.get(trace_id)
+        is_final = final is not None and (not buffer.agent_spans or root_id in final.ids)
         return not is_final or self._memory.has_runs(trace_id)
 
     # --- Time -------------------------------------------------------------------------------------
@@ -318,32 +326,38 @@ class Assembler:
         due has joined.
         """
         while True:
-            if buffer.closed:
-                self._drop(buffer, accounts_below(buffer.closed, buffer.spans))
+            if buffer.final_ids:
+                self._drop(buffer, accounts_below(buffer.final_ids, buffer.spans))
             built = self._rebuilt_as_is(buffer)
             if not built.orphans.keyed:
                 return built
-            dropped: dict[SpanRef, Account] = {}
-            is_joined = False
-            for key, run in built.orphans.keyed.items():
-                trace_id = RUN_KEYS + key
-                if self._memory.has_ids(trace_id) or trace_id in buffer.closed:
-                    dropped.update((built.tree.ref(i), LATE) for i in run.members)
-                elif self._buffers.get(trace_id) is not buffer:
-                    buffer = self._buffers.join_key(buffer, key, now)
-                    is_joined = True
-            if buffer.weight >= buffer.full_at:
+            by_keys = self._join_by_keys(buffer, built, now)
+            buffer = by_keys.buffer
+            if buffer.agent_spans >= buffer.full_at:
                 self._hold_span_limit(buffer, now)
-            elif not dropped and not is_joined:
+            elif not by_keys.late and not by_keys.is_joined:
                 return built
-            self._drop(buffer, dropped)
-            if is_joined:
+            self._drop(buffer, by_keys.late)
+            if by_keys.is_joined:
                 self._joined[buffer] = None
                 return None
 
+    def _join_by_keys(self, buffer: TraceBuffer, built: Rebuilt, now: float) -> _JoinedByKeys:
+        """Join a buffer with those that have work of its run keys."""
+        late: dict[SpanRef, Account] = {}
+        is_joined = False
+        for key, run in built.orphans.keyed.items():
+            trace_id = RUN_KEYS + key
+            if self._memory.has_ids(trace_id) or trace_id in buffer.final_ids:
+                late.update((built.tree.ref(i), LATE) for i in run.members)
+            elif self._buffers.get(trace_id) is not buffer:
+                buffer = self._buffers.join_key(buffer, key, now)
+                is_joined = True
+        return _JoinedByKeys(buffer, late, is_joined)
+
     def _rebuilt_as_is(self, buffer: TraceBuffer) -> Rebuilt:
         return self._rebuild(
-            buffer.spans, buffer.evaluations, joined=buffer.joined, closed=buffer.closed
+            buffer.spans, buffer.evaluations, joined=buffer.joined, final_ids=buffer.final_ids
         )
 
     def _drop(self, buffer: TraceBuffer, dropped: Mapping[SpanRef, Account]) -> None:
@@ -353,11 +367,11 @@ class Assembler:
         if not dropped:
             return
         self._emitter.uncount(buffer)
-        closed = buffer.closed
+        final_ids = buffer.final_ids
         for span in self._buffers.take_out(buffer, dropped):
-            is_known = span.trace_id in closed and span.span_id in closed[span.trace_id].ids
-            self._emitter.count_closed(
-                closed, span, DUPLICATE if is_known else dropped[span.trace_id, span.span_id]
+            is_known = span.trace_id in final_ids and span.span_id in final_ids[span.trace_id].ids
+            self._emitter.count_late(
+                final_ids, span, DUPLICATE if is_known else dropped[span.trace_id, span.span_id]
             )
 
     def _close(self, buffer: TraceBuffer, built: Rebuilt, reason: CloseReason, now: float) -> None:
@@ -439,43 +453,18 @@ class Assembler:
             )
         )
         self.accounts.losses[LOST_ANNOTATION] += sum(i in spans for i in built.lost_annotations)
-        buffer.evaluations = tuple(
-            [
-                evaluation
-                for evaluation in buffer.evaluations
-                if not self._leaves_with(spans, evaluation, built, buffer.closed)
-            ]
-        )
+        final_ids = buffer.final_ids
+        fates = [
+            (fate_of(one, tree, built.units, final_ids, spans), one) for one in buffer.evaluations
+        ]
+        self.accounts.losses[WITHOUT_RUN] += sum(fate is Fate.WITHOUT_RUN for fate, _ in fates)
+        buffer.evaluations = tuple([one for fate, one in fates if fate is Fate.STAYS])
         anchors = [anchor for anchor, i in orphans.anchors.items() if i in spans]
         self._memory.ids += remember(
-            buffer.closed, [tree.spans[i] for i in spans], runs, anchors, sealed=sealed
+            final_ids, [tree.spans[i] for i in spans], runs, anchors, sealed=sealed
         )
         refs = set(map(tree.ref, spans))
         self.accounts.spans[DUPLICATE] += len(self._buffers.take_out(buffer, refs)) - len(refs)
-
-    def _leaves_with(
-        self,
-        final: Collection[int],
-        evaluation: Evaluation,
-        built: Rebuilt,
-        closed: Mapping[TraceId, ClosedIds],
-    ) -> bool:
-        """Return whether an evaluation is about final spans, or about none because it may be about
-        them and others: left alone, the others would get it. One whose span, or the head of whose
-        unit, may still arrive stays.
-        """
-        targets = candidates(built.tree, built.units, evaluation, closed)
-        possible = {each.head if isinstance(each, Unit) else each for each in targets}
-        if possible.isdisjoint(final):
-            return False
-        if len(possible) > 1:
-            named = evaluation.span_id
-            if named is None and not any(built.tree.spans[i].kind in INVOCATIONS for i in possible):
-                return False
-            if named is not None and all(span.span_id != named for span in built.tree.spans):
-                return False
-            self.accounts.losses[WITHOUT_RUN] += 1
-        return True
 
     def _hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
         """Close the units that have reached the span limit, with as many spans as arrived first;
@@ -484,7 +473,7 @@ class Assembler:
         limit = self._span_limit
         built = self._rebuilt_as_is(buffer)
         large = [one for one in progress_of(buffer, built, {}) if one.unit.kept >= limit]
-        buffer.full_at = limit if large else 2 * max(buffer.weight, limit)
+        buffer.full_at = limit if large else 2 * max(buffer.agent_spans, limit)
         if not large:
             return
         first: dict[SpanRef, int] = {}
@@ -547,21 +536,21 @@ class Assembler:
             own = [
                 span for span, is_connecting in zip(own, connects, strict=True) if not is_connecting
             ]
-        if evaluations and buffer.weight:
+        if evaluations and buffer.agent_spans:
             given = {
                 one for found in self._rebuilt_as_is(buffer).evaluations.values() for one in found
             }
             self.accounts.losses[WITHOUT_RUN] += sum(one not in given for one in evaluations)
             evaluations = ()
-        closed = buffer.closed
-        self._memory.ids += remember(closed, own, buffer.emitted.values(), buffer.anchors)
+        final_ids = buffer.final_ids
+        self._memory.ids += remember(final_ids, own, buffer.emitted.values(), buffer.anchors)
         traces = buffer.traces
         self._buffers.remove(buffer)
         for trace_id in traces:
             kept = [span for span in connecting if span.trace_id == trace_id] if connecting else ()
-            if trace_id in closed or kept:
-                ids = closed.get(trace_id) or ClosedIds()
-                self._memory.put(trace_id, ClosedTrace(ids.packed(now), kept))
+            if trace_id in final_ids or kept:
+                ids = final_ids.get(trace_id) or FinalIds()
+                self._memory.put(trace_id, FinalTrace(ids.packed(now), kept))
         self._intake.evaluate(evaluations, now)
 
     # --- Over a restart ---------------------------------------------------------------------------
@@ -570,18 +559,18 @@ class Assembler:
         """Return whether a trace has spans or evaluations that are still needed to assemble it."""
         return self._buffers.get(trace_id) is not None or trace_id in self._intake.waiting
 
-    def closed_trace(self, trace_id: TraceId, now: float) -> ClosedTrace | None:
+    def final_trace(self, trace_id: TraceId, now: float) -> FinalTrace | None:
         """Return what is remembered of the final runs of a trace; None: nothing of it is final."""
         buffer = self._buffers.get(trace_id)
         if buffer is None:
             return self._memory.get(trace_id)
-        closed = buffer.closed.get(trace_id)
-        return None if closed is None else ClosedTrace(closed.packed(now))
+        final = buffer.final_ids.get(trace_id)
+        return None if final is None else FinalTrace(final.packed(now))
 
-    def restore_closed(self, traces: Iterable[tuple[TraceId, ClosedTrace]]) -> None:
-        """Remember what `closed_trace` returned, before any span of these traces is added again."""
-        for trace_id, closed in traces:
-            self._memory.put(trace_id, closed)
+    def restore_final_traces(self, traces: Iterable[tuple[TraceId, FinalTrace]]) -> None:
+        """Remember what `final_trace` returned, before any span of these traces is added again."""
+        for trace_id, final in traces:
+            self._memory.put(trace_id, final)
 
     def restore_final(self, runs: Iterable[Run]) -> None:
         """Remember the latest final runs, the latest at the end: evaluations of them may still

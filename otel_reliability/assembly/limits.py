@@ -115,13 +115,13 @@ class Limits:
 
     def _heaviest(self, number: int, size: int, spans: float) -> Iterator[TraceBuffer]:
         growing = self._buffers.growing
-        for buffer in sorted(growing, key=lambda buffer: (-buffer.weight, buffer.born)):
+        for buffer in sorted(growing, key=lambda buffer: (-buffer.agent_spans, buffer.born)):
             if (number <= 0 and size <= 0) or spans <= 0:
                 return
             if buffer in growing:
-                spans -= 1 + buffer.weight
+                spans -= 1 + buffer.agent_spans
                 number -= 1
-                size -= buffer.weight * SPAN_BYTES
+                size -= buffer.agent_spans * SPAN_BYTES
                 while buffer in growing:
                     yield buffer
 
@@ -171,11 +171,9 @@ class Limits:
         if number <= 0:
             return
         self._accounts.losses[EXCESS_IDS] += 1
-        live = [one for buffer in self._buffers for one in buffer.closed.values()]
+        live = [one for buffer in self._buffers for one in buffer.final_ids.values()]
         for ids in [
-            ids
-            for closed in sorted(live, key=len, reverse=True)
-            for ids in (closed.ids, closed.anchors)
+            ids for one in sorted(live, key=len, reverse=True) for ids in (one.ids, one.anchors)
         ]:
             while ids and number > 0:
                 ids.pop()

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from otel_reliability.assembly.closed_ids import ClosedIds, PackedIds, count_of, since_of
+from otel_reliability.assembly.final_ids import FinalIds, PackedIds, count_of, since_of
 from otel_reliability.assembly.late_roots import completed, is_root
 from otel_reliability.assembly.outcome import NO_NOTES, latest, reported
 from otel_reliability.config import OutcomeSettings
@@ -30,10 +30,10 @@ _TOP_LEVEL = b"\0"
 _NESTED = b"\1"
 
 
-class ClosedTrace(Struct, frozen=True, eq=False):
-    """A trace without open runs.
+class FinalTrace(Struct, frozen=True, eq=False):
+    """A trace of which nothing is open: its runs are final.
 
-    - `packed`: the ids of its final runs, and since when it is closed.
+    - `packed`: the ids of its final runs, and since when they are.
     - `connecting`: its spans that belong to no run and connect others.
     """
 
@@ -42,7 +42,7 @@ class ClosedTrace(Struct, frozen=True, eq=False):
 
     @property
     def since(self) -> float:
-        """When it was closed, in seconds."""
+        """When it became final, in seconds."""
         return since_of(self.packed)
 
 
@@ -54,7 +54,7 @@ class Replaced(NamedTuple):
 
 
 class Memory:
-    """Closed traces, the oldest first, and the latest final runs by trace.
+    """Final traces, the oldest first, and the latest final runs by trace.
 
     - `ids`: number of span ids that are remembered here, and in buffers of traces of which a part
       is final. `spans`: number of connecting spans that are kept.
@@ -63,7 +63,7 @@ class Memory:
     copied. A run is kept as bytes, which take less memory than its objects; the first byte says
     whether it is nested.
 
-    A trace of which more spans arrive is taken out until it closes again; its final runs stay.
+    A trace of which more spans arrive is taken out until it is final again; its final runs stay.
     """
 
     def __init__(self, settings: OutcomeSettings) -> None:
@@ -75,35 +75,35 @@ class Memory:
         self._run_count = 0
         self._lost_steps: set[TraceId] = set()
 
-    # --- Closed traces ----------------------------------------------------------------------------
+    # --- Final traces -----------------------------------------------------------------------------
 
-    def get(self, trace_id: TraceId) -> ClosedTrace | None:
+    def get(self, trace_id: TraceId) -> FinalTrace | None:
         for table in self._tables:
             if trace_id in table:
-                return ClosedTrace(table[trace_id], self._connecting.get(trace_id, ()))
+                return FinalTrace(table[trace_id], self._connecting.get(trace_id, ()))
         return None
 
     def has_ids(self, trace_id: TraceId) -> bool:
         """Return whether spans of final runs of a trace are known, apart from missing parents."""
-        closed = self.get(trace_id)
-        return closed is not None and bool(ClosedIds.unpacked(closed.packed).ids)
+        final = self.get(trace_id)
+        return final is not None and bool(FinalIds.unpacked(final.packed).ids)
 
-    def put(self, trace_id: TraceId, closed: ClosedTrace) -> None:
-        """Remember a closed trace, of which nothing is remembered here."""
+    def put(self, trace_id: TraceId, final: FinalTrace) -> None:
+        """Remember a final trace, of which nothing is remembered here."""
         if len(self._tables[-1]) >= TABLE:
             self._tables.append(OrderedDict())
-        self._tables[-1][trace_id] = closed.packed
-        self.ids += count_of(closed.packed)
-        if closed.connecting:
-            self._connecting[trace_id] = closed.connecting
-            self.spans += len(closed.connecting)
+        self._tables[-1][trace_id] = final.packed
+        self.ids += count_of(final.packed)
+        if final.connecting:
+            self._connecting[trace_id] = final.connecting
+            self.spans += len(final.connecting)
 
-    def take(self, trace_id: TraceId) -> ClosedTrace | None:
-        """Remove a closed trace and return it: more of it arrives. Its final runs stay."""
-        closed = self.get(trace_id)
-        if closed is not None:
+    def take(self, trace_id: TraceId) -> FinalTrace | None:
+        """Remove a final trace and return it: more of it arrives. Its final runs stay."""
+        final = self.get(trace_id)
+        if final is not None:
             self._drop(trace_id)
-        return closed
+        return final
 
     def forget(self, trace_id: TraceId) -> None:
         """Forget a trace and its final runs."""
@@ -111,7 +111,7 @@ class Memory:
         self._forget_runs(trace_id)
 
     def forget_oldest(self, horizon: float = inf) -> bool:
-        """Forget the trace that was closed first, and its final runs; False: none was closed at
+        """Forget the trace that became final first, and its runs; False: none became so at
         `horizon` or before.
         """
         while not self._tables[0] and len(self._tables) > 1:

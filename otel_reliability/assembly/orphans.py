@@ -16,8 +16,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from otel_reliability.assembly.accounts import BESIDE_AGENT, NO_AGENT, REPLAYED, Account
-from otel_reliability.assembly.closed_ids import RUN_KEYS, ClosedIds
 from otel_reliability.assembly.extent import Extent, top_level_runs
+from otel_reliability.assembly.final_ids import RUN_KEYS, FinalIds
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.replays import NO_REPLAYS, Replays
 from otel_reliability.assembly.span_tree import NONE, SpanTree, parent_ref
@@ -93,7 +93,10 @@ class LooseWork(Struct, eq=False):
 
 
 def decide(
-    tree: SpanTree, units: Units, closed: Mapping[TraceId, ClosedIds], replays: Replays = NO_REPLAYS
+    tree: SpanTree,
+    units: Units,
+    final_ids: Mapping[TraceId, FinalIds],
+    replays: Replays = NO_REPLAYS,
 ) -> Orphans:
     """Decide about all orphans of a tree. The first rule that applies to a unit's work decides:
 
@@ -104,7 +107,7 @@ def decide(
     4. Else its topmost spans are linked to the only agent below their parent, if that encloses
        them; the rest is part of no run.
 
-    Work without a step is left out. `closed`: what is remembered of final runs. `replays`: the
+    Work without a step is left out. `final_ids`: what is remembered of final runs. `replays`: the
     attempts that are part of others.
     """
     spans = tree.spans
@@ -126,7 +129,7 @@ def decide(
     for connected in dict.fromkeys(traces_of.values()):
         here = [work for work in all_work if traces_of[work.unit] is connected]
         invocations = [node for node in tree.invocations if traces[node.span.trace_id] is connected]
-        known = [closed[trace_id] for trace_id in connected if trace_id in closed]
+        known = [final_ids[trace_id] for trace_id in connected if trace_id in final_ids]
         names = {node.name for node in invocations if node.name and node.span.kind is Kind.AGENT}
         names.update(*(one.agents for one in known))
         only = next(iter(names)) if len(names) == 1 else None

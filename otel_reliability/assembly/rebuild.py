@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from otel_reliability.assembly import conversations, reports
 from otel_reliability.assembly.accounts import BESIDE_AGENT
 from otel_reliability.assembly.build import Linked, RunBuilder
-from otel_reliability.assembly.closed_ids import ClosedIds
 from otel_reliability.assembly.extent import first_runs_below, is_run, members_of
+from otel_reliability.assembly.final_ids import FinalIds
 from otel_reliability.assembly.late_outcomes import ReportedOutcomes
 from otel_reliability.assembly.orphans import Orphans, decide, is_own_call
 from otel_reliability.assembly.owners import misplaced
@@ -28,7 +28,7 @@ from otel_reliability.model.span import (
 )
 
 _NO_ORPHANS: Final = Orphans({}, [], {}, {}, {})
-_NOTHING_CLOSED: Final[Mapping[TraceId, ClosedIds]] = {}
+_NOTHING_FINAL: Final[Mapping[TraceId, FinalIds]] = {}
 
 
 class Rebuilt(NamedTuple):
@@ -69,11 +69,11 @@ class Rebuild:
         evaluations: Iterable[Evaluation] = (),
         *,
         joined: bool = False,
-        closed: Mapping[TraceId, ClosedIds] = _NOTHING_CLOSED,
+        final_ids: Mapping[TraceId, FinalIds] = _NOTHING_FINAL,
     ) -> Rebuilt:
         """Return all runs of a trace, or of several that are `joined`.
 
-        `evaluations` arrived apart from spans. `closed`: what is remembered of final runs, by
+        `evaluations` arrived apart from spans. `final_ids`: what is remembered of final runs, by
         trace.
         """
         if (
@@ -83,10 +83,10 @@ class Rebuild:
         ):
             spans = conversations.put_together(spans)
             joined = True
-        tree, units, orphans, has_gap = _linked(spans, closed, joined=joined)
+        tree, units, orphans, has_gap = _linked(spans, final_ids, joined=joined)
         evaluated: Evaluated = {}
         if evaluations:
-            evaluated = reports.targets(tree, units, evaluations, closed)
+            evaluated = reports.targets(tree, units, evaluations, final_ids)
         linked = Linked(tree, units, evaluated, _calls_beside_agents(tree, orphans))
         runs: list[Run] = []
         roots: list[int] = []
@@ -103,7 +103,7 @@ class Rebuild:
 
 
 def _linked(
-    spans: Sequence[AgentSpan], closed: Mapping[TraceId, ClosedIds], *, joined: bool
+    spans: Sequence[AgentSpan], final_ids: Mapping[TraceId, FinalIds], *, joined: bool
 ) -> tuple[SpanTree, Units, Orphans, bool]:
     """Return the tree of spans with its units and the decisions about its orphans, and whether a
     local parent is missing (before any span is moved).
@@ -128,7 +128,7 @@ def _linked(
     units = Units(tree)
     if not tree.orphans and not replays.anchors:
         return tree, units, _NO_ORPHANS, has_gap
-    orphans = decide(tree, units, closed, replays)
+    orphans = decide(tree, units, final_ids, replays)
     if orphans.linked:
         moved = {**moved, **orphans.linked}
         tree.release()

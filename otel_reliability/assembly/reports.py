@@ -4,17 +4,18 @@ way they arrived.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import enum
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import asdict, replace
 
-from otel_reliability.assembly.closed_ids import ClosedIds
+from otel_reliability.assembly.final_ids import FinalIds
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.outcome import NO_NOTES, latest
 from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept
-from otel_reliability.assembly.units import Target, Units
-from otel_reliability.model.span import CONDITIONS, Evaluation, Notes, TraceId
+from otel_reliability.assembly.units import Target, Unit, Units
+from otel_reliability.model.span import CONDITIONS, INVOCATIONS, Evaluation, Notes, TraceId
 
 _TRUTH: Final[Mapping[str, bool]] = {"true": True, "false": False}
 MAX_DIGITS: Final = 10
@@ -27,21 +28,21 @@ def targets(
     tree: SpanTree,
     units: Units,
     evaluations: Iterable[Evaluation],
-    closed: Mapping[TraceId, ClosedIds],
+    final_ids: Mapping[TraceId, FinalIds],
 ) -> Evaluated:
     """Return evaluations by what they are about: the one candidate of each; those with several are
     about none.
     """
     found: dict[Target, list[Evaluation]] = {}
     for evaluation in evaluations:
-        possible = candidates(tree, units, evaluation, closed)
+        possible = candidates(tree, units, evaluation, final_ids)
         if len(possible) == 1:
             found.setdefault(possible.pop(), []).append(evaluation)
     return found
 
 
 def candidates(
-    tree: SpanTree, units: Units, evaluation: Evaluation, closed: Mapping[TraceId, ClosedIds]
+    tree: SpanTree, units: Units, evaluation: Evaluation, final_ids: Mapping[TraceId, FinalIds]
 ) -> set[Target]:
     """Return what an evaluation may be about.
 
@@ -61,10 +62,44 @@ def candidates(
         return {unit for unit in below if unit is not None}
     known = {unit for i in trace if (unit := units.of[i]) is not None}
     headed = {unit for unit in known if not unit.is_loose}
-    final = closed.get(evaluation.trace_id or b"")
+    final = final_ids.get(evaluation.trace_id or b"")
     if final is not None and final.ids and (final.had_invocation or not headed):
         return set()
     return set(headed or known)
+
+
+class Fate(enum.Enum):
+    """Fate of an evaluation when units of its trace become final. STAYS: it may be about another
+    unit, or about what may still arrive. LEAVES: it is about a final one. WITHOUT_RUN: it may be
+    about final units and others, so it is about none; left alone, the others would get it.
+    """
+
+    STAYS = "stays"
+    LEAVES = "leaves"
+    WITHOUT_RUN = "without_run"
+
+
+def fate_of(
+    evaluation: Evaluation,
+    tree: SpanTree,
+    units: Units,
+    final_ids: Mapping[TraceId, FinalIds],
+    becoming_final: Container[int],
+) -> Fate:
+    """Return what becomes of an evaluation when these spans become final."""
+    spans = tree.spans
+    targeted = candidates(tree, units, evaluation, final_ids)
+    possible = {each.head if isinstance(each, Unit) else each for each in targeted}
+    if not any(i in becoming_final for i in possible):
+        return Fate.STAYS
+    if len(possible) == 1:
+        return Fate.LEAVES
+    named = evaluation.span_id
+    if named is None:
+        is_clear = any(spans[i].kind in INVOCATIONS for i in possible)
+    else:
+        is_clear = any(span.span_id == named for span in spans)
+    return Fate.WITHOUT_RUN if is_clear else Fate.STAYS
 
 
 def reports_of(

@@ -10,10 +10,14 @@ _ALL: Final = 1 << 56
 _MAX_WEIGHT: Final = 1 << 40
 
 
-def weight(threshold: int | None, trace_id: bytes) -> int:
+def sampling_weight(threshold: int | None, trace_id: bytes) -> int:
     """2^56 / (2^56 − T), rounded up or down by a hash of the trace id: whole, and right on average.
 
-    >>> weight(None, b""), weight(1 << 55, bytes(16)), weight(0, bytes(16))
+    >>> (
+    ...     sampling_weight(None, b""),
+    ...     sampling_weight(1 << 55, bytes(16)),
+    ...     sampling_weight(0, bytes(16)),
+    ... )
     (1, 2, 1)
     """
     if not threshold:

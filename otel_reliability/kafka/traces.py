@@ -19,7 +19,7 @@ from otel_reliability.kafka.stage import Outgoing, write
 from otel_reliability.model.record import RunRecord, evaluations_of, pack_spans, unpack_spans
 from otel_reliability.model.run import RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId, alone, crossing
-from otel_reliability.state.parts import ClosedTraceRecords, OpenTraces
+from otel_reliability.state.parts import FinalTraceRecords, OpenTraces
 
 _FINAL: Final = frozenset({RunChange.FINAL, RunChange.WITHDRAWN})
 _SPANS = "span"
@@ -42,8 +42,8 @@ class Traces:
         times = settings.assembly
         self._assembler = Assembler(settings, whole_services=False)
         self._values = PartitionValues(store)
-        self._closed = ClosedTraceRecords(self._assembler, lambda: self.now, times.remember)
-        self._open = OpenTraces(self._assembler, self._closed, settings)
+        self._final = FinalTraceRecords(self._assembler, lambda: self.now, times.remember)
+        self._open = OpenTraces(self._assembler, self._final, settings)
         self._row = self._revision = 0
         self._restore()
         accounts = self._assembler.accounts
@@ -101,9 +101,9 @@ class Traces:
         """Store what changed: what was emitted, and spans whose runs are final go, but for their
         ids.
         """
-        for row in self._open.over(self.now):
+        for row in self._open.unneeded(self.now):
             self._values.put(_SPANS, row, None)
-        for key, body in self._closed.changes():
+        for key, body in self._final.changes():
             self._values.put(_CLOSED, key, body)
         self._values.put(_HEAD, None, [self.now, self._revision, self._row])
 
@@ -159,7 +159,7 @@ class Traces:
                 closed.append((key, body))
             else:
                 now, self._revision, self._row = body
-        self._closed.restore(closed)
+        self._final.restore(closed)
         for row, (at, trace_id, body, judged) in sorted(spans, key=lambda one: one[0]):
             deque(self._events(self._assembler.tick(at)), maxlen=0)
             self.now, self._row = at, max(self._row, row)

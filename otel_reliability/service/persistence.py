@@ -45,7 +45,7 @@ from otel_reliability.service.state import State
 from otel_reliability.state.clock import Clock, Moment
 from otel_reliability.state.directory import StateDirectory
 from otel_reliability.state.parts import (
-    ClosedTraceRecords,
+    FinalTraceRecords,
     Item,
     OpenTraces,
     Retention,
@@ -189,10 +189,10 @@ class Persistent(Volatile):
         self._moment = clock.moment()
         self._is_quiet = False
         self._has_changed = False
-        self._closed = ClosedTraceRecords(
+        self._final = FinalTraceRecords(
             state.engine.assembler, state.engine.now, settings.assembly.remember
         )
-        self._open = OpenTraces(state.engine.assembler, self._closed, settings)
+        self._open = OpenTraces(state.engine.assembler, self._final, settings)
         self._ticks: list[int] = []
         self._evaluations: list[tuple[float, int]] = []
         self._counts: list[int] = []
@@ -427,7 +427,7 @@ class Persistent(Volatile):
         surplus = self._surplus(dict.fromkeys(self._agents[run.key] for run in final))
         yield "DELETE FROM run WHERE agent = ? AND end_ns < ?", surplus
         yield "DELETE FROM arrival WHERE seq = ?", [(seq,) for seq in self._over(now)]
-        for name, part in (("closed", self._closed), *self._parts.items()):
+        for name, part in (("closed", self._final), *self._parts.items()):
             yield from self._write_part(name, part)
         yield "INSERT OR REPLACE INTO saved VALUES (1, ?, ?, ?)", [(self._seq, *self._moment)]
 
@@ -486,7 +486,7 @@ class Persistent(Volatile):
         """Yield the arrivals that nothing needs any longer: of final traces, old ones of no trace,
         moments before all others.
         """
-        yield from self._open.over(now)
+        yield from self._open.unneeded(now)
         yield from self._counts
         self._counts.clear()
         horizon = now - self._wait
@@ -547,7 +547,7 @@ class Persistent(Volatile):
         for (self._position,) in store.rows("SELECT ifnull(max(position), 0) FROM part"):
             pass
         self._load_agents(store)
-        self._load_part(store, "closed", self._closed)
+        self._load_part(store, "closed", self._final)
         latest = store.rows("SELECT body FROM run ORDER BY seq DESC LIMIT ?", MAX_RUNS)
         self._state.engine.assembler.restore_final(list(self._intact(unpack_run, latest))[::-1])
         for row in store.rows("SELECT * FROM arrival WHERE seq <= ? ORDER BY seq", saved):
@@ -556,7 +556,7 @@ class Persistent(Volatile):
         for name, part in self._parts.items():
             self._load_part(store, name, part)
         self._changed = {}  # what was noted meanwhile is stored already
-        for part in (self._closed, *self._parts.values()):
+        for part in (self._final, *self._parts.values()):
             deque(part.changes(), maxlen=0)
         for row in store.rows("SELECT * FROM arrival WHERE seq > ? ORDER BY seq", saved):
             self._repeat(Arrival(*row), counting=True)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 from msgspec import Struct
 
 from otel_reliability.assembly.lifecycle import Assembler
-from otel_reliability.assembly.memory import ClosedTrace
+from otel_reliability.assembly.memory import FinalTrace
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.record import pack_spans, unpack_spans
@@ -65,13 +65,13 @@ def parts_of(
     return {name: part for name, part in found.items() if part is not None}
 
 
-class ClosedTraceRecords:
+class FinalTraceRecords:
     """Memory of final runs, so that a span that is sent again, or late, is known after a restart
     too.
     """
 
     def __init__(self, assembler: Assembler, now: Callable[[], float], remember: float) -> None:
-        """`now` gives the engine's time, `remember` the seconds for which closed traces are
+        """`now` gives the engine's time, `remember` the seconds for which final traces are
         remembered.
         """
         self._assembler = assembler
@@ -90,12 +90,12 @@ class ClosedTraceRecords:
         self._changed = {}
         now = self._now()
         for trace_id in changed:
-            closed = self._assembler.closed_trace(trace_id, now)
-            if closed is not None:
+            final = self._assembler.final_trace(trace_id, now)
+            if final is not None:
                 self._since.pop(trace_id, None)
                 self._since[trace_id] = now
-                spans = pack_spans(closed.connecting) if closed.connecting else b""
-                yield trace_id, [closed.packed, spans]
+                spans = pack_spans(final.connecting) if final.connecting else b""
+                yield trace_id, [final.packed, spans]
         while self._since:
             trace_id, since = next(iter(self._since.items()))
             if since >= now - self._remember:
@@ -105,12 +105,12 @@ class ClosedTraceRecords:
 
     def restore(self, data: Iterable[Item]) -> None:
         found = [
-            (trace_id, ClosedTrace(ids, unpack_spans(spans) if spans else ()))
+            (trace_id, FinalTrace(ids, unpack_spans(spans) if spans else ()))
             for trace_id, (ids, spans) in data
         ]
         found.sort(key=lambda one: one[1].since)  # the oldest is forgotten first
-        self._since = {trace_id: closed.since for trace_id, closed in found}
-        self._assembler.restore_closed(found)
+        self._since = {trace_id: final.since for trace_id, final in found}
+        self._assembler.restore_final_traces(found)
 
 
 class Totals:
@@ -163,19 +163,17 @@ class _Stored(Struct):
 
 class OpenTraces:
     """The rows of stored spans and evaluations by trace. `due`: traces of which runs have become
-    final, or were withdrawn, since `over`.
+    final, or were withdrawn, since `unneeded`.
 
     A trace that grows stands in `_new`, in the order of arrival. When it has lingered it has runs,
     or evaluations that wait for them, and moves to `_old` until the runs are final or nothing waits
     any more; or it has neither, and its rows go.
     """
 
-    def __init__(
-        self, assembler: Assembler, closed: ClosedTraceRecords, settings: Settings
-    ) -> None:
+    def __init__(self, assembler: Assembler, final: FinalTraceRecords, settings: Settings) -> None:
         self.due: dict[TraceId, None] = {}
         self._assembler = assembler
-        self._closed = closed
+        self._final = final
         self._linger = settings.assembly.linger + MARGIN_S
         self._wait = settings.assembly.idle_timeout + settings.assembly.reopen
         self._new: OrderedDict[TraceId, _Stored] = OrderedDict()
@@ -199,29 +197,34 @@ class OpenTraces:
         stored.last = now
         self._new[trace_id] = stored
 
-    def over(self, now: float) -> Iterator[int]:
+    def unneeded(self, now: float) -> Iterator[int]:
         """Yield the rows that are needed no longer, once."""
+        self._note_waited(now)
         due = self.due
         self.due = {}
+        for trace_id in due:
+            self._final.change(trace_id)
+            is_new = trace_id in self._new  # its runs may not show a new row yet
+            if not is_new and not self._assembler.holds(trace_id):
+                stored = self._old.pop(trace_id, None)
+                if stored is not None:
+                    del self._firsts[stored.rows[0]]
+                    yield from stored.rows
+
+    def _note_waited(self, now: float) -> None:
+        """Note the traces as due that have lingered since their last row, or were old for as long
+        as something may wait for them; they are old from now on.
+        """
         for kept, wait in ((self._new, self._linger), (self._old, self._wait)):
             while kept:
                 trace_id, stored = next(iter(kept.items()))
                 if stored.last > now - wait:
                     break
                 del kept[trace_id]
-                if wait == self._wait:
+                if kept is self._old:
                     stored.last = now
                 self._old[trace_id] = stored
-                due[trace_id] = None
-        for trace_id in due:
-            self._closed.change(trace_id)
-            if trace_id not in self._new and not self._assembler.holds(
-                trace_id
-            ):  # of a new row the runs may not show it yet
-                stored = self._old.pop(trace_id, None)
-                if stored is not None:
-                    del self._firsts[stored.rows[0]]
-                    yield from stored.rows
+                self.due[trace_id] = None
 
 
 MIN_RECENT_RUNS: Final = 200

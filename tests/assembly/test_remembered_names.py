@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from otel_reliability.assembly.closed_ids import ClosedIds, remember
+from otel_reliability.assembly.final_ids import FinalIds, remember
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.span import TraceId
 from otel_reliability.testing import agent, tool, trace_id
@@ -32,7 +32,7 @@ def test_late_work_has_the_name_of_the_only_agent_of_its_final_trace(
 
 def test_two_names_of_a_trace_are_remembered_at_most() -> None:
     spans = [agent(number, called=f"agent {number}") for number in range(1, 30)]
-    closed: dict[TraceId, ClosedIds] = {}
-    remember(closed, spans, rebuilt(*spans))
+    final_ids: dict[TraceId, FinalIds] = {}
+    remember(final_ids, spans, rebuilt(*spans))
 
-    assert closed[trace_id(1)].agents == {"agent 1", "agent 10"}
+    assert final_ids[trace_id(1)].agents == {"agent 1", "agent 10"}

@@ -39,7 +39,7 @@ def is_remembered(watched: Watched, trace: int) -> bool:
     assembler = watched.assembler
     return (
         assembler.holds(trace_id(trace))
-        or assembler.closed_trace(trace_id(trace), watched.clock()) is not None
+        or assembler.final_trace(trace_id(trace), watched.clock()) is not None
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from otel_reliability.assembly import accounts, closed_ids, intake, span_tree
+from otel_reliability.assembly import accounts, final_ids, intake, span_tree
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
 from otel_reliability.assembly.emission import Emitter
 from otel_reliability.assembly.lifecycle import Assembler
@@ -183,13 +183,13 @@ def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
 
 
 def test_a_child_of_a_final_run_that_begins_another(monkeypatch: Plant) -> None:
-    account_of = closed_ids.account_of
+    account_of = final_ids.account_of
 
     def duplicates_only(closed: Any, span: AgentSpan) -> Any:
         account = account_of(closed, span)
         return None if account == accounts.LATE else account
 
-    for module in (intake, closed_ids):
+    for module in (intake, final_ids):
         monkeypatch.setattr(module, "account_of", duplicates_only)
 
     assert_caught(laws.lateness)

@@ -37,14 +37,14 @@ _AGENT: Final = Kind.AGENT
 _TRACE: Final[Callable[[AgentSpan], TraceId]] = attrgetter("trace_id")
 _ID: Final[Callable[[AgentSpan], SpanId]] = attrgetter("span_id")
 PackedIds: TypeAlias = bytes
-"""`ClosedIds` as bytes, which take less memory than objects: there are hundreds of thousands."""
+"""`FinalIds` as bytes, which take less memory than objects: there are hundreds of thousands."""
 _HEAD: Final = Struct("<dI")
 """Head of packed ids: since when (seconds), and their number."""
 _encode: Final = Encoder().encode
 _decode: Final = Decoder(tuple[bytes, bytes, bytes, tuple[bytes, ...], bool]).decode
 
 
-class ClosedIds(msgspec.Struct, eq=False):
+class FinalIds(msgspec.Struct, eq=False):
     """The final runs of a trace of which spans still arrive.
 
     - `ids`: their spans. `anchors`: what stood in for their roots (missing parents).
@@ -62,7 +62,7 @@ class ClosedIds(msgspec.Struct, eq=False):
         return len(self.ids) + len(self.anchors)
 
     def packed(self, since: float) -> PackedIds:
-        """Return all of it as bytes. `since`: when the trace was closed, in seconds."""
+        """Return all of it as bytes. `since`: when the trace became final, in seconds."""
         ids = b"".join(self.ids)
         anchors = b"".join(self.anchors)
         sealed = b"".join(self.sealed)
@@ -72,7 +72,7 @@ class ClosedIds(msgspec.Struct, eq=False):
         )
 
     @classmethod
-    def unpacked(cls, packed: PackedIds) -> ClosedIds:
+    def unpacked(cls, packed: PackedIds) -> FinalIds:
         """Return what `packed` made these bytes of."""
         ids, anchors, sealed, names, had_invocation = _decode(memoryview(packed)[_HEAD.size :])
         agents = frozenset([name.decode(*_UTF8) for name in names])
@@ -80,7 +80,7 @@ class ClosedIds(msgspec.Struct, eq=False):
 
 
 def since_of(packed: PackedIds) -> float:
-    """Return when the trace of packed ids was closed, in seconds."""
+    """Return when the trace of packed ids became final, in seconds."""
     return _HEAD.unpack_from(packed)[0]
 
 
@@ -97,7 +97,7 @@ def _split(joined: bytes) -> set[SpanId]:
 
 
 def remember(
-    closed: dict[TraceId, ClosedIds],
+    final_ids: dict[TraceId, FinalIds],
     spans: Iterable[AgentSpan],
     runs: Collection[Run] = (),
     anchors: Iterable[SpanRef] = (),
@@ -110,7 +110,7 @@ def remember(
     new = 0
     for trace_id, group in groupby(spans, _TRACE):
         own = list(group)
-        known = closed.get(trace_id) or closed.setdefault(trace_id, ClosedIds())
+        known = final_ids.get(trace_id) or final_ids.setdefault(trace_id, FinalIds())
         new -= len(known)
         known.ids.update(map(_ID, own))
         new += len(known)
@@ -120,14 +120,14 @@ def remember(
             known.agents = frozenset(sorted(known.agents | names)[:_MAX_NAMES])
     for run in runs:
         if not run.implicit:
-            closed[run.trace_id].had_invocation = True
+            final_ids[run.trace_id].had_invocation = True
     for trace_id, anchor in anchors:
         if trace_id == RUN_KEYS:
-            known = closed.setdefault(RUN_KEYS + anchor, ClosedIds())
+            known = final_ids.setdefault(RUN_KEYS + anchor, FinalIds())
             new += anchor not in known.ids
             known.ids.add(anchor)
         elif anchor != BY_TIME:
-            known = closed.setdefault(trace_id, ClosedIds())
+            known = final_ids.setdefault(trace_id, FinalIds())
             new += anchor not in known.anchors
             known.anchors.add(anchor)
             if sealed:
@@ -147,15 +147,15 @@ def _names_of(spans: Iterable[AgentSpan]) -> set[str]:
 # --- Recognizing ----------------------------------------------------------------------------------
 
 
-def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account | None:
+def account_of(final_ids: Mapping[TraceId, FinalIds], span: AgentSpan) -> Account | None:
     """Return how a span of a final run, or one connected with it, or its missing root, is counted;
     None for others.
     """
-    own = closed.get(span.trace_id)
+    own = final_ids.get(span.trace_id)
     if own is not None and span.span_id in own.ids:
         return DUPLICATE
     ref = parent_ref(span)
-    above = closed.get(ref[0]) if ref is not None else None
+    above = final_ids.get(ref[0]) if ref is not None else None
     if above is not None and ref is not None:
         is_orphan = ref[1] in above.anchors and _is_loose(span)
         if is_orphan or ref[1] in above.ids:
@@ -166,7 +166,7 @@ def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account 
 
 
 def accounts_below(
-    closed: Mapping[TraceId, ClosedIds], spans: Iterable[AgentSpan]
+    final_ids: Mapping[TraceId, FinalIds], spans: Iterable[AgentSpan]
 ) -> dict[SpanRef, Account]:
     """Return how spans of a buffer are counted that belong to final runs through spans that arrived
     after them.
@@ -179,11 +179,11 @@ def accounts_below(
         if ref is None:
             continue
         children.setdefault(ref, []).append(span)
-        account = account_of(closed, span)
+        account = account_of(final_ids, span)
         if account is not None:
             pending.append((span, account))
-        elif ref[0] in closed and ref[1] in closed[ref[0]].anchors and not is_kept(span):
-            connecting.append((span, SEALED if ref[1] in closed[ref[0]].sealed else LATE))
+        elif ref[0] in final_ids and ref[1] in final_ids[ref[0]].anchors and not is_kept(span):
+            connecting.append((span, SEALED if ref[1] in final_ids[ref[0]].sealed else LATE))
     walked: set[SpanRef] = set()
     while (
         connecting
