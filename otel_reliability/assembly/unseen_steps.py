@@ -92,7 +92,7 @@ def may_have_called(root: Invocation, unclaimed: Iterable[AgentSpan]) -> bool:
     """
     span = root.span
     end = span.end_ns if root.steps or root.inner else LAST_NS
-    return root.above is None and any(
+    return root.run_above is None and any(
         span.start_ns <= call.start_ns
         and call.end_ns <= end
         and call.resource.service == span.resource.service

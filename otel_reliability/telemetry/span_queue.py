@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 from sys import getsizeof
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
+from opentelemetry.sdk.resources import Resource as SdkResource
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.trace import Link, SpanContext
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceState
 
 from otel_reliability.conventions import requests
 from otel_reliability.conventions.keys import Keys, ToolMark
@@ -75,8 +79,7 @@ class AttributePlan:
     by these keys finds the plan, and one call of `get` reads the values. `keys` are all that a
     convention reads; `arguments` those that may hold a tool's arguments or result, `messages` those
     that may hold text of prompts or answers, unless a tool mark is on the span; `texts` are both.
-    `requests` are all that may hold the request of a run. (Slots, because a named tuple's fields
-    take ten times as long to read.)
+    `requests` are all that may hold the request of a run.
     """
 
     __slots__ = ("arguments", "get", "keys", "messages", "requests", "texts", "tool_marks")
@@ -114,9 +117,9 @@ class AttributePlans(Remembered[tuple[str, ...], AttributePlan]):
 
     def __missing__(self, keys: tuple[str, ...]) -> AttributePlan:
         read = tuple(key for key in keys if self._known.are_read(key))
-        asked = requests.keys_of(keys, self._known.requests) if self._reads_requests else ()
-        own = tuple(key for key in asked if key in keys)
-        plan = self[keys] = AttributePlan(read, self._known, own)
+        possible = requests.keys_of(keys, self._known.requests) if self._reads_requests else ()
+        of_request = tuple(key for key in possible if key in keys)
+        plan = self[keys] = AttributePlan(read, self._known, of_request)
         return plan
 
 
@@ -129,14 +132,40 @@ def _getter(keys: tuple[str, ...]) -> Callable[[Attributes], Values]:
     return (lambda attributes: (attributes[keys[0]],)) if keys else (lambda _: ())
 
 
+class KeptSpan(Struct, gc=False):
+    """An ended span as the hook keeps it: the SDK's own objects. `values` are those of the keys of
+    its plan, `slots` how many its texts take.
+    """
+
+    plan: AttributePlan
+    slots: int
+    links: Sequence[Link]
+    trace_id: int
+    span_id: int
+    trace_state: TraceState | None
+    parent: SpanContext | None
+    name: str
+    kind: SpanKind
+    start_ns: int | None
+    end_ns: int | None
+    status: StatusCode
+    resource: SdkResource
+    scope: InstrumentationScope | None
+    values: Values
+
+
 class Requested(NamedTuple):
     """A kept span with the texts that hold its request (none where there was no room for
     them), and their slots.
     """
 
-    span: Any
+    span: KeptSpan | AgentSpan
     texts: Attributes
     slots: int
+
+
+Waiting: TypeAlias = KeptSpan | AgentSpan | Requested
+"""An entry of the queue."""
 
 
 def with_request(span: AgentSpan, texts: Attributes) -> AgentSpan:
@@ -166,7 +195,7 @@ class SpanQueue:
         self._reader: Reader = engine.reader.without_requests()
         self._reads_requests = engine.reader.reads_requests
         self._plans = AttributePlans(engine.reader)
-        self._queue: deque[Any] = deque()
+        self._queue: deque[Waiting] = deque()
         self._open = OpenSpans()
         self._lost: deque[tuple[int, int]] = deque(maxlen=MAX_OPEN)
         self._slots = deque(range(MAX_TEXTS))
@@ -234,24 +263,23 @@ class SpanQueue:
             return len(waiting)
         if not plan.keys and self.started and scope is not None and name.__class__ is str:
             self._learn(scope.name, name, keys)
-        fields = (
-            plan,
-            slots,
-            () if parent is not None else [Link(link.context) for link in span.links],
-            context[0],
-            context[1],
-            context[4],
-            parent,
-            name,
-            kind,
-            start,
-            end,
-            status,
-            resource,
-            scope,
+        kept = KeptSpan(
+            plan=plan,
+            slots=slots,
+            links=() if parent is not None else [Link(link.context) for link in span.links],
+            trace_id=context[0],
+            span_id=context[1],
+            trace_state=context[4],
+            parent=parent,
+            name=name,
+            kind=kind,
+            start_ns=start,
+            end_ns=end,
+            status=status,
+            resource=resource,
+            scope=scope,
+            values=plan.get(attributes),
         )
-        # A nested tuple would keep one object more from being used again.
-        kept = fields + plan.get(attributes)
         waiting.append(self._with_request(kept, plan, attributes) if plan.requests else kept)
         return len(waiting)
 
@@ -283,7 +311,7 @@ class SpanQueue:
         given: Attributes,
         events: Iterable[Any],
     ) -> None:
-        read = _read(self._engine, sdk.read, (span,), self._reader, attributes)
+        read = _read(self._engine, partial(sdk.read, span), self._reader, attributes)
         if read is None:
             self.refuse(span)
         elif isinstance(read.facts, ModelFacts | InvocationFacts):
@@ -292,8 +320,12 @@ class SpanQueue:
             self._queue.append(read)
 
     def _with_request(
-        self, kept: Any, plan: AttributePlan, attributes: Attributes, events: Iterable[Any] = ()
-    ) -> Any:
+        self,
+        kept: KeptSpan | AgentSpan,
+        plan: AttributePlan,
+        attributes: Attributes,
+        events: Iterable[Any] = (),
+    ) -> Waiting:
         """Return what is kept of a span together with the texts that hold its request, which are
         read when the queue is drained.
         """
@@ -403,53 +435,37 @@ class SpanQueue:
             return None if span is None else with_request(span, kept.texts)
         return self._made_of(kept)
 
-    def _made_of(self, kept: Any) -> AgentSpan | None:
+    def _made_of(self, kept: KeptSpan | AgentSpan) -> AgentSpan | None:
         """Return the span that was kept; None, and counted, if it cannot be read."""
         if isinstance(kept, AgentSpan):
             self._open.end(int.from_bytes(kept.span_id))
             return kept
-        (
-            plan,
-            slots,
-            links,
-            trace_id,
-            span_id,
-            state,
-            parent,
-            name,
-            kind,
-            start,
-            end,
-            status,
-            resource,
-            scope,
-            *values,
-        ) = kept
-        attributes = dict(zip(plan.keys, values, strict=True))
-        if slots:
-            self._slots.extend(range(slots))
-        parts = (
-            trace_id,
-            span_id,
-            parent,
-            name,
-            kind,
-            start,
-            end,
-            status,
-            attributes,
-            (),
-            links,
-            scope,
-            resource,
-            state,
-        )
-        found = _read(self._engine, sdk.raw, parts, self._reader)
+        self._slots.extend(range(kept.slots))
+        found = _read(self._engine, partial(_raw_of, kept), self._reader)
         if found is None:
-            self._lost.append((trace_id, span_id))
+            self._lost.append((kept.trace_id, kept.span_id))
         else:
-            self._open.end(span_id)
+            self._open.end(kept.span_id)
         return found
+
+
+def _raw_of(kept: KeptSpan) -> RawSpan:
+    return sdk.raw(
+        trace_id=kept.trace_id,
+        span_id=kept.span_id,
+        parent=kept.parent,
+        name=kept.name,
+        kind=kept.kind,
+        start_ns=kept.start_ns,
+        end_ns=kept.end_ns,
+        status=kept.status,
+        attributes=dict(zip(kept.plan.keys, kept.values, strict=True)),
+        events=(),
+        links=kept.links,
+        scope=kept.scope,
+        resource=kept.resource,
+        state=kept.trace_state,
+    )
 
 
 def non_agent_span(span_id: int, above: SpanContext, end_ns: int) -> AgentSpan | None:
@@ -490,18 +506,17 @@ def read_span(
     """Return the agent span; None, and counted, if it cannot be read. `attributes` replaces those
     of the span.
     """
-    return _read(engine, sdk.read, (span,), engine.reader, attributes)
+    return _read(engine, partial(sdk.read, span), engine.reader, attributes)
 
 
 def _read(
     engine: Engine,
-    make: Callable[..., RawSpan],
-    parts: tuple[Any, ...],
+    make: Callable[[], RawSpan],
     reader: Reader,
     attributes: Attributes | None = None,
 ) -> AgentSpan | None:
     try:
-        raw = make(*parts)
+        raw = make()
         return reader.read(raw) if attributes is None else _read_messages(raw, attributes, reader)
     except MalformedSpan as error:
         engine.count("malformed", str(error.reason))

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -62,9 +63,13 @@ def held(queue: SpanQueue) -> list[object]:
     """What lies in the queue: spans that were read at once, and of the others field by field and
     value by value.
     """
-    return [
-        one for kept in queue._queue for one in ([kept] if isinstance(kept, AgentSpan) else kept)
-    ]
+    fields: list[object] = []
+    for kept in queue._queue:
+        span = kept.span if isinstance(kept, Requested) else kept
+        fields += [span] if isinstance(span, AgentSpan) else astuple(span)
+        if isinstance(kept, Requested):
+            fields.append(kept.texts)
+    return fields
 
 
 SCOPES = (
