@@ -42,6 +42,7 @@ from otel_reliability.assembly.steps import (
 from otel_reliability.assembly.units import Units
 from otel_reliability.assembly.unseen_steps import (
     calls_of_agents,
+    has_unseen_call,
     invocations_in,
     lost_steps,
     may_have_called,
@@ -352,6 +353,11 @@ class RunBuilder:
             step.call.name is None and not step.handoff for step in steps
         ):
             return steps, Tools.UNOBSERVABLE
+        if steps and tools is Tools.OBSERVED and not gathered.rejected:
+            is_whole = any(step.handoff for step in steps) or not has_unseen_call(
+                tree, steps, models
+            )
+            return steps, tools if is_whole else Tools.UNOBSERVABLE
         if steps or gathered.has_tool_spans:
             return steps, tools
         if gathered.asked_silently or any(facts.asked_for_tools for _, facts in models):

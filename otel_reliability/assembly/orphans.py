@@ -29,6 +29,7 @@ from otel_reliability.model.span import (
     STEPS,
     AgentSpan,
     Kind,
+    ModelFacts,
     SpanId,
     SpanRef,
     ToolFacts,
@@ -40,9 +41,9 @@ class ImplicitRun(NamedTuple):
     """Work that becomes a run without a root.
 
     `anchor` stands in for the root: the missing parent, or the topmost span. `members`: indices of
-    the spans, in order. `incomplete`: its local parent is missing. `agent`: the name of the trace's
-    only agent. `compressions`: indices of spans that are compressions of its context, and no
-    members.
+    the spans, in order. `incomplete`: its local parent is missing. `agent`: the name of the agent
+    that its steps name, else of the trace's only one. `compressions`: indices of spans that are
+    compressions of its context, and no members.
     """
 
     anchor: SpanRef
@@ -144,12 +145,14 @@ def decide(
                 anchors[work.anchor] = work.members[0]
                 linked.update(dict.fromkeys(work.tops, hosts[work.unit]))
             elif work.unit.has_gap:
+                named = _owner(spans, work.members) or only
                 implicit.append(
-                    ImplicitRun(work.anchor, work.members, only, True, work.compressions)
+                    ImplicitRun(work.anchor, work.members, named, True, work.compressions)
                 )
             elif not is_beside_agent and any(is_own_call(spans[i]) for i in work.members):
+                named = _owner(spans, work.members)
                 implicit.append(
-                    ImplicitRun(work.anchor, work.members, None, False, work.compressions)
+                    ImplicitRun(work.anchor, work.members, named, False, work.compressions)
                 )
             else:
                 siblings = _siblings(tree, work, invocations)
@@ -282,6 +285,16 @@ def _hosts(
             for run in runs.get(unit, ()):
                 heapq.heappush(ahead, run)
     return hosts
+
+
+def _owner(spans: Sequence[AgentSpan], members: Iterable[int]) -> str | None:
+    """Return the agent that steps say they belong to; None where they name none, or several."""
+    names = {
+        facts.agent
+        for i in members
+        if isinstance(facts := spans[i].facts, ModelFacts | ToolFacts) and facts.agent is not None
+    }
+    return next(iter(names)) if len(names) == 1 else None
 
 
 def is_own_call(span: AgentSpan) -> bool:

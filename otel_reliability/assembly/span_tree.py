@@ -21,6 +21,7 @@ from otel_reliability.model.span import (
     KIND_SERVER,
     STEPS,
     AgentSpan,
+    InvocationFacts,
     Kind,
     ModelFacts,
     SpanRef,
@@ -206,7 +207,7 @@ class SpanTree:
         is_container = kind is _AGENT or kind is _WORKFLOW
         is_chain = kind is _CHAIN and span.span_kind not in (KIND_SERVER, KIND_CONSUMER)
         if is_chain and node is None and not here.below_chain and not gap:
-            is_container = self._has_work_below(i)
+            is_container = not _is_turn(span) and self._has_work_below(i)
         below = here
         if is_container:
             new = Invocation(i, span, node, here.below_tool, gap)
@@ -338,6 +339,10 @@ def parent_ref(span: AgentSpan) -> SpanRef | None:
     """Return the parent of a span, or the link of a messaging hop."""
     parent_id = span.parent_id
     return (span.trace_id, parent_id) if parent_id is not None else span.link
+
+
+def _is_turn(span: AgentSpan) -> bool:
+    return isinstance(span.facts, InvocationFacts) and span.facts.is_turn
 
 
 def _position_of_top(span: AgentSpan) -> Position:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
@@ -11,7 +13,7 @@ from otel_reliability.assembly.span_tree import SpanTree
 from otel_reliability.assembly.steps import ModelSpan, Step
 from otel_reliability.model.flaws import LAST_NS
 from otel_reliability.model.run import Tools
-from otel_reliability.model.span import AgentSpan
+from otel_reliability.model.span import AgentSpan, conversation_of
 
 
 def calls_of_agents(tree: SpanTree, root: Invocation, members: Sequence[int]) -> list[Step]:
@@ -63,18 +65,22 @@ def lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpan
     """Return the calls whose spans were lost: a model asked for several at once, spans of some of
     them arrived, and a model was called again with what they returned.
 
-    Calls are distinguished by their ids, so nothing is said where a span has none. A call that the
+    Calls are distinguished by their ids, or by their names where spans have no ids. A call that the
     framework answers itself (a final answer, a hand-off) is followed by no model call, or is a
-    hand-off: then nothing is said either. A lost call stands beside the ones that were seen.
+    hand-off: then nothing is said. A lost call stands beside the ones that were seen.
     """
-    by_id = {step.call.call_id: step for step in steps}
-    if None in by_id or any(step.handoff for step in steps):
+    if any(step.handoff for step in steps):
         return []
     latest = max([tree.spans[i].start_ns for i, _ in models], default=0)
+    by_id = {step.call.call_id: step for step in steps}
+    if None in by_id:
+        return _lost_by_name(
+            tree, steps, [one for one in models if _is_followed(tree, one, latest)]
+        )
     found: dict[str | None, Step] = {}
     for i, facts in models:
         seen = [by_id[call.call_id] for call in facts.calls if call.call_id in by_id]
-        if not seen or tree.spans[i].end_ns > latest:
+        if not seen or not _is_followed(tree, (i, facts), latest):
             continue
         beside = min(seen, key=lambda step: step.order)
         for position, call in enumerate(facts.calls):
@@ -83,6 +89,68 @@ def lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpan
                     i, beside.start_ns, beside.end_ns, beside.span_id, position, call, beside.node
                 )
     return list(found.values())
+
+
+def _is_followed(tree: SpanTree, one: ModelSpan, latest: int) -> bool:
+    return tree.spans[one[0]].end_ns <= latest
+
+
+def _lost_by_name(tree: SpanTree, steps: Sequence[Step], models: Iterable[ModelSpan]) -> list[Step]:
+    """Return the calls that these models asked for beside others that were seen, and of whose tools
+    there are fewer spans than calls.
+    """
+    left = Counter(step.call.name for step in steps)
+    by_name = {step.call.name: step for step in reversed(steps)}
+    known: set[str] = set()
+    found: list[Step] = []
+    for i, facts in models:
+        beside = next((by_name[call.name] for call in facts.calls if call.name in by_name), None)
+        for position, call in enumerate(facts.calls):
+            if call.call_id is not None:
+                if call.call_id in known:
+                    continue
+                known.add(call.call_id)
+            if left[call.name] > 0:
+                left[call.name] -= 1
+            elif beside is not None and call.name is not None:
+                found.append(
+                    Step(
+                        i,
+                        beside.start_ns,
+                        beside.end_ns,
+                        beside.span_id,
+                        position,
+                        call,
+                        beside.node,
+                    )
+                )
+    return found
+
+
+def has_unseen_call(tree: SpanTree, steps: Iterable[Step], models: Iterable[ModelSpan]) -> bool:
+    """Return whether a model asked for tools, as its finish reason says, and none was called before
+    the model of the same invocation was called again: the span of a call was lost. (A coding agent
+    makes none for a call that its user rejects.)
+    """
+    starts = sorted(
+        [*(step.start_ns for step in steps), *(node.span.start_ns for node in tree.invocations)]
+    )
+    latest: dict[Invocation | None, ModelSpan] = {}
+    for i, facts in sorted(models, key=lambda one: tree.spans[one[0]].start_ns):
+        node = tree.nodes[i]
+        before = latest.get(node)
+        latest[node] = (i, facts)
+        if before is None or not before[1].asked_for_tools or before[1].calls:
+            continue
+        asked = tree.spans[before[0]]
+        if conversation_of(asked) is not None:
+            continue
+        again = tree.spans[i].start_ns
+        if asked.end_ns <= again and bisect_left(starts, asked.start_ns) == bisect_right(
+            starts, again
+        ):
+            return True
+    return False
 
 
 def may_have_called(root: Invocation, unclaimed: Iterable[AgentSpan]) -> bool:

@@ -307,6 +307,7 @@ class InvocationFacts(Struct, frozen=True, gc=False, array_like=True):
     - `request`: the sketch of what the user asked (`conventions.requests`).
     - `stopped`: `PAUSED` where it waits for a person, `CANCELLED` where a person stopped it.
     - `invocation_id`: the id that its framework gives this one invocation.
+    - `is_turn`: a turn of an agent's loop: without its agent it is no run.
     """
 
     name: str | None = None
@@ -328,6 +329,7 @@ class InvocationFacts(Struct, frozen=True, gc=False, array_like=True):
     request: bytes | None = None
     stopped: str | None = None
     invocation_id: str | None = None
+    is_turn: bool = False
 
 
 class ToolFacts(Struct, frozen=True, gc=False, array_like=True):

@@ -94,6 +94,12 @@ SERVER_KEYS: Final = re.compile(r"(http|url|rpc|db|net|server|faas|messaging)[._
 """Beginnings of keys of spans of web servers, clients and databases: their names and paths may
 speak of models and agents.
 """
+STANDARD_KEYS: Final = re.compile(
+    SERVER_KEYS.pattern
+    + r"|(network|client|user_agent|code|thread|process|host|os|container|k8s|cloud|telemetry"
+    r"|exception|enduser|peer|tls|dns|device|browser|service|feature_flag)[._]"
+)
+"""Beginnings of keys that OpenTelemetry defines for spans of any kind: they hold no field."""
 TIME_WORDS: Final = frozenset({"duration", "latency", "ms", "seconds"})
 OTHER_WORDS: Final = (
     TOKENS
@@ -167,7 +173,11 @@ class Proposal:
                 spans=of_name.total(),
                 names=dict(of_name.most_common(MAX_SHOWN)),
                 keys=dict(keys[scope].most_common(MAX_SHOWN)),
-                suspected=any(AGENT_WORDS.search(text) for text in (*of_name, *keys[scope])),
+                suspected=any(
+                    _is_suspected(group.name, self._keys[group])
+                    for group in self._spans
+                    if group.scope == scope
+                ),
             )
             for scope, of_name in names.items()
         ]
@@ -224,7 +234,7 @@ class Proposal:
             keys.update(self._keys[group])
         if mark is not None:
             del keys[mark[0]]
-        fields = _fields(kind, list(keys))
+        fields = _fields(kind, _own(keys))
         names = sorted({group.name for group in groups})
         if mark is not None:
             where: Rule = {} if scope == NO_SCOPE else {"scope": _literal(scope)}
@@ -262,6 +272,7 @@ def _kind_by_words(name: str, keys: Collection[str]) -> str | None:
     server or a database, whatever its path says.
     """
     is_server = any(map(SERVER_KEYS.match, keys))
+    keys = _own(keys)
     if is_server and not any(AGENT_KEYS.search(key) for key in keys):
         return None
     by_name = [
@@ -275,6 +286,20 @@ def _kind_by_words(name: str, keys: Collection[str]) -> str | None:
     return next(
         (kind for kind in ("tool", "model", "agent") if not words.isdisjoint(FIELDS[kind])), None
     )
+
+
+def _own(keys: Iterable[str]) -> list[str]:
+    return [key for key in keys if STANDARD_KEYS.match(key) is None]
+
+
+def _is_suspected(name: str, keys: Collection[str]) -> bool:
+    """Return whether a span may be an agent's work by its keys, or by its name where it is no
+    server's.
+    """
+    texts = _own(keys)
+    if not any(map(SERVER_KEYS.match, keys)):
+        texts.append(name)
+    return any(map(AGENT_WORDS.search, texts))
 
 
 def _fields(kind: str, keys: Sequence[str]) -> Rule:

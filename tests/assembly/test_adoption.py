@@ -5,7 +5,15 @@ from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import Outcome
-from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, ModelFacts, Notes
+from otel_reliability.model.span import (
+    KIND_CONSUMER,
+    KIND_SERVER,
+    AgentSpan,
+    InvocationFacts,
+    ModelFacts,
+    Notes,
+    ToolFacts,
+)
 from otel_reliability.testing import RESOURCE, agent, handoff, model, other, span_id, tool, trace_id
 from tests.assembly.rebuilding import accounts_of, asking, chain, names_of, rebuilt, run_of
 
@@ -53,6 +61,21 @@ def test_the_only_agent_of_the_trace_names_it() -> None:
 
     assert names_of(*one) == [("support", False), ("support", False)]
     assert names_of(*one, agent(8, called="billing", start=7))[0] == ("shop", False)
+
+
+def test_steps_that_name_their_agent_name_it() -> None:
+    one = tool(3, 1, "search")
+    assert isinstance(one.facts, ToolFacts)
+    one = replace(one, facts=replace(one.facts, agent="desk"))
+
+    assert run_of(one).key.agent == "desk"
+    assert run_of(replace(one, parent_id=None)).key.agent == "desk"
+
+
+def test_a_turn_without_its_agent_is_no_container() -> None:
+    turn = replace(chain(1), facts=InvocationFacts(is_turn=True))
+
+    assert run_of(turn, tool(2, 1, "search")).implicit
 
 
 def test_below_a_gap_a_chain_is_no_container() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import Run, ToolCall, Tools
 from otel_reliability.model.span import AgentSpan, Call, Kind, ModelFacts, ToolFacts
-from otel_reliability.testing import agent, agent_span, handoff, model, tool, workflow
+from otel_reliability.testing import agent, agent_span, handoff, model, other, tool, workflow
 from tests.assembly.rebuilding import run_of
 
 Named = tuple[str, str | None]
@@ -54,8 +54,9 @@ ANSWER = model(4, 1, start=5)
         ((asked_for("b"), SEEN, ANSWER), ("b",)),
         # the last words of a model may ask for what is no tool: a final answer
         ((asked_for("a", "b", end=6), SEEN, ANSWER), ("b",)),
-        # a span without an id may be any of those that were asked for
-        ((asked_for("a", "b"), tool(3, 1, "a", start=2), ANSWER), ("a",)),
+        # spans without ids are known by their names
+        ((asked_for("a", "b"), tool(3, 1, "a", start=2), ANSWER), ("a", "b")),
+        ((asked_for("a", "b"), tool(3, 1, "call a", start=2), ANSWER), ("call a",)),
         # none of them has a span: the framework answered it
         ((asked_for("a"), SEEN, ANSWER), ("b",)),
         # the other call was a hand-off
@@ -65,6 +66,28 @@ ANSWER = model(4, 1, start=5)
 def test_a_call_beside_others_whose_span_was_lost_is_in_the_path(
     spans: tuple[AgentSpan, ...], path: tuple[str, ...]
 ) -> None:
+    assert path_of(*spans) == path
+
+
+def silently_asked(number: int, start: float) -> AgentSpan:
+    """A model call that asked for tools, whose messages were not captured."""
+    facts = ModelFacts(asked_for_tools=True)
+    return agent_span(Kind.MODEL, facts, number, 1, start=start, end=start + 1)
+
+
+@pytest.mark.parametrize(
+    ("between", "path"),
+    [
+        (tool(9, 1, "b", start=7), ("b", "b")),
+        (agent(9, 1, called="writer", start=7), ("b",)),
+        (other(9, 1, start=7), None),
+    ],
+)
+def test_a_model_that_is_called_again_without_the_call_it_asked_for_lost_its_span(
+    between: AgentSpan, path: tuple[str, ...] | None
+) -> None:
+    spans = [silently_asked(2, 0), SEEN, silently_asked(4, 5), between, model(5, 1, start=9)]
+
     assert path_of(*spans) == path
 
 

@@ -492,3 +492,28 @@ def test_the_level_of_reasoning_is_a_fingerprint(key: str) -> None:
     found = run(span(1, attributes=root), span(2, 1, attributes=asked))
 
     assert ("reasoning", "high") in found.fingerprints
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind"),
+    [("agent", Kind.AGENT), ("agent.run_it", Kind.OTHER), ("run-agent", Kind.AGENT)],
+)
+def test_an_unknown_operation_of_a_named_agent(operation: str, kind: Kind) -> None:
+    named = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "desk"}
+    assert read(span(attributes=named)).kind is kind
+    assert read(span(attributes={"gen_ai.operation.name": operation})).kind is Kind.OTHER
+
+
+def test_the_token_keys_of_semantic_kernel() -> None:
+    found = model(
+        span(
+            attributes={
+                "gen_ai.operation.name": "chat.completions",
+                "gen_ai.system": "openai",
+                "gen_ai.request.model": "gpt-x",
+                "gen_ai.response.prompt_tokens": 50,
+                "gen_ai.response.completion_tokens": 5,
+            }
+        )
+    )
+    assert found.tokens == Tokens(50, 5)

@@ -13,3 +13,9 @@ def test_q08_workflow_run_is_a_container() -> None:
         invocation(span(name="workflow.run", scope="agent_framework"), Kind.WORKFLOW).name is None
     )
     assert is_nothing(span(name="workflow.build", scope="agent_framework"))
+
+
+def test_one_invocation_of_a_workflow_for_dotnet_is_a_container() -> None:
+    scope = "Microsoft.Agents.AI.Workflows"
+    assert invocation(span(name="workflow_invoke", scope=scope), Kind.WORKFLOW).name is None
+    assert is_nothing(span(name="workflow.session", scope=scope))

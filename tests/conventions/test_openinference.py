@@ -486,3 +486,12 @@ def test_a_session_of_the_application_is_better_than_one_that_an_sdk_invents() -
     tool = span(3, 2, attributes={"openinference.span.kind": "TOOL", "tool.name": "Grep"})
     assert run(root, agent, tool).session_id == "app-1"
     assert run(replace(agent, parent_id=None), tool).session_id == "cli-1"
+
+
+def test_turns_of_smolagents_are_no_runs_without_their_agent() -> None:
+    """Its agent loses them where it streams."""
+    scope = "openinference.instrumentation.smolagents"
+    attributes = {"openinference.span.kind": "CHAIN"}
+    assert invocation(span(name="Step 2", scope=scope, attributes=attributes), Kind.CHAIN).is_turn
+    other = span(name="Steps", scope=scope, attributes=attributes)
+    assert not invocation(other, Kind.CHAIN).is_turn

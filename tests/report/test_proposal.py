@@ -144,6 +144,16 @@ def test_an_id_is_no_name() -> None:
     ]
 
 
+def test_what_opentelemetry_defines_for_any_span_names_nothing() -> None:
+    keys = {"user_agent.name": "curl", "http.route": "/chat", "code.function.name": "tool"}
+    web = span(name="POST /chat", scope="web", attributes=keys)
+
+    assert proposed(web) == []
+    proposal = Proposal()
+    proposal.add(web)
+    assert [found.suspected for found in proposal.scopes()] == [False]
+
+
 def test_a_web_server_is_no_model() -> None:
     served = {"http.route": "/v1/models", "http.request.method": "GET", "url.path": "/v1/models"}
     spans = [

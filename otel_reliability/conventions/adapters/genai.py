@@ -7,6 +7,7 @@ before it emitted: the older keys `gen_ai.system` and `gen_ai.usage.prompt_token
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -54,8 +55,17 @@ RESPONSE_MODEL: Final = "gen_ai.response.model"
 RESPONSE_ID: Final = "gen_ai.response.id"
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 OLD_FINISH_REASON: Final = "gen_ai.response.finish_reason"
-INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+INPUT_TOKENS: Final = (
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.prompt_tokens",
+    "gen_ai.response.prompt_tokens",
+)
+OUTPUT_TOKENS: Final = (
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",
+    "gen_ai.response.completion_tokens",
+)
+"""The last of each is Semantic Kernel's."""
 AGGREGATED_INPUT: Final = ("gen_ai.aggregated_usage.input_tokens",)
 AGGREGATED_OUTPUT: Final = ("gen_ai.aggregated_usage.output_tokens",)
 """The totals of an agent's run, where pydantic-ai keeps them apart."""
@@ -96,6 +106,13 @@ MONEY: Final = (*COSTS, *PROVIDERS, *CACHED_TOKENS, *CACHE_WRITTEN_TOKENS)
 """Sources of the cost of a model call, next to its model and its tokens."""
 
 AGENT_OPERATIONS: Final = frozenset({"invoke_agent", "agent.run"})
+NAMED_AGENT_OPERATIONS: Final = frozenset(
+    {
+        *("agent", "run_agent", "agent_run", "call_agent", "agent_call", "execute_agent"),
+        *("agent_execution", "agent_invoke", "agent_invocation", "invoke_agent_stream"),
+    }
+)
+"""Operations of no convention, with `_` between words: an agent where the span names one."""
 WORKFLOW_OPERATIONS: Final = frozenset({"invoke_workflow", "invoke_swarm", "invoke_graph"})
 MODEL_OPERATIONS: Final = frozenset(
     {
@@ -146,6 +163,7 @@ transparent.)
 """
 MEMORY_IDS: Final = ("gen_ai.memory.store.id", "gen_ai.memory.record.id")
 
+_WORD_BREAK: Final = re.compile(r"[.\s-]")
 LIMIT_WORDS: Final = frozenset({"max_steps", "max_turns", "max_iterations", "length"})
 """Finish reasons of an agent that say it was stopped by a limit (never read from a model call)."""
 STOP_WORDS: Final = {
@@ -268,7 +286,12 @@ def by_operation(operation: str, span: SpanView) -> Answer:
         return memory_change(operation, span)
     if operation == FETCH:
         return fetched(span)
-    return NOTHING if operation in NO_STEPS else _by_keys(span) or NOTHING
+    if operation in NO_STEPS:
+        return NOTHING
+    found = _by_keys(span)
+    if found is None and _WORD_BREAK.sub("_", operation.lower()) in NAMED_AGENT_OPERATIONS:
+        found = agent(span) if values.name(span.get(AGENT_NAME)) is not None else None
+    return found or NOTHING
 
 
 def memory_change(operation: str, span: SpanView) -> Answer:

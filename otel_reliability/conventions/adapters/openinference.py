@@ -73,6 +73,8 @@ _CALL_KEY: Final = re.compile(
 _CALLED_AS: Final = re.compile(r"named '([^']{1,200})'")
 _AGENT_RUN: Final = re.compile(r"(?i)agent(\.run)?$")
 """End of the name of an agent's span, where nothing else says so."""
+_TURN: Final = re.compile(r"(Planning step|Step)( \d+)?", re.IGNORECASE)
+"""The names of turns in smolagents, which lose their agent where it streams."""
 _MANAGED: Final = re.compile(r"smolagents\.managed_agents\.\d+\.name")
 _EVENT_SPAN: Final = re.compile(r"\.(start|finish|success|(?:\w+_)?update|error)-\d+$")
 _CALL_PARTS: Final = ("function.name", "id", "function.arguments")
@@ -264,6 +266,8 @@ def _chain(span: SpanView) -> Answer:
         )
     if _is_of(span, "dspy", "llama_index"):
         return Answer(Kind.CHAIN, InvocationFacts(fallback_name=values.name(_cut(span))))
+    if _is_of(span, "smolagents") and _TURN.fullmatch(span.name):
+        return Answer(Kind.CHAIN, InvocationFacts(is_turn=True))
     if not span.scope.startswith(SCOPE):
         return Answer(Kind.CHAIN, InvocationFacts(name=values.name(span.name)))
     return Answer(Kind.CHAIN, InvocationFacts())
