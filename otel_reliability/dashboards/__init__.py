@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from otel_reliability.errors import ConfigurationError
 
@@ -23,8 +23,10 @@ FILES: Final[Mapping[str, PurePosixPath]] = {
 }
 """Files that are shipped, and where it goes below a folder."""
 
+OF_FLEET: Final = ("fleet.json", "rules.yaml", "alerting.yaml")
+"""The files that are about all agents: without the dashboard of one, which asks for most series."""
+
 _NAME: Final = re.compile(r"\b(?:agent|otel)_reliability_\w+")
-_SAMPLE_SUFFIX: Final = re.compile("_(?:total|bucket|count|sum)$")
 BUDGET: Final = "      - record: agent:reliability_error_budget_left:increase30d\n"
 """First words of the rule that records the budget left of a period."""
 UID: Final = "prometheus"
@@ -65,12 +67,21 @@ def adapted(installation: Installation) -> Iterator[tuple[PurePosixPath, str]]:
         )
 
 
-def families() -> frozenset[str]:
-    """Return the names of the metrics in Prometheus that a dashboard, a rule or an alert asks for,
-    without the suffixes of their samples.
+def samples(names: Iterable[str] = FILES) -> frozenset[str]:
+    """Return the names of the samples in Prometheus that these files ask for: of a histogram its
+    buckets, its sum, its count.
     """
-    texts = (files(__name__).joinpath(name).read_text(encoding="utf-8") for name in FILES)
-    return frozenset(_SAMPLE_SUFFIX.sub("", name) for text in texts for name in _NAME.findall(text))
+    texts = (files(__name__).joinpath(name).read_text(encoding="utf-8") for name in names)
+    return frozenset(name for text in texts for name in _NAME.findall(text))
+
+
+def scraped(series: Literal["all", "dashboards", "fleet"]) -> frozenset[str] | None:
+    """Return the names of the samples of agents that a scrape has by `service.series`; None:
+    all.
+    """
+    if series == "all":
+        return None
+    return samples(OF_FLEET if series == "fleet" else FILES)
 
 
 def _adapted(name: str, text: str, installation: Installation) -> str:

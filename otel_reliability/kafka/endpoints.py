@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from otel_reliability import dashboards
 from otel_reliability.service.addresses import HostPort
 from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import http_context
@@ -46,12 +47,9 @@ class WorkerEndpoints:
             "service.name": "otel-reliability",
             "service.instance.id": settings.instance or socket.gethostname(),
         }
+        prometheus = Prometheus(exposition, resource, dashboards.scraped(settings.series))
         self._endpoints = (
-            (
-                "metrics",
-                settings.metrics,
-                metrics(Prometheus(exposition, resource), self._threads, readiness),
-            ),
+            ("metrics", settings.metrics, metrics(prometheus, self._threads, readiness)),
             ("ui", settings.ui, probes(readiness, healthy)),
         )
         self._loop = asyncio.new_event_loop()

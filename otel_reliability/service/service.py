@@ -259,8 +259,8 @@ class Service:
             *OutcomeReports(changes, self.engine.reader.without_key, self._wall).routes(),
             *AgentRemoval(agents, self._threads, changes).routes(),
         ]
-        shown = None if self.settings.series == "all" else dashboards.families()
-        prometheus = Prometheus(self.exposition, self.resource, shown)
+        scraped = dashboards.scraped(self.settings.series)
+        prometheus = Prometheus(self.exposition, self.resource, scraped)
         scrapes = metrics(prometheus, self._threads, self.readiness)
         return (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),

@@ -61,9 +61,9 @@ class ServiceSettings(Struct, frozen=True):
     """Address of the OTLP/HTTP receiver."""
     metrics: Address = "127.0.0.1:9464"
     """Address of `/metrics`, which Prometheus scrapes."""
-    series: Literal["all", "dashboards"] = "all"
-    """Metrics of agents in a scrape: all, or those that the dashboards, rules and alerts ask for,
-    for fleets of thousands of agents.
+    series: Literal["all", "dashboards", "fleet"] = "dashboards"
+    """Metrics of agents in a scrape: all; those that the dashboards, rules and alerts ask for; or
+    those without the ones that only the dashboard of an agent asks for, for thousands of agents.
     """
     ui: Address = "127.0.0.1:8080"
     """Address of the UI, the health checks and the API."""

@@ -71,8 +71,8 @@ _own = partial(_instrument, "otel_reliability.")
 _histogram = partial(_buckets, PREFIX)
 _standard = partial(_buckets, "gen_ai.")
 
-_SHARES: Final = tuple(step / 20 for step in range(1, 21))
-_SECONDS: Final = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600)
+_SHARES: Final = tuple(step / 10 for step in range(1, 11))
+_SECONDS: Final = (1, 3, 10, 30, 100, 300, 1000)
 _DOUBLING: Final = tuple(2**power / 100 for power in range(14))
 _POWERS: Final = tuple(2**power for power in range(8))
 
@@ -194,7 +194,7 @@ RUN_SCORE: Final = _histogram(
         "The agent's window score at the time a run is recorded, with the run as exemplar. "
         "Not weighted."
     ),
-    tuple(range(5, 101, 5)),
+    tuple(range(10, 101, 10)),
 )
 RUN_DURATION: Final = _histogram(
     "run.duration", "s", "Time from a run's first span to its last. Not weighted.", _SECONDS
@@ -203,13 +203,13 @@ RUN_TOKENS: Final = _histogram(
     "run.tokens",
     "{token}",
     "Input and output tokens of a run. Not weighted.",
-    (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000),
+    (1_000, 3_000, 10_000, 30_000, 100_000, 300_000),
 )
 RUN_COST: Final = _histogram(
     "run.cost",
     "{usd}",
     "Cost of a run, where it is known: as reported, else tokens at list prices. Not weighted.",
-    (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30),
+    (0.001, 0.01, 0.1, 1, 10),
 )
 SESSION_RELIABILITY: Final = _histogram(
     "session.reliability",

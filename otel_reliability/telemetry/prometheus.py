@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final
 
 from otel_reliability.model.run import AgentKey
@@ -38,6 +38,8 @@ _TYPES: Final[Mapping[InstrumentKind, str]] = {
     "up_down_counter": "gauge",
     "histogram": "histogram",
 }
+_SUFFIXES: Final = ("", "_total", "_bucket", "_sum", "_count")
+"""Ends of the names of samples, after the name of their family."""
 _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_]")
 _SEVERAL: Final = re.compile(r"_+")
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
@@ -77,21 +79,28 @@ def labels_of(attributes: Iterable[tuple[str, str | bool]]) -> str:
 class Prometheus:
     """Writes an exposition as text. The labels of agents are kept from one scrape to the next.
 
-    `families` are those of agents that are written, by their names in Prometheus without the
-    suffix of counters; all without it.
+    `samples` are those of agents that are written, by their names in Prometheus; all without it.
+    Of a histogram whose buckets are not among them, sum and count are.
     """
 
     def __init__(
         self,
         exposition: Exposition,
         resource: Mapping[str, str],
-        families: Container[str] | None = None,
+        samples: Container[str] | None = None,
     ) -> None:
         self._exposition = exposition
         self._left_out = frozenset(
             name
             for name, family in _FAMILIES.items()
-            if families is not None and family not in families and name not in OWN
+            if samples is not None
+            and name not in OWN
+            and not any(family + suffix in samples for suffix in _SUFFIXES)
+        )
+        self._without_buckets = frozenset(
+            name
+            for name in _BOUNDS
+            if samples is not None and f"{_FAMILIES[name]}_bucket" not in samples
         )
         self._target = f"target_info{{{labels_of(resource.items())}}} 1\n"
         self._labels: dict[tuple[AgentKey, str | None], str] = {}
@@ -131,7 +140,7 @@ class Prometheus:
 
     def _series(self, *, openmetrics: bool) -> Iterator[str]:
         last: Instrument | None = None
-        write = partial(_lines, openmetrics=openmetrics)
+        write = partial(_lines, openmetrics=openmetrics, without_buckets=self._without_buckets)
         for spec, some in self._exposition.series(write, self._left_out):
             if some:
                 yield (
@@ -155,23 +164,35 @@ def _head(spec: Instrument, *, openmetrics: bool) -> str:
     return f"# TYPE {family} {_TYPES[spec.kind]}\n{unit}# HELP {family} {about}\n"
 
 
-def _lines(spec: Instrument, labels: Labels, series: Series, *, openmetrics: bool) -> str:
+def _lines(
+    spec: Instrument,
+    labels: Labels,
+    series: Series,
+    *,
+    openmetrics: bool,
+    without_buckets: Container[str],
+) -> str:
     """Return the lines of one series of the registry."""
     if not series.text:
         series.text = labels_of(labels)
     if isinstance(series, HistogramSeries):
-        return "".join(_buckets(spec, series, openmetrics=openmetrics))
+        first = len(spec.boundaries) if spec.name in without_buckets else 0
+        return "".join(_buckets(spec, series, first, openmetrics=openmetrics))
     exemplar = _exemplar(series.exemplar) if openmetrics else ""
     return f"{_sample_name(spec)}{_braced(series.text)} {series.value}{exemplar}\n"
 
 
-def _buckets(spec: Instrument, series: HistogramSeries, *, openmetrics: bool) -> Iterator[str]:
+def _buckets(
+    spec: Instrument, series: HistogramSeries, first: int, *, openmetrics: bool
+) -> Iterator[str]:
+    """Yield the lines of a histogram, without the buckets before the first. The last one, which
+    holds all, is always there.
+    """
     family = _FAMILIES[spec.name]
     labels = series.text
     comma = "," if series.text else ""
-    for bound, count, exemplar in zip(
-        _BOUNDS[spec.name], accumulate(series.counts), series.exemplars, strict=True
-    ):
+    buckets = zip(_BOUNDS[spec.name], accumulate(series.counts), series.exemplars, strict=True)
+    for bound, count, exemplar in islice(buckets, first, None):
         yield (
             f'{family}_bucket{{{labels}{comma}le="{bound}"}} '
             f"{count}{_exemplar(exemplar) if openmetrics else ''}\n"

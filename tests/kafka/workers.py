@@ -37,6 +37,7 @@ SETTINGS: Final[Mapping[str, Any]] = {
     "metrics": {"min_runs": 2},
     "change": {"enabled": False},
     "assembly": {"linger": 1.0, "idle_timeout": 4.0, "reopen": 5.0},
+    "service": {"series": "all"},
     "kafka": {
         "spans": SPANS,
         "runs": RUNS,

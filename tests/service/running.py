@@ -158,11 +158,12 @@ def serving(
     **service: object,
 ) -> Generator[Running]:
     """A running service; `service` are settings of it by name, also internal ones; so are the
-    `limits` of `engine`.
+    `limits` of `engine`. A scrape has all series, unless they say otherwise.
 
     `wait`: until its state is loaded.
     """
     endpoints = {"grpc": FREE, "http": FREE, "metrics": FREE, "ui": FREE, "drain": 5.0}
+    endpoints["series"] = "all"
     public = {field.path for field in own_fields(ServiceSettings)}
     given = dict(engine or {})
     limits: Any = given.pop("limits", {})

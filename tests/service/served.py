@@ -55,7 +55,8 @@ class Served(Process):
             config,
             *doors,
         ]
-        command += ["--ui", self.pages[7:], "--set", f"service.instance={instance}", *flags]
+        command += ["--ui", self.pages[7:], "--set", f"service.instance={instance}"]
+        command += ["--set", "service.series=all", *flags]
         super().__init__(
             "serve",
             command,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import re
 import socket
 from collections.abc import Iterator
 from http.client import IncompleteRead
+from typing import Final
 
 import pytest
 
 from otel_reliability import dashboards
 from otel_reliability.service import web as web_module
+from otel_reliability.service.settings import ServiceSettings
 from tests.service.running import Running, run_of, serving
 
 
@@ -66,19 +69,48 @@ def test_a_failure_in_the_middle_is_no_whole_scrape(
     assert running.get("metrics", "/metrics").status == 200
 
 
-def test_a_large_fleet_is_scraped_for_its_dashboards_only() -> None:
-    runs = [span for trace in range(1, 40) for span in run_of(trace, ["search", "search"])]
-    families = list[set[str]]()
-    for series in ("all", "dashboards"):
-        with serving(series=series) as found:
-            found.send(runs)
-            names = {
-                line.split()[2] for line in found.metrics().splitlines() if line[:6] == "# TYPE"
-            }
-            families.append({name.removesuffix("_total") for name in names})
+def samples_of(text: str) -> set[str]:
+    return {line.partition("{")[0] for line in text.splitlines() if 'agent_name="' in line}
 
-    every, shown = families
-    own = {name for name in every if name.startswith("otel_reliability_") or name == "target_info"}
-    assert shown == (every & dashboards.families()) | own
-    assert "agent_reliability_run_score" in every - shown
-    assert {"agent_reliability_score", "agent_reliability_runs"} <= shown
+
+def test_a_scrape_has_the_series_that_are_asked_for() -> None:
+    runs = [span for trace in range(1, 40) for span in run_of(trace, ["search", "search"])]
+    texts = dict[str, str]()
+    for series in ("all", "dashboards", "fleet"):
+        with serving(series=series) as running:
+            running.send(runs)
+            texts[series] = running.metrics()
+
+    found = {series: samples_of(text) for series, text in texts.items()}
+    assert found["fleet"] < found["dashboards"] < found["all"]
+    assert "agent_reliability_run_score_bucket" in found["all"] - found["dashboards"]
+    assert {"agent_reliability_score", "agent_reliability_runs_total"} <= found["fleet"]
+    for series, names in (("dashboards", dashboards.FILES), ("fleet", dashboards.OF_FLEET)):
+        asked = dashboards.samples(names)
+        assert found["all"] & asked <= found[series]
+        assert {_family(name) for name in found[series]} <= set(map(_family, asked))
+        buckets = re.findall(r'run_retries_bucket.*le="(.*)"', texts[series])
+        assert set(buckets) <= {"+Inf"}, "a histogram that nobody asks for the buckets of"
+    assert ServiceSettings().series == "dashboards"
+
+
+def _family(sample: str) -> str:
+    return re.sub("_(?:total|bucket|count|sum)$", "", sample)
+
+
+LARGEST: Final = {"all": 140, "dashboards": 95, "fleet": 37}
+"""Megabytes of a scrape of 10,000 agents, at most: `docs/explanation/decisions.md`."""
+
+
+@pytest.mark.parametrize("series", LARGEST)
+def test_ten_thousand_agents_are_scraped_within_their_bytes(series: str) -> None:
+    agents = 20
+    runs = [
+        span
+        for number in range(5 * agents)
+        for span in run_of(number + 1, agent=f"agent {9_000 + number % agents}", start=9.0 * number)
+    ]
+    with serving(series=series) as running:
+        running.send(runs)
+        lines = [line for line in running.metrics().splitlines() if 'agent_name="' in line]
+    assert sum(len(line) + 1 for line in lines) / agents * 10_000 / 1e6 <= LARGEST[series]

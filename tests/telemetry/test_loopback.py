@@ -55,7 +55,7 @@ def test_real_receiver_gets_gauges_counters_histograms_and_exemplars(transport: 
     assert sorted(point.as_int for point in runs.data_points) == [0, 0, 6]
 
     (distance,) = found["agent.reliability.run.path_distance"].histogram.data_points
-    assert (distance.count, len(distance.explicit_bounds)) == (6, 20)
+    assert (distance.count, len(distance.explicit_bounds)) == (6, 10)
     assert distance.exemplars
     assert all(
         len(exemplar.trace_id) == 16 and any(exemplar.trace_id) for exemplar in distance.exemplars
