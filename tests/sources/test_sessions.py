@@ -146,6 +146,25 @@ def test_a_copied_session_counts_once() -> None:
     assert sum(run.tokens or 0 for run in once) == sum(run.tokens or 0 for run in twice)
 
 
+@pytest.mark.parametrize(
+    ("release", "agent", "paths", "tokens"),
+    [
+        ("qwen_code_0.0", "qwen-code", [("read_file",)], [900]),
+        ("codex_0.7x", "codex", [("local_shell",), ()], [5000, 5200]),
+        ("copilot_cli_0.0.343", "copilot-cli", [("bash", "view")], [None]),
+    ],
+)
+def test_shapes_that_could_not_be_recorded(
+    release: str, agent: str, paths: list[tuple[str, ...]], tokens: list[int | None]
+) -> None:
+    """Written by hand after public parsers: older releases of the same agents."""
+    runs = runs_in(shared("corpora/sessions/samples_crafted", release, "home"))
+
+    assert [run.key.agent for run in runs] == [agent] * len(paths)
+    assert [run.path for run in runs] == paths
+    assert [run.input_tokens for run in runs] == tokens
+
+
 def test_a_folder_without_sessions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(SourceError, match="no file in this folder"):

@@ -243,7 +243,7 @@ class _Reader:
         if run is None or not call_id:
             return
         if kind in _CALLS:
-            name = text(item.get("name")) or "shell"
+            name = text(item.get("name")) or "local_shell"
             if kind == "custom_tool_call" and name == _WRAPPER:
                 self._programs[call_id] = text(item.get("input"))
                 return

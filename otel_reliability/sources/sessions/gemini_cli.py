@@ -29,6 +29,9 @@ from otel_reliability.sources.sessions.run import (
 )
 
 AGENT: Final = "gemini-cli"
+FORK: Final = "qwen-code"
+"""Its first releases wrote the same files, below a folder of their own."""
+_ANSWERS: Final = frozenset({"gemini", "qwen"})
 _NOT_TYPED: Final = ("<session_context>", "<state_snapshot>")
 _EXIT_CODE: Final = re.compile(r"Exit Code: (?!0\b)-?\d")
 _DENIED: Final = re.compile(
@@ -41,6 +44,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
     """Read the runs of a session file."""
     run: SessionRun | None = None
     session = ""
+    agent = FORK if ".qwen" in path.parts else AGENT
     for message in _messages(path, progress):
         session = text(message.get("sessionId")) or session
         if message.get("kind") == "subagent":
@@ -50,13 +54,13 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
         if message.get("type") == "user" and _is_prompt(message):
             if run is not None:
                 yield from _done(run)
-            sender = resource_of(AGENT, "", _project(path))
-            run = SessionRun(AGENT, session or path.stem, key, at, sender, at)
+            sender = resource_of(agent, "", _project(path))
+            run = SessionRun(agent, session or path.stem, key, at, sender, at)
             run.repeats = not seen.add("prompt", key)
             run.says(message.get("content"))
         elif message.get("type") == "user" and run is not None:
             _refused(run, message, at, seen)
-        elif message.get("type") == "gemini" and run is not None:
+        elif message.get("type") in _ANSWERS and run is not None:
             _add(run, message, at, seen, path)
     if run is not None:
         yield from _done(run)
@@ -160,5 +164,5 @@ def _add_agent(run: SessionRun, path: Path, agent: str, seen: Seen) -> None:
         return
     for file in sorted(path.parent.glob(f"*/{agent}.jsonl*")):
         for message in objects_of(file):
-            if message.get("type") == "gemini":
+            if message.get("type") in _ANSWERS:
                 _add(run, message, time_ns(message.get("timestamp")), seen, file.parent)
