@@ -158,7 +158,7 @@ def test_shapes_that_could_not_be_recorded(
     release: str, agent: str, paths: list[tuple[str, ...]], tokens: list[int | None]
 ) -> None:
     """Written by hand after public parsers: older releases of the same agents."""
-    runs = runs_in(shared("corpora/sessions/samples_crafted", release, "home"))
+    runs = runs_in(shared(f"corpora/sessions/samples_crafted/{release}/home"))
 
     assert [run.key.agent for run in runs] == [agent] * len(paths)
     assert [run.path for run in runs] == paths
