@@ -507,11 +507,11 @@ class Engine:
             events = [_split(event, self._split_by) for event in events]
         for event in events:
             windows(event, now, wall)
-            waited = False
+            unobserved = False
             if event.change is not _FINAL:  # a session has a run from its closing on
-                waited = sessions(event, now)
+                unobserved = sessions(event, now)
             if monitor is not None:
-                monitor.apply(event, now, waited=waited)
+                monitor.apply(event, now, unobserved=unobserved)
             for observer in observers:
                 observer(event, now)
         self._record(events)

@@ -77,18 +77,18 @@ class Monitor:
         self._changes.clear()
         return found
 
-    def apply(self, event: RunEvent, now: float, *, waited: bool = False) -> None:
+    def apply(self, event: RunEvent, now: float, *, unobserved: bool = False) -> None:
         """Add the observation of a run without a session, once: when the run closes, when a
-        revision lets it count (`counts_for_change`), or when it leaves an open
-        session, in which it waited.
+        revision lets it count (`counts_for_change`), or when it leaves an open session.
 
-        `now` is the engine's time. `waited`: its observation waited in a session before.
+        `now` is the engine's time. `unobserved`: no detector has an earlier version of the run
+        (`Sessions.apply`).
         """
         run = event.run
         previous = event.previous
         if run.session_id is not None or event.change not in _PRESENT or not counts_for_change(run):
             return
-        if waited or previous is None or not counts_for_change(previous):
+        if unobserved or previous is None or not counts_for_change(previous):
             self._add(run.key, observation_of(run), now)
 
     def remove(self, key: AgentKey) -> None:

@@ -29,12 +29,12 @@ _ORDER: Final = {kind: at for at, kind in enumerate(KINDS)}
 
 
 class Side(NamedTuple):
-    """The runs of one side: of how many the feature is known, how many of them have it (None for a
-    number), and its share or mean.
+    """The runs of one side: of how many the feature is known, how many of them are counted (those
+    that have it, or in a finding those that fail; None for a number), and its share or mean.
     """
 
     runs: int
-    having: int | None
+    counted: int | None
     value: float | None
 
 
@@ -149,8 +149,8 @@ def side(found: Design, at: int, chosen: Flags) -> Side:
     """Return the share (or the mean, of a number) of a feature among the chosen runs."""
     column = found.columns[:, at]
     values = column[chosen & ~np.isnan(column)]
-    having = int(values.sum()) if found.features[at].kind in KINDS else None
-    return Side(len(values), having, float(values.mean()) if len(values) else None)
+    counted = int(values.sum()) if found.features[at].kind in KINDS else None
+    return Side(len(values), counted, float(values.mean()) if len(values) else None)
 
 
 def examples(samples: Sequence[Sample], column: Floats, chosen: Flags) -> tuple[str, ...]:

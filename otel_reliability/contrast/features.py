@@ -115,17 +115,17 @@ def design(samples: Sequence[Sample], without: frozenset[str] = frozenset()) -> 
     and not all equal. Kinds and numbers `without` are left out.
     """
     support = min(MAX_SUPPORT, max(MIN_SUPPORT, len(samples) // 20))
-    having: dict[Feature, list[int]] = {}
+    rows_of: dict[Feature, list[int]] = {}
     for at, sample in enumerate(samples):
         for feature in set(_features(sample)):
             if feature.kind not in without:
-                having.setdefault(feature, []).append(at)
+                rows_of.setdefault(feature, []).append(at)
     known = {"success": [one.success is not None for one in samples]}
     known["ended_in_error"] = [one.ended_in_error is not None for one in samples]
     of_steps = [one.path is not None for one in samples]
     everywhere = [True] * len(samples)
     found: dict[Feature, Floats] = {}
-    for feature, rows in sorted(having.items()):
+    for feature, rows in sorted(rows_of.items()):
         is_known = (
             everywhere
             if feature.kind in ORIGINS or feature.kind == "compressed"

@@ -139,19 +139,19 @@ def of_finding(finding: Finding, why: Why) -> str:
     runs that call book_reservation fail in 96 % (23 of 24 runs) against 53 % (93 of 176)
     """
     feature = finding.feature
-    having = finding.having
+    group = finding.group
     others = finding.others
     if feature.kind in KINDS:
         named = KINDS[feature.kind].runs.format(*names(feature))
-        ours = f"{having.having or 0:,} of {having.runs:,} runs"
-        theirs = f"{others.having or 0:,} of {others.runs:,}"
+        ours = f"{group.counted or 0:,} of {group.runs:,} runs"
+        theirs = f"{others.counted or 0:,} of {others.runs:,}"
         text = (
-            f"{named} {why.question.do} in {_amount(feature, having)} ({ours}) against "
+            f"{named} {why.question.do} in {_amount(feature, group)} ({ours}) against "
             f"{_amount(feature, others)} ({theirs})"
         )
     else:
         text = (
-            f"{NUMBERS[feature.kind].words}: {_amount(feature, having)} on average in "
+            f"{NUMBERS[feature.kind].words}: {_amount(feature, group)} on average in "
             f"{why.question.runs}, {_amount(feature, others)} in the others"
         )
     if finding.within_p is None:

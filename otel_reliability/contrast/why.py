@@ -80,7 +80,7 @@ UNLIKE: Final = Question(
 class Finding(NamedTuple):
     """One feature that goes with failing.
 
-    Of a kind of `KINDS`, `having` are the runs that have it and `others` those that have it not,
+    Of a kind of `KINDS`, `group` are the runs that have it and `others` those that have it not,
     each with the number and the share of them that fail. Of a number, they are the runs that fail
     and the others, with its mean. `p` is family-wise, `within_p` the same within tasks or groups
     (None: there are none with runs that fail and runs that do not). `runs` are failing runs that
@@ -91,7 +91,7 @@ class Finding(NamedTuple):
     z: float
     p: float
     within_p: float | None
-    having: Side
+    group: Side
     others: Side
     runs: tuple[str, ...]
 
@@ -207,17 +207,17 @@ def _finding(
     column = found.columns[:, at]
     fails_more = result.z[at] > 0
     if feature.kind in KINDS:
-        having = _share(failing, column == 1)
+        group = _share(failing, column == 1)
         others = _share(failing, column == 0)
     else:
-        having = side(found, at, failing)
+        group = side(found, at, failing)
         others = side(found, at, ~failing)
     return Finding(
         feature=feature,
         z=result.z[at],
         p=result.p[at],
         within_p=None if within is None else within.p[at],
-        having=having,
+        group=group,
         others=others,
         runs=examples(runs, column, failing == fails_more),
     )

@@ -122,9 +122,9 @@ class Plan:
         self.has_owner = not self.keys.isdisjoint(owners.KEYS)
         self.has_more = has_more or self.is_noted or bool(self.conversation)
 
-    def has_learned(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:
-        """Add what an answer depended on. Where something is new, this answer and those before it
-        are not remembered.
+    def learn(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:
+        """Add what an answer depended on. Return whether anything was new, or is not looked up:
+        then this answer is not to be remembered, and in the first case those before it are not.
         """
         self.by_events = self.by_events or view.by_events or bool(view.failures)
         self.by_failures_only = self.by_failures_only and not view.by_events
@@ -150,8 +150,8 @@ class Plan:
         return True
 
 
-def asked_of(scope: Scope, plan: Plan, name: str) -> list[Convention]:
-    """The conventions that may know a span of this name and these keys, in their order."""
+def possible_conventions(scope: Scope, plan: Plan, name: str) -> list[Convention]:
+    """Return the conventions that may know a span of this name and these keys, in their order."""
     return [
         one for one in scope.conventions if one in plan.conventions or name.startswith(one.names)
     ]

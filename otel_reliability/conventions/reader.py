@@ -30,7 +30,7 @@ of what a convention answers is the same each time. So an answer is asked for on
 
 A plan *learns*: until it has seen what an answer depends on, it does not know which values to look
 up. Whenever an answer depended on something new, the plan adds it and drops its templates, since
-they were kept under too few values (`Plan.has_learned`). The answer at hand is used and not kept.
+they were kept under too few values (`Plan.learn`). The answer at hand is used and not kept.
 A plan soon learns nothing new. What it must not be distinguished by is unbounded: a convention with
 a new function for each span would make it learn for ever, so that number is bounded
 (`MAX_DERIVED`), and its spans are then asked one by one.
@@ -81,8 +81,8 @@ from otel_reliability.conventions.plans import (
     CONVENTION_RANK,
     Plan,
     Scope,
-    asked_of,
     canonical_scope,
+    possible_conventions,
 )
 from otel_reliability.conventions.templates import RawValues, Template, Templates
 from otel_reliability.model.remembered import Remembered
@@ -188,8 +188,9 @@ class Reader:
         """The name of the convention that knows the span, for `inspect`."""
         scope = self.scope(span.scope)
         view = SpanView(span, scope.name)
-        asked = asked_of(scope, self.plan(scope, tuple(span.attributes)), span.name)
-        return next((one.name for one in asked if one.read(view) is not None), None)
+        plan = self.plan(scope, tuple(span.attributes))
+        possible = possible_conventions(scope, plan, span.name)
+        return next((one.name for one in possible if one.read(view) is not None), None)
 
     def is_ordinary(self, scope: str, name: str) -> bool:
         """Return whether no convention knows a span of this scope and name if it carries none of
@@ -212,22 +213,22 @@ class Reader:
         scope = self._scopes.get(span.scope) or self.scope(span.scope)
         keys = tuple(raw)
         plan = scope.plans.get(keys) or self.plan(scope, keys)
-        asked: tuple[Any, ...] = (
+        basis: tuple[Any, ...] = (
             plan.take(raw),
             status,
             name if plan.by_name or name.startswith(scope.names) else None,
             span.span_kind if plan.by_kind else None,
         )
         if plan.derived:
-            asked += tuple([reader(value(raw[key])) for reader, key in plan.derived])
+            basis += tuple([reader(value(raw[key])) for reader, key in plan.derived])
         if plan.failures and status == STATUS_ERROR:
-            asked += tuple([reader(events) for reader in plan.failures])
+            basis += tuple([reader(events) for reader in plan.failures])
         try:
-            template = plan.templates.get(asked)
+            template = plan.templates.get(basis)
         except TypeError:  # a value that cannot be looked up: a program may set anything
             template = None
         if template is None or (events and plan.by_events and not plan.by_failures_only):
-            template = self._asked_again(scope, plan, span, asked)
+            template = self._answered(scope, plan, span, basis)
         facts = template.facts
         failed = template.failed
         if template.build is not None:
@@ -302,18 +303,17 @@ class Reader:
                 return None if event is None else (convention.name, event)
         return None
 
-    def _asked_again(
-        self, scope: Scope, plan: Plan, span: RawSpan, asked: tuple[Any, ...]
+    def _answered(
+        self, scope: Scope, plan: Plan, span: RawSpan, basis: tuple[Any, ...]
     ) -> Template:
         """Return the template of a span whose plan has none, or whose answer depends
         on its events.
         """
         found, is_shared = self.ask(scope, plan, span)
-        derived = [one for one in asked[4:] if type(one) is not bool]
-        size = sum(map(_size, (asked[0], asked[2], *derived))) if is_shared else 0
-        if is_shared and size <= MAX_ASKED_SIZE and asked not in plan.templates:
+        size = _size_of_basis(basis) if is_shared else 0
+        if is_shared and size <= MAX_ASKED_SIZE and basis not in plan.templates:
             self.remember(TEMPLATE_SIZE + size)
-            plan.templates[asked] = found
+            plan.templates[basis] = found
         return found
 
     def ask(self, scope: Scope, plan: Plan, span: RawSpan) -> tuple[Template, bool]:
@@ -321,7 +321,9 @@ class Reader:
         asks for share the answer.
         """
         view = SpanView(span, scope.name)
-        answers = (convention.read(view) for convention in asked_of(scope, plan, span.name))
+        answers = (
+            convention.read(view) for convention in possible_conventions(scope, plan, span.name)
+        )
         answer = next((answer for answer in answers if answer is not None), None)
         is_unknown = answer is None
         answer = answer or NOTHING
@@ -333,7 +335,7 @@ class Reader:
         if self.reads_requests:
             answer = requests.completed(answer, plan.keys, self.keys.requests)
         template = self.templates.template(answer, plan.keys, span.status)
-        is_shared = not plan.has_learned(view, span, named=span.name.startswith(scope.names))
+        is_shared = not plan.learn(view, span, named=span.name.startswith(scope.names))
         if is_unknown and self.on_unknown is not None and self.on_unknown(span):
             is_shared = False
         return template, is_shared
@@ -450,6 +452,14 @@ class Reader:
             (key, next(filter(None, each), ""))
             for key, each in zip(self._agent_key, found, strict=True)
         )
+
+
+def _size_of_basis(basis: tuple[Any, ...]) -> int:
+    """Return the size of what an answer depends on: of the values asked for, the name, and what
+    readers found in others. Status, kind and booleans have few values.
+    """
+    asked, _status, name, _kind, *findings = basis
+    return sum(map(_size, (asked, name, *[one for one in findings if type(one) is not bool])))
 
 
 def _size(value: Any) -> int:

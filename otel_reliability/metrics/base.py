@@ -217,7 +217,7 @@ class WindowMetric(Metric):
     def rows(self) -> list[Row]:
         """Return the undisturbed runs of the window, in the order of their ends."""
         if self._window is not None:
-            return [row for row in self._window() if row.baseline]
+            return [row for row in self._window() if row.undisturbed]
         return sorted(self._own.values(), key=lambda row: (row.end_ns, row.run_id))
 
     def value(self) -> Reading:

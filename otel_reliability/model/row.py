@@ -176,6 +176,6 @@ class Row(Struct, frozen=True, gc=False):
         return False if outcome is _FAILURE else None
 
     @property
-    def baseline(self) -> bool:
-        """True if the run was undisturbed: perturbed runs count for robustness only."""
+    def undisturbed(self) -> bool:
+        """True if nothing was perturbed: other runs count for robustness only."""
         return self.condition == BASELINE

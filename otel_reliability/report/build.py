@@ -135,13 +135,13 @@ def report_of(
     ):
         watched = source._replace(change=changes.get(source.key))
         views.append(agent_view(watched, settings, max_runs_for_intervals))
-    baseline = None
+    compared_with = None
     if earlier is not None:
         olds = _recorded(earlier, earlier.agents(), 0, for_people=False)
-        baseline = _baseline(olds, views, settings, max_runs_for_intervals)
+        compared_with = _compared_with(olds, views, settings, max_runs_for_intervals)
     elif split:
         views = lettered(views)
-        baseline = _groups_compared(views)
+        compared_with = _groups_compared(views)
     return ReportView(
         version=VERSION,
         agents=views,
@@ -163,7 +163,7 @@ def report_of(
             for each in engine.limits()
             if each.hits
         ],
-        baseline=baseline,
+        baseline=compared_with,
     )
 
 
@@ -241,7 +241,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     """
     sample = source.window.rows()
     all_examined = len(sample) == len(source.rows)
-    baseline = [row for row in source.rows if row.baseline]
+    undisturbed = [row for row in source.rows if row.undisturbed]
     readings = {**source.readings, **_session_readings(source.sessions)}
     has_intervals = all_examined and len(sample) <= max_runs_for_intervals
     bounds = intervals(sample, settings) if has_intervals else {}
@@ -250,8 +250,8 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         for name in ALL_SPECS
     }
     pressure = metrics["token_budget_pressure"]
-    if pressure.value is None and any(row.tokens is not None for row in baseline):
-        models = listed(models_without_limit(baseline)) or "the models"
+    if pressure.value is None and any(row.tokens is not None for row in undisturbed):
+        models = listed(models_without_limit(undisturbed)) or "the models"
         metrics["token_budget_pressure"] = replace(
             pressure, note=f"no context limit is known for {models}"
         )
@@ -261,11 +261,11 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     assessment = assess(readings.__getitem__)
     tier = None if score is None else tier_of(score)
     half = success_half(assessment.verdict, assessment.grade, tier, success_rate, error_rate)
-    outcomes = Counter(row.outcome for row in baseline)
+    outcomes = Counter(row.outcome for row in undisturbed)
     first = min(source.rows, key=lambda row: (row.start_ns, row.run_id))
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
     tasks = task_table(sample, settings)
-    compression = compression_of([row for row in sample if row.baseline])
+    compression = compression_of([row for row in sample if row.undisturbed])
     known_groups = source.known_groups or learned((), sample)
     why = why_runs_fail(source.samples)
     distances = path_distances(sample, source.window.path_distances)
@@ -275,8 +275,8 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         grade=assessment.grade,
         success_rate=success_rate,
         error_rate=error_rate,
-        runs=len(baseline),
-        perturbed_runs=dict(Counter(row.condition for row in source.rows if not row.baseline)),
+        runs=len(undisturbed),
+        perturbed_runs=dict(Counter(row.condition for row in source.rows if not row.undisturbed)),
         start=Instant(first.start_ns),
         first_run=first.run_id,
         end=Instant(source.rows[-1].end_ns),
@@ -288,7 +288,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         badge=badge_text(score, success=half) or None,
         flags=metrics["flag"].parts,
         outcomes={outcome.value: outcomes[outcome] for outcome in Outcome}
-        | {"by_status": sum(row.by_status for row in baseline)},
+        | {"by_status": sum(row.by_status for row in undisturbed)},
         metrics=metrics,
         evaluation=_evaluation(metrics, settings.metrics.profile),
         passes=_passes(source.window, sample),
@@ -311,14 +311,14 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
             for one in why_runs_stand_out(source.samples, distances)
         ],
         request_groups=request_groups(sample, known_groups),
-        price_table=_price_table(baseline) if settings.estimate_cost else "",
+        price_table=_price_table(undisturbed) if settings.estimate_cost else "",
         task_count=len({row.task for row in source.rows if row.task is not None}),
-        one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
-        task_outcomes=_task_outcomes(baseline),
-        paths=Counter((row.task, row.path.names) for row in baseline if row.path is not None),
-        path_ends=_path_ends(baseline, by_error=why.question is ERRING),
+        one_sided=one_sided(len(undisturbed), known, outcomes[Outcome.SUCCESS]),
+        task_outcomes=_task_outcomes(undisturbed),
+        paths=Counter((row.task, row.path.names) for row in undisturbed if row.path is not None),
+        path_ends=_path_ends(undisturbed, by_error=why.question is ERRING),
         distances=distances,
-        pressures={row.run_id: row.pressure for row in baseline if row.pressure is not None},
+        pressures={row.run_id: row.pressure for row in undisturbed if row.pressure is not None},
         retry_threshold=settings.metrics.retry_threshold,
         samples=source.samples,
         history=source.history,
@@ -357,8 +357,8 @@ def _why_finding(one: WhyFound, why: Why) -> WhyFinding:
         feature=one.feature.kind,
         names=one.feature.names,
         sentence=clean(of_finding(one, why), MAX_SENTENCE),
-        shares=(one.having.value, one.others.value),
-        runs=(one.having.runs, one.others.runs),
+        shares=(one.group.value, one.others.value),
+        runs=(one.group.runs, one.others.runs),
         p=one.p,
         p_within=one.within_p,
         traces=tuple(dict.fromkeys(map(trace_of, one.runs))),
@@ -398,9 +398,9 @@ def _passes(window: AgentWindow, rows: Sequence[Row]) -> Passes:
     )
 
 
-def _task_outcomes(baseline: Iterable[Row]) -> dict[str | None, tuple[int, int]]:
+def _task_outcomes(rows: Iterable[Row]) -> dict[str | None, tuple[int, int]]:
     found: dict[str | None, tuple[int, int]] = {}
-    for row in baseline:
+    for row in rows:
         passed, known = found.get(row.task, (0, 0))
         found[row.task] = (passed + (row.success is True), known + (row.success is not None))
     return found
@@ -409,7 +409,7 @@ def _task_outcomes(baseline: Iterable[Row]) -> dict[str | None, tuple[int, int]]
 # --- Two recordings -------------------------------------------------------------------------------
 
 
-def _baseline(
+def _compared_with(
     olds: Iterable[AgentSource], news: Sequence[AgentView], settings: Settings, max_runs: int
 ) -> Baseline:
     """Compare agents by their keys: service, environment and name."""

@@ -48,7 +48,7 @@ def quality_of(counts: Mapping[str, int], of: int) -> list[QualityFinding]:
 
 def quality_of_rows(rows: Sequence[Row]) -> list[QualityFinding]:
     """Return the findings about the undisturbed runs of one agent."""
-    runs = [row for row in rows if row.baseline]
+    runs = [row for row in rows if row.undisturbed]
     sessions = [row.session_id for row in runs if row.session_id is not None]
     return quality_of(counted((row.flaws for row in runs), sessions), len(runs))
 

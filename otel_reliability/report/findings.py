@@ -148,7 +148,7 @@ def exploding_runs(rows: Iterable[Row], threshold: int) -> tuple[ExplodingRun, .
         )
         for row in rows
         if (retries := row.retries) is not None
-        and row.baseline
+        and row.undisturbed
         and retries.longest_chain >= threshold
     ]
     return tuple(sorted(found, key=lambda run: (-run.retries, run.run_id)))
@@ -156,7 +156,7 @@ def exploding_runs(rows: Iterable[Row], threshold: int) -> tuple[ExplodingRun, .
 
 def _runs_nearest_limit(rows: Iterable[Row]) -> Iterator[FullRun]:
     known = (
-        (row.pressure, row.run_id) for row in rows if row.baseline and row.pressure is not None
+        (row.pressure, row.run_id) for row in rows if row.undisturbed and row.pressure is not None
     )
     for pressure, run_id in nsmallest(FULL_RUNS, known, key=lambda one: (-one[0], one[1])):
         yield FullRun(run_id, trace_of(run_id), pressure)
@@ -180,7 +180,7 @@ def path_distances(
     """
     alike: dict[tuple[str | None, int | None, str], list[Row]] = {}
     for row in rows:
-        if row.path is not None and row.baseline:
+        if row.path is not None and row.undisturbed:
             alike.setdefault((row.task, row.group, row.path.code), []).append(row)
     groups = list(alike.values())
     readings = distances([group[0] for group in groups])
@@ -254,19 +254,19 @@ def failures_of(rows: Iterable[Row]) -> Iterator[ScoreReason]:
     [('1 of 3 runs failed. The latest, by trace:', 'task refund-7, after pay'),
      ('1 task has successes and failures:', 'refund-7: 2 of 3 succeed')]
     """
-    baseline = [row for row in rows if row.baseline]
-    failed = [row for row in baseline if row.success is False or row.ended_in_error]
+    undisturbed = [row for row in rows if row.undisturbed]
+    failed = [row for row in undisturbed if row.success is False or row.ended_in_error]
     if failed:
         errors = sum(row.ended_in_error is True for row in failed)
         by_error = f", {errors:,} by an error" if errors else ""
         sentence = (
-            f"{len(failed):,} of {count(len(baseline), 'run')} failed{by_error}. The latest, by "
+            f"{len(failed):,} of {count(len(undisturbed), 'run')} failed{by_error}. The latest, by "
             "trace:"
         )
         latest = tuple(_some("run", map(_failed_run, reversed(failed))))
         yield ScoreReason(FAILED_RUNS, None, sentence, latest)
     outcomes: dict[str, list[bool]] = {}
-    for row in baseline:
+    for row in undisturbed:
         if row.task is not None and row.task != OTHER_TASK and row.success is not None:
             outcomes.setdefault(row.task, []).append(row.success)
     mixed = sorted(
@@ -279,13 +279,13 @@ def failures_of(rows: Iterable[Row]) -> Iterator[ScoreReason]:
         sentence = f"{count(len(mixed), 'task')} {verb} successes and failures:"
         lines = tuple(_some("task", (line for _, line in mixed)))
         yield ScoreReason(MIXED_TASKS, None, sentence, lines)
-    failing = [row for row in baseline if row.failed_calls]
-    calls = sum(row.tool_calls or 0 for row in baseline)
+    failing = [row for row in undisturbed if row.failed_calls]
+    calls = sum(row.tool_calls or 0 for row in undisturbed)
     failed_calls = sum(row.failed_calls or 0 for row in failing)
     if calls and failed_calls / calls >= MANY_FAILED_CALLS:
         sentence = (
             f"{failed_calls:,} of {count(calls, 'tool call')} failed, in "
-            f"{len(failing):,} of {count(len(baseline), 'run')}. The latest, by trace:"
+            f"{len(failing):,} of {count(len(undisturbed), 'run')}. The latest, by trace:"
         )
         latest = tuple(_some("run", map(_failed_calls, reversed(failing))))
         yield ScoreReason(FAILED_CALLS, None, sentence, latest)

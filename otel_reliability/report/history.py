@@ -113,7 +113,7 @@ def recorded_history(
     (True, True)
     """
     numbers = Sample(settings, {"score"})
-    latest = [row for row in rows[-MAX_ROWS:] if row.baseline]
+    latest = [row for row in rows[-MAX_ROWS:] if row.undisturbed]
     wanted = {MIN_RUNS - 1 + at for at in _spread(len(latest) - MIN_RUNS + 1, MAX_POINTS)}
     points: list[ScorePoint] = []
     for at, row in enumerate(latest):

@@ -34,19 +34,21 @@ class RequiredData(NamedTuple):
 
 def _each(lacks: Callable[[Row], bool], among: Callable[[Row], bool] = lambda _: True) -> Lacking:
     def count(rows: Sequence[Row]) -> tuple[int, int]:
-        candidates = [row for row in rows if row.baseline and among(row)]
+        candidates = [row for row in rows if row.undisturbed and among(row)]
         return sum(map(lacks, candidates)), len(candidates)
 
     return count
 
 
 def _attempted_once(rows: Sequence[Row]) -> tuple[int, int]:
-    tasks = Counter(row.task for row in rows if row.baseline and row.task not in {None, OTHER_TASK})
+    tasks = Counter(
+        row.task for row in rows if row.undisturbed and row.task not in {None, OTHER_TASK}
+    )
     return sum(runs == 1 for runs in tasks.values()), tasks.total()
 
 
 def _undisturbed(rows: Sequence[Row]) -> tuple[int, int]:
-    return (len(rows), len(rows)) if all(row.baseline for row in rows) else (0, len(rows))
+    return (len(rows), len(rows)) if all(row.undisturbed for row in rows) else (0, len(rows))
 
 
 REQUIRED_DATA: Final = (
@@ -161,7 +163,9 @@ def models_without_price(rows: Sequence[Row]) -> list[str]:
     """Return the models of baseline runs whose tokens are known and whose cost is not, which the
     price table does not know by their name.
     """
-    unpriced = [row for row in rows if row.baseline and row.cost is None and row.tokens is not None]
+    unpriced = [
+        row for row in rows if row.undisturbed and row.cost is None and row.tokens is not None
+    ]
     at = {name: row.start_ns for row in unpriced for name in row.models}
     return sorted({clean(name) for name, ns in at.items() if price_of(name, None, ns) is None})
 
@@ -169,6 +173,6 @@ def models_without_price(rows: Sequence[Row]) -> list[str]:
 def models_without_limit(rows: Sequence[Row]) -> list[str]:
     """Return the models of baseline runs whose tokens are known, and whose context limit is not."""
     unlimited = (
-        row for row in rows if row.baseline and row.pressure is None and row.tokens is not None
+        row for row in rows if row.undisturbed and row.pressure is None and row.tokens is not None
     )
     return sorted({clean(name) for row in unlimited for name in row.models})

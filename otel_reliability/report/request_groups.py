@@ -91,7 +91,7 @@ def request_groups(rows: Sequence[Row], known: Known) -> list[RequestGroup]:
     groups: dict[_Key, list[Row]] = defaultdict(list)
     for row in rows:
         key = _key(row)
-        if key is not None and row.baseline:
+        if key is not None and row.undisturbed:
             groups[key].append(row)
     names = names_of(rows, known)
     found = [
@@ -118,7 +118,7 @@ def members_of(rows: Iterable[Row], known: Known, identity: str) -> list[Row]:
     found: list[Row] = []
     for row in ordered:
         key = _key(row)
-        if key is not None and row.baseline and _named(*key, names)[0] == identity:
+        if key is not None and row.undisturbed and _named(*key, names)[0] == identity:
             found.append(row)
     return found
 

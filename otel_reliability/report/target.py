@@ -13,7 +13,7 @@ from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.series import LARGEST_K
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.tables import TaskRow
-from otel_reliability.metrics.stability.tier import GRADES as TIERS
+from otel_reliability.metrics.stability.tier import TIER_RANKS as TIERS
 from otel_reliability.metrics.success.verdict import RANKS as VERDICTS
 
 NOISE: Final = 1e-9

@@ -97,42 +97,39 @@ _RESTORE: Final = Guard("bringing state back")
 _LOAD: Final = Guard("loading an agent")
 
 
-class Volatile:
-    """Keeps nothing: what was acknowledged lives as long as the process. The base of `Persistent`.
+class Persistence:
+    """Keeps what the service was sent, and what it made of it, beyond the life of the process.
 
-    The writer calls it from its one thread. `keeps_open_runs`: whether runs that are open at
-    shutdown are there again after a start; where they are not, they are closed. `pause`: seconds
-    after `restore` in which no deadline is met, so that spans which could not be sent meanwhile
-    come in time.
+    The writer calls it from its one thread, in this order: `restore`, once; then for each group of
+    requests `before_apply` and `after_apply`, each second `before_deadlines` and `after_deadlines`,
+    and `load` when there is time; `close` at last. Each does nothing here.
+
+    `keeps_open_runs`: whether runs that are open at shutdown are there again after a start; where
+    they are not, they are closed. `pause`: seconds after `restore` in which no deadline is met, so
+    that spans which could not be sent meanwhile come in time.
     """
 
     keeps_open_runs = False
     pause = 0.0
 
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._save_at = 0.0
-
     def restore(self) -> None:
         """Bring state back, before anything is accepted. The service is not ready meanwhile."""
 
-    def commit(self, group: Sequence[Decoded]) -> None:
+    def before_apply(self, group: Sequence[Decoded]) -> None:
         """Store these requests, all or none, before they are applied and acknowledged. Raise
-        `Unavailable`.
+        `Unavailable`: then they are refused.
         """
 
-    def applied(self) -> None:
-        """Go on: the requests of the last `commit` are applied."""
+    def after_apply(self) -> None:
+        """Go on: the requests of the last `before_apply` are applied."""
 
-    def advancing(self) -> None:
+    def before_deadlines(self) -> None:
         """Store the moment at which deadlines are about to be met. Raise `Unavailable`: then they
         are not met now.
         """
 
-    def advanced(self, now: float) -> None:
-        """Record what became final."""
-        if now >= self._save_at and self._state.recording.record():
-            self._save_at = now + SAVE_INTERVAL_S
+    def after_deadlines(self, now: float) -> None:
+        """Record what became final. Raise `Unavailable`: it is recorded later."""
 
     def load(self) -> bool:
         """Load some of what a restart left for later. False: there is nothing left."""
@@ -153,10 +150,24 @@ class Volatile:
 
     def close(self) -> None:
         """Record what is left, and end."""
+
+
+class Volatile(Persistence):
+    """Keeps nothing: what was acknowledged lives as long as the process."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._save_at = 0.0
+
+    def after_deadlines(self, now: float) -> None:
+        if now >= self._save_at and self._state.recording.record():
+            self._save_at = now + SAVE_INTERVAL_S
+
+    def close(self) -> None:
         self._state.recording.record()
 
 
-class Persistent(Volatile):
+class Persistent(Persistence):
     """Keeps state in a directory. `limit` bounds the bytes of the database.
 
     `lost` counts what was damaged at the last start, `refused` how often nothing could be stored.
@@ -173,7 +184,8 @@ class Persistent(Volatile):
         sync: Sync = "normal",
         limit: int | None = None,
     ) -> None:
-        super().__init__(state)
+        self._state = state
+        self._save_at = 0.0
         settings = state.engine.settings
         self.pause = settings.assembly.linger
         self.lost = self.refused = self.used = 0
@@ -267,7 +279,7 @@ class Persistent(Volatile):
 
     # --- Requests ---------------------------------------------------------------------------------
 
-    def commit(self, group: Sequence[Decoded]) -> None:
+    def before_apply(self, group: Sequence[Decoded]) -> None:
         """Store these requests, and stand still at their moment until they are applied."""
         moment = self._clock.moment()
         arrivals = list(_arrivals(group, moment, self._seq + 1))
@@ -277,10 +289,10 @@ class Persistent(Volatile):
             self._note(arrival)
         self._clock.hold(moment)
 
-    def applied(self) -> None:
+    def after_apply(self) -> None:
         self._clock.release()
 
-    def advancing(self) -> None:
+    def before_deadlines(self) -> None:
         """Store the moment at which deadlines are met. One at which nothing happened gives way to
         the next.
         """
@@ -294,7 +306,7 @@ class Persistent(Volatile):
         self._is_quiet = True
         self._clock.hold(moment)
 
-    def advanced(self, now: float) -> None:
+    def after_deadlines(self, now: float) -> None:
         """Save what became final.
 
         What is final is recorded with readings of its agent, so saving waits until these agents are

@@ -38,7 +38,7 @@ from otel_reliability.service.intake import Intake, RequestBudget
 from otel_reliability.service.logs import log_loop_error
 from otel_reliability.service.native_decoder import MODULE, load
 from otel_reliability.service.outcomes import OutcomeReports
-from otel_reliability.service.persistence import Persistent, Volatile
+from otel_reliability.service.persistence import Persistence, Persistent, Volatile
 from otel_reliability.service.proxy import BasePath
 from otel_reliability.service.settings import Config
 from otel_reliability.service.site import Site
@@ -90,7 +90,7 @@ class Service:
         self,
         config: Config,
         *,
-        persistence_of: Callable[[State], Volatile] | None = None,
+        persistence_of: Callable[[State], Persistence] | None = None,
         env: Mapping[str, str],
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], int] = time.time_ns,

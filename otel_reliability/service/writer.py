@@ -19,7 +19,7 @@ from otel_reliability.model.run import CloseReason
 from otel_reliability.service.answers import RETRY_LATER, Problem, Refused, overload
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.health import RECOVERING, Readiness
-from otel_reliability.service.persistence import Volatile
+from otel_reliability.service.persistence import Persistence
 from otel_reliability.service.state import State
 from otel_reliability.state.store import OtherLayout, Unavailable, Unreadable
 from otel_reliability.telemetry.guard import Guard
@@ -56,7 +56,7 @@ class _Waiting(NamedTuple):
 class Writer:
     """Applies requests in the order they came, one after the other."""
 
-    def __init__(self, state: State, persistence: Volatile, readiness: Readiness) -> None:
+    def __init__(self, state: State, persistence: Persistence, readiness: Readiness) -> None:
         self._state = state
         self._persistence = persistence
         self._readiness = readiness
@@ -157,7 +157,7 @@ class Writer:
 
     def _commit(self, group: Sequence[_Waiting]) -> None:
         try:
-            self._persistence.commit([one.request for one in group])
+            self._persistence.before_apply([one.request for one in group])
         except Unavailable as reason:
             self._readiness.hold("state", reason.detail)
             for one in group:
@@ -168,7 +168,7 @@ class Writer:
         self._readiness.release("state")
         for one in group:
             self._apply(one)
-        self._persistence.applied()
+        self._persistence.after_apply()
 
     def _apply(self, one: _Waiting) -> None:
         request = one.request
@@ -190,11 +190,11 @@ class Writer:
     def _meet_deadlines(self, now: float) -> None:
         """Store the moment first, as requests are stored before they are applied."""
         try:
-            self._persistence.advancing()
+            self._persistence.before_deadlines()
             self._readiness.release("state")
             with _ADVANCE:
                 self._state.advance()
-            self._persistence.advanced(now)
+            self._persistence.after_deadlines(now)
         except Unavailable as reason:
             self._readiness.hold("state", reason.detail)
         except Exception as error:

@@ -397,29 +397,29 @@ class Sessions:
         return (key, session_id) in self._closed
 
     def apply(self, event: RunEvent, now: float) -> bool:
-        """Apply one change of one run, at the engine's time. Return whether its observation waited
-        here, in an open session: no detector has it yet, so `Monitor.apply` adds it if the run now
-        has no session.
+        """Apply one change of one run, at the engine's time. Return whether the run was waiting
+        here unobserved: its earlier version was taken out of an open session, so no detector has
+        it, and `Monitor.apply` adds the run if it has no session now.
         """
         change = event.change
         run = event.run
         previous = event.previous
-        waited = False
+        unobserved = False
         if change is RunChange.CLOSED:
             self._put_in(run, now)
         elif change is RunChange.WITHDRAWN:
-            waited = self._take_out(run)
+            unobserved = self._take_out(run)
             self._drop_if_empty(run)
         elif change is RunChange.REVISED:
             replaced = previous or run
-            waited = self._take_out(replaced)
+            unobserved = self._take_out(replaced)
             if _key_of(run) != _key_of(
                 replaced
             ):  # before the run enters: making room could close it
                 self._drop_if_empty(replaced)
-            self._put_in(run, now, observe=waited or not counts_for_change(replaced))
+            self._put_in(run, now, observe=unobserved or not counts_for_change(replaced))
             self._drop_if_empty(replaced)
-        return waited
+        return unobserved
 
     def tick(self, now: float, most: int | None = None) -> list[SessionEvent]:
         """Close what has been idle for long enough, so many sessions or all, score again what
@@ -542,7 +542,9 @@ class Sessions:
         self._make_room()
 
     def _take_out(self, run: Run) -> bool:
-        """Remove a run from its session. Return whether its observation waited there."""
+        """Remove a run from its session. Return whether its observation waited there, and so no
+        detector has it.
+        """
         key = _key_of(run)
         session = self._find(key)
         if key is None or session is None or session.runs.pop(run.run_id, None) is None:

@@ -96,7 +96,7 @@ def test_no_evidence_gives_no_value(missing: str) -> None:
 @given(rows=rows(least=1))
 def test_perturbed_runs_move_robustness_alone(rows: list[Row]) -> None:
     everything = window_over(rows).readings()
-    undisturbed = window_over([each for each in rows if each.baseline]).readings()
+    undisturbed = window_over([each for each in rows if each.undisturbed]).readings()
     moved = {name for name in everything if everything[name] != undisturbed[name]}
 
     assert moved <= ROBUSTNESS | {"reliability"}

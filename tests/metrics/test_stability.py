@@ -155,7 +155,7 @@ def test_divergences_account_for_every_run(given_rows: list[Row]) -> None:
                 each.path.names
                 for each in given_rows
                 if each.path is not None
-                and each.baseline
+                and each.undisturbed
                 and (not by_task or each.task == found.task_id)
             ]
             assert sum(turn.runs for turn in found.turns) == len(mine)

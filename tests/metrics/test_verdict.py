@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from otel_reliability.config import ObjectiveSettings, Settings
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.metrics.success.objective import ErrorBudgetLeft, Objective
-from otel_reliability.metrics.success.verdict import Grade, Verdict, VerdictRank, assess
+from otel_reliability.metrics.success.verdict import GradeRank, Verdict, VerdictRank, assess
 from otel_reliability.model.reading import NO_DATA, Reading
 
 TWENTY = 20
@@ -57,7 +57,7 @@ def test_the_verdict_is_the_worse_of_success_and_stability(
     assert (found.verdict, found.grade) == (verdict, grade)
     failing = verdict is Verdict.FAILING
     rank = None if grade is None else 0.0 if failing else 1.0 + ORDER.index(grade)
-    assert Grade().derive(readings(**facts)).value == rank
+    assert GradeRank().derive(readings(**facts)).value == rank
 
 
 @pytest.mark.parametrize(

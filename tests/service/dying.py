@@ -64,13 +64,13 @@ def within(statement: str, die: Die) -> None:
 
 
 MOMENTS: Final[dict[str, Callable[[Die], None]]] = {
-    "before a group is written": lambda die: before(Persistent, "commit", die),
+    "before a group is written": lambda die: before(Persistent, "before_apply", die),
     "within a group commit": lambda die: within("INSERT OR REPLACE INTO arrival", die),
-    "after a group commit": lambda die: after(Persistent, "commit", die),
+    "after a group commit": lambda die: after(Persistent, "before_apply", die),
     "before a request is applied": lambda die: before(State, "apply", die),
-    "when a group is applied": lambda die: before(Persistent, "applied", die),
-    "before deadlines are met": lambda die: after(Persistent, "advancing", die),
-    "when deadlines were met": lambda die: before(Persistent, "advanced", die),
+    "when a group is applied": lambda die: before(Persistent, "after_apply", die),
+    "before deadlines are met": lambda die: after(Persistent, "before_deadlines", die),
+    "when deadlines were met": lambda die: before(Persistent, "after_deadlines", die),
     "before a save": lambda die: before(Persistent, "_save_all", die),
     "within a save, after its runs": lambda die: within("INSERT OR REPLACE INTO run", die),
     "within a save, after its spans": lambda die: within("DELETE FROM arrival", die),

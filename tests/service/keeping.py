@@ -70,23 +70,23 @@ class Kept:
     def take(self, *requests: Decoded) -> bool:
         """As the writer does. False: refused."""
         try:
-            self.persistence.commit(requests)
+            self.persistence.before_apply(requests)
         except Unavailable:
             return False
         for request in requests:
             self.state.apply(request)
-        self.persistence.applied()
+        self.persistence.after_apply()
         return True
 
     def wind(self, seconds: float) -> None:
         self.fake.advance(seconds)
         try:
-            self.persistence.advancing()
+            self.persistence.before_deadlines()
         except Unavailable:
             return
         self.state.advance()
         with suppress(Unavailable):
-            self.persistence.advanced(self.engine.now())
+            self.persistence.after_deadlines(self.engine.now())
         self.persistence.load()
 
     def finalize(self) -> None:

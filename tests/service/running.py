@@ -19,7 +19,7 @@ from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.service.config_file import load_config
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.health import RECOVERING
-from otel_reliability.service.persistence import Volatile
+from otel_reliability.service.persistence import Persistence, Volatile
 from otel_reliability.service.service import Service
 from otel_reliability.service.settings import ServiceSettings
 from otel_reliability.service.state import State
@@ -60,14 +60,14 @@ class Controlled(Volatile):
     def restore(self) -> None:
         self.may_restore.wait(60)
 
-    def commit(self, group: Sequence[Decoded]) -> None:
+    def before_apply(self, group: Sequence[Decoded]) -> None:
         self.may_commit.wait(60)
         self.groups.append(len(group))
-        self._check("commit")
+        self._check("before_apply")
 
-    def advanced(self, now: float) -> None:
-        self._check("advanced")
-        super().advanced(now)
+    def after_deadlines(self, now: float) -> None:
+        self._check("after_deadlines")
+        super().after_deadlines(now)
 
     def _check(self, name: str) -> None:
         if name in self.full_disk:
@@ -151,7 +151,7 @@ def sum_of(text: str, name: str, **labels: str) -> float:
 def serving(
     engine: Mapping[str, object] | None = None,
     *,
-    persistence_of: Callable[[State], Volatile] | None = None,
+    persistence_of: Callable[[State], Persistence] | None = None,
     env: Mapping[str, str] | None = None,
     clock: FakeClock | None = None,
     wait: bool = True,

@@ -75,7 +75,7 @@ def test_an_error_that_comes_too_late_is_heard_by_nobody(caplog: pytest.LogCaptu
     nobody looked at.
     """
     full = Controlled()
-    full.full_disk = frozenset({"commit"})
+    full.full_disk = frozenset({"before_apply"})
     with serving(persistence_of=full, commit_timeout=0.3) as running:
         assert refused_by(running, "http") == "503"
         full.may_commit.set()

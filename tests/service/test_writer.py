@@ -79,7 +79,7 @@ def test_a_save_that_finds_no_room_is_no_fault(
     running: Running, disk: Controlled, quiet: None
 ) -> None:
     before = Guard.faults.copy()
-    disk.full_disk = frozenset({"advanced"})
+    disk.full_disk = frozenset({"after_deadlines"})
     running.clock.advance(1.0)
     until(lambda: "state" in running.service.readiness.reasons, "the failure to show")
     disk.full_disk = frozenset()

@@ -30,7 +30,7 @@ def attempts_of(rows: Iterable[Row]) -> dict[str | None, list[bool]]:
     """
     found: dict[str | None, list[Attempt]] = {}
     for row in rows:
-        if row.success is not None and row.baseline and row.task != OTHER_TASK:
+        if row.success is not None and row.undisturbed and row.task != OTHER_TASK:
             found.setdefault(row.task, []).append((row.start_ns, row.run_id, row.success))
     if len(found) > 1:
         found.pop(None, None)

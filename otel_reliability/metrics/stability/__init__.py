@@ -18,7 +18,7 @@ from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.repeated_calls import Loops, RetryExplosion
 from otel_reliability.metrics.stability.score import Score, ScoreCoverage
 from otel_reliability.metrics.stability.step_predictability import StepPredictability
-from otel_reliability.metrics.stability.tier import TierGrade
+from otel_reliability.metrics.stability.tier import TierRank
 from otel_reliability.metrics.stability.token_budget_pressure import TokenBudgetPressure
 from otel_reliability.metrics.stability.tool_call_variation import ToolCallVariation
 from otel_reliability.metrics.stability.tool_variance import ToolVariance
@@ -26,7 +26,7 @@ from otel_reliability.metrics.stability.tool_variance import ToolVariance
 ROWS: tuple[type[Metric | Derived], ...] = (
     Score,
     ScoreCoverage,
-    TierGrade,
+    TierRank,
     Flag,
     PathEntropy,
     ToolVariance,

@@ -135,7 +135,7 @@ def growths(rows: Iterable[Row]) -> list[Growth]:
     """
     sessions: dict[str, list[Row]] = {}
     for row in rows:
-        if row.session_id is not None and row.pressure is not None and row.baseline:
+        if row.session_id is not None and row.pressure is not None and row.undisturbed:
             sessions.setdefault(row.session_id, []).append(row)
     found = [
         _growth(session, turns) for session, turns in sessions.items() if len(turns) >= MIN_TURNS

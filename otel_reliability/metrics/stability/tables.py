@@ -38,7 +38,7 @@ def tool_use(rows: Iterable[Row]) -> list[ToolUse]:
     >>> [(use.tool, use.share, use.calls) for use in found if use.rare]
     [('wipe', 0.1, 1)]
     """
-    paths = [row.path for row in rows if row.path is not None and row.baseline]
+    paths = [row.path for row in rows if row.path is not None and row.undisturbed]
     users = Counter(tool for path in paths for tool in path.tools)
     calls: Counter[str] = Counter()
     for path in paths:
@@ -112,7 +112,7 @@ def divergences(rows: Iterable[Row], *, by_task: bool = True) -> list[Divergence
     """
     tasks: dict[str | None, list[tuple[str, ...]]] = {}
     for row in rows:
-        if row.path is not None and row.baseline:
+        if row.path is not None and row.undisturbed:
             tasks.setdefault(row.task if by_task else None, []).append(row.path.names)
     found = [first_divergence(paths, task) for task, paths in tasks.items()]
     return sorted(
@@ -153,7 +153,7 @@ def decision_table(rows: Iterable[Row]) -> list[Decision]:
     """
     taken: dict[tuple[str, str, str], Counter[str]] = {}
     for row in rows:
-        if row.baseline:
+        if row.undisturbed:
             kind, name = _named_likeness(row)
             for decision, branch in row.branches:
                 taken.setdefault((kind, name, decision), Counter())[branch] += 1
@@ -217,7 +217,7 @@ def task_table(rows: Iterable[Row], settings: Settings = DEFAULTS) -> list[TaskR
     """
     tasks: dict[str | None, list[Row]] = {}
     for row in rows:
-        if row.baseline and row.task != OTHER_TASK:
+        if row.undisturbed and row.task != OTHER_TASK:
             tasks.setdefault(row.task, []).append(row)
     if not tasks.keys() - {None}:
         return []
@@ -284,7 +284,7 @@ def tasks_by_disagreement(rows: Iterable[Row], settings: Settings = DEFAULTS) ->
             row.task is not None
             and row.task != OTHER_TASK
             and row.effects is not None
-            and row.baseline
+            and row.undisturbed
         ):
             tasks.setdefault(row.task, []).append(row)
     lines = [

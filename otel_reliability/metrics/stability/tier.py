@@ -1,4 +1,4 @@
-"""tier: the grade of the score, and its badge."""
+"""tier: the range that the score lies in, and its badge."""
 
 from __future__ import annotations
 
@@ -79,18 +79,18 @@ def trust_text(trust: float) -> str:
     return f"{'✅ SECURED' if trust > SECURED_ABOVE else moderate} {rounded(trust)}/100"
 
 
-GRADES: Final = {tier.name: float(rank) for rank, tier in enumerate(reversed(Tier))}
-"""The value of each tier: 0 for CRITICAL to 3 for STABLE."""
+TIER_RANKS: Final = {tier.name: float(rank) for rank, tier in enumerate(reversed(Tier))}
+"""The rank of each tier: 0 for CRITICAL to 3 for STABLE."""
 
 
-class TierGrade(Derived):
+class TierRank(Derived):
     """The tier of the score, rounded half up.
 
     As a reading: 3 for STABLE to 0 for CRITICAL, the word in `note`. As emitted: one series a tier.
     No value without a score.
 
     >>> from otel_reliability.model.reading import Reading
-    >>> tier = TierGrade()
+    >>> tier = TierRank()
     >>> tier.derive({"score": Reading(79.0, 20)})
     Reading(value=2.0, runs=20, parts=(), note='VARIABLE')
     >>> [
@@ -119,7 +119,7 @@ class TierGrade(Derived):
         if score.value is None:
             return Reading(None, score.runs, note=score.note)
         tier = tier_of(score.value)
-        return Reading(GRADES[tier.name], score.runs, note=tier.name)
+        return Reading(TIER_RANKS[tier.name], score.runs, note=tier.name)
 
     def series(self, readings: Mapping[str, Reading]) -> Series:
         reading = self.derive(readings)

@@ -13,14 +13,14 @@ from otel_reliability.metrics.success.objective import (
     ObjectivePeriod,
 )
 from otel_reliability.metrics.success.success_rate import SuccessRate
-from otel_reliability.metrics.success.verdict import Grade, VerdictRank
+from otel_reliability.metrics.success.verdict import GradeRank, VerdictRank
 
 ROWS = (
     SuccessRate,
     ErrorRate,
     FailedCallShare,
     VerdictRank,
-    Grade,
+    GradeRank,
     Objective,
     ObjectivePeriod,
     ErrorBudgetLeft,

@@ -165,14 +165,14 @@ class VerdictRank(Derived):
         return Reading(RANKS.get(verdict), runs, note=verdict.value)
 
 
-class Grade(Derived):
+class GradeRank(Derived):
     """Rank by which agents are sorted and coloured, as a reading; `note` is the name of the tier,
     CRITICAL for both 0 (failing) and 1.
 
     No value where neither a score, outcomes nor errors are known.
 
     >>> readings = {"success_rate": Reading(0.55, 90), "error_rate": Reading(0.0, 90)}
-    >>> Grade().derive({**readings, "score": Reading(90.0, 90), "objective": Reading(None, 0)})
+    >>> GradeRank().derive({**readings, "score": Reading(90.0, 90), "objective": Reading(None, 0)})
     Reading(value=2.0, runs=90, parts=(), note='UNSTABLE')
     """
 
