@@ -11,7 +11,7 @@ from otel_reliability.cli.reading import read
 from otel_reliability.recording import Recording
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import changes, json
-from otel_reliability.report.changes import Finding, ObservationsOf
+from otel_reliability.report.changes import ChangeResult, ObservationsOf
 
 
 @click.command("change")
@@ -48,7 +48,7 @@ def findings_of(
     recording: Recording,
     observations: ObservationsOf,
     baseline: tuple[str, ...],
-) -> list[Finding]:
+) -> list[ChangeResult]:
     """Return the result for each agent of a recording: of its observations alone, or of its runs
     compared with those of an earlier recording; `--since` is for the new one.
     """

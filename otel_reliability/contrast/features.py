@@ -28,7 +28,7 @@ MAX_FEATURES: Final = 300
 """Maximum features that are contrasted; beyond, those that part the runs most evenly."""
 
 
-class Kind(NamedTuple):
+class FeatureKind(NamedTuple):
     """A kind of feature. `share` is a clause that a share of runs completes, `runs` names the runs
     that have the feature; `{0}` and `{1}` stand for what it names.
     """
@@ -37,29 +37,31 @@ class Kind(NamedTuple):
     runs: str
 
 
-KINDS: Final[Mapping[str, Kind]] = {
-    "retries": Kind("{0} is retried in", "runs that retry {0}"),
-    "fails": Kind("a call of {0} fails in", "runs in which a call of {0} fails"),
-    "repeats": Kind("{0} repeats a call that succeeded in", "runs that repeat a call of {0}"),
-    "uses": Kind("{0} is used in", "runs that call {0}"),
-    "many": Kind(
+KINDS: Final[Mapping[str, FeatureKind]] = {
+    "retries": FeatureKind("{0} is retried in", "runs that retry {0}"),
+    "fails": FeatureKind("a call of {0} fails in", "runs in which a call of {0} fails"),
+    "repeats": FeatureKind(
+        "{0} repeats a call that succeeded in", "runs that repeat a call of {0}"
+    ),
+    "uses": FeatureKind("{0} is used in", "runs that call {0}"),
+    "many": FeatureKind(
         f"{{0}} is called {MANY} times or more in", f"runs that call {{0}} {MANY} times or more"
     ),
-    "ends": Kind("{0} is the last step in", "runs that end with {0}"),
-    "begins": Kind("{0} is the first step in", "runs that begin with {0}"),
-    "then": Kind("{1} directly follows {0} in", "runs that call {1} directly after {0}"),
-    "path": Kind("the path is {0} in", "runs that take the path {0}"),
-    "calls_nothing": Kind("no tool is called in", "runs that call no tool"),
-    "compressed": Kind("the context is compressed in", "runs that compress the context"),
-    "success": Kind("success in", "runs that succeed"),
-    "ended_in_error": Kind("an error at the end of", "runs that end in an error"),
-    "input": Kind("the input is of group {0} in", "runs with inputs of group {0}"),
-    "model": Kind("the model is {0} in", "runs with model {0}"),
-    "reasoning": Kind("the level of reasoning is {0} in", "runs with reasoning {0}"),
-    "version": Kind("the version is {0} in", "runs of version {0}"),
-    "prompt": Kind("the system prompt is {0} in", "runs with system prompt {0}"),
-    "tools": Kind("the tool definitions are {0} in", "runs with tool definitions {0}"),
-    "framework": Kind("the instrumentation is {0} in", "runs with instrumentation {0}"),
+    "ends": FeatureKind("{0} is the last step in", "runs that end with {0}"),
+    "begins": FeatureKind("{0} is the first step in", "runs that begin with {0}"),
+    "then": FeatureKind("{1} directly follows {0} in", "runs that call {1} directly after {0}"),
+    "path": FeatureKind("the path is {0} in", "runs that take the path {0}"),
+    "calls_nothing": FeatureKind("no tool is called in", "runs that call no tool"),
+    "compressed": FeatureKind("the context is compressed in", "runs that compress the context"),
+    "success": FeatureKind("success in", "runs that succeed"),
+    "ended_in_error": FeatureKind("an error at the end of", "runs that end in an error"),
+    "input": FeatureKind("the input is of group {0} in", "runs with inputs of group {0}"),
+    "model": FeatureKind("the model is {0} in", "runs with model {0}"),
+    "reasoning": FeatureKind("the level of reasoning is {0} in", "runs with reasoning {0}"),
+    "version": FeatureKind("the version is {0} in", "runs of version {0}"),
+    "prompt": FeatureKind("the system prompt is {0} in", "runs with system prompt {0}"),
+    "tools": FeatureKind("the tool definitions are {0} in", "runs with tool definitions {0}"),
+    "framework": FeatureKind("the instrumentation is {0} in", "runs with instrumentation {0}"),
 }
 """Every kind of feature. Of features that say the same of these runs, the kind that stands first is
 shown.

@@ -39,7 +39,7 @@ STATUS_MESSAGE: Final = "langfuse.observation.status_message"
 TYPES: Final = (ERROR_TYPE, EXCEPTION_TYPE)
 
 
-class Signal(enum.Enum):
+class ControlFlow(enum.Enum):
     """The meaning of an error that is none. PASSED: control went on elsewhere."""
 
     PAUSED = PAUSED
@@ -57,28 +57,34 @@ _ASKED: Final = (
 )
 _END: Final = "(Error|Exception|Err|Failure)?"
 _BY_USER: Final = "(By(User|Client|Caller))?"
-_TABLE: Final[tuple[tuple[str, Signal], ...]] = (
-    ("KeyboardInterrupt", Signal.CANCELLED),
-    ("Interrupted(IO)?Exception", Signal.CANCELLED),  # Java: the thread was told to stop
-    (f"({_WORK})*Cancell?ed{_BY_USER}{_END}", Signal.CANCELLED),
-    (f"Cancell?ed({_WORK})+{_END}", Signal.CANCELLED),
-    (f"({_WORK})*Cancellation(Error|Exception)", Signal.CANCELLED),
-    (f"(API)?({_WORK})*Abort(ed)?(Error|Exception|Err)", Signal.CANCELLED),
-    (f"({_WORK})+Aborted{_BY_USER}", Signal.CANCELLED),
-    ("GeneratorExit|ClientDisconnect", Signal.CANCELLED),  # the reader of a stream went away
-    (f"({_WORK})*Interrupt(ed)?(Error|Exception)?", Signal.PAUSED),
-    (f"({_WORK})*({_ASKED})(Required|Pending|Needed|Requested)(Error|Exception)?", Signal.PAUSED),
-    (f"({_WORK})*(Pending|Awaiting)({_ASKED})(Error|Exception)?", Signal.PAUSED),
-    (r"(Pipeline|Graph|Node)?Breakpoint(Exception|Error)", Signal.PAUSED),
-    (f"({_WORK})*(Deferred|Suspended|Suspend|Paused|Pause)(Error|Exception)?", Signal.PAUSED),
-    (r"WaitingFor\w+", Signal.PAUSED),
-    (r"(Parent)?Command|GraphBubbleUp|GraphDelegate", Signal.PASSED),
-    (r"(Agent)?Hand-?[Oo]ff(Error|Exception|Requested|Signal)?|TransferToAgent", Signal.PASSED),
-    ("StopAgentRun|StopIteration|StopAsyncIteration|ContinueAsNew(Error)?", Signal.PASSED),
+_TABLE: Final[tuple[tuple[str, ControlFlow], ...]] = (
+    ("KeyboardInterrupt", ControlFlow.CANCELLED),
+    ("Interrupted(IO)?Exception", ControlFlow.CANCELLED),  # Java: the thread was told to stop
+    (f"({_WORK})*Cancell?ed{_BY_USER}{_END}", ControlFlow.CANCELLED),
+    (f"Cancell?ed({_WORK})+{_END}", ControlFlow.CANCELLED),
+    (f"({_WORK})*Cancellation(Error|Exception)", ControlFlow.CANCELLED),
+    (f"(API)?({_WORK})*Abort(ed)?(Error|Exception|Err)", ControlFlow.CANCELLED),
+    (f"({_WORK})+Aborted{_BY_USER}", ControlFlow.CANCELLED),
+    ("GeneratorExit|ClientDisconnect", ControlFlow.CANCELLED),  # the reader of a stream went away
+    (f"({_WORK})*Interrupt(ed)?(Error|Exception)?", ControlFlow.PAUSED),
+    (
+        f"({_WORK})*({_ASKED})(Required|Pending|Needed|Requested)(Error|Exception)?",
+        ControlFlow.PAUSED,
+    ),
+    (f"({_WORK})*(Pending|Awaiting)({_ASKED})(Error|Exception)?", ControlFlow.PAUSED),
+    (r"(Pipeline|Graph|Node)?Breakpoint(Exception|Error)", ControlFlow.PAUSED),
+    (f"({_WORK})*(Deferred|Suspended|Suspend|Paused|Pause)(Error|Exception)?", ControlFlow.PAUSED),
+    (r"WaitingFor\w+", ControlFlow.PAUSED),
+    (r"(Parent)?Command|GraphBubbleUp|GraphDelegate", ControlFlow.PASSED),
+    (
+        r"(Agent)?Hand-?[Oo]ff(Error|Exception|Requested|Signal)?|TransferToAgent",
+        ControlFlow.PASSED,
+    ),
+    ("StopAgentRun|StopIteration|StopAsyncIteration|ContinueAsNew(Error)?", ControlFlow.PASSED),
 )
 """The names of errors that are control flow, without the modules they are of. First match wins."""
 _PATTERNS: Final = tuple((re.compile(pattern), signal) for pattern, signal in _TABLE)
-_WORDS: Final = {"cancelled": Signal.CANCELLED, "canceled": Signal.CANCELLED}
+_WORDS: Final = {"cancelled": ControlFlow.CANCELLED, "canceled": ControlFlow.CANCELLED}
 """Values of `error.type` that are no names of a class, as gRPC has them. Names of several words
 (`ERR_CANCELED`, `operation_cancelled`) are read as the class of these words.
 """
@@ -107,7 +113,7 @@ class _Raised(NamedTuple):
     means: str | None
 
 
-def signal_of(name: object) -> Signal | None:
+def signal_of(name: object) -> ControlFlow | None:
     """Return what an error of this name means; None where it is an error.
 
     >>> signal_of("langgraph.errors.GraphInterrupt"), signal_of("asyncio.CancelledError")
@@ -137,7 +143,7 @@ def applied(answer: Answer, span: SpanView) -> Answer:
     return answer if signal is None else _without_failure(answer, signal)
 
 
-def _signal(span: SpanView) -> Signal | None:
+def _signal(span: SpanView) -> ControlFlow | None:
     raised = span.found_in_failure(_raised_in)
     if raised is not None and raised.means == TIMEOUT:
         return None
@@ -146,7 +152,7 @@ def _signal(span: SpanView) -> Signal | None:
             return signal
     if raised is not None:
         signal = signal_of(raised.type)
-        return Signal.CANCELLED if signal is None and raised.means == CANCELLED else signal
+        return ControlFlow.CANCELLED if signal is None and raised.means == CANCELLED else signal
     return signal_of(span.found_in(STATUS_MESSAGE, _named_in))
 
 
@@ -167,12 +173,12 @@ def _named_in(message: object) -> str | None:
     return None if found is None else values.text(found[1])
 
 
-def _without_failure(answer: Answer, signal: Signal) -> Answer:
+def _without_failure(answer: Answer, signal: ControlFlow) -> Answer:
     facts = answer.facts
-    if isinstance(facts, InvocationFacts) and signal is not Signal.PASSED:
+    if isinstance(facts, InvocationFacts) and signal is not ControlFlow.PASSED:
         facts = replace(facts, stopped=signal.value)
     elif isinstance(facts, ToolFacts):
-        if signal is Signal.PAUSED:
+        if signal is ControlFlow.PAUSED:
             facts = RejectionFacts(pending=True)
         else:
             calls = tuple([replace(call, failed=False) for call in facts.calls])

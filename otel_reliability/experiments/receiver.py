@@ -24,7 +24,7 @@ from otel_reliability.service.grpc import OtlpGrpc
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.hosts import Hosts
 from otel_reliability.service.http import OtlpHttp
-from otel_reliability.service.intake import Intake, RequestBudget
+from otel_reliability.service.intake import RequestBudget, RequestIntake
 from otel_reliability.service.settings import TLSSettings
 from otel_reliability.service.web import Web
 from otel_reliability.service.writer import Ack
@@ -88,7 +88,7 @@ class Receiver:
         self._threads = ThreadPoolExecutor(1, "reader")
         readiness = Readiness()
         budget = RequestBudget(BUDGET)
-        intake = Intake(
+        intake = RequestIntake(
             request_of, self.inbox, readiness, budget, limit=MAX_REQUEST, patience=TIMEOUT_S
         )
         tokens = AccessTokens()

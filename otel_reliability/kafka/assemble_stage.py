@@ -12,7 +12,7 @@ from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.kafka.partition_values import KeyValues
-from otel_reliability.kafka.stage import Message, Outgoing, Stage
+from otel_reliability.kafka.stage import KafkaMessage, Outgoing, Stage
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.span import AgentSpan, TraceId
 from otel_reliability.service.answers import Encoding, OtlpSignal
@@ -64,7 +64,7 @@ class AssembleStage(Stage):
             yield from counted(spec, {values: number})
         yield names.KAFKA_TRACES.name, sum(len(one.traces) for one in partitions), {"state": "open"}
 
-    def _read(self, message: Message) -> Decoded:
+    def _read(self, message: KafkaMessage) -> Decoded:
         """Read a message in the encodings `otlp_proto` and `otlp_json` of the Collector."""
         encoding = Encoding.JSON if is_json(message.value) else Encoding.PROTOBUF
         return self._decode(self._signals[message.topic], encoding, message.value)
@@ -74,7 +74,7 @@ class AssemblePartition:
     """One partition of spans, and that of log events with the same number."""
 
     def __init__(
-        self, settings: Settings, store: KeyValues, read: Callable[[Message], Decoded]
+        self, settings: Settings, store: KeyValues, read: Callable[[KafkaMessage], Decoded]
     ) -> None:
         self.traces = Traces(settings, store)
         self._read = read
@@ -94,7 +94,7 @@ class AssemblePartition:
             }
         )
 
-    def take(self, message: Message, now: float) -> Iterable[Outgoing]:
+    def take(self, message: KafkaMessage, now: float) -> Iterable[Outgoing]:
         if not message.value:
             return self.traces.tick(now)
         decoded = self._read(message)

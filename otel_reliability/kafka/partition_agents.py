@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
-from otel_reliability.kafka.stage import Message, Outgoing
+from otel_reliability.kafka.stage import KafkaMessage, Outgoing
 from otel_reliability.model.observation import Observation
 from otel_reliability.model.record import Damaged, RunRecord, agent_key, pack, read, unpack_run
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
@@ -80,7 +80,7 @@ class PartitionAgents:
     def wall(self) -> int:
         return round(self.now * 1e9)
 
-    def take(self, message: Message, now: float) -> Iterable[Outgoing]:
+    def take(self, message: KafkaMessage, now: float) -> Iterable[Outgoing]:
         """Receive a record, or a message that holds its time only. Raise `BadRecord`, with nothing
         received.
         """

@@ -26,7 +26,7 @@ topic may read it.
 _MAX_KEYS: Final = 10_000
 
 
-class Message(NamedTuple):
+class KafkaMessage(NamedTuple):
     """One message as it was read: `time_ms` is its timestamp (Unix milliseconds)."""
 
     topic: str
@@ -64,7 +64,7 @@ class Partition(Protocol):
     only that.
     """
 
-    def take(self, message: Message, now: float) -> Iterable[Outgoing]:
+    def take(self, message: KafkaMessage, now: float) -> Iterable[Outgoing]:
         """Receive one message. Return what is to be sent with it.
 
         Raise `Refused` or `BadRecord` for one that cannot be used, with nothing received.

@@ -24,7 +24,7 @@ from quixstreams.kafka.configuration import ConnectionConfig
 from quixstreams.models import TopicAdmin, TopicManager
 
 from otel_reliability.kafka.brokers import KafkaException, TopicPartition, connection_of
-from otel_reliability.kafka.stage import TICK, Message, Partition, Stage
+from otel_reliability.kafka.stage import TICK, KafkaMessage, Partition, Stage
 from otel_reliability.model.record import BadRecord
 from otel_reliability.service.answers import Refused
 from otel_reliability.service.settings import KafkaSettings
@@ -213,7 +213,7 @@ class Worker:
         topic = context.topic
         number = context.partition
         offset = context.offset
-        message = Message(topic, key, value or TICK, time_ms)
+        message = KafkaMessage(topic, key, value or TICK, time_ms)
         self._offsets[topic, number] = offset + 1
         self.account.messages[topic, "records" if message.value else "ticks"] += 1
         partition = self._partition(number)
@@ -230,7 +230,7 @@ class Worker:
             self._context.producer.produce(topic=self._stage.output, key=out.key, value=out.value)
 
     def _dead_letter(
-        self, message: Message, reason: str, detail: str, offset: int, number: int
+        self, message: KafkaMessage, reason: str, detail: str, offset: int, number: int
     ) -> None:
         """Count a message that cannot be used, and send it to the topic of dead letters where there
         is one.

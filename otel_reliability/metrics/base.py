@@ -107,7 +107,7 @@ def _ends(row: Row) -> int:
     return found
 
 
-class Kind(NamedTuple):
+class RunKind(NamedTuple):
     """Runs with the same path and the same facts: they differ in times, ids, sessions and amounts
     (tokens, costs, latencies). One of them, their number, and the data that they have.
     """
@@ -120,7 +120,7 @@ class Kind(NamedTuple):
 class InputGroup(NamedTuple):
     """The runs of an input group by kinds; `rows` returns them one by one, in any order."""
 
-    kinds: Sequence[Kind]
+    kinds: Sequence[RunKind]
     rows: Rows
 
 

@@ -59,7 +59,7 @@ def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, I
     >>> print(f"{entropy.low:.2f} to {entropy.high:.2f}, {entropy.method}")
     0.00 to 0.69, jackknife
     """
-    whole = Sample(settings)
+    whole = SampleNumbers(settings)
     whole.add(rows)
     readings = whole.readings()
     one_sided = whole.one_sided
@@ -79,7 +79,7 @@ def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, I
     }
 
 
-class Sample(Numbers):
+class SampleNumbers(Numbers):
     """All numbers about some rows, or those of some names.
 
     `one_sided`: whether only failures are known in the window of which the rows are a part; None:
@@ -173,7 +173,7 @@ def _means(
     """Return intervals of means from the metrics' own values of each unit. Means over runs weigh a
     unit by its runs.
     """
-    numbers = Sample(settings, names, one_sided=one_sided)
+    numbers = SampleNumbers(settings, names, one_sided=one_sided)
     of_units: dict[str, list[Reading]] = {name: [] for name in names}
     for unit in units:
         numbers.add(unit)
@@ -198,7 +198,7 @@ def _jackknifed(
 ) -> dict[str, Interval]:
     """Return intervals from the values without each block of runs."""
     known = {name: reading for name, reading in readings.items() if reading.runs >= MIN_RUNS}
-    whole = Sample(settings, known.keys(), one_sided=one_sided)
+    whole = SampleNumbers(settings, known.keys(), one_sided=one_sided)
     whole.add(rows)
     without: dict[str, list[float]] = {name: [] for name in known}
     for block in _blocks(rows) if known else []:

@@ -51,7 +51,7 @@ from otel_reliability.report.view import (
     Baseline,
     Chance,
     ChangeView,
-    Compared,
+    ComparedReading,
     ContrastView,
     DifferenceView,
     GroupView,
@@ -514,9 +514,11 @@ def _estimates(view: AgentView) -> dict[str, Estimate]:
 
 def _change(
     spec: MetricSpec, before: ReadingView, after: ReadingView, clear: bool | None
-) -> Compared:
+) -> ComparedReading:
     if before.value is None or after.value is None:
-        return Compared(None, "gained" if before.value is None else "lost", None, before, after)
+        return ComparedReading(
+            None, "gained" if before.value is None else "lost", None, before, after
+        )
     difference = after.value - before.value
     if abs(difference) < SAME_BELOW:
         verdict = "same"
@@ -524,4 +526,4 @@ def _change(
         verdict = "changed"
     else:
         verdict = "better" if (difference > 0) == (spec.direction == "higher") else "worse"
-    return Compared(difference, verdict, clear, before, after)
+    return ComparedReading(difference, verdict, clear, before, after)

@@ -68,7 +68,7 @@ ObservationsOf: TypeAlias = Mapping[AgentKey, Sequence[Observation]]
 SamplesOf: TypeAlias = Mapping[AgentKey, Sequence[Sample]]
 
 
-class Finding(NamedTuple):
+class ChangeResult(NamedTuple):
     """The result for one agent. `key` None: there is no agent at all. `earlier`: its key in the
     earlier recording, if another.
     """
@@ -98,7 +98,7 @@ def detected(
     pinned: ObservationsOf,
     names: Iterable[str] = (),
     samples: SamplesOf = MappingProxyType({}),
-) -> list[Finding]:
+) -> list[ChangeResult]:
     """Return, for one recording, whether each agent changed in it; with a pinned reference, whether
     it differs from that. `samples` are the runs that new models and versions are compared by.
     """
@@ -108,7 +108,7 @@ def detected(
     ] or [_without_result(None, NO_AGENT)]
 
 
-def compared(before: SamplesOf, after: SamplesOf, names: Iterable[str] = ()) -> list[Finding]:
+def compared(before: SamplesOf, after: SamplesOf, names: Iterable[str] = ()) -> list[ChangeResult]:
     """Return, for two recordings, whether each agent behaves in the later as in the earlier.
 
     Agents are the same by service, environment and name; else by name, where no other has it; else
@@ -133,7 +133,7 @@ def since(observations: ObservationsOf, since_ns: int) -> ObservationsOf:
     return {key: every for key, every in latest.items() if every}
 
 
-def summary(findings: Sequence[Finding]) -> str:
+def summary(findings: Sequence[ChangeResult]) -> str:
     """Return how many agents changed.
 
     >>> summary([Finding(None, ChangeView(Result.NO_RESULT, "", "none"))])
@@ -230,7 +230,7 @@ def _detected(
     settings: ChangeSettings,
     pinned: ObservationsOf,
     samples: Sequence[Sample],
-) -> Finding:
+) -> ChangeResult:
     if not pinned:  # whose values have no letters
         letters = Letters()
         for one in observations:
@@ -263,7 +263,7 @@ def _detected(
         marks=marks(found.alarms, found.points, shifts),
         since=since_command,
     )
-    return Finding(key, view)
+    return ChangeResult(key, view)
 
 
 def _measured_against(key: AgentKey, pinned: ObservationsOf) -> str:
@@ -277,7 +277,7 @@ def _measured_against(key: AgentKey, pinned: ObservationsOf) -> str:
 
 def _compared(
     key: AgentKey, earlier: AgentKey | None, before: SamplesOf, after: SamplesOf
-) -> Finding:
+) -> ChangeResult:
     if earlier is None:
         return _without_result(
             key, f"it has no complete run in the {'earlier' if key in after else 'later'} recording"
@@ -304,11 +304,13 @@ def _compared(
             "shared_tasks": found.shared_tasks,
         },
     )
-    return Finding(key, view, None if earlier == key else earlier)
+    return ChangeResult(key, view, None if earlier == key else earlier)
 
 
-def _without_result(key: AgentKey | None, why: str) -> Finding:
-    return Finding(key, ChangeView(Result.NO_RESULT, f"no result: {why}", STATES[Result.NO_RESULT]))
+def _without_result(key: AgentKey | None, why: str) -> ChangeResult:
+    return ChangeResult(
+        key, ChangeView(Result.NO_RESULT, f"no result: {why}", STATES[Result.NO_RESULT])
+    )
 
 
 # --- The data behind a sentence -------------------------------------------------------------------
@@ -356,7 +358,7 @@ def _sides(*sides: Summary | None) -> dict[str, dict[str, float] | None]:
 # --- JSON and terminal ----------------------------------------------------------------------------
 
 
-def document(findings: Sequence[Finding], settings: ChangeSettings) -> dict[str, Any]:
+def document(findings: Sequence[ChangeResult], settings: ChangeSettings) -> dict[str, Any]:
     """Return all results in plain values."""
     return {
         "summary": summary(findings),
@@ -366,14 +368,14 @@ def document(findings: Sequence[Finding], settings: ChangeSettings) -> dict[str,
     }
 
 
-def finding_object(finding: Finding) -> dict[str, Any]:
+def finding_object(finding: ChangeResult) -> dict[str, Any]:
     """Return one agent's result in plain values."""
     agent: dict[str, Any] = {"agent": None} if finding.key is None else plain(finding.key)
     earlier = {} if finding.earlier is None else {"earlier_agent": finding.earlier.agent}
     return {**agent, **earlier, **plain(finding.change)}
 
 
-def render(findings: Sequence[Finding], settings: ChangeSettings, console: Console) -> None:
+def render(findings: Sequence[ChangeResult], settings: ChangeSettings, console: Console) -> None:
     """Print a sentence for each agent, those that changed first, and how far it can be trusted."""
     order = list(SYMBOLS)
     for finding in sorted(findings, key=lambda one: order.index(one.change.verdict)):
@@ -402,7 +404,7 @@ def render(findings: Sequence[Finding], settings: ChangeSettings, console: Conso
         )
 
 
-def _agent(finding: Finding) -> RenderableType:
+def _agent(finding: ChangeResult) -> RenderableType:
     symbol, colour = SYMBOLS[finding.change.verdict]
     where = "" if finding.key is None else place(finding.key)
     title = Text.assemble(

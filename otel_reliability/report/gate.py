@@ -19,7 +19,7 @@ from otel_reliability.metrics.passes.run_counts import confidence_band, recommen
 from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
 from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.build import nearest_agent
-from otel_reliability.report.changes import Finding, finding_object
+from otel_reliability.report.changes import ChangeResult, finding_object
 from otel_reliability.report.findings import FAILURES, WASTE
 from otel_reliability.report.sections import points_lost
 from otel_reliability.report.target import SERIES, WORDS, GateTarget
@@ -120,13 +120,13 @@ def check(report: ReportView, targets: Sequence[GateTarget], min_runs: int) -> l
     ]
 
 
-def exit_code(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) -> int:
+def exit_code(results: Sequence[TargetResult], changes: Sequence[ChangeResult] = ()) -> int:
     """Return 1 for a failed target or a change, else 3 where data is missing, else 0."""
     states = _states(results, changes)
     return next((state.value for state in PRECEDENCE if states[state]), 0)
 
 
-def summary(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) -> str:
+def summary(results: Sequence[TargetResult], changes: Sequence[ChangeResult] = ()) -> str:
     """Return how many requirements held, failed, or lack data.
 
     >>> summary([])
@@ -144,7 +144,9 @@ def summary(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) ->
     )
 
 
-def _states(results: Sequence[TargetResult], changes: Sequence[Finding]) -> Counter[TargetState]:
+def _states(
+    results: Sequence[TargetResult], changes: Sequence[ChangeResult]
+) -> Counter[TargetState]:
     return Counter(
         [*(result.state for result in results), *(OF_CHANGE[one.change.verdict] for one in changes)]
     )
@@ -334,7 +336,9 @@ def _doubt_of_rate(having: int, runs: int, turns: float) -> str:
 # --- Terminal and JSON ----------------------------------------------------------------------------
 
 
-def render(results: Sequence[TargetResult], changes: Sequence[Finding], console: Console) -> None:
+def render(
+    results: Sequence[TargetResult], changes: Sequence[ChangeResult], console: Console
+) -> None:
     """Print each target with its value, bound and number of runs; what failed comes first."""
     for target in dict.fromkeys(result.target for result in results):
         ranked = sorted(
@@ -369,7 +373,9 @@ def _print(sentence: str, state: TargetState, more: str, console: Console) -> No
         console.print(Padding(Text(more, "dim"), (0, 0, 0, 2)))
 
 
-def document(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) -> dict[str, Any]:
+def document(
+    results: Sequence[TargetResult], changes: Sequence[ChangeResult] = ()
+) -> dict[str, Any]:
     """Return all results in plain values."""
     return {
         "exit_code": exit_code(results, changes),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.uncertainty import Sample
+from otel_reliability.metrics.uncertainty import SampleNumbers
 from otel_reliability.model.row import Row
 from otel_reliability.report.view import ScorePoint
 
@@ -112,7 +112,7 @@ def recorded_history(
     >>> len(history) <= MAX_POINTS, history[0].score > history[-1].score
     (True, True)
     """
-    numbers = Sample(settings, {"score"})
+    numbers = SampleNumbers(settings, {"score"})
     latest = [row for row in rows[-MAX_ROWS:] if row.undisturbed]
     wanted = {MIN_RUNS - 1 + at for at in _spread(len(latest) - MIN_RUNS + 1, MAX_POINTS)}
     points: list[ScorePoint] = []

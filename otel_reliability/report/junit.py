@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.metrics.success.verdict import Verdict
-from otel_reliability.report.changes import Finding
+from otel_reliability.report.changes import ChangeResult
 from otel_reliability.report.gate import OF_CHANGE, TargetResult, TargetState, summary
 from otel_reliability.report.text import agent_name, allowed, count, measured, place
 from otel_reliability.report.view import AgentView, ReportView
@@ -36,7 +36,7 @@ def render(report: ReportView) -> str:
     return _written(suites)
 
 
-def render_gate(results: Sequence[TargetResult], changes: Sequence[Finding] = ()) -> str:
+def render_gate(results: Sequence[TargetResult], changes: Sequence[ChangeResult] = ()) -> str:
     """Return a test for each result. A target without data is an error: neither
     passed nor failed.
     """

@@ -33,7 +33,7 @@ from otel_reliability.report.text import (
 from otel_reliability.report.view import (
     AgentComparison,
     AgentView,
-    Compared,
+    ComparedReading,
     Cost,
     QualityFinding,
     ReadingView,
@@ -308,7 +308,7 @@ def _more(found: int, shown: int, noun: str) -> list[str]:
     return [f"and {count(found - shown, f'more {noun}')}"] if found > shown else []
 
 
-def _style(one: Compared) -> str:
+def _style(one: ComparedReading) -> str:
     return STYLES.get(one.verdict, "") if one.more_than_chance is not False else "dim"
 
 

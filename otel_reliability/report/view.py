@@ -391,7 +391,7 @@ class AgentView:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedReading:
     """One number before and after. `change` is None where either side has no value;
     `more_than_chance` None: not tested.
     """
@@ -506,7 +506,7 @@ class AgentComparison:
     differences: Sequence[DifferenceView]
     detectable: Detectable | None
     shared_tasks: float | None
-    metrics: Mapping[str, Compared]
+    metrics: Mapping[str, ComparedReading]
     chance: Chance
     old: AgentView = field(metadata=HIDDEN)
     new: AgentView = field(metadata=HIDDEN)

@@ -35,7 +35,7 @@ from otel_reliability.report.text import (
 from otel_reliability.report.view import (
     AgentComparison,
     AgentView,
-    Compared,
+    ComparedReading,
     ReadingView,
     ReportView,
     RequestGroup,
@@ -431,7 +431,7 @@ def about_chance(each: AgentComparison) -> str:
     )
 
 
-def compared(name: str, number: Compared) -> str:
+def compared(name: str, number: ComparedReading) -> str:
     """Return how a number changed, and whether by more than chance."""
     if number.change is None:
         return f"not enough data {'before' if number.verdict == 'gained' else 'now'}"
@@ -443,7 +443,7 @@ def compared(name: str, number: Compared) -> str:
     return f"{sign}{amount} {number.verdict}{words[number.more_than_chance]}"
 
 
-def moved(each: AgentComparison) -> tuple[dict[str, Compared], list[str]]:
+def moved(each: AgentComparison) -> tuple[dict[str, ComparedReading], list[str]]:
     """Return the numbers that got better or worse, appeared or vanished, and the names of those
     that stayed the same.
     """

@@ -29,7 +29,7 @@ _ZLIB_METHOD: Final = 8
 _ZLIB_CHECK: Final = 31
 
 
-class Compression(NamedTuple):
+class ContentCoding(NamedTuple):
     """A content coding. `new` makes a decompressor for a body, and `piece` bytes of it become at
     most some 8 MB.
     """
@@ -60,10 +60,10 @@ def _zstd(_: bytes) -> Any:
     return zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompressobj()
 
 
-GZIP: Final = Compression("gzip", _gzip, 2 * 1024)
-DEFLATE: Final = Compression("deflate", _deflate, 2 * 1024)
-ZSTD: Final = Compression("zstd", _zstd, 256)
-CODINGS: Final[Mapping[str, Compression | None]] = {
+GZIP: Final = ContentCoding("gzip", _gzip, 2 * 1024)
+DEFLATE: Final = ContentCoding("deflate", _deflate, 2 * 1024)
+ZSTD: Final = ContentCoding("zstd", _zstd, 256)
+CODINGS: Final[Mapping[str, ContentCoding | None]] = {
     "": None,
     "identity": None,
     "gzip": GZIP,
@@ -74,7 +74,7 @@ CODINGS: Final[Mapping[str, Compression | None]] = {
 """Values of `Content-Encoding` → what they name."""
 
 
-def compression_of(message: bytes) -> Compression | None:
+def compression_of(message: bytes) -> ContentCoding | None:
     r"""Return how a message of gRPC is compressed, which does not say so where it is read. No
     request in protobuf begins as these do.
 
@@ -88,7 +88,7 @@ def compression_of(message: bytes) -> Compression | None:
 
 def inflate(
     body: bytes,
-    compression: Compression,
+    compression: ContentCoding,
     limit: int,
     grow: Callable[[int], None] = lambda size: None,
 ) -> bytes:
@@ -120,7 +120,7 @@ def inflate(
     return b"".join(parts)
 
 
-def _parts(body: bytes, compression: Compression) -> Iterator[bytes]:
+def _parts(body: bytes, compression: ContentCoding) -> Iterator[bytes]:
     """Yield the decompressed data in parts of a bounded size, each decompressed when it is asked
     for. Raise the library's error.
     """

@@ -48,7 +48,7 @@ from otel_reliability.service.connections import (
     limit_of_connections,
 )
 from otel_reliability.service.health import Readiness
-from otel_reliability.service.intake import BODY_TIMEOUT, Intake
+from otel_reliability.service.intake import BODY_TIMEOUT, RequestIntake
 from otel_reliability.service.settings import TLSSettings
 from otel_reliability.telemetry.guard import Guard
 
@@ -122,7 +122,7 @@ class OtlpGrpc(grpc.GenericRpcHandler):
 
     def __init__(
         self,
-        intake: Intake[Any],
+        intake: RequestIntake[Any],
         readiness: Readiness,
         tokens: AccessTokens,
         threads: Executor,

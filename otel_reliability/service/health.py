@@ -66,7 +66,7 @@ collection stops every thread: for a quarter of a second at a million new object
 _UNLIMITED: Final = 1 << 50
 
 
-class Memory:
+class ResidentMemory:
     """Watches the resident memory. Above `limit` bytes the service is not ready; 0: 90 % of the
     container's limit.
     """

@@ -24,10 +24,10 @@ from otel_reliability.service.answers import (
     refused,
 )
 from otel_reliability.service.auth import AccessTokens
-from otel_reliability.service.compression import CODINGS, Compression
+from otel_reliability.service.compression import CODINGS, ContentCoding
 from otel_reliability.service.connections import waiting, working
 from otel_reliability.service.hosts import Hosts
-from otel_reliability.service.intake import BODY_TIMEOUT, Intake, Reservation
+from otel_reliability.service.intake import BODY_TIMEOUT, RequestIntake, Reservation
 from otel_reliability.service.writer import Ack
 from otel_reliability.telemetry.guard import Guard
 
@@ -47,7 +47,7 @@ _HANDLE: Final = Guard("answering a request over HTTP")
 class OtlpHttp:
     """The receiver. `threads` is where bodies are unpacked and read."""
 
-    def __init__(self, intake: Intake[Any], threads: Executor) -> None:
+    def __init__(self, intake: RequestIntake[Any], threads: Executor) -> None:
         self._intake = intake
         self._threads = threads
 
@@ -80,7 +80,7 @@ class OtlpHttp:
         signal: OtlpSignal,
         encoding: Encoding,
         request: web.Request,
-        compression: Compression | None,
+        compression: ContentCoding | None,
     ) -> Ack:
         """Read a request, have it decoded, and wait for the writer."""
         self._intake.admit(request.content_length)
@@ -130,7 +130,7 @@ class OtlpHttp:
 _ENCODINGS: Final = {one.value: one for one in Encoding}
 
 
-def _form_of(request: web.Request) -> tuple[Encoding, Compression | None]:
+def _form_of(request: web.Request) -> tuple[Encoding, ContentCoding | None]:
     """Return the encoding of a body, and its compression. Raise `Refused` for anything else."""
     encoding = _ENCODINGS.get(request.content_type)
     if encoding is None:

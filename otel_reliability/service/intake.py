@@ -19,7 +19,7 @@ from typing import Final, Generic, Protocol, Self, TypeVar
 from otel_reliability.model.limit import Limit
 from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, overload
 from otel_reliability.service.arrivals import Refusal
-from otel_reliability.service.compression import Compression, inflate
+from otel_reliability.service.compression import ContentCoding, inflate
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.writer import Ack
 
@@ -118,7 +118,7 @@ class Commits(Protocol[T_contra]):
         ...
 
 
-class Intake(Generic[T]):
+class RequestIntake(Generic[T]):
     """Accepts requests, or raises the reason not to. `T` is a decoded request.
 
     `requests` counts them by (signal, transport, outcome): `accepted`, `partial`, or the reason of
@@ -176,7 +176,7 @@ class Intake(Generic[T]):
         body: bytes,
         reservation: Reservation,
         *,
-        compression: Compression | None,
+        compression: ContentCoding | None,
     ) -> Ack:
         """Decode a body, at once or on one of the threads, and wait for the writer: `patience`
         seconds from when it has the request. Raise `Refused`.
@@ -203,7 +203,7 @@ class Intake(Generic[T]):
         body: bytes,
         reservation: Reservation,
         *,
-        compression: Compression | None,
+        compression: ContentCoding | None,
     ) -> Future[Ack]:
         """Decompress and decode a body whose bytes `reservation` has reserved, and hand it to the
         writer. Raise `Refused`.

@@ -47,18 +47,18 @@ def log_to_stderr(level: str) -> None:
     """Log to stderr: events of the process, never content of spans or requests."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    handler.addFilter(Rate())
+    handler.addFilter(LineRate())
     logger = logging.getLogger(OURS)
     logger.addHandler(handler)
     logger.setLevel(level.upper())
     logger.propagate = False
     libraries = logging.StreamHandler(sys.stderr)
     libraries.setFormatter(WithoutContent("%(asctime)s %(levelname)s %(message)s"))
-    libraries.addFilter(Rate())
+    libraries.addFilter(LineRate())
     logging.getLogger().addHandler(libraries)
 
 
-class Rate(logging.Filter):
+class LineRate(logging.Filter):
     """Passes at most `MAX_LINES` records a minute of each line of code that logs; the last of them
     says so.
     """

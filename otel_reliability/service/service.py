@@ -30,11 +30,11 @@ from otel_reliability.service.checks import check, http_context
 from otel_reliability.service.connections import raise_file_limit
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.grpc import OtlpGrpc
-from otel_reliability.service.health import RECOVERING, Memory, Readiness, collect_seldom
+from otel_reliability.service.health import RECOVERING, Readiness, ResidentMemory, collect_seldom
 from otel_reliability.service.hosts import hosts_of
 from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
-from otel_reliability.service.intake import Intake, RequestBudget
+from otel_reliability.service.intake import RequestBudget, RequestIntake
 from otel_reliability.service.logs import log_loop_error
 from otel_reliability.service.native_decoder import MODULE, load
 from otel_reliability.service.outcomes import OutcomeReports
@@ -45,7 +45,7 @@ from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
 from otel_reliability.service.state_changes import StateChanges
 from otel_reliability.service.web import PROBES, Endpoint, Web, api, metrics, probes
-from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
+from otel_reliability.service.writer import CHECK_INTERVAL_S, Writer, WriterProgress
 from otel_reliability.state.clock import Clock
 from otel_reliability.state.directory import StateDirectory
 from otel_reliability.telemetry import names
@@ -135,8 +135,8 @@ class Service:
             )
         self.persistence = (persistence_of or Volatile)(self.state)
         self.writer = Writer(self.state, self.persistence, self.readiness)
-        self.progress = Progress(self.writer, self.state)
-        self.intake = Intake(
+        self.progress = WriterProgress(self.writer, self.state)
+        self.intake = RequestIntake(
             Decoder(self.engine.reader),
             self.writer,
             self.readiness,
@@ -144,7 +144,7 @@ class Service:
             limit=settings.max_request,
             patience=settings.commit_timeout,
         )
-        self._memory = Memory(settings.memory, self.readiness)
+        self._memory = ResidentMemory(settings.memory, self.readiness)
         self.state.watchers.append(self._memory)
         self.push: OtlpPush | None = None
         """The export of metrics, once state is loaded."""

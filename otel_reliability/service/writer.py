@@ -217,7 +217,7 @@ BEHIND: Final = 4 * TICK
 """Seconds that an idle writer may be late: it takes a turn every `TICK`."""
 
 
-class Progress:
+class WriterProgress:
     """Watches a writer. `check` is called every `CHECK_INTERVAL_S` seconds, from another thread.
 
     It counts checks, not seconds: if the whole process is paused, or applies one large group, the

@@ -58,7 +58,7 @@ def parts_of(
         "change": engine.monitor,
         "session": engine.sessions,
         "series": recording,
-        "totals": Totals(engine, logs),
+        "totals": AccountTotals(engine, logs),
         "history": histories,
         "groups": groups,
     }
@@ -113,7 +113,7 @@ class FinalTraceRecords:
         self._assembler.restore_final_traces(found)
 
 
-class Totals:
+class AccountTotals:
     """The accounts of spans, runs and log records: small, and stored as a whole."""
 
     def __init__(self, engine: Engine, logs: Counter[tuple[str, str]]) -> None:

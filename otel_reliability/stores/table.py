@@ -15,7 +15,7 @@ from otel_reliability.stores.trace import Known, Period, Trace
 Environment: TypeAlias = Mapping[str, str]
 
 
-class Store(NamedTuple):
+class TraceStore(NamedTuple):
     """One store. `url` and `project` are environment variables, the first that is set counts;
     `headers` returns those that carry credentials.
     """
@@ -77,10 +77,10 @@ def _unset(names: str) -> ConfigurationError:
     return ConfigurationError(names, None, "set", "export it, as for the store's own SDK")
 
 
-STORES: Final[Mapping[str, Store]] = {
+STORES: Final[Mapping[str, TraceStore]] = {
     store.name: store
     for store in (
-        Store(
+        TraceStore(
             "jaeger",
             jaeger.fetch,
             (),
@@ -90,7 +90,7 @@ STORES: Final[Mapping[str, Store]] = {
             "service",
             "",
         ),
-        Store(
+        TraceStore(
             "tempo",
             tempo.fetch,
             (),
@@ -100,7 +100,7 @@ STORES: Final[Mapping[str, Store]] = {
             "service",
             "cuts attributes at 2048 bytes by default",
         ),
-        Store(
+        TraceStore(
             "phoenix",
             phoenix.fetch,
             ("PHOENIX_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT", "PHOENIX_BASE_URL"),
@@ -111,7 +111,7 @@ STORES: Final[Mapping[str, Store]] = {
             "loses scopes, resources (service, version), span kinds and links; times to the "
             "microsecond",
         ),
-        Store(
+        TraceStore(
             "mlflow",
             mlflow.fetch,
             ("MLFLOW_TRACKING_URI",),
@@ -121,7 +121,7 @@ STORES: Final[Mapping[str, Store]] = {
             "experiment",
             "loses scopes and span kinds",
         ),
-        Store(
+        TraceStore(
             "langfuse",
             langfuse.fetch,
             ("LANGFUSE_BASE_URL", "LANGFUSE_HOST"),
@@ -131,7 +131,7 @@ STORES: Final[Mapping[str, Store]] = {
             "environment",
             "loses links, events and span kinds; times to the millisecond",
         ),
-        Store(
+        TraceStore(
             "langsmith",
             langsmith.fetch,
             ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT"),
@@ -147,7 +147,10 @@ STORES: Final[Mapping[str, Store]] = {
 
 
 def client_of(
-    store: Store, env: Environment, url: str | None = None, headers: Mapping[str, str] | None = None
+    store: TraceStore,
+    env: Environment,
+    url: str | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Client:
     """Return what speaks to a store, by its environment variables unless told otherwise."""
     base = url or first_of(env, store.url) or store.default_url

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
-from otel_reliability.metrics.base import Kind, data_of
+from otel_reliability.metrics.base import RunKind, data_of
 from otel_reliability.metrics.stability.context_growth import slope_of
 from otel_reliability.model.coding import coding_totals
 from otel_reliability.model.flaws import flaws_of
@@ -490,7 +490,7 @@ class RowStore:
         """Return the rows from an index on, up to another."""
         return [self.row(at) for at in range(first, len(self) if last is None else last)]
 
-    def kinds(self, places: Iterable[int]) -> list[Kind]:
+    def kinds(self, places: Iterable[int]) -> list[RunKind]:
         """Return the rows of these indices by kinds, in the order of the first of each."""
         paths = self._paths
         facts = self._facts
@@ -498,7 +498,7 @@ class RowStore:
         for at in places:
             alike.setdefault((id(paths[at]), id(facts[at])), []).append(at)
         rows = [(self.row(found[0]), len(found)) for found in alike.values()]
-        return [Kind(row, runs, data_of(row)) for row, runs in rows]
+        return [RunKind(row, runs, data_of(row)) for row, runs in rows]
 
     def delete(self, first: int, number: int = 1) -> None:
         """Delete so many rows."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.metrics import SPECS, TABLE
 from otel_reliability.metrics._support.groups import LatestPairs
-from otel_reliability.metrics.base import DEFAULTS, Derived, InputGroup, Kind, Metric, data_of
+from otel_reliability.metrics.base import DEFAULTS, Derived, InputGroup, Metric, RunKind, data_of
 from otel_reliability.metrics.numbers import Numbers
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.score import PartCost, Score
@@ -208,7 +208,7 @@ class AgentWindow(Numbers):
         """Return the group of the runs in these places of the window, and of some that left it."""
         at = [self._start + place for place in places]
         kinds = self._kept.kinds(at)
-        kinds += [Kind(row, 1, data_of(row)) for row in gone]
+        kinds += [RunKind(row, 1, data_of(row)) for row in gone]
         return InputGroup(kinds, lambda: [*map(self._kept.row, at), *gone])
 
     # --- Changes ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from otel_reliability.conventions.control_flow import Signal, signal_of
+from otel_reliability.conventions.control_flow import ControlFlow, signal_of
 from otel_reliability.conventions.plans import Plan, Scope
 from otel_reliability.conventions.templates import Template
 from otel_reliability.model.run import Outcome, Run
@@ -67,17 +67,17 @@ ERRORS = (
 
 @pytest.mark.parametrize("name", PAUSES)
 def test_pauses(name: str) -> None:
-    assert signal_of(name) is Signal.PAUSED
+    assert signal_of(name) is ControlFlow.PAUSED
 
 
 @pytest.mark.parametrize("name", CANCELLATIONS)
 def test_cancellations(name: str) -> None:
-    assert signal_of(name) is Signal.CANCELLED
+    assert signal_of(name) is ControlFlow.CANCELLED
 
 
 @pytest.mark.parametrize("name", ["langgraph.errors.ParentCommand", "agno.StopAgentRun"])
 def test_control_that_went_on_elsewhere(name: str) -> None:
-    assert signal_of(name) is Signal.PASSED
+    assert signal_of(name) is ControlFlow.PASSED
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from otel_reliability.config import Settings
 from otel_reliability.kafka.partition_agents import PartitionAgents
-from otel_reliability.kafka.stage import Message, Outgoing
+from otel_reliability.kafka.stage import KafkaMessage, Outgoing
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.record import RunRecord, read, write
@@ -102,7 +102,7 @@ class Aggregating:
         """Run records, each under its key."""
         for one in told:
             worker = self.workers[zlib.crc32(one.key) % self.partitions]
-            worker.take(Message("runs", one.key, one.value, 0), self.now)
+            worker.take(KafkaMessage("runs", one.key, one.value, 0), self.now)
             worker.save()
 
     def tick(self, seconds: float = 1.0) -> None:

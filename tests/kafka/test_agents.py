@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.kafka import partition_values
 from otel_reliability.kafka.partition_agents import PartitionAgents
-from otel_reliability.kafka.stage import Message, Outgoing, write
+from otel_reliability.kafka.stage import KafkaMessage, Outgoing, write
 from otel_reliability.model.record import BadRecord, RunRecord
 from otel_reliability.model.run import AgentKey, RunChange
 from otel_reliability.telemetry.exposition import Exposition
@@ -29,7 +29,7 @@ def told(number: int, change: RunChange, agent: str = "support") -> Outgoing:
 
 def take(readings: PartitionAgents, *some: Outgoing, now: float = BEGIN) -> None:
     for one in some:
-        readings.take(Message("runs", one.key, one.value, 0), now)
+        readings.take(KafkaMessage("runs", one.key, one.value, 0), now)
     readings.save()
 
 
@@ -158,7 +158,7 @@ def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     store.kept[place] = store.kept[place][:-3] + b"xyz"
     after = PartitionAgents(SETTINGS, store, {})
     with pytest.raises(BadRecord):
-        after.take(Message("runs", None, b"{}", 0), BEGIN)
+        after.take(KafkaMessage("runs", None, b"{}", 0), BEGIN)
 
     after.engine.load_agents(math.inf)
     (key,) = after.engine.agents.keys()

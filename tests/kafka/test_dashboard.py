@@ -11,7 +11,7 @@ from dashboards.alerts import ALERTS
 from otel_reliability.config import Settings
 from otel_reliability.kafka.assemble_stage import AssembleStage
 from otel_reliability.kafka.self_telemetry import points
-from otel_reliability.kafka.stage import Message
+from otel_reliability.kafka.stage import KafkaMessage
 from otel_reliability.kafka.worker import Account
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.settings import KafkaSettings
@@ -32,8 +32,8 @@ def told(folder: Path) -> dict[str, set[str]]:
     stage = AssembleStage(Settings(hash_key="00" * 16), KafkaSettings())
     account = Account()
     partition = stage.open(0, MemoryValues())
-    partition.take(Message("otlp_spans", None, traces_protobuf(run_of(1)), 0), BEGIN)
-    partition.take(Message("otlp_spans", None, b"", 0), BEGIN + 10)
+    partition.take(KafkaMessage("otlp_spans", None, traces_protobuf(run_of(1)), 0), BEGIN)
+    partition.take(KafkaMessage("otlp_spans", None, b"", 0), BEGIN + 10)
     account.messages["otlp_spans", "records"] = account.dead["undecodable"] = account.starts[
         "start"
     ] = 1

@@ -8,7 +8,7 @@ import pytest
 
 from otel_reliability.config import Settings
 from otel_reliability.kafka.assemble_stage import AssembleStage
-from otel_reliability.kafka.stage import Message
+from otel_reliability.kafka.stage import KafkaMessage
 from otel_reliability.model.record import read
 from otel_reliability.service.answers import Refused
 from otel_reliability.service.settings import KafkaSettings
@@ -30,8 +30,8 @@ def test_message_in_each_encoding_is_read(encoding: str) -> None:
     settings = Settings(hash_key="00" * 16)
     partition = AssembleStage(settings, KafkaSettings(spans="spans")).open(0, MemoryValues())
 
-    list(partition.take(Message("spans", KEY, BODIES[encoding], 0), 100.0))
-    later = Message("spans", KEY, traces_protobuf([]), 0)
+    list(partition.take(KafkaMessage("spans", KEY, BODIES[encoding], 0), 100.0))
+    later = KafkaMessage("spans", KEY, traces_protobuf([]), 0)
     records = list(partition.take(later, 100.0 + settings.assembly.linger))
 
     assert [read(one.value).run.path for one in records] == [("search",)]
@@ -43,4 +43,4 @@ def test_message_that_cannot_be_read_is_refused(body: bytes) -> None:
     partition = AssembleStage(settings, KafkaSettings(spans="spans")).open(0, MemoryValues())
 
     with pytest.raises(Refused):
-        list(partition.take(Message("spans", KEY, body, 0), 100.0))
+        list(partition.take(KafkaMessage("spans", KEY, body, 0), 100.0))

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 
 from otel_reliability.config import Settings
 from otel_reliability.kafka.assemble_stage import AssembleStage
-from otel_reliability.kafka.stage import TICK, Message
+from otel_reliability.kafka.stage import TICK, KafkaMessage
 from otel_reliability.kafka.worker import Ticker
 from otel_reliability.model.record import read
 from otel_reliability.service.settings import KafkaSettings
@@ -54,10 +54,10 @@ def test_a_tick_brings_on_the_time_of_its_partition() -> None:
     partition = AssembleStage(settings, KafkaSettings(spans="spans")).open(0, MemoryValues())
     root = span(1, attributes={"gen_ai.operation.name": "invoke_agent"})
     partition.take(
-        Message("spans", root.trace_id.hex().encode(), traces_protobuf([root]), 0), 100.0
+        KafkaMessage("spans", root.trace_id.hex().encode(), traces_protobuf([root]), 0), 100.0
     )
     early, due = (
-        list(partition.take(Message("spans", None, TICK, 0), 100.0 + seconds))
+        list(partition.take(KafkaMessage("spans", None, TICK, 0), 100.0 + seconds))
         for seconds in (settings.assembly.linger - 0.1, settings.assembly.linger)
     )
 

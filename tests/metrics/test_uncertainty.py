@@ -14,7 +14,7 @@ from otel_reliability.metrics.uncertainty import (
     BLOCKS,
     MEANS_OF_RUNS,
     MEANS_OF_TASKS,
-    Sample,
+    SampleNumbers,
     bounds_of,
     intervals,
 )
@@ -62,7 +62,7 @@ def window_of(rows: list[Row]) -> AgentWindow:
 
 def read(rows: list[Row]) -> dict[str, tuple[float | None, int]]:
     """Read every number, those of outcomes too where only failures are known."""
-    numbers = Sample(DEFAULTS, one_sided=False)
+    numbers = SampleNumbers(DEFAULTS, one_sided=False)
     numbers.add(rows)
     return {name: (reading.value, reading.runs) for name, reading in numbers.readings().items()}
 
@@ -86,7 +86,7 @@ def test_every_interval_holds_its_own_value(rows: list[Row]) -> None:
 @example(ONLY_FAILURES_ARE_KNOWN)
 @given(some_rows())
 def test_a_sample_of_all_rows_reads_as_their_window_does(rows: list[Row]) -> None:
-    numbers = Sample(DEFAULTS)
+    numbers = SampleNumbers(DEFAULTS)
     numbers.add(rows)
     assert numbers.readings() == window_of(rows).readings()
 
@@ -94,7 +94,7 @@ def test_a_sample_of_all_rows_reads_as_their_window_does(rows: list[Row]) -> Non
 @given(some_rows(least=1, most=12))
 def test_means_over_runs_are_means_of_single_runs(rows: list[Row]) -> None:
     readings = read(rows)
-    numbers = Sample(DEFAULTS, MEANS_OF_RUNS, one_sided=False)
+    numbers = SampleNumbers(DEFAULTS, MEANS_OF_RUNS, one_sided=False)
     for name in MEANS_OF_RUNS:
         values: list[tuple[float, int]] = []
         for one in rows:
@@ -112,7 +112,7 @@ def test_means_over_runs_are_means_of_single_runs(rows: list[Row]) -> None:
 def test_means_over_tasks_are_means_of_single_tasks(rows: list[Row]) -> None:
     rows = [one for one in rows if one.task is not None]
     readings = read(rows)
-    numbers = Sample(DEFAULTS, MEANS_OF_TASKS, one_sided=False)
+    numbers = SampleNumbers(DEFAULTS, MEANS_OF_TASKS, one_sided=False)
     for name in MEANS_OF_TASKS - {"pass_at_k", "pass_hat_k"}:
         values: list[float] = []
         for task in {one.task for one in rows}:

@@ -19,7 +19,7 @@ from otel_reliability.report.changes import (
     NOT_PINNED,
     PINNED,
     SEVERAL,
-    Finding,
+    ChangeResult,
     compared,
     detected,
     pairs,
@@ -66,7 +66,7 @@ def sample_like(one: Observation) -> Sample:
     )
 
 
-def page(findings: Sequence[Finding], width: int = 300) -> str:
+def page(findings: Sequence[ChangeResult], width: int = 300) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None)
     changes.render(findings, SETTINGS, console)
     assert isinstance(console.file, io.StringIO)

@@ -10,7 +10,7 @@ from otel_reliability.model.span import RawSpan
 from otel_reliability.recording import REPORT_SETTINGS, Recording
 from otel_reliability.report import json, markdown
 from otel_reliability.report.build import report_of
-from otel_reliability.report.view import Baseline, Compared
+from otel_reliability.report.view import Baseline, ComparedReading
 from otel_reliability.testing import write_otlp
 from otel_reliability.ui import report_file
 from otel_reliability.ui.live import versions_compared
@@ -24,7 +24,7 @@ def compared(tmp_path: Path, before: list[RawSpan], after: list[RawSpan]) -> Bas
     return comparison(tmp_path, before, after)[1]
 
 
-def changes(baseline: Baseline) -> dict[str, Compared]:
+def changes(baseline: Baseline) -> dict[str, ComparedReading]:
     [agent] = baseline.agents
     return dict(agent.metrics)
 

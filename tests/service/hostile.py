@@ -16,7 +16,7 @@ import zstandard
 
 from otel_reliability.model.span import Evaluation
 from otel_reliability.service.answers import Encoding, OtlpSignal
-from otel_reliability.service.compression import DEFLATE, GZIP, ZSTD, Compression
+from otel_reliability.service.compression import DEFLATE, GZIP, ZSTD, ContentCoding
 from otel_reliability.sources.otlp_write import logs_json, traces_json
 from otel_reliability.testing import at, span, trace_id
 from tests.otlp import logs_protobuf, traces_protobuf
@@ -30,7 +30,7 @@ class Case(NamedTuple):
     signal: OtlpSignal
     encoding: Encoding
     body: bytes
-    compression: Compression | None = None
+    compression: ContentCoding | None = None
 
 
 EVALUATION: Final = Evaluation("correctness", 0.5, "pass", at(1), trace_id(5), None)
@@ -178,7 +178,7 @@ def _deep(random: Random) -> Case:
     return Case(OtlpSignal.TRACES, Encoding.PROTOBUF, wire(1, wire(1, resource)))
 
 
-COMPRESSIONS: Final[Sequence[tuple[Compression, Callable[[bytes], bytes]]]] = (
+COMPRESSIONS: Final[Sequence[tuple[ContentCoding, Callable[[bytes], bytes]]]] = (
     (GZIP, gzip.compress),
     (DEFLATE, zlib.compress),
     (ZSTD, zstandard.compress),

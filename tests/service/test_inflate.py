@@ -16,7 +16,7 @@ from otel_reliability.service.compression import (
     GZIP,
     MAX_MEMBERS,
     ZSTD,
-    Compression,
+    ContentCoding,
     inflate,
 )
 
@@ -41,7 +41,7 @@ every_compression = pytest.mark.parametrize(
 )
 
 
-def problem_of(packed: bytes, limit: int = MEGABYTE, compression: Compression = GZIP) -> Problem:
+def problem_of(packed: bytes, limit: int = MEGABYTE, compression: ContentCoding = GZIP) -> Problem:
     with pytest.raises(Refused) as raised:
         inflate(packed, compression, limit)
     return raised.value.problem
@@ -60,7 +60,7 @@ def test_what_was_packed_comes_out(parts: list[tuple[bytes, int]]) -> None:
 @every_compression
 @pytest.mark.parametrize("size", [MEGABYTE - 1, MEGABYTE, MEGABYTE + 1])
 def test_the_limit_is_exact(
-    compression: Compression, compress: Callable[[bytes], bytes], size: int
+    compression: ContentCoding, compress: Callable[[bytes], bytes], size: int
 ) -> None:
     packed = compress(bytes(size))
     if size <= MEGABYTE:
@@ -71,7 +71,7 @@ def test_the_limit_is_exact(
 
 @every_compression
 def test_a_bomb_takes_little_more_than_the_limit(
-    compression: Compression, compress: Callable[[bytes], bytes]
+    compression: ContentCoding, compress: Callable[[bytes], bytes]
 ) -> None:
     bomb = compress(bytes(100 * MEGABYTE))
     tracemalloc.start()
@@ -87,7 +87,7 @@ def test_a_bomb_takes_little_more_than_the_limit(
 
 @every_compression
 def test_a_body_that_is_cut_off_or_damaged_cannot_be_read(
-    compression: Compression, compress: Callable[[bytes], bytes]
+    compression: ContentCoding, compress: Callable[[bytes], bytes]
 ) -> None:
     packed = compress(b"text of some length, " * 99)
 
@@ -135,7 +135,7 @@ def test_a_million_empty_members_are_not_walked() -> None:
 )
 @given(packed=st.binary(max_size=300))
 def test_anything_else_is_refused_or_unpacked(
-    compression: Compression, mark: bytes, packed: bytes
+    compression: ContentCoding, mark: bytes, packed: bytes
 ) -> None:
     found = None
     try:

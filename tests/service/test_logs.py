@@ -9,7 +9,7 @@ import socket
 import pytest
 from aiohttp.http_exceptions import BadStatusLine
 
-from otel_reliability.service.logs import INTERVAL_S, MAX_LINES, NOT_HTTP, Rate, ServerLogger
+from otel_reliability.service.logs import INTERVAL_S, MAX_LINES, NOT_HTTP, LineRate, ServerLogger
 from tests.real.waiting import until
 from tests.service.served import Services
 
@@ -79,7 +79,7 @@ def test_requests_that_are_no_http_are_counted_and_logged_once_a_minute(
 
 def test_lines_of_one_kind_have_a_rate() -> None:
     now = [0.0]
-    rate = Rate(lambda: now[0])
+    rate = LineRate(lambda: now[0])
 
     def passed(number: int, line: int) -> list[str]:
         records = [

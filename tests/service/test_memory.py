@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from otel_reliability.service import health
-from otel_reliability.service.health import REASON, Memory, Readiness, container_limit
+from otel_reliability.service.health import REASON, Readiness, ResidentMemory, container_limit
 
 
 def test_above_the_line_nothing_is_taken_until_there_is_room_again(
@@ -12,7 +12,7 @@ def test_above_the_line_nothing_is_taken_until_there_is_room_again(
     """It must fall a little below before requests are taken again, so that it does not flutter."""
     readiness = Readiness()
     used = [90, 101, 99, 96, 94, 102]
-    watch = Memory(100, readiness)
+    watch = ResidentMemory(100, readiness)
     seen: list[bool] = []
     monkeypatch.setattr(health, "resident", lambda: used.pop(0))
     while used:
@@ -26,7 +26,7 @@ def test_above_the_line_nothing_is_taken_until_there_is_room_again(
 def test_without_a_line_it_only_looks() -> None:
     """On a machine without a container the operator knows best."""
     readiness = Readiness()
-    watch = Memory(0, readiness)
+    watch = ResidentMemory(0, readiness)
     watch.limit = None
     watch()
 

@@ -14,7 +14,7 @@ import pytest
 from otel_reliability.service import service as services
 from otel_reliability.service.answers import Problem, Refused
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.writer import GROUP, STUCK_CHECKS, Ack, Progress
+from otel_reliability.service.writer import GROUP, STUCK_CHECKS, Ack, WriterProgress
 from otel_reliability.state.store import OtherLayout
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import agent, tool
@@ -110,23 +110,23 @@ def test_a_request_after_the_end_was_asked_for_is_refused(
 
 
 @pytest.fixture
-def progress(running: Running) -> Progress:
+def progress(running: Running) -> WriterProgress:
     """What watches a writer that commits a request, on a disk that does not answer."""
-    found = Progress(running.service.writer, running.service.state)
+    found = WriterProgress(running.service.writer, running.service.state)
     running.service.writer.commit(RUN)
     until(lambda: not running.service.writer._queue.qsize(), "the writer to take it")
     running.clock.advance(3_600)
     return found
 
 
-def is_stuck(progress: Progress, checks: int) -> bool:
+def is_stuck(progress: WriterProgress, checks: int) -> bool:
     for _ in range(checks):
         progress.check()
     return progress.stuck
 
 
 def test_a_writer_that_hangs_is_noticed(
-    running: Running, disk: Controlled, progress: Progress
+    running: Running, disk: Controlled, progress: WriterProgress
 ) -> None:
     assert not is_stuck(progress, STUCK_CHECKS - 1)
     assert is_stuck(progress, 2)
@@ -135,20 +135,22 @@ def test_a_writer_that_hangs_is_noticed(
     assert not is_stuck(progress, 1)
 
 
-def test_a_writer_with_much_to_do_does_not_hang(running: Running, progress: Progress) -> None:
+def test_a_writer_with_much_to_do_does_not_hang(running: Running, progress: WriterProgress) -> None:
     for _ in range(10):
         assert not is_stuck(progress, STUCK_CHECKS - 1)
         running.service.state.apply(Decoded())
 
 
-def test_a_process_that_did_not_run_does_not_hang(progress: Progress) -> None:
+def test_a_process_that_did_not_run_does_not_hang(progress: WriterProgress) -> None:
     """Stopped for an hour, or starved: the clock went on, and nothing could check meanwhile."""
     assert not is_stuck(progress, 2)
 
 
 def test_a_writer_with_nothing_to_do_does_not_hang(running: Running) -> None:
     running.writer_came_round()
-    assert not is_stuck(Progress(running.service.writer, running.service.state), 10 * STUCK_CHECKS)
+    assert not is_stuck(
+        WriterProgress(running.service.writer, running.service.state), 10 * STUCK_CHECKS
+    )
 
 
 def test_the_probe_shows_a_writer_that_hangs(

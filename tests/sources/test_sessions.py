@@ -16,7 +16,7 @@ from otel_reliability.recording import Recording
 from otel_reliability.sources.batch import Batch
 from otel_reliability.sources.from_plain import time_ns
 from otel_reliability.sources.sessions.formats import Telemetry
-from otel_reliability.sources.sessions.run import SessionRun
+from otel_reliability.sources.sessions.run import SessionPrompt
 from tests.shared import shared
 
 AGENTS = [
@@ -208,10 +208,10 @@ def test_memory_of_telemetry_is_bounded_and_still_knows_each_session() -> None:
     begin_s = 1_700_000_000
     for number in range(1_000):
         for session in ("one", "two"):
-            run = SessionRun("codex", session, "k", (begin_s + number) * 10**9, Resource.of({}))
+            run = SessionPrompt("codex", session, "k", (begin_s + number) * 10**9, Resource.of({}))
             telemetry.see(Batch(spans=run.batch().spans))
 
     assert telemetry.unit <= 32
     for session, is_known in (("one", True), ("two", True), ("three", False)):
-        run = SessionRun("codex", session, "k", (begin_s + 500) * 10**9, Resource.of({}))
+        run = SessionPrompt("codex", session, "k", (begin_s + 500) * 10**9, Resource.of({}))
         assert telemetry.has(run) is is_known

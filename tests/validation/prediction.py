@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from otel_reliability.config import MetricSettings, Settings
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
-from otel_reliability.metrics.uncertainty import Sample
+from otel_reliability.metrics.uncertainty import SampleNumbers
 from otel_reliability.model.row import Row
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -165,7 +165,7 @@ def task_metrics(rows: Sequence[Row]) -> dict[str, list[Task]]:
             tasks[row.task].append(row)
     found: dict[str, list[Task]] = {name: [] for name in PER_TASK}
     for attempts in tasks.values():
-        numbers = Sample(AS_REPORTED)
+        numbers = SampleNumbers(AS_REPORTED)
         numbers.add(attempts)
         readings = numbers.readings()
         for name, sign in PER_TASK.items():

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from otel_reliability.config import LimitSettings, Settings, WindowSettings
 from otel_reliability.conventions.sketch import sketch_of
 from otel_reliability.metrics.base import UNKNOWN_INPUTS
-from otel_reliability.metrics.uncertainty import Sample, intervals
+from otel_reliability.metrics.uncertainty import SampleNumbers, intervals
 from otel_reliability.model.run import Run
 from otel_reliability.statistics.likeness import groups_of
 from otel_reliability.testing import run
@@ -110,7 +110,7 @@ def test_grouped_readings_do_not_depend_on_order_or_on_reading_in_between(seed: 
 def test_a_window_agrees_with_its_labelled_rows(seed: int) -> None:
     window = windowed(mixed(seed))
     rows = window.rows()
-    sample = Sample(Settings())
+    sample = SampleNumbers(Settings())
     sample.add(rows)
 
     assert {name: sample.reading(name) for name in GROUPED} == values(window)

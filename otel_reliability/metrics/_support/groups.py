@@ -21,9 +21,9 @@ from otel_reliability.metrics.base import (
     UNDISTURBED,
     UNKNOWN_INPUTS,
     InputGroup,
-    Kind,
     Metric,
     Rows,
+    RunKind,
     noted,
 )
 from otel_reliability.model.reading import NO_DATA, Reading
@@ -67,7 +67,7 @@ class RunGroup(ABC):
     def share(self) -> Share | None:
         """Return the group's contribution; None without enough data."""
 
-    def fill(self, kinds: Sequence[Kind], rows: Rows) -> None:
+    def fill(self, kinds: Sequence[RunKind], rows: Rows) -> None:
         """Count the runs of an input group, of which this group had none. `rows` returns them one
         by one.
         """
@@ -444,7 +444,7 @@ class LatestPairs(RunGroup, Generic[K]):
         runs = len(self)
         return self._total / (ONE * (runs * (runs - 1) // 2)) if runs >= 2 else None
 
-    def fill(self, kinds: Sequence[Kind], rows: Rows) -> None:
+    def fill(self, kinds: Sequence[RunKind], rows: Rows) -> None:
         self._read_rows = None
         if len({self._code(kind.row) for kind in kinds}) <= self._limit:
             self._rows = None

@@ -11,7 +11,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.stability.branch_instability import likeness_of
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
-from otel_reliability.metrics.uncertainty import Sample
+from otel_reliability.metrics.uncertainty import SampleNumbers
 from otel_reliability.model.row import OTHER_TASK, Row
 
 RARE: Final = 0.2
@@ -228,7 +228,7 @@ def task_table(rows: Iterable[Row], settings: Settings = DEFAULTS) -> list[TaskR
 
 
 def _line(task: str | None, rows: list[Row], settings: Settings) -> TaskRow:
-    numbers = Sample(settings, _PER_TASK)
+    numbers = SampleNumbers(settings, _PER_TASK)
     numbers.add(rows)
     values = {name: reading.value for name, reading in numbers.readings().items()}
     paths = values.pop("distinct_paths")

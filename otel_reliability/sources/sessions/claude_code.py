@@ -24,7 +24,7 @@ from otel_reliability.sources.sessions.run import (
     CallStatus,
     Compaction,
     Seen,
-    SessionRun,
+    SessionPrompt,
     SessionTokens,
     resource_of,
 )
@@ -57,7 +57,7 @@ _LOOK: Final = 2_000
 """Characters of a result that tell how the call ended."""
 
 
-def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
     """Read the runs of a session file, each when its prompt is done."""
     reader = _Reader(path, seen)
     for line in objects_of(path, progress):
@@ -75,7 +75,7 @@ def is_part(path: Path) -> bool:
 
 class _Reader:
     def __init__(self, path: Path, seen: Seen) -> None:
-        self.run: SessionRun | None = None
+        self.run: SessionPrompt | None = None
         self._seen = seen
         self._path = path
         self._agents: dict[str, str] = {}
@@ -84,7 +84,7 @@ class _Reader:
         self._cut_short: set[str] = set()
         """Calls whose result says what a cancelled call's and a refused one's say."""
 
-    def take(self, line: Mapping[str, Any]) -> SessionRun | None:
+    def take(self, line: Mapping[str, Any]) -> SessionPrompt | None:
         """Take a line; return the run that ends with it."""
         at = time_ns(line.get("timestamp"))
         kind = line.get("type")
@@ -99,12 +99,12 @@ class _Reader:
             return self._compacted(line, at)
         return None
 
-    def _begin(self, line: Mapping[str, Any], content: object, at: int) -> SessionRun | None:
+    def _begin(self, line: Mapping[str, Any], content: object, at: int) -> SessionPrompt | None:
         done = self.run
         session = text(line.get("sessionId")) or self._path.stem
         key = text(line.get("uuid")) or str(at)
         sender = resource_of(AGENT, text(line.get("version")), text(line.get("cwd")))
-        self.run = SessionRun(AGENT, session, key, at, sender, at)
+        self.run = SessionPrompt(AGENT, session, key, at, sender, at)
         self.run.repeats = not self._seen.add("prompt", key)
         if record(line.get("origin")).get("kind") != "task-notification":  # which nobody typed
             self.run.says(content)
@@ -146,7 +146,7 @@ class _Reader:
         if self.run is not None:
             add_answer(self.run, line, at, self._seen)
 
-    def _compacted(self, line: Mapping[str, Any], at: int) -> SessionRun | None:
+    def _compacted(self, line: Mapping[str, Any], at: int) -> SessionPrompt | None:
         """A compaction belongs to its run; one that was asked for is a run of its own."""
         facts = record(line.get("compactMetadata"))
         trigger = text(facts.get("trigger"))
@@ -156,7 +156,7 @@ class _Reader:
             self.run.compactions.append(Compaction(at, before, after, trigger or None))
         return done
 
-    def finished(self, run: SessionRun) -> Iterator[SessionRun]:
+    def finished(self, run: SessionPrompt) -> Iterator[SessionPrompt]:
         """Yield a run with the work of its sub-agents, unless all of it was copied."""
         pending = [*run.calls]
         while pending:
@@ -171,7 +171,7 @@ class _Reader:
             yield run
 
 
-def add_answer(run: SessionRun, line: Mapping[str, Any], at: int, seen: Seen) -> None:
+def add_answer(run: SessionPrompt, line: Mapping[str, Any], at: int, seen: Seen) -> None:
     """Add a line of an answer of the model: its usage, and the calls that it asks for."""
     message = record(line.get("message"))
     model = text(message.get("model"))
@@ -245,7 +245,7 @@ def _files_of_agents(path: Path) -> dict[str, Path]:
     return found
 
 
-def _add_agent(run: SessionRun, path: Path, seen: Seen, agents: dict[str, str]) -> None:
+def _add_agent(run: SessionPrompt, path: Path, seen: Seen, agents: dict[str, str]) -> None:
     for line in objects_of(path):
         at = time_ns(line.get("timestamp"))
         if line.get("type") == "assistant":

@@ -24,7 +24,7 @@ from otel_reliability.sources.sessions.run import (
     CallStatus,
     Compaction,
     Seen,
-    SessionRun,
+    SessionPrompt,
     SessionTokens,
     resource_of,
 )
@@ -54,7 +54,7 @@ _CONTEXT: Final = ("<environment_context>", "<user_instructions>", "# AGENTS.md"
 _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
     """Read the runs of a session file."""
     reader = _Reader(path, seen)
     for line in objects_of(path, progress):
@@ -76,7 +76,7 @@ def is_part(path: Path) -> bool:
 class _Reader:
     """Reads one rollout; `into` is the run that a sub-agent's rollout belongs to."""
 
-    def __init__(self, path: Path, seen: Seen, into: SessionRun | None = None) -> None:
+    def __init__(self, path: Path, seen: Seen, into: SessionPrompt | None = None) -> None:
         self._path = path
         self._seen = seen
         self._into = into
@@ -84,7 +84,7 @@ class _Reader:
         self._meta: Mapping[str, Any] = {}
         self._model = ""
         self._turn = ""
-        self._runs: dict[str, SessionRun] = {}
+        self._runs: dict[str, SessionPrompt] = {}
         """The runs that are not done, by their turn, in order."""
         self._typed: set[str] = set()
         """The turns that began with a prompt; others count where a compaction was asked for."""
@@ -100,7 +100,7 @@ class _Reader:
         self._clock = 0
         self._count = 0
 
-    def take(self, line: Mapping[str, Any]) -> Iterator[SessionRun]:
+    def take(self, line: Mapping[str, Any]) -> Iterator[SessionPrompt]:
         """Take a line; yield the runs that are done."""
         kind = text(line.get("type"))
         payload = record(line.get("payload"))
@@ -125,7 +125,7 @@ class _Reader:
         elif kind == "event_msg":
             yield from self._event(payload, self._clock)
 
-    def end(self, keep: int = 0) -> Iterator[SessionRun]:
+    def end(self, keep: int = 0) -> Iterator[SessionPrompt]:
         """Yield the runs that are done: all but the newest ones, of which more may follow."""
         for turn in [*self._runs][: max(len(self._runs) - keep, 0)]:
             run = self._runs.pop(turn)
@@ -143,17 +143,17 @@ class _Reader:
             self._session = text(meta.get("id")) or self._path.stem
             self._meta = meta
 
-    def _start(self, turn: str, at: int) -> Iterator[SessionRun]:
+    def _start(self, turn: str, at: int) -> Iterator[SessionPrompt]:
         """A turn begins: those before the last one are done."""
         self._turn = turn
         if self._into is None and turn not in self._runs:
             yield from self.end(keep=1)
             version, cwd = text(self._meta.get("cli_version")), text(self._meta.get("cwd"))
             sender = resource_of(AGENT, version, cwd)
-            run = self._runs[turn] = SessionRun(AGENT, self._session, turn, at, sender, at)
+            run = self._runs[turn] = SessionPrompt(AGENT, self._session, turn, at, sender, at)
             run.repeats = not self._seen.add("turn", turn)
 
-    def _prompt(self, said: str, at: int) -> Iterator[SessionRun]:
+    def _prompt(self, said: str, at: int) -> Iterator[SessionPrompt]:
         """A prompt begins a turn where the release writes no beginning of turns."""
         if self._into is None and (self._turn in self._typed or not self._turn):
             self._count += 1
@@ -166,10 +166,10 @@ class _Reader:
         if run is not None and self._into is None:
             run.says(content)
 
-    def _run_of(self, turn: str) -> SessionRun | None:
+    def _run_of(self, turn: str) -> SessionPrompt | None:
         return self._into or self._runs.get(turn) or self._runs.get(self._turn)
 
-    def _event(self, payload: Mapping[str, Any], at: int) -> Iterator[SessionRun]:
+    def _event(self, payload: Mapping[str, Any], at: int) -> Iterator[SessionPrompt]:
         kind = payload.get("type")
         turn = text(payload.get("turn_id"))
         if kind == "task_started" and turn:
@@ -195,13 +195,13 @@ class _Reader:
             else:
                 self._item(self._run_of(turn), item, turn or self._turn, at)
 
-    def _ended(self, run: SessionRun | None, payload: Mapping[str, Any]) -> None:
+    def _ended(self, run: SessionPrompt | None, payload: Mapping[str, Any]) -> None:
         if run is not None:
             is_own = self._into is None  # a sub-agent that is stopped does not stop the run
             run.stopped = run.stopped or (is_own and payload.get("type") == _ABORTED)
             run.failed = run.failed or payload.get("error") is not None
 
-    def _item(self, run: SessionRun | None, item: Mapping[str, Any], turn: str, at: int) -> None:
+    def _item(self, run: SessionPrompt | None, item: Mapping[str, Any], turn: str, at: int) -> None:
         call_id = text(item.get("id"))
         kind = text(item.get("type"))
         receivers = {text(each) for each in items(item.get("receiver_thread_ids"))}
@@ -232,7 +232,7 @@ class _Reader:
         self._told.add(call_id)
         run.answered(call_id, at, status, text(item.get("aggregated_output")) or None)
 
-    def _response(self, item: Mapping[str, Any], at: int, *, bare: bool) -> Iterator[SessionRun]:
+    def _response(self, item: Mapping[str, Any], at: int, *, bare: bool) -> Iterator[SessionPrompt]:
         kind = text(item.get("type"))
         if kind == "message" and bare and item.get("role") == "user":
             said = "".join(text(record(part).get("text")) for part in items(item.get("content")))
@@ -255,7 +255,7 @@ class _Reader:
         elif kind in _OUTPUTS:
             self._output(run, call_id, _text_of(item.get("output")), at)
 
-    def _output(self, run: SessionRun, call_id: str, output: str, at: int) -> None:
+    def _output(self, run: SessionPrompt, call_id: str, output: str, at: int) -> None:
         program = self._programs.pop(call_id, None)
         status = _status(output[:_LOOK])
         if program is not None and status in (CallStatus.REJECTED, CallStatus.CANCELLED):
@@ -308,7 +308,7 @@ def _object(output: str) -> dict[str, Any]:
         return {}
 
 
-def _add_agent(run: SessionRun, path: Path, agent: str, seen: Seen) -> None:
+def _add_agent(run: SessionPrompt, path: Path, agent: str, seen: Seen) -> None:
     """Add the work of a sub-agent: its rollout lies in the same folder, or in a later day's."""
     if not _ID.fullmatch(agent):
         return

@@ -20,7 +20,7 @@ from otel_reliability.sources.sessions.run import (
     CallStatus,
     Compaction,
     Seen,
-    SessionRun,
+    SessionPrompt,
     SessionTokens,
     resource_of,
 )
@@ -32,9 +32,9 @@ _OWN_CALL: Final = "read_agent"
 """Made by the program itself when a background agent ends: it names no model then."""
 
 
-def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
     """Read the runs of a session file."""
-    run: SessionRun | None = None
+    run: SessionPrompt | None = None
     session, version, cwd = path.parent.name, "", ""
     for line in objects_of(path, progress):
         data = record(line.get("data"))
@@ -49,7 +49,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
             if run is not None and not (run.repeats and run.is_empty):
                 yield run
             sender = resource_of(AGENT, version, cwd)
-            run = SessionRun(AGENT, session, key, at, sender, at)
+            run = SessionPrompt(AGENT, session, key, at, sender, at)
             run.repeats = not seen.add("prompt", key)
             run.says(data.get("content"))
         elif run is not None:
@@ -64,7 +64,7 @@ def is_part(_: Path) -> bool:
 
 
 def _take(
-    run: SessionRun, kind: str, data: Mapping[str, Any], key: str, at: int, seen: Seen
+    run: SessionPrompt, kind: str, data: Mapping[str, Any], key: str, at: int, seen: Seen
 ) -> None:
     call_id = text(data.get("toolCallId"))
     if kind == "session.usage_record":
@@ -93,7 +93,7 @@ def _take(
 
 
 def _ask(
-    run: SessionRun,
+    run: SessionPrompt,
     call_id: str,
     data: Mapping[str, Any],
     name: object,
@@ -106,7 +106,7 @@ def _ask(
         run.asked(call_id, text(name), arguments, at)
 
 
-def _stopped(run: SessionRun, kind: str, at: int) -> None:
+def _stopped(run: SessionPrompt, kind: str, at: int) -> None:
     """A user stopped the turn, which cancels what runs; or it ended in an error. A turn is aborted
     after a refusal too.
     """

@@ -22,7 +22,7 @@ from otel_reliability.sources.sessions import (
     opencode,
     qwen_code,
 )
-from otel_reliability.sources.sessions.run import Seen, SessionRun
+from otel_reliability.sources.sessions.run import Seen, SessionPrompt
 
 
 class SessionFormat(NamedTuple):
@@ -35,7 +35,7 @@ class SessionFormat(NamedTuple):
     agent: str
     keys: tuple[str, ...]
     without: tuple[str, ...]
-    read: Callable[[Path, Seen, Progress | None], Iterator[SessionRun]]
+    read: Callable[[Path, Seen, Progress | None], Iterator[SessionPrompt]]
     is_part: Callable[[Path], bool]
 
 
@@ -163,7 +163,7 @@ class Telemetry:
         for log in batch.logs:
             self._note(log.attributes, log.time_ns)
 
-    def has(self, run: SessionRun) -> bool:
+    def has(self, run: SessionPrompt) -> bool:
         """Return whether telemetry names the session of a run while it went on."""
         if not self._intervals:
             return False

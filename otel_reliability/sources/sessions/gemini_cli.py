@@ -23,7 +23,7 @@ from otel_reliability.sources.sessions.reading import objects_of
 from otel_reliability.sources.sessions.run import (
     CallStatus,
     Seen,
-    SessionRun,
+    SessionPrompt,
     SessionTokens,
     resource_of,
 )
@@ -40,9 +40,9 @@ _DENIED: Final = re.compile(
 _CANCELLED: Final = "Command was cancelled by user"
 
 
-def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
     """Read the runs of a session file."""
-    run: SessionRun | None = None
+    run: SessionPrompt | None = None
     session = ""
     agent = FORK if ".qwen" in path.parts else AGENT
     for message in _messages(path, progress):
@@ -55,7 +55,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
             if run is not None:
                 yield from _done(run)
             sender = resource_of(agent, "", _project(path))
-            run = SessionRun(agent, session or path.stem, key, at, sender, at)
+            run = SessionPrompt(agent, session or path.stem, key, at, sender, at)
             run.repeats = not seen.add("prompt", key)
             run.says(message.get("content"))
         elif message.get("type") == "user" and run is not None:
@@ -71,7 +71,7 @@ def is_part(path: Path) -> bool:
     return next((line.get("kind") == "subagent" for line in objects_of(path)), False)
 
 
-def _done(run: SessionRun) -> Iterator[SessionRun]:
+def _done(run: SessionPrompt) -> Iterator[SessionPrompt]:
     if not (run.repeats and run.is_empty):
         yield run
 
@@ -106,7 +106,7 @@ def _is_prompt(message: Mapping[str, Any]) -> bool:
     return bool(said.strip()) and not said.lstrip().startswith(_NOT_TYPED)
 
 
-def _refused(run: SessionRun, message: Mapping[str, Any], at: int, seen: Seen) -> None:
+def _refused(run: SessionPrompt, message: Mapping[str, Any], at: int, seen: Seen) -> None:
     """Add calls that a person refused: only their answers say so, no list of calls has them."""
     for part in map(record, items(message.get("content"))):
         answer = record(part.get("functionResponse"))
@@ -116,7 +116,7 @@ def _refused(run: SessionRun, message: Mapping[str, Any], at: int, seen: Seen) -
             run.answered(call_id, at, CallStatus.REJECTED)
 
 
-def _add(run: SessionRun, message: Mapping[str, Any], at: int, seen: Seen, path: Path) -> None:
+def _add(run: SessionPrompt, message: Mapping[str, Any], at: int, seen: Seen, path: Path) -> None:
     key = text(message.get("id"))
     tokens = record(message.get("tokens"))
     if tokens and seen.add("answer", key):
@@ -158,7 +158,7 @@ def _status(call: Mapping[str, Any], result: str) -> CallStatus:
     return CallStatus.OK
 
 
-def _add_agent(run: SessionRun, path: Path, agent: str, seen: Seen) -> None:
+def _add_agent(run: SessionPrompt, path: Path, agent: str, seen: Seen) -> None:
     """Add the work of a sub-agent, whose file lies below the session's id."""
     if not re.fullmatch(r"[\w-]{1,100}", agent):
         return

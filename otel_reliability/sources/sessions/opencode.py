@@ -22,7 +22,7 @@ from otel_reliability.sources.sessions.run import (
     CallStatus,
     Compaction,
     Seen,
-    SessionRun,
+    SessionPrompt,
     SessionTokens,
     resource_of,
 )
@@ -93,7 +93,7 @@ class _Files:
         return [_object(file) for file in sorted((self._storage / "part" / message).glob("*"))]
 
 
-def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
     """Read the runs of a database, or of the file of a session."""
     store: _Store = _Files(path) if path.suffix == ".json" else _Database(path)
     try:
@@ -113,8 +113,8 @@ def is_part(_: Path) -> bool:
     return False
 
 
-def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[SessionRun]:
-    run: SessionRun | None = None
+def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[SessionPrompt]:
+    run: SessionPrompt | None = None
     name = text(session.get("id"))
     sender = resource_of(AGENT, text(session.get("version")), text(session.get("directory")))
     for message in store.messages(name):
@@ -130,7 +130,7 @@ def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[Ses
             elif typed or compaction is not None:
                 if run is not None and not run.repeats:
                     yield run
-                run = SessionRun(AGENT, name, text(message.get("id")), at, sender, at)
+                run = SessionPrompt(AGENT, name, text(message.get("id")), at, sender, at)
                 run.repeats = not seen.add("prompt", f"opencode:{at}")
                 run.says([part for part in parts if part.get("synthetic") is not True])
                 if compaction is not None:
@@ -141,7 +141,9 @@ def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[Ses
         yield run
 
 
-def _add(store: _Store, run: SessionRun, message: Mapping[str, Any], at: int, seen: Seen) -> None:
+def _add(
+    store: _Store, run: SessionPrompt, message: Mapping[str, Any], at: int, seen: Seen
+) -> None:
     error = record(message.get("error")).get("name")
     run.stopped = run.stopped or error == _STOPPED
     run.failed = run.failed or (error is not None and error != _STOPPED)
@@ -161,7 +163,9 @@ def _add(store: _Store, run: SessionRun, message: Mapping[str, Any], at: int, se
             _add_call(store, run, part, at, seen)
 
 
-def _add_call(store: _Store, run: SessionRun, part: Mapping[str, Any], at: int, seen: Seen) -> None:
+def _add_call(
+    store: _Store, run: SessionPrompt, part: Mapping[str, Any], at: int, seen: Seen
+) -> None:
     call_id = text(part.get("callID"))
     state = record(part.get("state"))
     if not seen.add("call", call_id):

@@ -23,7 +23,7 @@ from otel_reliability.sources.sessions.run import (
     CallStatus,
     Compaction,
     Seen,
-    SessionRun,
+    SessionPrompt,
     SessionTokens,
     resource_of,
 )
@@ -37,9 +37,9 @@ _REFUSED: Final = re.compile(
 _ABORTED: Final = re.compile(r"Request was aborted|[Cc]ommand was cancelled|aborted by user")
 
 
-def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionRun]:
+def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
     """Read the runs of a session file."""
-    run: SessionRun | None = None
+    run: SessionPrompt | None = None
     for line in objects_of(path, progress):
         at = time_ns(line.get("timestamp"))
         if line.get("type") == "user" and _begins(line):
@@ -47,7 +47,9 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
                 yield from _done(run, path, seen)
             key = text(line.get("uuid"))
             sender = resource_of(AGENT, text(line.get("version")), text(line.get("cwd")))
-            run = SessionRun(AGENT, text(line.get("sessionId")) or path.stem, key, at, sender, at)
+            run = SessionPrompt(
+                AGENT, text(line.get("sessionId")) or path.stem, key, at, sender, at
+            )
             run.repeats = not seen.add("prompt", key)
             run.says(record(line.get("message")).get("parts"))
         elif run is not None:
@@ -66,7 +68,7 @@ def _begins(line: Mapping[str, Any]) -> bool:
     return any(text(part.get("text")).strip() for part in parts)
 
 
-def _done(run: SessionRun, path: Path, seen: Seen) -> Iterator[SessionRun]:
+def _done(run: SessionPrompt, path: Path, seen: Seen) -> Iterator[SessionPrompt]:
     if run.repeats and run.is_empty:
         return
     below = path.parent.parent / "subagents" / run.session_id
@@ -91,7 +93,7 @@ def _call_of(meta: Path) -> str:
         return ""
 
 
-def _take(run: SessionRun, line: Mapping[str, Any], at: int, seen: Seen) -> None:
+def _take(run: SessionPrompt, line: Mapping[str, Any], at: int, seen: Seen) -> None:
     kind = line.get("type")
     key = text(line.get("uuid"))
     if kind == "assistant":

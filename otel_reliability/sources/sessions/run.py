@@ -97,7 +97,7 @@ class Compaction:
 
 
 @dataclass(slots=True)
-class SessionRun:
+class SessionPrompt:
     """A prompt, and what a session file says of its work so far.
 
     `key` identifies the prompt in its session; `last_ns` is the time of the newest record.
