@@ -301,7 +301,7 @@ def flaws_of(run: Run) -> tuple[str, ...]:
     """Return the kinds of flaws of a run, in the order of the table.
 
     >>> from otel_reliability.testing import run
-    >>> flaws_of(run(["search"])._replace(incomplete=True))
+    >>> flaws_of(run(["search"], incomplete=True))
     ('root_missing',)
     """
     own = run.flaws
