@@ -260,7 +260,7 @@ class RunBuilder:
             fingerprints=self._fingerprints_of((frozenset(gathered.senders), frozenset(traits))),
             compressions=_compressions(tree, compressed, actors) if compressed else (),
             ended_in_error=seen.ended_in_error,
-            request=request_of(tree.spans, members, root),
+            request=request_of(tree, members, root),
             flaws=_flaws(tree, root, members, cut, lacks_calls=usage.lacks_calls),
             outcome_key=notes.outcome_key,
         )
@@ -516,18 +516,20 @@ def _still_waits(tree: SpanTree, pending: Sequence[int], members: Sequence[int])
     )
 
 
-def request_of(
-    spans: Sequence[AgentSpan], members: Iterable[int], root: Invocation | None
-) -> bytes | None:
+def request_of(tree: SpanTree, members: Iterable[int], root: Invocation | None) -> bytes | None:
     """Return the sketch of the request of a run: its root's, else that of its first span with
-    one.
+    one, or with a log event that has one.
     """
     if root is not None and root.facts.request is not None:
         return root.facts.request
+    details = tree.details
     for i in members:
-        facts = spans[i].facts
+        facts = tree.spans[i].facts
         if isinstance(facts, InvocationFacts | ModelFacts) and facts.request is not None:
             return facts.request
+        for one in details.get(i, ()) if details else ():
+            if one.request is not None:
+                return one.request
     return None
 
 

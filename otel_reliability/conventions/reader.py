@@ -279,8 +279,8 @@ class Reader:
             read = self.event_of(log)
             if read is not None:
                 facts = self.templates.complete(read[1].facts)
-                if isinstance(facts, InvocationFacts) and self.reads_requests:
-                    facts = replace(facts, request=requests.of_invocation(read[1].request))
+                if self.reads_requests:
+                    facts = requests.of_event(facts, read[1].request)
                 found.extend(spans_of(log, read[1], facts, self._sender_of(log.resource)))
         return found
 

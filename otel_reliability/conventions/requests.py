@@ -186,6 +186,15 @@ def from_events(facts: Facts | None, events: Iterable[Any], once: Once) -> Facts
     return facts if own is None else replace(facts, request=once(own, (*texts.values(),), itself))
 
 
+def of_event(facts: Facts | None, request: object) -> Facts | None:
+    """Return the facts of a log event with the sketch of the request that it holds."""
+    if isinstance(facts, InvocationFacts):
+        return replace(facts, request=of_invocation(request))
+    if isinstance(facts, ModelFacts) and request is not None:
+        return replace(facts, request=of_model(request))
+    return facts
+
+
 def keys_of(keys: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     """Return those of a span's keys that its request is read from."""
     given = frozenset(keys)

@@ -27,6 +27,10 @@ TRACE_ID_BYTES: Final = 16
 SPAN_ID_BYTES: Final = 8
 NO_TRACE: Final = bytes(TRACE_ID_BYTES)
 NO_SPAN: Final = bytes(SPAN_ID_BYTES)
+MESSAGES: Final = frozenset(
+    {"gen_ai.user.message", "gen_ai.choice", "gen_ai.client.inference.operation.details"}
+)
+"""Log events of model calls, of which older senders keep what they say in the body."""
 MAX_DEPTH: Final = 32
 """Lists and maps in attributes nested deeper than this are None. Protobuf itself refuses a request
 from about 45 on.
@@ -213,8 +217,8 @@ def take_log(batch: Batch, log: RawLog, body: object) -> None:
     counted.
 
     The event's name stands in the record's own field, in `event.name`, or, from older senders, is
-    the body. Older senders also keep the attributes in the body. A record without a result (an
-    evaluator that failed) is counted with the others.
+    the body. Older senders also keep the attributes in the body, as events of messages do. A record
+    without a result (an evaluator that failed) is counted with the others.
     """
     named = log.attributes.get("event.name")
     if OUTCOME in (log.name, named, body):
@@ -223,7 +227,10 @@ def take_log(batch: Batch, log: RawLog, body: object) -> None:
     if EVALUATION not in (log.name, named, body):
         name = named or log.name
         if isinstance(name, str) and name and log.time_ns:
-            batch.logs.append(replace(log, name=name))
+            given = log.attributes
+            if name in MESSAGES and isinstance(body, dict):
+                given = {**cast("dict[str, Any]", body), **given}
+            batch.logs.append(replace(log, name=name, attributes=given))
         else:
             batch.other_logs += 1
         return

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from otel_reliability.conventions.requests import of_invocation
 from otel_reliability.model.run import Tools
 from otel_reliability.model.span import (
     KIND_CLIENT,
@@ -17,6 +18,7 @@ from otel_reliability.model.span import (
     Resource,
     Tokens,
 )
+from otel_reliability.sources.batch import Batch, take_log
 from otel_reliability.testing import at, span
 from tests.conventions.reading import (
     call,
@@ -397,6 +399,46 @@ def test_the_event_of_a_model_call_opens_no_run() -> None:
     (found,) = rebuilt(span(1, attributes=AGENT, end=9), *events)
 
     assert (found.path, found.input_tokens, found.model_calls) == ((), None, ())
+
+
+def test_the_event_of_a_model_call_holds_the_request_of_its_run() -> None:
+    asked = [{"role": "user", "parts": [{"type": "text", "content": "Cancel the order of today"}]}]
+    (found,) = rebuilt(
+        span(1, attributes=AGENT, end=9),
+        span(2, 1, attributes=CHAT, start=1),
+        details(2, input__messages=asked),
+    )
+
+    assert found.request == of_invocation(asked)
+    assert found.request is not None
+
+
+def message(name: str, span_id: int, body: dict[str, Any]) -> RawLog:
+    """A log event of one message, as it is read from a record with a body."""
+    context = span(span_id)
+    batch = Batch()
+    take_log(
+        batch,
+        RawLog(name, at(1), context.trace_id, context.span_id, {}, "app", Resource()),
+        body,
+    )
+    return batch.logs[0]
+
+
+def test_events_of_single_messages_hold_the_request_and_the_calls() -> None:
+    function = {"name": "search", "arguments": '{"q": 1}'}
+    answer = {"role": "assistant", "tool_calls": [{"id": "c1", "function": function}]}
+    (found,) = rebuilt(
+        span(1, attributes=AGENT, end=9),
+        span(2, 1, attributes=CHAT, start=1),
+        span(3, 1, attributes=CHAT, start=5),
+        message("gen_ai.user.message", 2, {"content": "Cancel the order of today"}),
+        message("gen_ai.choice", 2, {"finish_reason": "tool_calls", "message": answer}),
+        message("gen_ai.choice", 3, {"finish_reason": "stop", "message": {"content": "Done."}}),
+    )
+
+    assert found.request == of_invocation("Cancel the order of today")
+    assert (found.path, found.tools) == (("search",), Tools.MESSAGES)
 
 
 def test_an_unknown_operation_falls_back_on_keys() -> None:

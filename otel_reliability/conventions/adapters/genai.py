@@ -82,8 +82,14 @@ MCP_METHOD: Final = "mcp.method.name"
 TRANSFER_MODE: Final = "gen_ai.transfer.mode"
 TRANSFER_TARGET: Final = "gen_ai.transfer.target.name"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+INPUT_MESSAGES: Final = "gen_ai.input.messages"
 DETAILS: Final = "gen_ai.client.inference.operation.details"
 """The event of a model call, written in its span: the attributes of the span, and messages."""
+USER_MESSAGE: Final = "gen_ai.user.message"
+CHOICE: Final = "gen_ai.choice"
+"""Events of single messages of a model call, before version 1.37 of the conventions."""
+USER_TEXT: Final = ("content", "gen_ai.event.content")
+_DETAILS: Final = frozenset({DETAILS, USER_MESSAGE, CHOICE})
 CONTEXT_LIMITS: Final = ("reliability.context_limit", "gen_ai.context.window_size")
 COSTS: Final = ("reliability.usage.cost_usd", "operation.cost", "gen_ai.cost.total_cost")
 PROVIDERS: Final = ("gen_ai.provider.name", SYSTEM)
@@ -199,7 +205,7 @@ class GenAI(Convention):
     """Spans that name their operation, and older ones that are recognized by their other keys."""
 
     name = "OTel GenAI"
-    request = ("gen_ai.input.messages", "gen_ai.workflow.input", "gen_ai.prompt")
+    request = (INPUT_MESSAGES, "gen_ai.workflow.input", "gen_ai.prompt")
     asks = (OUTPUT_MESSAGES,)
     finish = (FINISH_REASONS, OLD_FINISH_REASON)
     plain = (
@@ -241,7 +247,7 @@ class GenAI(Convention):
         return _without_operation(span)
 
     def read_event(self, log: RawLog) -> EventAnswer | None:
-        """Read the details of a model call; assembly adds what the span of the call leaves out."""
+        """Read the details and messages of a model call; assembly adds what its span leaves out."""
         return details_event(log)
 
 
@@ -249,9 +255,14 @@ def details_event(log: RawLog) -> EventAnswer | None:
     """Return what the event of a model call says; None for other events, and for one that was
     written in no span.
     """
-    if log.name != DETAILS or not any(log.trace_id) or not any(log.span_id):
+    if log.name not in _DETAILS or not any(log.trace_id) or not any(log.span_id):
         return None
     given = log.attributes
+    if log.name == USER_MESSAGE:
+        asked = values.raw(given, USER_TEXT)
+        return EventAnswer(Kind.OTHER, ModelFacts(), None, (), request=asked)
+    if log.name == CHOICE:
+        return EventAnswer(Kind.OTHER, _chosen(given), None, ())
     facts = ModelFacts(
         values.text(given.get(RESPONSE_MODEL)),
         values.text(given.get(REQUEST_MODEL)),
@@ -265,7 +276,23 @@ def details_event(log: RawLog) -> EventAnswer | None:
         cached=values.first(given, CACHED_TOKENS, values.integer),
         cache_written=values.first(given, CACHE_WRITTEN_TOKENS, values.integer),
     )
-    return EventAnswer(Kind.OTHER, facts, None, ())
+    return EventAnswer(Kind.OTHER, facts, None, (), request=given.get(INPUT_MESSAGES))
+
+
+def _chosen(given: values.Attributes) -> ModelFacts:
+    """Return the tools that the event of an answer asks for, as OpenAI writes them."""
+    answer = values.mapping(given.get("message"))
+    calls = tuple(
+        reported_call(
+            values.text(function.get("name")),
+            values.identifier(asked.get("id")),
+            function.get("arguments"),
+        )
+        for asked in values.objects(answer.get("tool_calls", given.get("tool_calls")))
+        if (function := values.mapping(asked.get("function")))
+    )
+    is_asking = asks_for_tools(values.words(given.get("finish_reason")))
+    return ModelFacts(asked_for_tools=is_asking, messages=True, calls=calls)
 
 
 def by_operation(operation: str, span: SpanView) -> Answer:
