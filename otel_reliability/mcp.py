@@ -339,7 +339,7 @@ def _tools(source: Source) -> Iterator[Callable[..., Object]]:
         """Return what the failing runs of an agent have in common that the others have not (tools,
         retries, order of steps, input group, version), each with shares, runs, p-value and traces;
         as `contrasts` the same of its slowest runs, the most expensive, and those least like the
-        others. An association is no cause: look at the traces.
+        others. An association is no cause: open the traces.
         """
         names = ("runs", "why", "why_note", "contrasts")
         return each(agent, lambda line: _picked(source.agent(line), *names))

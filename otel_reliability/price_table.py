@@ -1,8 +1,8 @@
 """The price table: what a model costs per token, and how much it reads at once.
 
 It is the one that genai-prices ships (the `prices` extra): nothing is fetched, and its date is that
-of the installed version. Its import takes up to a second and tens of megabytes, so nobody pays it
-before the first model call, and a host's thread never does: see `load_beside`.
+of the installed version. Its import takes up to a second and tens of megabytes, so it waits for
+the first model call, and no thread of a host does it: see `load_beside`.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def load_beside() -> None:
 
 def wait_until_loaded(timeout_s: float = 5.0) -> None:
     """Wait for the thread of `load_beside`, if it runs: a process that forks in the middle of an
-    import leaves the child a lock that nobody releases.
+    import leaves the child a lock that is never released.
     """
     thread = _loading.thread
     if thread is not None:

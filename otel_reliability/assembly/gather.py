@@ -41,14 +41,14 @@ class Gathered(Struct, eq=False):
     - `timed`: those that a run may begin or end with. `models`, `steps`: model calls, tool calls
       and hand-offs, as each span reports them.
     - `annotated`: those with notes or evaluations. `compressed`: those with compressions.
-    - `pending`, `rejected`: calls that wait for somebody, and tools that were refused.
+    - `pending`, `rejected`: calls that wait for an approval, and tools that were refused.
     - `session`, `rank`: the session that was named with the lowest rank; first that of the root.
     - `model_scopes`: how often another scope than before reports model calls. `model_scope`,
       `prompt`, `definitions`: those of the latest.
     - `responses`: the ids of the responses of models; `has_repeated_response`: one came twice.
     - `senders`, `traits`: who sent the spans, and how the agent is made.
     - `has_tool_spans`: tools have spans. `asked_silently`: a model may have asked for tools
-      without telling. `is_unnamed`: a call has no name. `calls_itself`: an agent represents the
+      unnoticed. `is_unnamed`: a call has no name. `calls_itself`: an agent represents the
       call of itself. `is_remote`: spans come from another service than the first one's.
     """
 

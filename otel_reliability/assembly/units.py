@@ -81,7 +81,7 @@ Target: TypeAlias = int | Unit
 
 class Units:
     """The units of a tree. It is divided when a question is first asked: most traces are one unit,
-    and of most nobody asks.
+    and most are never asked about.
     """
 
     __slots__ = ("_agents", "_of", "_sessions", "_tree")

@@ -43,7 +43,7 @@ def tools_of_messages(models: Sequence[ModelSpan]) -> Tools:
 
 def message_steps(tree: SpanTree, models: Sequence[ModelSpan]) -> list[Step]:
     """Return calls read from messages: in the order they were asked for, at the end of their model
-    call. Messages tell what was said before, too: a call is taken where its id first occurs.
+    call. Messages repeat what was said before: a call is taken where its id first occurs.
     """
     found: list[Step] = []
     known: set[str] = set()

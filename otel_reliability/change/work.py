@@ -10,7 +10,7 @@ That the work changed is no change of the agent. Two things are noted, each as a
 - *A new kind of request.* Of n requests, k make a group, all of them among the last m. Of requests
   in random order the share (m − 1) … (m − k + 1) / (n − 1) … (n − k + 1) lies as close together, so
   a limit of 1/c gives no more than one false note in c observations on average.
-- *Another mix.* The requests are looked at along the few directions in which the first ones
+- *Another mix.* The requests are projected on the few directions in which the first ones
   differed most; bets on the ranks along each, as a detector's, gain evidence of c no sooner than in
   c observations on average.
 """

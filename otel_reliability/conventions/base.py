@@ -222,9 +222,9 @@ class Convention(Protocol):
       `needs` and `conversation`, by what their values are (`conventions.keys`). Nothing else of a
       span is kept for it.
     - `request`: keys of the input in which the request of a run lies (`conventions.requests`), the
-      most telling first.
-    - `asks`: beginnings of the keys of a model call's messages that tell which tools it asks for.
-      `finish`: keys that tell why it ended, without its messages.
+      most specific first.
+    - `asks`: beginnings of the keys of a model call's messages that hold which tools it asks for.
+      `finish`: keys of why it ended, without its messages.
     - `needs`: keys of which a span must have one. `names`: beginnings of its name. A convention
       that gives either is asked only about spans that meet one of the two.
     - `conversation`: attributes that name the session, for agents whose prompts are not a trace

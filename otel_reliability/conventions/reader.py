@@ -19,8 +19,8 @@ of what a convention answers is the same each time. So an answer is asked for on
    need not be asked, which attributes name the session, and whether there are notes, evaluations
    or fingerprints to read.
 3. **Template.** One for each combination of the values that an answer depended on. A convention
-   reads a span through a `SpanView`, which notes every value that it looks at (`asked`), every
-   finding of a reader (`derived`), and whether it looked at the name, the kind or the events. What
+   reads a span through a `SpanView`, which notes every value that it asks for (`asked`), every
+   finding of a reader (`derived`), and whether it read the name, the kind or the events. What
    a convention only passes on, such as a token count, it returns as an `Own`: unread, by key and
    reader. Such parts stay open in the template.
 4. **Filling.** A span whose plan has a template for its values costs one look-up; its own values
@@ -30,7 +30,7 @@ of what a convention answers is the same each time. So an answer is asked for on
 
 A plan *learns*: until it has seen what an answer depends on, it does not know which values to look
 up. Whenever an answer depended on something new, the plan adds it and drops its templates, since
-they were kept under too few values (`Plan.learn`). The answer at hand is used and not kept.
+they were kept under too few values (`Plan.learn`). The present answer is used and not kept.
 A plan soon learns nothing new. What it must not be distinguished by is unbounded: a convention with
 a new function for each span would make it learn for ever, so that number is bounded
 (`MAX_DERIVED`), and its spans are then asked one by one.

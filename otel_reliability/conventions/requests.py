@@ -6,7 +6,7 @@ keys and short values. Its sketch (`conventions.sketch`) leaves here, and no tex
 
 Each convention names the keys of its inputs (`Convention.request`); `known` are those of all.
 
-An invocation carries its request in its input. A model call tells it only where the user's message
+An invocation carries its request in its input. A model call holds it only where the user's message
 is the last one: later calls of a run end in what tools returned, and are passed over without
 parsing them.
 """

@@ -2,7 +2,7 @@
 
 Ids are raw bytes (16 for a trace, 8 for a span), times are nanoseconds since the Unix epoch, enums
 of OTLP keep their numbers. All types are frozen and compare by value. None of them can lie in a
-circle of references, so the garbage collector need not look at them (`gc=False`). Those that are
+circle of references, so the garbage collector need not visit them (`gc=False`). Those that are
 stored are written as arrays of their fields (`array_like`): see `model.record`.
 """
 

@@ -27,7 +27,7 @@ def clean(name: str, longest: int = LONGEST_NAME) -> str:
     of limited length.
 
     Names are input of the user's agents; a terminal would obey control characters in them. Signs
-    that nobody sees, and that may turn a line around (U+202E), are shown by their number.
+    that are invisible, and that may turn a line around (U+202E), are shown by their number.
 
     >>> clean("refund\x1b[2J\n tool"), clean("a" * 80, 6), clean("pay\u202eyap")
     ('refund·[2J· tool', 'aaaaa…', 'pay\\u202eyap')

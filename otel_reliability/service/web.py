@@ -282,7 +282,7 @@ def _columns(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def _is_formula(cell: str) -> bool:
-    """Return whether a spreadsheet may run a cell. It passes over signs that nobody sees, and knows
+    """Return whether a spreadsheet may run a cell. It passes over invisible signs, and knows
     wide forms.
 
     >>> _is_formula("\ufeff=1+1"), _is_formula("＝1+1"), _is_formula("a=1")

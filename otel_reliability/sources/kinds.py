@@ -1,4 +1,4 @@
-"""The kinds of files that people have: told once per file, from its first bytes or its keys.
+"""The kinds of files that people have: recognized once per file, from its first bytes or its keys.
 
 `KINDS` is the table, the first row that fits counts. A row has what reads such a file, or the
 sentence that says what to do instead. What fits none is read as OTLP-JSON lines, whose reader names
@@ -39,7 +39,7 @@ from otel_reliability.sources.sessions.formats import (
 )
 
 HEAD: Final = 64 * 1024
-"""Bytes that tell the kind of a file."""
+"""Bytes by which the kind of a file is known."""
 
 Numbered: TypeAlias = Iterator[tuple[int, Batch]]
 """Batches, each with the number of the line that it begins on."""
@@ -454,7 +454,7 @@ class Input(NamedTuple):
 
 
 def input_of(path: str | os.PathLike[str]) -> Input:
-    """Return a file with its kind, told by its head. Standard input is not looked into."""
+    """Return a file with its kind, recognized by its head. Standard input is not opened."""
     if os.fspath(path) == STDIN:
         return Input(path, PIPE, None)
     head = head_of(HEAD, iter(Chunks(path)))

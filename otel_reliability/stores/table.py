@@ -152,7 +152,7 @@ def client_of(
     url: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Client:
-    """Return what speaks to a store, by its environment variables unless told otherwise."""
+    """Return what speaks to a store, by its environment variables unless given."""
     base = url or first_of(env, store.url) or store.default_url
     return Client(base, {**store.headers(env), **(headers or {})})
 

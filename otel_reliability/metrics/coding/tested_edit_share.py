@@ -12,7 +12,7 @@ class TestedEditShare(PerRun):
     """The share of prompts in which tests ran after the last edit that succeeded.
 
     Of prompts with such an edit whose commands are all known: without the arguments of the shell
-    nobody can say whether it ran tests. Whether the tests passed does not count.
+    whether it ran tests is unknown. Whether the tests passed does not count.
 
     >>> from otel_reliability.model.coding import CodingTotals
     >>> from otel_reliability.testing import row

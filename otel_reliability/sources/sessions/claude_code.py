@@ -54,7 +54,7 @@ _REFUSED: Final = (
 """Beginnings of results of calls that were not permitted, before the release that marks them."""
 _STARTS_AGENT: Final = frozenset({"Task", "Agent"})
 _LOOK: Final = 2_000
-"""Characters of a result that tell how the call ended."""
+"""Characters of a result that hold how the call ended."""
 
 
 def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:

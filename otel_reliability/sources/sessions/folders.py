@@ -1,4 +1,4 @@
-"""The folders in which coding agents keep their sessions, where they are not told otherwise."""
+"""The folders in which coding agents keep their sessions, by default."""
 
 from __future__ import annotations
 
