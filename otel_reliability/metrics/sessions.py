@@ -43,13 +43,21 @@ PLACES: Final = 4
 
 TraceSignals: TypeAlias = Mapping[str, Mapping[str, float]]
 """Trace id → signal name → score. A missing signal is skipped, not taken as 0."""
-Four: TypeAlias = tuple[float | None, ...]
+SignalScores: TypeAlias = tuple[float | None, ...]
 """The score of each of `SIGNALS`, in their order; None: the trace has no such signal."""
-Bare: TypeAlias = tuple[float | None, int]
-"""A score without its explanation, and how many traces were evaluated for it.
 
-None where none was: 1.0, as the full functions return, is no data.
-"""
+
+class BareScore(NamedTuple):
+    """A score without its explanation, and how many traces were evaluated for it.
+
+    None where none was: 1.0, as the full functions return, is no data.
+    """
+
+    score: float | None
+    evaluated: int
+
+
+_NOT_EVALUATED: Final = BareScore(None, 0)
 
 
 class SessionScore(NamedTuple):
@@ -160,17 +168,19 @@ def agent_reliability(
     return SessionScore(_rounded(1.0 - raw), reason, metadata)
 
 
-def bare_reliability(traces: Sequence[Four], weights: Sequence[float]) -> Bare:
+def bare_reliability(traces: Sequence[SignalScores], weights: Sequence[float]) -> BareScore:
     """Return the score of `agent_reliability` for the same traces in the same order.
 
     >>> bare_reliability([(0.88, 0.95, 0.92, 0.97), (0.35, 0.28, 0.90, 0.85)], (1.0, 1.0, 0.8, 1.0))
-    (0.28, 2)
+    BareScore(score=0.28, evaluated=2)
     """
     steps = [risk for scores in traces if (risk := _step_risk(scores, weights)) is not None]
-    return (_rounded(1.0 - _tail_risk(steps)[0]), len(steps)) if steps else (None, 0)
+    if not steps:
+        return _NOT_EVALUATED
+    return BareScore(_rounded(1.0 - _tail_risk(steps)[0]), len(steps))
 
 
-def _step_risk(scores: Four, weights: Sequence[float]) -> float | None:
+def _step_risk(scores: SignalScores, weights: Sequence[float]) -> float | None:
     risk: float | None = None
     for weight, score in zip(weights, scores, strict=True):
         if score is not None and (risk is None or weight * (1.0 - score) > risk):
@@ -233,7 +243,7 @@ def agent_consistency(
     }
     if not found:
         return _not_evaluable()
-    rms = _root_mean_square([uncertainty for _, uncertainty in found.values()])
+    rms = _root_mean_square([one.weighted for one in found.values()])
     score = _rounded(1.0 - rms)
     number = len(found)
     if score >= 0.8:
@@ -249,33 +259,45 @@ def agent_consistency(
         "signal_weights": merged(weights),
         "per_trace_signals": {
             trace: _explained(
-                signals[trace], situational_penalty=penalty, weighted_uncertainty=uncertainty
+                signals[trace],
+                situational_penalty=one.penalty,
+                weighted_uncertainty=one.weighted,
             )
-            for trace, (penalty, uncertainty) in found.items()
+            for trace, one in found.items()
         },
         "aggregation": {"method": "weighted_rms", "rms_value": round(rms, PLACES)},
     }
     return SessionScore(score, reason, metadata)
 
 
-def bare_consistency(traces: Sequence[Four], weights: Sequence[float]) -> Bare:
+def bare_consistency(traces: Sequence[SignalScores], weights: Sequence[float]) -> BareScore:
     """Return the score of `agent_consistency` for the same traces in the same order.
 
     >>> bare_consistency([(0.88, 0.95, 0.92, 0.97)], (1.0, 1.0, 0.8, 1.0))
-    (0.8627, 1)
+    BareScore(score=0.8627, evaluated=1)
     """
-    found = [one[1] for scores in traces if (one := _uncertainty(scores, weights)) is not None]
-    return (_rounded(1.0 - _root_mean_square(found)), len(found)) if found else (None, 0)
+    known = [one for scores in traces if (one := _uncertainty(scores, weights)) is not None]
+    if not known:
+        return _NOT_EVALUATED
+    rms = _root_mean_square([one.weighted for one in known])
+    return BareScore(_rounded(1.0 - rms), len(known))
 
 
-def _uncertainty(scores: Four, weights: Sequence[float]) -> tuple[float, float] | None:
-    """Return (penalty, uncertainty) of a trace; None without a confidence."""
+class _Uncertainty(NamedTuple):
+    """The uncertainty of a trace, and the penalty by which it was amplified."""
+
+    penalty: float
+    weighted: float
+
+
+def _uncertainty(scores: SignalScores, weights: Sequence[float]) -> _Uncertainty | None:
+    """Return the uncertainty of a trace; None without a confidence."""
     confidence, *others = scores
     if confidence is None:
         return None
     weighed = zip(weights[1:], others, strict=True)
     penalty = sum([weight * (1.0 - score) for weight, score in weighed if score is not None])
-    return penalty, (1.0 + penalty) * (weights[0] * (1.0 - confidence))
+    return _Uncertainty(penalty, (1.0 + penalty) * (weights[0] * (1.0 - confidence)))
 
 
 def _root_mean_square(values: Sequence[float]) -> float:
@@ -285,7 +307,7 @@ def _root_mean_square(values: Sequence[float]) -> float:
 # --- What both share ------------------------------------------------------------------------------
 
 
-def _four(signals: TraceSignals, trace: str) -> Four:
+def _four(signals: TraceSignals, trace: str) -> SignalScores:
     found = signals.get(trace, {})
     return tuple([found.get(name) for name in SIGNALS])
 

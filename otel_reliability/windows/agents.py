@@ -345,22 +345,23 @@ class _Unloaded:
         self._observe = observe
         self.observed = 0
         """Number of the first changes that were observed before the restart."""
-        self.since: list[tuple[RunChange, Run]] = []
+        self.since: list[RunEvent] = []
         self.steps = self._all_steps()
         """Yields None after each step, the state at last."""
 
     def _all_steps(self) -> Iterator[AgentState | None]:
         state = self._make()
         yield from state.loading(self._load())
-        for number, (change, run) in enumerate(self.since):
+        for number, event in enumerate(self.since):
+            change = event.change
             if change is RunChange.CLOSED or change is RunChange.REVISED:
-                state.close(run)
+                state.close(event.run)
                 if change is RunChange.CLOSED and number >= self.observed:
                     self._observe(state)
             elif change is RunChange.FINAL:
-                state.finalize(run)
+                state.finalize(event.run)
             else:
-                state.withdraw(run)
+                state.withdraw(event.run)
         yield state
 
 
@@ -428,7 +429,7 @@ class AgentRegistry:
         for state in unloaded.steps:  # not `yield from`, which would end it when this is given up
             if state is not None and self._unloaded.pop(key, None) is unloaded:
                 self._agents[key] = state
-                if any(change is RunChange.WITHDRAWN for change, _ in unloaded.since):
+                if any(event.change is RunChange.WITHDRAWN for event in unloaded.since):
                     self._forget_if_empty(key)
             yield
 
@@ -491,8 +492,8 @@ class AgentRegistry:
         """Return whether a run that was closed is final; those that were restored are."""
         unloaded = self._unloaded.get(run.key)
         if unloaded is not None:
-            changes = [change for change, one in unloaded.since if one.run_id == run.run_id]
-            return not changes or changes[-1] is RunChange.FINAL
+            own = [event for event in unloaded.since if event.run.run_id == run.run_id]
+            return not own or own[-1].change is RunChange.FINAL
         state = self._agents.get(run.key)
         return state is not None and state.is_final(run.run_id)
 
@@ -625,7 +626,7 @@ class AgentRegistry:
         has many.
         """
         since = self._unloaded[run.key].since
-        since.append((change, run))
+        since.append(RunEvent(change, run))
         self._unloaded.move_to_end(run.key, last=False)
         if len(since) >= MAX_POSTPONED:
             self.agent(run.key)

@@ -16,13 +16,15 @@ from msgspec import convert
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.sessions import (
+    COHERENCE,
+    CONFIDENCE,
     LOOP_DETECTION,
     SIGNALS,
     SPECS,
     TOOL_CORRECTNESS,
-    Bare,
-    Four,
+    BareScore,
     SessionScore,
+    SignalScores,
     agent_consistency,
     agent_reliability,
     bare_consistency,
@@ -58,7 +60,7 @@ class SessionRun(NamedTuple):
     derived: tuple[str, ...]
 
     @property
-    def scores(self) -> Four:
+    def scores(self) -> SignalScores:
         """The score of each of `SIGNALS`."""
         return self.confidence, self.loop_detection, self.tool_correctness, self.coherence
 
@@ -88,11 +90,18 @@ def session_run_of(run: Run, derive: bool) -> tuple[SessionRun, tuple[str, ...]]
     refused = tuple([name for name in evaluated if name not in found])
     derived = derived_signals(run.tool_calls) if derive else {}
     added = tuple([name for name in derived if name not in found])
-    found = {**derived, **found}
-    confidence, loops, tools, coherence = [found.get(name) for name in SIGNALS]
-    return SessionRun(
-        run.start_ns, run.run_id, run.end_ns, confidence, loops, tools, coherence, added
-    ), refused
+    signals = {**derived, **found}
+    session_run = SessionRun(
+        start_ns=run.start_ns,
+        run_id=run.run_id,
+        end_ns=run.end_ns,
+        confidence=signals.get(CONFIDENCE),
+        loop_detection=signals.get(LOOP_DETECTION),
+        tool_correctness=signals.get(TOOL_CORRECTNESS),
+        coherence=signals.get(COHERENCE),
+        derived=added,
+    )
+    return session_run, refused
 
 
 def derived_signals(calls: Sequence[ToolCall] | None) -> dict[str, float]:
@@ -119,8 +128,8 @@ class ClosedSession(NamedTuple):
 
     end_ns: int
     session_id: str
-    reliability: Bare
-    consistency: Bare
+    reliability: BareScore
+    consistency: BareScore
     derived: tuple[str, ...]
 
 
@@ -149,8 +158,13 @@ def closed_session(
     order.
     """
     scores = [run.scores for run in runs]
-    bare = bare_reliability(scores, weights), bare_consistency(scores, weights)
-    return ClosedSession(max([run.end_ns for run in runs]), session_id, *bare, _derived(runs))
+    return ClosedSession(
+        end_ns=max([run.end_ns for run in runs]),
+        session_id=session_id,
+        reliability=bare_reliability(scores, weights),
+        consistency=bare_consistency(scores, weights),
+        derived=_derived(runs),
+    )
 
 
 def scores_of(
@@ -159,15 +173,16 @@ def scores_of(
     """Return the same with all that explains it; `runs` are sorted."""
     ids = tuple([run.run_id for run in runs])
     signals = {run.run_id: found for run in runs if (found := run.signals)}
-    scores = [metric(ids, signals, weights) for metric in (agent_reliability, agent_consistency)]
+    reliability = agent_reliability(ids, signals, weights)
+    consistency = agent_consistency(ids, signals, weights)
     return SessionScores(
-        key,
-        session_id,
+        key=key,
+        session_id=session_id,
         runs=ids,
         start_ns=runs[0].start_ns,
         end_ns=max([run.end_ns for run in runs]),
-        reliability=scores[0] if scores[0].evaluated else None,
-        consistency=scores[1] if scores[1].evaluated else None,
+        reliability=reliability if reliability.evaluated else None,
+        consistency=consistency if consistency.evaluated else None,
         derived=_derived(runs),
     )
 
@@ -205,11 +220,15 @@ class RecentSessions:
 
     def put(self, scores: SessionScores) -> None:
         """Add a session with its explained scores."""
-        bare = [
-            (None, 0) if one is None else (one.score, one.evaluated)
-            for one in (scores.reliability, scores.consistency)
-        ]
-        self.add(ClosedSession(scores.end_ns, scores.session_id, bare[0], bare[1], scores.derived))
+        self.add(
+            ClosedSession(
+                end_ns=scores.end_ns,
+                session_id=scores.session_id,
+                reliability=_bare(scores.reliability),
+                consistency=_bare(scores.consistency),
+                derived=scores.derived,
+            )
+        )
 
     def drop(self, session_id: str) -> None:
         """Remove a session whose runs turned out to be another's; do nothing without such a
@@ -220,8 +239,8 @@ class RecentSessions:
     def readings(self) -> dict[str, Reading]:
         """Return the gauges by name; the runs of a reading are the runs that were evaluated."""
         found = (
-            *_gauges([(*one.reliability, one.derived) for one in self._sessions]),
-            *_gauges([(*one.consistency, one.derived) for one in self._sessions]),
+            *_gauges([(one.reliability, one.derived) for one in self._sessions]),
+            *_gauges([(one.consistency, one.derived) for one in self._sessions]),
         )
         return {spec.name: reading for spec, reading in zip(SPECS, found, strict=True)}
 
@@ -233,21 +252,27 @@ class RecentSessions:
         ]
 
 
-def _gauges(
-    sessions: Iterable[tuple[float | None, int, tuple[str, ...]]],
-) -> tuple[Reading, Reading]:
-    """Return the mean and the worst of (score, evaluated runs, derived signals) of sessions; no
+def _bare(found: SessionScore | None) -> BareScore:
+    return BareScore(None, 0) if found is None else BareScore(found.score, found.evaluated)
+
+
+def _gauges(sessions: Iterable[tuple[BareScore, tuple[str, ...]]]) -> tuple[Reading, Reading]:
+    """Return the mean and the worst of the scores of sessions, given with their derived signals; no
     value without a score.
     """
-    scored = [
-        (score, evaluated, names) for score, evaluated, names in sessions if score is not None
-    ]
-    if not scored:
+    scores: list[float] = []
+    derived: set[str] = set()
+    runs = 0
+    for bare, names in sessions:
+        if bare.score is not None:
+            scores.append(bare.score)
+            derived.update(names)
+            runs += bare.evaluated
+    if not scores:
         return NO_DATA, NO_DATA
-    derived = sorted({name for _, _, names in scored for name in names})
-    note = f"last {len(scored)} sessions" + (f"; derived: {', '.join(derived)}" if derived else "")
-    scores = [score for score, _, _ in scored]
-    runs = sum([evaluated for _, evaluated, _ in scored])
+    note = f"last {len(scores)} sessions"
+    if derived:
+        note = f"{note}; derived: {', '.join(sorted(derived))}"
     return Reading(fmean(scores), runs, note=note), Reading(min(scores), runs, note=note)
 
 
@@ -282,6 +307,12 @@ class SessionRuns:
         )
         return session
 
+    @classmethod
+    def unpacked(cls, packed: bytes) -> SessionRuns:
+        """Return a closed session from what `packed` made of it."""
+        touched, runs = unpack(packed)
+        return cls.of(touched, runs)
+
     def plain(self) -> list[Any]:
         """Return an open session as plain data."""
         return [self.touched, list(self.runs.values()), list(self.observed.values())]
@@ -315,12 +346,12 @@ class SessionEvent(NamedTuple):
     @property
     def reliability(self) -> float | None:
         """Its score; None: it had no signal for that."""
-        return self.closed.reliability[0]
+        return self.closed.reliability.score
 
     @property
     def consistency(self) -> float | None:
         """Its score; None: it had no signal for that."""
-        return self.closed.consistency[0]
+        return self.closed.consistency.score
 
     @property
     def scores(self) -> SessionScores:
@@ -413,10 +444,8 @@ class Sessions:
         elif change is RunChange.REVISED:
             replaced = previous or run
             unobserved = self._take_out(replaced)
-            if _key_of(run) != _key_of(
-                replaced
-            ):  # before the run enters: making room could close it
-                self._drop_if_empty(replaced)
+            if _key_of(run) != _key_of(replaced):
+                self._drop_if_empty(replaced)  # before the run enters: making room could close it
             self._put_in(run, now, observe=unobserved or not counts_for_change(replaced))
             self._drop_if_empty(replaced)
         return unobserved
@@ -490,7 +519,7 @@ class Sessions:
         for (plain, session_id), body in data:
             is_closed = isinstance(body, bytes)
             key = agent_key(plain)
-            session = SessionRuns.of(*(unpack(body) if is_closed else body))
+            session = SessionRuns.unpacked(body) if is_closed else SessionRuns.of(*body)
             self.remembered_runs += len(session.runs)
             if not is_closed:
                 self._open[key, session_id] = session
@@ -507,7 +536,7 @@ class Sessions:
         """Return a session that is remembered: an open one, or a copy of a closed one."""
         if key not in self._closed:
             return None if key is None else self._open.get(key)
-        return SessionRuns.of(*unpack(self._closed[key]))
+        return SessionRuns.unpacked(self._closed[key])
 
     def _changed(self, key: SessionKey, session: SessionRuns) -> None:
         """Keep what was changed in a session that `_find` returned; a closed one
@@ -617,7 +646,8 @@ class Sessions:
         if session is not None:
             self.remembered_runs -= len(session.runs)
         elif closed is not None:
-            self.remembered_runs -= len(unpack(closed)[1])
+            _, runs = unpack(closed)
+            self.remembered_runs -= len(runs)
             self._late.pop(key, None)
         self._touched.add(key)
 
