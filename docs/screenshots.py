@@ -55,12 +55,12 @@ class Shot(NamedTuple):
     last: str | None = None
 
 
-WHY: Final = "section[aria-labelledby^=why]"
+REQUESTS: Final = "section[aria-labelledby^=requests]"
 SHOTS: Final[Mapping[str, Shot]] = {
     "page-fleet.png": Shot("fleet"),
     "page-fleet-dark.png": Shot("fleet", "dark"),
-    "page-agent.png": Shot("agent", last=WHY),
-    "page-agent-dark.png": Shot("agent", "dark", WHY),
+    "page-agent.png": Shot("agent", last=REQUESTS),
+    "page-agent-dark.png": Shot("agent", "dark", REQUESTS),
     "page-report.png": Shot("report", last=".agents"),
 }
 TERMINAL: Final = "page-terminal.svg"
@@ -121,7 +121,7 @@ def _pages(browser: Browser) -> Generator[Mapping[str, str]]:
         expect(page.locator(".agents__name a")).to_have_count(AGENTS, timeout=PATIENCE_MS)
         fleet_of.round()
         row = page.get_by_role("row").filter(has=page.get_by_role("link", name=AGENT))
-        expect(row).to_contain_text(f"{fleet_of.opening + 1}", timeout=PATIENCE_MS)
+        expect(row.locator(".spark")).to_be_visible(timeout=PATIENCE_MS)
         agent = page.get_by_role("link", name=AGENT).get_attribute("href") or ""
         page.close()
         yield {"fleet": fleet, "agent": urljoin(fleet, agent)}

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics import ALL_SPECS
+from otel_reliability.metrics.base import UNKNOWN_INPUTS
 from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tables import (
     Decision,
@@ -319,7 +320,8 @@ def short_reason(name: str, ask: Ask) -> str:
             if distinct.value is None or common.value is None:
                 return "The order of tool calls varies from run to run."
             paths = f"{count(round(distinct.value), 'path')} in {count(distinct.runs, 'run')}"
-            return f"{paths}; {percent(common.value)} took the most common one."
+            which = "" if UNKNOWN_INPUTS in common.note else " for their input"
+            return f"{paths}; {percent(common.value)} took the most common one{which}."
         case "tool_variance":
             return f"Runs combine the tools differently ({percent(value)} tool variance)."
         case "retry_explosion":

@@ -374,6 +374,11 @@ def _known(agent: AgentView, names: Sequence[str]) -> list[str]:
     return [name for name in names if agent.metrics[name].value is not None]
 
 
+def _unbroken(text: str) -> str:
+    """Return text in which no line breaks between a number and its percent sign."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', ':', '!', '?')) else '.'}"
 
@@ -399,6 +404,7 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "runs": run_lines,
     "score": _score,
     "sentence": _sentence,
+    "unbroken": _unbroken,
     "sessions": partial(sections.sessions, brief=False),
     "short": short,
     "task_flows": _task_flows,

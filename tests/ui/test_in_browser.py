@@ -108,6 +108,18 @@ def test_two_thousand_agents_come_in_pages(many: Running, browser: Browser) -> N
         expect(page.get_by_role("heading", level=1)).to_have_text("Agents")
 
 
+@pytest.mark.parametrize("width", [1_000, 1_180, 1_400])
+def test_every_column_stands_below_its_header(many: Running, browser: Browser, width: int) -> None:
+    """Also where a width hides one."""
+    with browser.open(many.url("ui", "/"), width=width) as page:
+        headers = page.locator(".agents thead th:visible").all_text_contents()
+        cells = page.locator(".agents tbody tr").first.locator("td:visible")
+        named = [cell.get_attribute("data-label") for cell in cells.all()]
+
+    assert [header.rstrip("↑↓↕") for header in headers] == ["Agent", *named]
+    assert ("Trend" in named) is (width == 1_400)
+
+
 def test_the_table_is_filtered_as_somebody_types(many: Running, browser: Browser) -> None:
     with browser.open(many.url("ui", "/")) as page:
         page.evaluate("window.same = true")
