@@ -16,6 +16,7 @@ from otel_reliability.assembly.cost import cost_of_run
 from otel_reliability.assembly.extent import (
     Extent,
     extent,
+    has_later_call,
     in_background,
     is_hollow,
     lacks_its_steps,
@@ -50,7 +51,13 @@ from otel_reliability.assembly.unseen_steps import (
     tools_of_messages,
 )
 from otel_reliability.config import Settings
-from otel_reliability.model.flaws import DROPPED, LOST_MODEL_CALLS, RUN_REPLAYED, SPLIT_TRACE
+from otel_reliability.model.flaws import (
+    CLOCK_SKEW,
+    DROPPED,
+    LOST_MODEL_CALLS,
+    RUN_REPLAYED,
+    SPLIT_TRACE,
+)
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import (
@@ -261,7 +268,14 @@ class RunBuilder:
             compressions=_compressions(tree, compressed, actors) if compressed else (),
             ended_in_error=seen.ended_in_error,
             request=request_of(tree, members, root),
-            flaws=_flaws(tree, root, members, cut, lacks_calls=usage.lacks_calls),
+            flaws=_flaws(
+                tree,
+                root,
+                members,
+                cut,
+                lacks_calls=usage.lacks_calls,
+                is_remote=gathered.is_remote,
+            ),
             outcome_key=notes.outcome_key,
         )
 
@@ -571,6 +585,7 @@ def _flaws(
     cut: Collection[int],
     *,
     lacks_calls: bool,
+    is_remote: bool,
 ) -> tuple[str, ...]:
     """Return the flaws that only the spans of a run show."""
     found = (DROPPED,) if cut else ()
@@ -580,6 +595,8 @@ def _flaws(
         found = (*found, RUN_REPLAYED)
     if root is not None and is_hollow(root):
         found = (*found, SPLIT_TRACE)
+    if is_remote and has_later_call(tree, members):
+        found = (*found, CLOCK_SKEW)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.span_tree import NONE, SpanTree
-from otel_reliability.model.span import STEPS, AgentSpan, Kind
+from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, STEPS, AgentSpan, Kind
 
 UNTIMED: Final = frozenset({Kind.OTHER, Kind.COMPRESSION})
 """Kinds that a run does not begin or end with."""
@@ -113,6 +113,27 @@ def own_extent(spans: Sequence[AgentSpan], root: AgentSpan, timed: Iterable[int]
     """
     service = root.resource.service
     return extent(spans, [i for i in timed if spans[i].resource.service == service])
+
+
+def has_later_call(tree: SpanTree, members: Iterable[int]) -> bool:
+    """Return whether a service answered a call of another one only after its caller had the answer:
+    its clock is ahead.
+    """
+    spans = tree.spans
+    for i in members:
+        over = tree.parent[i]
+        if over == NONE:
+            continue
+        called = spans[i]
+        caller = spans[over]
+        is_waited_for = called.span_kind == KIND_SERVER or caller.span_kind == KIND_CLIENT
+        if (
+            is_waited_for
+            and caller.start_ns < caller.end_ns <= called.start_ns < called.end_ns
+            and called.resource.service != caller.resource.service
+        ):
+            return True
+    return False
 
 
 def in_background(tree: SpanTree, root: Invocation, members: Sequence[int]) -> set[int]:

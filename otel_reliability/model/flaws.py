@@ -26,6 +26,7 @@ RUN_REPLAYED: Final = "run_replayed"
 INVENTED_SESSIONS: Final = "conversation_invented"
 DUPLICATE_SPANS: Final = "duplicate_span"
 LATE_SPANS: Final = "late_span"
+CLOCK_SKEW: Final = "clock_skew"
 LATE_ROOT: Final = "root_late"
 ORPHAN_SPANS: Final = "orphan_span"
 UNREAD_SPANS: Final = "unread_span"
@@ -197,8 +198,8 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         found=lacks_arguments,
     ),
     Flaw(
-        "clock_skew",
-        "calls before their run began",
+        CLOCK_SKEW,
+        "calls outside of their caller's time",
         "duration, order of parallel steps",
         "synchronize the clocks of the services (NTP)",
         found=has_skewed_clock,

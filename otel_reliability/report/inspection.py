@@ -27,6 +27,7 @@ from otel_reliability.model.run import AgentKey, Run, Tools
 from otel_reliability.model.span import EVALUATION, LINK, RUN_KEY, Kind, RawLog, crossing
 from otel_reliability.model.tools import ToolRules, classified
 from otel_reliability.report import sections
+from otel_reliability.report.clocks import Clocks, ClockSkew
 from otel_reliability.report.data_quality import are_invented, quality_of
 from otel_reliability.report.missing import missing_of
 from otel_reliability.report.proposal import MAX_GROUPS, OTHERS, Proposal, Unknown, settings_lines
@@ -142,6 +143,7 @@ class InspectionView:
     - `data_quality`: the flaws of the telemetry: by agent, then those of spans without a run.
     - `crossing`: spans that may belong to a run of another trace, by what: workers that each have
       some traces cannot join them.
+    - `clocks`: services whose clock differs from a caller's.
     - `events`: those that are read first. `unknown`: the scopes that look like agents' work first.
     - `tools`: of equals, the one first that was called in the earliest run.
     - `mapping`: rules of `mapping.spans` for the scopes that look like agents' work.
@@ -152,6 +154,7 @@ class InspectionView:
     data_quality: Sequence[AgentQuality]
     spans: int
     crossing: Mapping[str, int]
+    clocks: Sequence[ClockSkew]
     recognised: Sequence[Recognised]
     events: Sequence[LogEvents]
     unknown: Sequence[Unknown]
@@ -177,6 +180,7 @@ class Inspection:
         self._tools: Counter[str] = Counter()
         self._first: dict[str, tuple[int, str, int]] = {}
         self._crossing: Counter[str] = Counter()
+        self._clocks = Clocks()
         self._flaws: dict[AgentKey, Counter[str]] = {}
 
     def see(self, batch: Batch) -> None:
@@ -188,6 +192,7 @@ class Inspection:
                 batch.evaluations
             )
         self._spans += len(batch.spans)
+        self._clocks.see(batch.spans)
         for span in batch.spans:
             convention = self._reader.convention_of(span)
             if convention is None:
@@ -230,6 +235,7 @@ class Inspection:
             data_quality=[*self._quality_of_agents(), *self._quality_of_spans(unknown, of_spans)],
             spans=self._spans,
             crossing=dict(self._crossing),
+            clocks=self._clocks.skews(),
             recognised=[Recognised(*key, number) for key, number in _ranked(self._recognised)],
             events=sorted(
                 (LogEvents(*key, number) for key, number in self._events.items()),
@@ -377,7 +383,18 @@ def _spans(found: InspectionView) -> RenderableType:
         )
         remedy = "workers on Kafka do not join them (docs/guides/scale.md)."
         notes.append(_warning(f"Runs that cross traces, by {crossing}: {remedy}"))
+    notes += [_warning(_clock(one)) for one in found.clocks[:MAX_LINES]]
     return _table(("Spans recognized, by convention", "as", "scope", "spans"), "lllr", rows, notes)
+
+
+def _clock(skew: ClockSkew) -> str:
+    """Return the sentence about a clock that differs."""
+    where = "ahead of" if skew.ahead_s > 0 else "behind"
+    return (
+        f"The clock of {clean(skew.service)} is about {abs(skew.ahead_s):,.3g} s {where} that of "
+        f"{clean(skew.caller)} (± {skew.uncertainty_s:,.2g} s, {count(skew.calls, 'call')}): "
+        "synchronize them (NTP)."
+    )
 
 
 def _events(found: Sequence[LogEvents]) -> RenderableType:

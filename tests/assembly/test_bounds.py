@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from otel_reliability.model.span import AgentSpan, Resource
+from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Resource
 from otel_reliability.testing import RESOURCE, agent, model, tool
 from tests.assembly.rebuilding import rebuilt, run_of
 
@@ -43,3 +43,16 @@ def test_another_clock_moves_no_bounds(start: float) -> None:
 
 def test_own_steps_after_the_end_of_an_agent_are_part_of_its_duration() -> None:
     assert run_of(agent(1, end=0), model(2, 1, start=1, end=7)).duration_s == 7
+
+
+@pytest.mark.parametrize(
+    ("start", "kind", "flaws"),
+    [(3, KIND_SERVER, ()), (40, KIND_SERVER, ("clock_skew",)), (40, KIND_CONSUMER, ())],
+)
+def test_an_answer_after_its_caller_went_on_shows_a_clock_that_is_ahead(
+    start: float, kind: int, flaws: tuple[str, ...]
+) -> None:
+    served = tool(3, 2, "ask", start=start, end=start + 1, resource=REMOTE, span_kind=kind)
+    run = run_of(agent(1, end=10), tool(2, 1, "ask", start=2, end=5), served)
+
+    assert run.flaws == flaws
