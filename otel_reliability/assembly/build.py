@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from otel_reliability.assembly import outcome, reports
@@ -107,6 +108,28 @@ class Linked(NamedTuple):
     unclaimed: Sequence[AgentSpan] = ()
 
 
+class _Draft(Struct, eq=False):
+    """A run that is being built: its spans, and what one pass over them found.
+
+    - `root`: None for a run without one, which is `implicit` then.
+    - `members`: its spans, in order. `first`: its root, else the first of them.
+    - `actors`: the agents that execute its steps.
+    """
+
+    linked: Linked
+    root: Invocation | None
+    implicit: ImplicitRun | None
+    members: Sequence[int]
+    first: AgentSpan
+    key: AgentKey
+    actors: _Actors
+    gathered: Gathered
+
+    @property
+    def is_nested(self) -> bool:
+        return self.root is not None and self.root.run_above is not None
+
+
 class _Usage(NamedTuple):
     """The model calls of a run, its tokens, and the greatest share of a context window.
     `lacks_calls`: its agent reports more tokens than these calls used.
@@ -130,6 +153,7 @@ class _Path(NamedTuple):
 
 
 _NO_STEPS: Final = _Path((), (), arguments_known=True)
+_UNOBSERVABLE: Final = _Path(None, None, arguments_known=True)
 
 
 class RunBuilder:
@@ -153,65 +177,69 @@ class RunBuilder:
 
     def build(self, linked: Linked, root: Invocation, members: Sequence[int]) -> Run:
         """Build the run of a root. `members`: its spans, in order."""
-        return self._built(linked, root, None, members, root.agent)
+        return self._built(self._draft(linked, root, None, members, root.agent))
 
     def build_implicit(self, linked: Linked, run: ImplicitRun) -> Run:
         """Build a run without a root."""
-        return self._built(linked, None, run, run.members, run.agent)
+        return self._built(self._draft(linked, None, run, run.members, run.agent))
 
-    def _built(
+    def _draft(
         self,
         linked: Linked,
         root: Invocation | None,
         implicit: ImplicitRun | None,
         members: Sequence[int],
         agent: str | None,
-    ) -> Run:
-        tree = linked.tree
-        first = tree.spans[members[0]] if root is None else root.span
-        is_nested = root is not None and root.run_above is not None
+    ) -> _Draft:
+        """Read the spans of a run once."""
+        first = linked.tree.spans[members[0]] if root is None else root.span
         key = self._key(agent, first)
-        actors = _Actors(root, key.agent)
-        gathered = Gathered(tree)
+        gathered = Gathered(linked.tree)
         if implicit is not None:
             gathered.compressed.extend(implicit.compressions)
         elif first.session is not None:
             gathered.rank = first.session.rank
             gathered.session = first.session.id
         gathered.read(members, first)
-        lasts = self._extent(tree, root, members, gathered)
-        notes, evaluations = self._reports(linked, root, members, gathered)
-        steps = gathered.steps
-        if gathered.rejected:
-            steps = [step for step in steps if step.at not in gathered.rejected]
-        if gathered.calls_itself and root is not None:
-            steps = self._with_calls_of_agents(tree, root, members, steps, gathered)
-        models = gathered.models
-        if (
-            gathered.model_scopes > 1
-            or gathered.has_repeated_response
-            or tree.in_model
-            or tree.details
-            or tree.attempts
-        ):
-            models = models_once(tree, models)
+        return _Draft(
+            linked=linked,
+            root=root,
+            implicit=implicit,
+            members=members,
+            first=first,
+            key=key,
+            actors=_Actors(root, key.agent),
+            gathered=gathered,
+        )
+
+    def _built(self, draft: _Draft) -> Run:
+        tree = draft.linked.tree
+        root = draft.root
+        members = draft.members
+        first = draft.first
+        implicit = draft.implicit
+        gathered = draft.gathered
+        background = _background(draft)
+        lasts = _extent(draft, background)
+        notes, evaluations = _reports(draft)
         cut = _cut_by_sender(tree.spans, gathered.annotated) if gathered.annotated else ()
-        is_partial = bool(cut) and any(
-            i in cut and facts.tokens == _NO_TOKENS for i, facts in models
-        )
-        usage = self._usage(
-            tree, root, members, models, actors, notes.context_limit, is_partial=is_partial
-        )
-        steps, tools = self._observed_steps(linked, root, steps, models, gathered)
-        path = _Path(None, None, arguments_known=True)
+        models = _models(draft, background)
+        usage = self._usage(draft, models, notes.context_limit, cut)
+        steps, tools = _observed_steps(draft, models)
+        path = _UNOBSERVABLE
         if tools is not Tools.UNOBSERVABLE:
-            path = self._path(linked, steps, models, actors)
-        session = _session(linked, root, members, gathered)
+            path = self._path(draft, steps, models)
+        session = _session(draft)
         trace_id = first.trace_id
         root_id = first.span_id if implicit is None else implicit.span_id_in(trace_id)
         if self._reported:
             late = self._reported.of_run(
-                trace_id, root_id, session, notes.outcome_key, lasts.start_ns, nested=is_nested
+                trace_id,
+                root_id,
+                session,
+                notes.outcome_key,
+                lasts.start_ns,
+                nested=draft.is_nested,
             )
             evaluations = latest([*evaluations, *late])
         waits = bool(gathered.pending) and _still_waits(tree, gathered.pending, members)
@@ -222,27 +250,18 @@ class RunBuilder:
         cost = notes.cost
         if cost is None and models and not usage.lacks_calls:
             cost = cost_of_run(models, tree.spans, estimate=self._estimates_cost)
-        traits = gathered.traits
-        traits.update(
-            [
-                ("model", call.model)
-                for call in usage.calls
-                if call.model is not None and not call.failed
-            ]
-        )
-        compressed = gathered.compressed
         return Run(
             run_id=f"{trace_id.hex()}-{root_id.hex()}",
             trace_id=trace_id,
             root_span_id=root_id if implicit is None else None,
-            key=key,
+            key=draft.key,
             session_id=session,
             task_id=notes.task_id,
             trial=notes.trial,
             condition=notes.condition or BASELINE,
             input_class=notes.input_class,
             branches=notes.branches,
-            nested=is_nested,
+            nested=draft.is_nested,
             implicit=implicit is not None,
             incomplete=implicit is not None and implicit.incomplete,
             start_ns=lasts.start_ns,
@@ -264,123 +283,13 @@ class RunBuilder:
             weight=sampling_weight(first.threshold, trace_id) if first.threshold else 1,
             span_count=len(members) + (0 if implicit is None else len(implicit.compressions)),
             closed_by=CloseReason.ROOT,
-            fingerprints=self._fingerprints_of((frozenset(gathered.senders), frozenset(traits))),
-            compressions=_compressions(tree, compressed, actors) if compressed else (),
+            fingerprints=self._fingerprints_of(gathered, usage.calls),
+            compressions=_compressions(draft) if gathered.compressed else (),
             ended_in_error=seen.ended_in_error,
             request=request_of(tree, members, root),
-            flaws=_flaws(
-                tree,
-                root,
-                members,
-                cut,
-                lacks_calls=usage.lacks_calls,
-                is_remote=gathered.is_remote,
-            ),
+            flaws=_flaws(draft, cut, lacks_calls=usage.lacks_calls),
             outcome_key=notes.outcome_key,
         )
-
-    def _extent(
-        self, tree: SpanTree, root: Invocation | None, members: Sequence[int], gathered: Gathered
-    ) -> Extent:
-        """Return the extent of a run, and take model calls out that another service made in the
-        background.
-        """
-        timed = gathered.timed
-        spans = tree.spans
-        if root is None or root.span.end_ns <= root.span.start_ns:
-            return extent(spans, timed)
-        background = in_background(tree, root, members)
-        if background:
-            service = root.span.resource.service
-            gathered.models = [
-                (i, facts)
-                for i, facts in gathered.models
-                if i not in background or spans[i].resource.service == service
-            ]
-            timed = [i for i in timed if i not in background]
-        if tree.attempts:
-            end = root.span.end_ns
-            timed = [i for i in timed if spans[i].start_ns <= end or tree.attempt_of(i) == NONE]
-        if background or gathered.is_remote:
-            return own_extent(spans, root.span, timed)
-        return extent(spans, timed)
-
-    def _reports(
-        self,
-        linked: Linked,
-        root: Invocation | None,
-        members: Sequence[int],
-        gathered: Gathered,
-    ) -> tuple[Notes, tuple[Evaluation, ...]]:
-        """Return what users and evaluators report of a run."""
-        notes = outcome.NO_NOTES
-        evaluations = ()
-        apart = linked.evaluations
-        if gathered.annotated or apart:
-            notes, evaluations = reports.reports_of(
-                linked.tree, linked.units, root, members if apart else gathered.annotated, apart
-            )
-        first = linked.tree.spans[members[0]] if root is None else root.span
-        attempt = first.resource.attempt
-        if attempt:
-            is_nested = root is not None and root.run_above is not None
-            notes = reports.of_attempt(notes, attempt, nested=is_nested)
-        return notes, evaluations
-
-    def _with_calls_of_agents(
-        self,
-        tree: SpanTree,
-        root: Invocation,
-        members: Sequence[int],
-        steps: list[Step],
-        gathered: Gathered,
-    ) -> list[Step]:
-        """Return steps with the calls that nested agents represent themselves."""
-        called = calls_of_agents(tree, root, members)
-        if not called:
-            return steps
-        if any(step.call.name is None for step in called):
-            gathered.is_unnamed = True
-        return sorted([*steps, *called], key=lambda step: step.order)
-
-    def _observed_steps(
-        self,
-        linked: Linked,
-        root: Invocation | None,
-        steps: list[Step],
-        models: list[ModelSpan],
-        gathered: Gathered,
-    ) -> tuple[list[Step], Tools]:
-        """Return each step once, and how steps were observed: by their spans, else by messages."""
-        tree = linked.tree
-        if steps:
-            steps = calls_once(tree, steps, models)
-        tools = Tools.OBSERVED
-        if steps and not gathered.rejected and (lost := lost_steps(tree, steps, models)):
-            steps = sorted([*steps, *lost], key=lambda step: step.order)
-            tools = Tools.MESSAGES
-        if root is not None and (
-            is_hollow(root) or (root.run_above is not None and lacks_its_steps(tree, root))
-        ):
-            return steps, Tools.UNOBSERVABLE
-        if gathered.is_unnamed and any(
-            step.call.name is None and not step.handoff for step in steps
-        ):
-            return steps, Tools.UNOBSERVABLE
-        if steps and tools is Tools.OBSERVED and not gathered.rejected:
-            is_whole = any(step.handoff for step in steps) or not has_unseen_call(
-                tree, steps, models
-            )
-            return steps, tools if is_whole else Tools.UNOBSERVABLE
-        if steps or gathered.has_tool_spans:
-            return steps, tools
-        if gathered.asked_silently or any(facts.asked_for_tools for _, facts in models):
-            tools = tools_of_messages(models)
-            if tools is Tools.MESSAGES:
-                steps = message_steps(tree, models)
-        elif linked.unclaimed and root is not None and may_have_called(root, linked.unclaimed):
-            tools = Tools.UNOBSERVABLE
-        return steps, tools
 
     def _key(self, agent: str | None, span: AgentSpan) -> AgentKey:
         resource = span.resource
@@ -396,8 +305,12 @@ class RunBuilder:
         self._keys[agent, id(resource), extra] = (resource, key)
         return key
 
-    def _fingerprints_of(self, found: _Fingerprinted) -> Fingerprints:
-        """Return what spans show of how the agent is made."""
+    def _fingerprints_of(self, gathered: Gathered, calls: Iterable[ModelCall]) -> Fingerprints:
+        """Return what the spans and model calls of a run show of how its agent is made."""
+        models = [
+            ("model", call.model) for call in calls if call.model is not None and not call.failed
+        ]
+        found = frozenset(gathered.senders), frozenset([*gathered.traits, *models])
         known = self._fingerprints.get(found)
         if known is None:
             senders, made_of = found
@@ -415,23 +328,22 @@ class RunBuilder:
 
     def _usage(
         self,
-        tree: SpanTree,
-        root: Invocation | None,
-        members: Sequence[int],
-        models: list[ModelSpan],
-        actors: _Actors,
+        draft: _Draft,
+        models: Sequence[ModelSpan],
         run_window: int | None,
-        *,
-        is_partial: bool,
+        cut: Collection[int],
     ) -> _Usage:
         """Return what the model calls of a run used, else what its agents say they used. Where its
         agent says more, spans of model calls were lost, and what it says counts.
 
-        `run_window`: the context window that the user gives for the run, in tokens. `is_partial`:
-        a model call lost its tokens, so that those of the others are only a part of the run's.
+        `run_window`: the context window that the user gives for the run, in tokens. Where one of
+        the spans that are `cut` lost the tokens of its call, those of the others are only a part
+        of the run's.
         """
-        spans = tree.spans
-        nodes = tree.nodes
+        root = draft.root
+        actors = draft.actors
+        spans = draft.linked.tree.spans
+        nodes = draft.linked.tree.nodes
         limits = self._limits
         tokens_in = tokens_out = pressure = None
         calls: list[ModelCall] = []
@@ -460,10 +372,10 @@ class RunBuilder:
                     cached_tokens=facts.cached,
                 )
             )
-        if is_partial:
+        if cut and any(i in cut and facts.tokens == _NO_TOKENS for i, facts in models):
             tokens_in = tokens_out = pressure = None
         if tokens_in is None and tokens_out is None and root is not None:
-            tokens_in, tokens_out = _totals_of_agents(tree, members)
+            tokens_in, tokens_out = _totals_of_agents(draft.linked.tree, draft.members)
             window = run_window or max([limits.of(facts) or 0 for _, facts in models], default=0)
             if tokens_in is not None and window:
                 pressure = (tokens_in + (tokens_out or 0)) / window
@@ -471,16 +383,16 @@ class RunBuilder:
         most_in = _greater(tokens_in, total.input)
         most_out = _greater(tokens_out, total.output)
         return _Usage(
-            tuple(calls),
-            most_in,
-            most_out,
-            None if pressure is None else min(pressure, 1.0),
+            calls=tuple(calls),
+            input_tokens=most_in,
+            output_tokens=most_out,
+            pressure=None if pressure is None else min(pressure, 1.0),
             lacks_calls=(most_in, most_out) != (tokens_in, tokens_out),
         )
 
-    def _path(
-        self, linked: Linked, steps: list[Step], models: list[ModelSpan], actors: _Actors
-    ) -> _Path:
+    def _path(self, draft: _Draft, steps: list[Step], models: list[ModelSpan]) -> _Path:
+        linked = draft.linked
+        actors = draft.actors
         if not steps:
             return _NO_STEPS
         handoffs = [step for step in steps if step.handoff]
@@ -518,6 +430,126 @@ class RunBuilder:
                 )
             )
         return _Path(tuple([step.label for step in path]), tuple(calls), arguments_known)
+
+
+# --- Parts of a run -------------------------------------------------------------------------------
+
+
+def _background(draft: _Draft) -> Collection[int]:
+    """Return the spans of a run that lie in invocations which it started in the background; none
+    where its root has no extent of its own.
+    """
+    root = draft.root
+    if root is None or root.span.end_ns <= root.span.start_ns:
+        return ()
+    return in_background(draft.linked.tree, root, draft.members)
+
+
+def _extent(draft: _Draft, background: Collection[int]) -> Extent:
+    tree = draft.linked.tree
+    spans = tree.spans
+    root = draft.root
+    timed = draft.gathered.timed
+    if root is None or root.span.end_ns <= root.span.start_ns:
+        return extent(spans, timed)
+    if background:
+        timed = [i for i in timed if i not in background]
+    if tree.attempts:
+        end = root.span.end_ns
+        timed = [i for i in timed if spans[i].start_ns <= end or tree.attempt_of(i) == NONE]
+    if background or draft.gathered.is_remote:
+        return own_extent(spans, root.span, timed)
+    return extent(spans, timed)
+
+
+def _reports(draft: _Draft) -> tuple[Notes, tuple[Evaluation, ...]]:
+    """Return what users and evaluators report of a run."""
+    notes = outcome.NO_NOTES
+    evaluations = ()
+    linked = draft.linked
+    apart = linked.evaluations
+    annotated = draft.gathered.annotated
+    if annotated or apart:
+        notes, evaluations = reports.reports_of(
+            linked.tree, linked.units, draft.root, draft.members if apart else annotated, apart
+        )
+    attempt = draft.first.resource.attempt
+    if attempt:
+        notes = reports.of_attempt(notes, attempt, nested=draft.is_nested)
+    return notes, evaluations
+
+
+def _models(draft: _Draft, background: Collection[int]) -> list[ModelSpan]:
+    """Return the model calls of a run, each once, without those that another service made in the
+    background.
+    """
+    tree = draft.linked.tree
+    gathered = draft.gathered
+    models = gathered.models
+    if background:
+        service = draft.first.resource.service
+        models = [
+            (i, facts)
+            for i, facts in models
+            if i not in background or tree.spans[i].resource.service == service
+        ]
+    if (
+        gathered.model_scopes > 1
+        or gathered.has_repeated_response
+        or tree.in_model
+        or tree.details
+        or tree.attempts
+    ):
+        return models_once(tree, models)
+    return models
+
+
+def _own_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step], bool]:
+    """Return the steps that spans of a run show, each once, and whether one may have no name."""
+    tree = draft.linked.tree
+    root = draft.root
+    gathered = draft.gathered
+    steps = gathered.steps
+    has_unnamed = gathered.is_unnamed
+    if gathered.rejected:
+        steps = [step for step in steps if step.at not in gathered.rejected]
+    if gathered.calls_itself and root is not None:
+        called = calls_of_agents(tree, root, draft.members)
+        if called:
+            steps = sorted([*steps, *called], key=lambda step: step.order)
+            has_unnamed = has_unnamed or any(step.call.name is None for step in called)
+    return calls_once(tree, steps, models) if steps else steps, has_unnamed
+
+
+def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step], Tools]:
+    """Return each step once, and how steps were observed: by their spans, else by messages."""
+    tree = draft.linked.tree
+    root = draft.root
+    gathered = draft.gathered
+    steps, has_unnamed = _own_steps(draft, models)
+    tools = Tools.OBSERVED
+    if steps and not gathered.rejected and (lost := lost_steps(tree, steps, models)):
+        steps = sorted([*steps, *lost], key=lambda step: step.order)
+        tools = Tools.MESSAGES
+    if root is not None and (
+        is_hollow(root) or (root.run_above is not None and lacks_its_steps(tree, root))
+    ):
+        return steps, Tools.UNOBSERVABLE
+    if has_unnamed and any(step.call.name is None and not step.handoff for step in steps):
+        return steps, Tools.UNOBSERVABLE
+    if steps and tools is Tools.OBSERVED and not gathered.rejected:
+        is_whole = any(step.handoff for step in steps) or not has_unseen_call(tree, steps, models)
+        return steps, tools if is_whole else Tools.UNOBSERVABLE
+    if steps or gathered.has_tool_spans:
+        return steps, tools
+    unclaimed = draft.linked.unclaimed
+    if gathered.asked_silently or any(facts.asked_for_tools for _, facts in models):
+        tools = tools_of_messages(models)
+        if tools is Tools.MESSAGES:
+            steps = message_steps(tree, models)
+    elif unclaimed and root is not None and may_have_called(root, unclaimed):
+        tools = Tools.UNOBSERVABLE
+    return steps, tools
 
 
 def _still_waits(tree: SpanTree, pending: Sequence[int], members: Sequence[int]) -> bool:
@@ -578,34 +610,30 @@ def _cut_by_sender(spans: Sequence[AgentSpan], annotated: Iterable[int]) -> froz
     )
 
 
-def _flaws(
-    tree: SpanTree,
-    root: Invocation | None,
-    members: Iterable[int],
-    cut: Collection[int],
-    *,
-    lacks_calls: bool,
-    is_remote: bool,
-) -> tuple[str, ...]:
+def _flaws(draft: _Draft, cut: Collection[int], *, lacks_calls: bool) -> tuple[str, ...]:
     """Return the flaws that only the spans of a run show."""
+    root = draft.root
+    attempts = draft.linked.tree.attempts
     found = (DROPPED,) if cut else ()
     if lacks_calls:
         found = (*found, LOST_MODEL_CALLS)
-    if tree.attempts and not tree.attempts.keys().isdisjoint(members):
+    if attempts and not attempts.keys().isdisjoint(draft.members):
         found = (*found, RUN_REPLAYED)
     if root is not None and is_hollow(root):
         found = (*found, SPLIT_TRACE)
-    if is_remote and has_later_call(tree, members):
+    if draft.gathered.is_remote and has_later_call(draft.linked.tree, draft.members):
         found = (*found, CLOCK_SKEW)
     return found
 
 
-def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[Compression, ...]:
+def _compressions(draft: _Draft) -> tuple[Compression, ...]:
     """Return the compressions of a run: spans of their own, and events of other spans. One inside
     another is the same.
     """
+    tree = draft.linked.tree
+    actors = draft.actors
     found: list[Compression] = []
-    for i in at:
+    for i in draft.gathered.compressed:
         span = tree.spans[i]
         above = tree.parent[i]
         if span.kind is _COMPRESSION and above != NONE and tree.spans[above].kind is _COMPRESSION:
@@ -672,15 +700,14 @@ def _is_counted_above(node: Invocation, totals: Mapping[Invocation, Tokens | Non
     return False
 
 
-def _session(
-    linked: Linked, root: Invocation | None, members: Sequence[int], gathered: Gathered
-) -> str | None:
+def _session(draft: _Draft) -> str | None:
     """Return the session id that the spans of a run name, else those of the runs that enclose it;
     or one of a better rank that a connecting span above its unit names.
     """
-    tree = linked.tree
-    rank = gathered.rank
-    session = gathered.session
+    root = draft.root
+    tree = draft.linked.tree
+    rank = draft.gathered.rank
+    session = draft.gathered.session
     if session is None and root is not None and root.run_above is not None:
         above = tree.parent[root.at]
         while above != NONE:
@@ -690,7 +717,7 @@ def _session(
                 session = here.id
             above = tree.parent[above]
     if tree.others:
-        found = linked.units.session_above(members[0] if root is None else root.at)
+        found = draft.linked.units.session_above(draft.members[0] if root is None else root.at)
         if found is not None and found.rank < rank:
             session = found.id
     return session
