@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Container, Iterator, Sequence
 from itertools import compress, count
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from otel_reliability.assembly.accounts import NO_CONVENTION, Account
 from otel_reliability.assembly.final_ids import RUN_KEYS, FinalIds
@@ -169,6 +169,14 @@ _MAX_OUTDATED: Final = 4_096
 """Outdated due times that are kept, next to those of buffers."""
 
 
+class _Due(NamedTuple):
+    """The time at which a buffer is due, in the order in which it was planned."""
+
+    at: float
+    ticket: int
+    buffer: TraceBuffer
+
+
 class Buffers:
     """Buffers by trace, and what is remembered of other traces.
 
@@ -187,8 +195,8 @@ class Buffers:
         self._linger = settings.assembly.linger
         self._span_limit = settings.limits.span_limit
         self._by_trace: dict[TraceId, TraceBuffer] = {}
-        self._due: list[tuple[float, int, TraceBuffer]] = []
-        self._postponed: list[tuple[float, int, TraceBuffer]] = []
+        self._due: list[_Due] = []
+        self._postponed: list[_Due] = []
         """Due buffers that were too large for a caller."""
         self._ticket = count()
         self.get = self._by_trace.get
@@ -285,7 +293,7 @@ class Buffers:
         """Let a buffer be due at this time at the latest."""
         if buffer.due is None or at < buffer.due:
             buffer.due = at
-            heapq.heappush(self._due, (at, next(self._ticket), buffer))
+            heapq.heappush(self._due, _Due(at, next(self._ticket), buffer))
 
     def due(self, now: float, max_spans: float = inf) -> Iterator[TraceBuffer]:
         """Yield the buffers that are due, each once. It must be planned again, closed or removed
@@ -297,12 +305,15 @@ class Buffers:
                 heapq.heappush(due, entry)
             self._postponed.clear()
         if len(due) > 2 * len(self._by_trace) + _MAX_OUTDATED:
-            due[:] = [entry for entry in due if entry[2].due == entry[0]]
+            due[:] = [entry for entry in due if entry.buffer.due == entry.at]
             heapq.heapify(due)
         begun = next(self._ticket)
-        while due and due[0][0] <= now and due[0][1] < begun:  # not what is planned meanwhile
-            at, _, buffer = entry = heapq.heappop(due)
-            if buffer.due != at:  # it was planned earlier and checked, or another has absorbed it
+        while due and due[0].at <= now and due[0].ticket < begun:  # not what is planned meanwhile
+            entry = heapq.heappop(due)
+            buffer = entry.buffer
+            if (
+                buffer.due != entry.at
+            ):  # it was planned earlier and checked, or another has absorbed it
                 continue
             if len(buffer.spans) > max_spans:
                 self._postponed.append(entry)
@@ -312,11 +323,11 @@ class Buffers:
 
     def is_due(self, now: float) -> bool:
         """Return whether a buffer may be due that was not postponed."""
-        return bool(self._due) and self._due[0][0] <= now
+        return bool(self._due) and self._due[0].at <= now
 
     def first_due(self) -> float:
         """Return when the first buffer is due, or has been; infinity without any."""
-        return min([entry[0] for entry in (*self._due[:1], *self._postponed)], default=inf)
+        return min([entry.at for entry in (*self._due[:1], *self._postponed)], default=inf)
 
     # --- What leaves ------------------------------------------------------------------------------
 

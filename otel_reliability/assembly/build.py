@@ -489,9 +489,9 @@ def _models(draft: _Draft, background: Collection[int]) -> list[ModelSpan]:
     if background:
         service = draft.first.resource.service
         models = [
-            (i, facts)
-            for i, facts in models
-            if i not in background or tree.spans[i].resource.service == service
+            one
+            for one in models
+            if one.at not in background or tree.spans[one.at].resource.service == service
         ]
     if (
         gathered.model_scopes > 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -22,6 +22,13 @@ MAX_PER_TRACE: Final = 256
 """Evaluations of one trace."""
 MAX_RESPONSES: Final = 100_000
 """Responses that an evaluation can name."""
+
+
+class _Waiting(NamedTuple):
+    """An evaluation, and since when it waits (seconds)."""
+
+    since: float
+    evaluation: Evaluation
 
 
 class WaitingEvaluations:
@@ -43,7 +50,7 @@ class WaitingEvaluations:
         self._losses = losses
         self._give = give
         self._kept_spans = kept_spans
-        self._waiting: dict[TraceId | str, list[tuple[float, Evaluation]]] = {}
+        self._waiting: dict[TraceId | str, list[_Waiting]] = {}
         self.responses: OrderedDict[str, SpanRef] | None = None
         self.count = 0
 
@@ -62,7 +69,7 @@ class WaitingEvaluations:
             self._losses[EXCESS_EVALUATION] += 1
             return
         self.count += 1
-        self._waiting.setdefault(key, []).append((now, evaluation))
+        self._waiting.setdefault(key, []).append(_Waiting(now, evaluation))
 
     def see(self, spans: Iterable[AgentSpan], now: float) -> None:
         """Give the evaluations of traces and responses that have arrived."""
@@ -75,15 +82,15 @@ class WaitingEvaluations:
                 self._add_again(response_id, now)
 
     def _add_again(self, key: TraceId | str, now: float) -> None:
-        for _, evaluation in self._waiting.pop(key, ()):
+        for one in self._waiting.pop(key, ()):
             self.count -= 1
-            self.add(evaluation, now)
+            self.add(one.evaluation, now)
 
     def expire(self, now: float) -> None:
         horizon = now - WAIT
-        for key in [key for key, waiting in self._waiting.items() if waiting[0][0] < horizon]:
+        for key in [key for key, waiting in self._waiting.items() if waiting[0].since < horizon]:
             waiting = self._waiting.pop(key)
-            kept = [one for one in waiting if one[0] >= horizon]
+            kept = [one for one in waiting if one.since >= horizon]
             self.count -= len(waiting) - len(kept)
             self._losses[WITHOUT_RUN] += len(waiting) - len(kept)
             if kept:

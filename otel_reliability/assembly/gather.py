@@ -118,7 +118,7 @@ class Gathered(Struct, eq=False):
         facts = span.facts
         if type(facts) is not ModelFacts:
             facts = _NO_MODEL
-        self.models.append((i, facts))
+        self.models.append(ModelSpan(i, facts))
         response = facts.response_id
         if response is not None:
             if response in self.responses:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.assembly.accounts import (
     EXCESS_EVALUATION,
@@ -25,20 +25,28 @@ Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
 _OTHER: Final = Kind.OTHER
 
 
-class OpenSpansByTrace(OrderedDict[TraceId, tuple[float, dict[SpanId, SpanId | None]]]):
-    """Open spans by trace, with their parents, and when the last of them started."""
+class OpenSpans(NamedTuple):
+    """The open spans of a trace with their parents, and when the last of them started (seconds)."""
+
+    last: float
+    parents: dict[SpanId, SpanId | None]
+
+
+class OpenSpansByTrace(OrderedDict[TraceId, OpenSpans]):
+    """Open spans by trace, those first of which the last started first."""
 
     def open(
         self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float
     ) -> None:
-        parents = self.pop(trace_id, (now, dict[SpanId, SpanId | None]()))[1]
+        known = self.pop(trace_id, None)
+        parents: dict[SpanId, SpanId | None] = {} if known is None else known.parents
         if len(parents) < MAX_OPEN_PER_TRACE:
             parents[span_id] = parent_id
-        self[trace_id] = (now, parents)
+        self[trace_id] = OpenSpans(now, parents)
 
     def end(self, trace_id: TraceId, span_id: SpanId) -> None:
         if trace_id in self:
-            parents = self[trace_id][1]
+            parents = self[trace_id].parents
             parents.pop(span_id, None)
             if not parents:
                 del self[trace_id]
@@ -47,7 +55,19 @@ class OpenSpansByTrace(OrderedDict[TraceId, tuple[float, dict[SpanId, SpanId | N
         """Return the open spans of some traces, with their parents; traces without any are left
         out.
         """
-        return {trace_id: self[trace_id][1] for trace_id in traces if trace_id in self}
+        return {trace_id: self[trace_id].parents for trace_id in traces if trace_id in self}
+
+    def expire(self, horizon: float, now: float, growing: Callable[[TraceId], bool]) -> None:
+        """Forget the open spans of traces in which none has started since the horizon; those of
+        traces that are growing count from now on again.
+        """
+        while self:
+            trace_id, oldest = next(iter(self.items()))
+            if oldest.last > horizon:
+                return
+            del self[trace_id]
+            if growing(trace_id):
+                self[trace_id] = OpenSpans(now, oldest.parents)
 
 
 class Intake:

@@ -155,10 +155,7 @@ class Limits:
             self._forget_live_ids(memory.ids - limits.closed_ids)
         if self._intake.waiting.count:
             self._intake.waiting.expire(now)
-        while opened and (oldest := next(iter(opened.items())))[1][0] <= horizon:
-            del opened[oldest[0]]
-            if buffers.get(oldest[0]) in buffers.growing:
-                opened[oldest[0]] = (now, oldest[1][1])
+        opened.expire(horizon, now, lambda trace_id: buffers.get(trace_id) in buffers.growing)
 
     def _forget_oldest(self, is_enough: Callable[[], bool]) -> None:
         while not is_enough() and self._memory.forget_oldest():

@@ -252,6 +252,14 @@ def _siblings(tree: SpanTree, work: LooseWork, invocations: list[Invocation]) ->
 # --- Linking by time ------------------------------------------------------------------------------
 
 
+class _Host(NamedTuple):
+    """A run that may enclose loose work, by its start, and the index of its root."""
+
+    start_ns: int
+    end_ns: int
+    root: int
+
+
 def _hosts(
     units: Units, all_work: list[LooseWork], top_level: Iterable[tuple[Invocation, Extent]]
 ) -> dict[Unit, int]:
@@ -262,25 +270,25 @@ def _hosts(
     """
     if not all_work:
         return {}
-    runs: dict[Unit, list[tuple[int, int, int]]] = {}
+    runs: dict[Unit, list[_Host]] = {}
     for root, lasts in top_level:
-        run = (lasts.start_ns, lasts.end_ns, root.at)
+        run = _Host(lasts.start_ns, lasts.end_ns, root.at)
         runs.setdefault(units.holding(root.at), []).append(run)
     inside = {work.unit for work in all_work if work.tops}
     ahead = [run for unit, found in runs.items() if unit not in inside for run in found]
     heapq.heapify(ahead)
-    longest: list[tuple[int, int]] = []
+    longest: list[_Host] = []
     hosts: dict[Unit, int] = {}
     for work in sorted(
         all_work, key=lambda work: (work.unit.start_ns, -work.unit.end_ns, work.anchor)
     ):
         unit = work.unit
-        while ahead and ahead[0][0] <= unit.start_ns:
-            _, end, root = heapq.heappop(ahead)
-            longest = sorted([*longest, (end, root)], reverse=True)[:2]
-        around = [root for end, root in longest if end >= unit.end_ns]
+        while ahead and ahead[0].start_ns <= unit.start_ns:
+            begun = heapq.heappop(ahead)
+            longest = heapq.nlargest(2, [*longest, begun], key=lambda run: (run.end_ns, run.root))
+        around = [run for run in longest if run.end_ns >= unit.end_ns]
         if len(around) == 1:
-            hosts[unit] = around[0]
+            hosts[unit] = around[0].root
         elif work.tops:
             for run in runs.get(unit, ()):
                 heapq.heappush(ahead, run)

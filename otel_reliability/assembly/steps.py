@@ -7,7 +7,7 @@ from __future__ import annotations
 import fnmatch
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -19,7 +19,14 @@ from otel_reliability.model.span import AgentSpan, Call, ModelFacts, SpanId, Tok
 from otel_reliability.model.sums import known_sum
 from otel_reliability.model.tools import EDITING, HANDOFF_MARK, has_word
 
-ModelSpan: TypeAlias = tuple[int, ModelFacts]
+
+class ModelSpan(NamedTuple):
+    """A model call: the index of its span, and its facts."""
+
+    at: int
+    facts: ModelFacts
+
+
 """A model call: the index of its span, and its facts."""
 Parallel: TypeAlias = Literal["canonical", "as_started"]
 
@@ -344,22 +351,23 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
     latest: dict[Same, int] = {}
     latest_of_tool: dict[str | None, int] = {}
     ended = 0
-    effective = _Changes(calls)
-    edits = _Changes(calls)
+    effective = _Changes()
+    edits = _Changes()
     in_cycles: set[int] | None = None
     for position, (step, (name, arguments)) in enumerate(zip(steps, calls, strict=True)):
         started = (step.start_ns, position)
         while ended < len(ends) and ends[ended] < started:
             end = ends[ended]
             ended += 1
-            before = end[1]
-            call = calls[end[1]]
+            _, before = end
+            call = calls[before]
+            tool, _ = call
             latest[call] = max(before, latest.get(call, -1))
-            latest_of_tool[call[0]] = max(before, latest_of_tool.get(call[0], -1))
+            latest_of_tool[tool] = max(before, latest_of_tool.get(tool, -1))
             if effects[before]:
-                effective.add(end)
-                if has_word(call[0] or "", EDITING):
-                    edits.add(end)
+                effective.add(end, call)
+                if has_word(tool or "", EDITING):
+                    edits.add(end, call)
         if arguments is None:
             earlier = latest_of_tool.get(name, -1)
         else:
@@ -379,23 +387,24 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
 
 
 class _Changes:
-    """The last two calls to end that changed something and differ from one another, as (end,
-    position).
+    """The last two calls to end that changed something and differ from one another, each with its
+    (end, position).
     """
 
-    def __init__(self, calls: Sequence[Same]) -> None:
-        self._calls = calls
-        self._last: list[tuple[int, int]] = []
+    def __init__(self) -> None:
+        self._last: list[tuple[tuple[int, int], Same]] = []
 
-    def add(self, end: tuple[int, int]) -> None:
-        is_same = self._last and self._calls[self._last[-1][1]] == self._calls[end[1]]
-        self._last = [*(self._last[:-1] if is_same else self._last[-1:]), end]
+    def add(self, end: tuple[int, int], call: Same) -> None:
+        before = self._last[-1:]
+        if before and before[0][1] == call:
+            before = self._last[:-1]
+        self._last = [*before, (end, call)]
 
     def has_other(self, call: Same, since: tuple[int, int]) -> bool:
         """Return whether a call other than this one ended after a call that started at `since`,
         (start, position).
         """
-        return any(end > since and self._calls[end[1]] != call for end in self._last)
+        return any(end > since and other != call for end, other in self._last)
 
 
 def _compared(call: Call, earlier: Call, chain: int) -> Mark:
@@ -442,25 +451,25 @@ def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
     """
     details = tree.details
     if details:
-        items = [(i, _with_inner(facts, details.get(i, ()))) for i, facts in items]
+        items = [ModelSpan(i, _with_inner(facts, details.get(i, ()))) for i, facts in items]
     if tree.attempts:
         items = _without_attempts(tree, items)
     known = {i for i, _ in items}
     inner: dict[int, list[ModelFacts]] = {}
     outer: list[ModelSpan] = []
     outermost = dict(tree.in_model)
-    for i, facts in items:
+    for one in items:
+        i = one.at
         outer_at = outermost.get(i, NONE)
         if outer_at in known:
             while outermost.get(outer_at, NONE) in known:
                 outer_at = outermost[outer_at]
             outermost[i] = outer_at
-            inner.setdefault(outer_at, []).append(facts)
+            inner.setdefault(outer_at, []).append(one.facts)
         else:
-            outer.append((i, facts))
-    return _without_responses_twice(
-        _without_siblings(tree, [(i, _with_inner(facts, inner.get(i, ()))) for i, facts in outer])
-    )
+            outer.append(one)
+    whole = [ModelSpan(i, _with_inner(facts, inner.get(i, ()))) for i, facts in outer]
+    return _without_responses_twice(_without_siblings(tree, whole))
 
 
 def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
@@ -504,7 +513,7 @@ def _without_siblings(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]
     kept: list[ModelSpan] = []
     by_parent: dict[int, list[int]] = {}
     for item in items:
-        parent = tree.kept_above(item[0])
+        parent = tree.kept_above(item.at)
         siblings = by_parent.setdefault(parent, [])
         same = next(
             (at for at in reversed(siblings[-_NEAR:]) if _is_same_model_call(tree, kept[at], item)),
@@ -514,7 +523,7 @@ def _without_siblings(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]
             siblings.append(len(kept))
             kept.append(item)
         else:
-            kept[same] = (kept[same][0], _with_inner(kept[same][1], [item[1]]))
+            kept[same] = _one_model_call(kept[same], item)
     return kept
 
 
@@ -524,12 +533,12 @@ def _without_attempts(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]
     """
     of_run = [facts.tokens for i, facts in items if tree.attempt_of(i) == NONE]
     return [
-        (i, facts)
-        for i, facts in items
-        if facts.response_id is not None
-        or tree.attempt_of(i) == NONE
-        or facts.tokens == _NO_TOKENS
-        or facts.tokens not in of_run
+        one
+        for one in items
+        if one.facts.response_id is not None
+        or tree.attempt_of(one.at) == NONE
+        or one.facts.tokens == _NO_TOKENS
+        or one.facts.tokens not in of_run
     ]
 
 
@@ -540,15 +549,19 @@ def _without_responses_twice(items: list[ModelSpan]) -> list[ModelSpan]:
     kept: list[ModelSpan] = []
     by_id: dict[str, int] = {}
     for item in items:
-        response = item[1].response_id
+        response = item.facts.response_id
         at = None if response is None else by_id.get(response)
-        if at is not None and _same_tokens(kept[at][1], item[1]):
-            kept[at] = (kept[at][0], _with_inner(kept[at][1], [item[1]]))
+        if at is not None and _same_tokens(kept[at].facts, item.facts):
+            kept[at] = _one_model_call(kept[at], item)
             continue
         if response is not None and at is None:
             by_id[response] = len(kept)
         kept.append(item)
     return kept
+
+
+def _one_model_call(one: ModelSpan, two: ModelSpan) -> ModelSpan:
+    return ModelSpan(one.at, _with_inner(one.facts, [two.facts]))
 
 
 def _same_tokens(one: ModelFacts, two: ModelFacts) -> bool:
@@ -558,11 +571,11 @@ def _same_tokens(one: ModelFacts, two: ModelFacts) -> bool:
 
 
 def _is_same_model_call(tree: SpanTree, one: ModelSpan, two: ModelSpan) -> bool:
-    first = tree.spans[one[0]]
-    second = tree.spans[two[0]]
+    first = tree.spans[one.at]
+    second = tree.spans[two.at]
     if first.scope == second.scope or not _within(first, second):
         return False
-    return _same_tokens(one[1], two[1])
+    return _same_tokens(one.facts, two.facts)
 
 
 def _agree(one: int | None, two: int | None) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -41,13 +41,20 @@ _FINAL: Final = RunChange.FINAL
 _WITHDRAWN: Final = RunChange.WITHDRAWN
 
 
+class _Emitted(NamedTuple):
+    """A run as it was rebuilt, and as it was emitted (None: it is no run)."""
+
+    run: Run
+    seen: Run | None
+
+
 class ServiceRuns:
     """The runs of one service that concern one another.
 
     - `has_agent`: it had a run with a root. `strays`: the extents of calls without an agent, by run
       id.
     - `calls`: the runs of such calls that can still change, `empty`: those with a root and no known
-      call; each as it was rebuilt, and as it was emitted (None: it is no run).
+      call.
     """
 
     __slots__ = ("calls", "empty", "has_agent", "strays")
@@ -55,8 +62,8 @@ class ServiceRuns:
     def __init__(self) -> None:
         self.has_agent = False
         self.strays: OrderedDict[str, tuple[int, int]] = OrderedDict()
-        self.calls: dict[str, tuple[Run, Run | None]] = {}
-        self.empty: dict[str, tuple[Run, Run | None]] = {}
+        self.calls: dict[str, _Emitted] = {}
+        self.empty: dict[str, _Emitted] = {}
 
     def remember(self, stray: Run) -> None:
         self.strays[stray.run_id] = (stray.start_ns, stray.end_ns)
@@ -95,7 +102,7 @@ class ServiceRuns:
         previous = event.previous
         known = self.calls.pop(run.run_id, None) or self.empty.pop(run.run_id, None)
         if known is not None:
-            return known[1], True
+            return known.seen, True
         if previous is not None:
             return self.seen(previous), not (is_stray(previous) or is_empty(previous))
         return (None if event.change is _CLOSED else run), True
@@ -176,7 +183,7 @@ class Strays:
         if change is _FINAL:
             yield from self._final(run, seen)
         elif can_change and change is not _WITHDRAWN and (is_call or is_empty(run)):
-            (known.calls if is_call else known.empty)[run.run_id] = run, seen
+            (known.calls if is_call else known.empty)[run.run_id] = _Emitted(run, seen)
         if is_changed:
             yield from _revised(known)
 
@@ -205,7 +212,7 @@ def _agent_found(known: ServiceRuns) -> Iterator[RunEvent]:
     if not known.has_agent:
         known.has_agent = True
         for run_id, (run, emitted) in known.calls.items():
-            known.calls[run_id] = run, None
+            known.calls[run_id] = _Emitted(run, None)
             yield from _differences(emitted, None)
 
 
@@ -214,7 +221,7 @@ def _revised(known: ServiceRuns) -> Iterator[RunEvent]:
     for run_id, (run, emitted) in known.empty.items():
         seen = known.seen(run)
         if seen != emitted:
-            known.empty[run_id] = run, seen
+            known.empty[run_id] = _Emitted(run, seen)
             if seen is not None:
                 yield from _agent_found(known)
             yield from _differences(emitted, seen)

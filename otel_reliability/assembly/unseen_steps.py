@@ -78,9 +78,10 @@ def lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpan
             tree, steps, [one for one in models if _is_followed(tree, one, latest)]
         )
     found: dict[str | None, Step] = {}
-    for i, facts in models:
+    for one in models:
+        i, facts = one
         seen = [by_id[call.call_id] for call in facts.calls if call.call_id in by_id]
-        if not seen or not _is_followed(tree, (i, facts), latest):
+        if not seen or not _is_followed(tree, one, latest):
             continue
         beside = min(seen, key=lambda step: step.order)
         for position, call in enumerate(facts.calls):
@@ -92,7 +93,7 @@ def lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpan
 
 
 def _is_followed(tree: SpanTree, one: ModelSpan, latest: int) -> bool:
-    return tree.spans[one[0]].end_ns <= latest
+    return tree.spans[one.at].end_ns <= latest
 
 
 def _lost_by_name(tree: SpanTree, steps: Sequence[Step], models: Iterable[ModelSpan]) -> list[Step]:
@@ -136,16 +137,16 @@ def has_unseen_call(tree: SpanTree, steps: Iterable[Step], models: Iterable[Mode
         [*(step.start_ns for step in steps), *(node.span.start_ns for node in tree.invocations)]
     )
     latest: dict[Invocation | None, ModelSpan] = {}
-    for i, facts in sorted(models, key=lambda one: tree.spans[one[0]].start_ns):
-        node = tree.nodes[i]
+    for one in sorted(models, key=lambda one: tree.spans[one.at].start_ns):
+        node = tree.nodes[one.at]
         before = latest.get(node)
-        latest[node] = (i, facts)
-        if before is None or not before[1].asked_for_tools or before[1].calls:
+        latest[node] = one
+        if before is None or not before.facts.asked_for_tools or before.facts.calls:
             continue
-        asked = tree.spans[before[0]]
+        asked = tree.spans[before.at]
         if conversation_of(asked) is not None:
             continue
-        again = tree.spans[i].start_ns
+        again = tree.spans[one.at].start_ns
         if asked.end_ns <= again and bisect_left(starts, asked.start_ns) == bisect_right(
             starts, again
         ):
