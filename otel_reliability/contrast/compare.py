@@ -78,9 +78,9 @@ def compare(before: Sequence[Sample], after: Sequence[Sample]) -> Compared:
     """
     one = latest(before)
     two = latest(after)
-    counts = Compared(len(one), len(two))
+    uncompared = Compared(len(one), len(two))
     if min(len(one), len(two)) < MIN_RUNS:
-        return counts._replace(
+        return uncompared._replace(
             why=(
                 f"either side needs {MIN_RUNS} complete runs; there are {len(one)} before and "
                 f"{len(two)} after"
@@ -90,7 +90,7 @@ def compare(before: Sequence[Sample], after: Sequence[Sample]) -> Compared:
     second = [False] * len(one) + [True] * len(two)
     found = design(samples, without=ORIGINS)
     result = contrast(found.columns, second, [sample.block for sample in samples], level=LEVEL)
-    return counts._replace(
+    return uncompared._replace(
         features=len(found.features),
         differences=tuple(_differences(samples, np.array(second), found, result)),
         detectable=result.detectable,

@@ -156,12 +156,12 @@ def _top(runs: Sequence[Sample], values: Sequence[float | None]) -> list[tuple[S
 def _contrasted(question: Question, known: Sequence[tuple[Sample, bool]]) -> Why:
     failing = np.array([fails for _, fails in known], dtype=np.bool_)
     runs = [sample for sample, _ in known]
-    counts = Why(len(runs), int(failing.sum()), question)
-    if min(counts.failing, counts.runs - counts.failing) < MIN_RUNS:
+    unanswered = Why(len(runs), int(failing.sum()), question)
+    if min(unanswered.failing, unanswered.runs - unanswered.failing) < MIN_RUNS:
         those = (
             "that fail and {0} that do not" if question in {FAILING, ERRING} else "and {0} others"
         )
-        return counts._replace(why=f"it needs {MIN_RUNS} runs {those.format(MIN_RUNS)}")
+        return unanswered._replace(why=f"it needs {MIN_RUNS} runs {those.format(MIN_RUNS)}")
     found = design(runs, without=question.without)
     labels: list[bool] = failing.tolist()
     result = contrast(found.columns, labels, [run.block for run in runs], level=SIGNIFICANCE_LEVEL)
@@ -170,7 +170,7 @@ def _contrasted(question: Question, known: Sequence[tuple[Sample, bool]]) -> Why
         found, result.z, chosen, may_drop=frozenset(each.kind for each in found.features)
     )
     strata, within = _within(runs, found, labels) if best else ("", None)
-    return counts._replace(
+    return unanswered._replace(
         strata=strata,
         features=len(found.features),
         findings=tuple(

@@ -203,21 +203,17 @@ def _recorded(
         if window is None or state is None or not window.runs:
             continue
         rows = window.rows()
-        left_out = window.left_out
-        source = AgentSource(
-            key,
-            window,
-            rows,
-            window.readings(),
-            left_out,
-            recording.sessions(key, since_ns),
-            recording.samples(key, since_ns),
+        yield AgentSource(
+            key=key,
+            window=window,
+            rows=rows,
+            readings=window.readings(),
+            left_out=window.left_out,
+            sessions=recording.sessions(key, since_ns),
+            samples=recording.samples(key, since_ns),
+            recent=tuple(state.recent) if for_people else (),
+            history=recorded_history(rows, recording.settings) if for_people else (),
         )
-        if for_people:
-            source = source._replace(
-                recent=tuple(state.recent), history=recorded_history(rows, recording.settings)
-            )
-        yield source
 
 
 def _by_reason(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
@@ -381,21 +377,24 @@ def _evaluation(metrics: Mapping[str, ReadingView], profile: str) -> dict[str, A
 
 def _passes(window: AgentWindow, rows: Sequence[Row]) -> Passes:
     if window.one_sided:
-        return Passes({}, {}, 0, ())
-    hat, at = (
-        metric.by_k() if isinstance(metric := window.metric(name), PassAtK | PassHatK) else {}
-        for name in ("pass_hat_k", "pass_at_k")
-    )
+        return Passes(pass_hat_k={}, pass_at_k={}, runs=0, tasks=())
+    hat = _by_k(window, "pass_hat_k")
+    at = _by_k(window, "pass_at_k")
     outcomes = attempts_of(rows)
     return Passes(
-        {str(k): reading.value for k, reading in hat.items()},
-        {str(k): reading.value for k, reading in at.items()},
-        next((reading.runs for reading in hat.values()), 0),
-        [
-            TaskAttempts(task, summary, sum(outcomes[task]))
+        pass_hat_k={str(k): reading.value for k, reading in hat.items()},
+        pass_at_k={str(k): reading.value for k, reading in at.items()},
+        runs=next((reading.runs for reading in hat.values()), 0),
+        tasks=[
+            TaskAttempts(task, summary, passed=sum(outcomes[task]))
             for task, summary in sorted(summaries(rows).items(), key=lambda item: item[0] or "")
         ],
     )
+
+
+def _by_k(window: AgentWindow, name: str) -> Mapping[int, Reading]:
+    metric = window.metric(name)
+    return metric.by_k() if isinstance(metric, PassAtK | PassHatK) else {}
 
 
 def _task_outcomes(rows: Iterable[Row]) -> dict[str | None, tuple[int, int]]:
@@ -431,7 +430,7 @@ def _groups_compared(views: Sequence[AgentView]) -> Baseline | None:
     has one group.
     """
     found = [compared(first, view) for first, *later in groups_of_agents(views) for view in later]
-    return Baseline(found, [], []) if found else None
+    return Baseline(agents=found, only_before=[], only_after=[]) if found else None
 
 
 def compared(
@@ -517,7 +516,11 @@ def _change(
 ) -> ComparedReading:
     if before.value is None or after.value is None:
         return ComparedReading(
-            None, "gained" if before.value is None else "lost", None, before, after
+            change=None,
+            verdict="gained" if before.value is None else "lost",
+            more_than_chance=None,
+            before=before,
+            after=after,
         )
     difference = after.value - before.value
     if abs(difference) < SAME_BELOW:
@@ -526,4 +529,6 @@ def _change(
         verdict = "changed"
     else:
         verdict = "better" if (difference > 0) == (spec.direction == "higher") else "worse"
-    return ComparedReading(difference, verdict, clear, before, after)
+    return ComparedReading(
+        change=difference, verdict=verdict, more_than_chance=clear, before=before, after=after
+    )
