@@ -28,6 +28,9 @@ REST: Final = (1 << 32) - 1
 MIN_REST: Final = 100
 """Earlier values of the rest without which a value there has no rank: while few groups have a past,
 a mix that moves would look like a change of the agent."""
+_NARROW: Final = "I"
+_WIDE: Final = "Q"
+"""Types of arrays of 32 and 64 bits."""
 _SIGN: Final = 1 << 31
 _ALL: Final = (1 << 32) - 1
 
@@ -41,7 +44,8 @@ class Ranks:
     u. A value whose group, other than 0, has fewer than 3 is entered twice: in its group, and in
     `REST`, among whose values it is ranked once there are 100; so the 500 entries may hold fewer
     values. Values are kept in single precision (exact to 16 million tokens),
-    each behind its group as one whole number that compares as they do.
+    each behind its group as one whole number that compares as they do, of half the size while there
+    is no group but 0.
 
     >>> ranks = Ranks()
     >>> [p and round(p, 4) for p in (ranks.rank(value, b"") for value in (5, 7, 5, 1))]
@@ -51,8 +55,8 @@ class Ranks:
     __slots__ = ("_differing", "_latest", "_sorted")
 
     def __init__(self, latest: array[int] | None = None) -> None:
-        self._latest = array("Q") if latest is None else latest
-        self._sorted = array("Q", sorted(self._latest))
+        self._latest = array(_NARROW) if latest is None else latest
+        self._sorted = array(self._latest.typecode, sorted(self._latest))
         self._differing = sum(map(_differ, self._latest, self._latest[1:]))
         """Number of values that differ from the one before."""
 
@@ -65,17 +69,17 @@ class Ranks:
         """Return the rank of a value among those of its group before it, which it then joins.
         `name` breaks ties.
         """
-        latest = self._latest
-        ordered = self._sorted
         key = group << 32 | _ordered_bits(value)
-        if latest:
-            self._differing += _differ(latest[-1], key)
+        if self._latest:
+            self._differing += _differ(self._latest[-1], key)
         constant = self.constant
         place = self._enter(key)
         least = 0
         if group and place.past < MIN_PAST:
             place = self._enter(REST << 32 | key & _ALL)
             least = MIN_REST
+        latest = self._latest
+        ordered = self._sorted
         while len(latest) > WINDOW:
             self._differing -= _differ(latest[0], latest[1])
             del ordered[bisect_left(ordered, latest[0])], latest[0]
@@ -85,8 +89,11 @@ class Ranks:
 
     def _enter(self, key: int) -> _Place:
         """Add a value of a group; return its place among those before it."""
-        ordered = self._sorted
         group = key >> 32
+        if group and self._sorted.typecode == _NARROW:
+            self._latest = array(_WIDE, self._latest)
+            self._sorted = array(_WIDE, self._sorted)
+        ordered = self._sorted
         begin = bisect_left(ordered, group << 32)
         end = bisect_left(ordered, group + 1 << 32, begin)
         low = bisect_left(ordered, key, begin, end)
@@ -119,7 +126,8 @@ class Ranks:
         of = array("I")
         of.frombytes(b64decode(groups))
         keys = zip(of or [0] * len(known), known, strict=True)
-        return cls(array("Q", [group << 32 | _ordered_bits(value) for group, value in keys]))
+        typecode = _WIDE if of else _NARROW
+        return cls(array(typecode, [group << 32 | _ordered_bits(value) for group, value in keys]))
 
 
 class _Place(NamedTuple):
