@@ -121,22 +121,23 @@ class Prometheus:
             yield "# EOF\n"
 
     def _gauges(self, *, openmetrics: bool) -> Iterator[str]:
-        lines: dict[str, list[str]] = {name: [] for name in GAUGES}
+        lines: dict[str, list[str]] = {name: [] for name in GAUGES if name not in self._left_out}
         known: dict[tuple[AgentKey, str | None], str] = {}
         for some in self._exposition.gauges():
             for gauges in some:
                 of = gauges.key, gauges.window
                 labels = known[of] = self._labels.get(of) or labels_of(gauges.attributes.items())
                 for name, own, value in gauges.points():
-                    if name in self._left_out:
-                        continue
-                    extra = "," + labels_of(own) if own else ""
-                    lines[name].append(f"{_FAMILIES[name]}{{{labels}{extra}}} {value!r}\n")
+                    found = lines.get(name)
+                    if found is not None:
+                        extra = "," + labels_of(own) if own else ""
+                        found.append(f"{labels}{extra}}} {value!r}\n")
         self._labels = known
-        for name in GAUGES:
+        for name in list(lines):
             found = lines.pop(name)
             if found:
-                yield _head(GAUGES[name], openmetrics=openmetrics) + "".join(found)
+                head = _head(GAUGES[name], openmetrics=openmetrics)
+                yield head + _after(f"{_FAMILIES[name]}{{", found)
 
     def _series(self, *, openmetrics: bool) -> Iterator[str]:
         last: Instrument | None = None
@@ -177,28 +178,33 @@ def _lines(
         series.text = labels_of(labels)
     if isinstance(series, HistogramSeries):
         first = len(spec.boundaries) if spec.name in without_buckets else 0
-        return "".join(_buckets(spec, series, first, openmetrics=openmetrics))
+        return _histogram(spec, series, first, openmetrics=openmetrics)
     exemplar = _exemplar(series.exemplar) if openmetrics else ""
     return f"{_sample_name(spec)}{_braced(series.text)} {series.value}{exemplar}\n"
 
 
-def _buckets(
-    spec: Instrument, series: HistogramSeries, first: int, *, openmetrics: bool
-) -> Iterator[str]:
-    """Yield the lines of a histogram, without the buckets before the first. The last one, which
+def _histogram(spec: Instrument, series: HistogramSeries, first: int, *, openmetrics: bool) -> str:
+    """Return the lines of a histogram, without the buckets before the first. The last one, which
     holds all, is always there.
     """
     family = _FAMILIES[spec.name]
     labels = series.text
-    comma = "," if series.text else ""
-    buckets = zip(_BOUNDS[spec.name], accumulate(series.counts), series.exemplars, strict=True)
-    for bound, count, exemplar in islice(buckets, first, None):
-        yield (
-            f'{family}_bucket{{{labels}{comma}le="{bound}"}} '
-            f"{count}{_exemplar(exemplar) if openmetrics else ''}\n"
-        )
-    yield f"{family}_count{_braced(labels)} {series.count}\n"
-    yield f"{family}_sum{_braced(labels)} {series.total!r}\n"
+    comma = "," if labels else ""
+    exemplars = map(_exemplar, series.exemplars) if openmetrics else [""] * len(series.counts)
+    buckets = zip(_BOUNDS[spec.name], accumulate(series.counts), exemplars, strict=True)
+    lines = [
+        f'{bound}"}} {count}{exemplar}\n' for bound, count, exemplar in islice(buckets, first, None)
+    ]
+    return (
+        _after(f'{family}_bucket{{{labels}{comma}le="', lines)
+        + f"{family}_count{_braced(labels)} {series.count}\n"
+        + f"{family}_sum{_braced(labels)} {series.total!r}\n"
+    )
+
+
+def _after(beginning: str, lines: Iterable[str]) -> str:
+    """Return lines that all have the same beginning, each without it."""
+    return beginning + beginning.join(lines)
 
 
 def _exemplar(exemplar: Exemplar | None) -> str:
