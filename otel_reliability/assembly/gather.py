@@ -10,6 +10,7 @@ from msgspec import Struct
 from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.assembly.steps import ModelSpan, Step
 from otel_reliability.model.span import (
+    PAUSED,
     AgentSpan,
     Call,
     HandoffFacts,
@@ -30,6 +31,7 @@ _TOOL = Kind.TOOL
 _HANDOFF = Kind.HANDOFF
 _OTHER = Kind.OTHER
 _COMPRESSION = Kind.COMPRESSION
+_CHAIN = Kind.CHAIN
 _NO_MODEL: Final = ModelFacts()
 NO_RANK: Final = 1_000
 """The rank of no session: worse than any."""
@@ -178,6 +180,8 @@ class Gathered(Struct, eq=False):
                 self.calls_itself = True
             if facts.compressions:
                 self.compressed.append(i)
+            if facts.stopped == PAUSED and span.kind is _CHAIN:
+                self.pending.append(i)
             if facts.version is not None or facts.prompt is not None or facts.tools is not None:
                 self.traits.add(
                     ("version", facts.version, "prompt", facts.prompt, "tools", facts.tools)

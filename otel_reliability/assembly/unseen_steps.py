@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from otel_reliability.assembly.span_tree import SpanTree
 from otel_reliability.assembly.steps import ModelSpan, Step
 from otel_reliability.model.flaws import LAST_NS
 from otel_reliability.model.run import Tools
-from otel_reliability.model.span import AgentSpan, conversation_of
+from otel_reliability.model.span import AgentSpan, Call, conversation_of
 
 
 def calls_of_agents(tree: SpanTree, root: Invocation, members: Sequence[int]) -> list[Step]:
@@ -62,93 +62,96 @@ def message_steps(tree: SpanTree, models: Sequence[ModelSpan]) -> list[Step]:
 
 
 def lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpan]) -> list[Step]:
-    """Return the calls whose spans were lost: a model asked for several at once, spans of some of
-    them arrived, and a model was called again with what they returned.
+    """Return the calls whose spans were lost: a model asked for them, and was called again with
+    what they returned, but fewer spans of calls arrived.
 
     Calls are distinguished by their ids, or by their names where spans have no ids. A call that the
     framework answers itself (a final answer, a hand-off) is followed by no model call, or is a
-    hand-off: then nothing is said. A lost call stands beside the ones that were seen.
+    hand-off: then nothing is said; nor where spans arrived that bear other ids, or other names. A
+    lost call stands beside those that were seen.
     """
     if any(step.handoff for step in steps):
         return []
     latest = max([tree.spans[i].start_ns for i, _ in models], default=0)
     by_id = {step.call.call_id: step for step in steps}
+    found: dict[str | int, Step] = {}
+    for one, again_ns in _followed(tree, models):
+        for step in _lost_before(tree, steps, one, again_ns) if one.facts.calls else ():
+            if step.call.call_id is None or step.call.call_id not in by_id:
+                found.setdefault(step.call.call_id or len(found), step)
     if None in by_id:
-        return _lost_by_name(
-            tree, steps, [one for one in models if _is_followed(tree, one, latest)]
-        )
-    found: dict[str | None, Step] = {}
-    for one in models:
-        i, facts = one
+        return list(found.values())
+    for i, facts in models:
         seen = [by_id[call.call_id] for call in facts.calls if call.call_id in by_id]
-        if not seen or not _is_followed(tree, one, latest):
+        if not seen or tree.spans[i].end_ns > latest:
             continue
         beside = min(seen, key=lambda step: step.order)
         for position, call in enumerate(facts.calls):
             if call.call_id is not None and call.call_id not in by_id:
-                found[call.call_id] = Step(
-                    i, beside.start_ns, beside.end_ns, beside.span_id, position, call, beside.node
-                )
+                found[call.call_id] = _beside(beside, i, position, call)
     return list(found.values())
 
 
-def _is_followed(tree: SpanTree, one: ModelSpan, latest: int) -> bool:
-    return tree.spans[one.at].end_ns <= latest
+def _beside(seen: Step, at: int, position: int, call: Call) -> Step:
+    return Step(at, seen.start_ns, seen.end_ns, seen.span_id, position, call, seen.node)
 
 
-def _lost_by_name(tree: SpanTree, steps: Sequence[Step], models: Iterable[ModelSpan]) -> list[Step]:
-    """Return the calls that these models asked for beside others that were seen, and of whose tools
-    there are fewer spans than calls.
+def _followed(tree: SpanTree, models: Iterable[ModelSpan]) -> Iterator[tuple[ModelSpan, int]]:
+    """Yield the model calls that another one of the same invocation follows, and when that began.
+    Coding agents are left out: they make no span for a call that their user rejects.
     """
-    left = Counter(step.call.name for step in steps)
-    by_name = {step.call.name: step for step in reversed(steps)}
-    known: set[str] = set()
-    found: list[Step] = []
-    for i, facts in models:
-        beside = next((by_name[call.name] for call in facts.calls if call.name in by_name), None)
-        for position, call in enumerate(facts.calls):
-            if call.call_id is not None:
-                if call.call_id in known:
-                    continue
-                known.add(call.call_id)
-            if left[call.name] > 0:
-                left[call.name] -= 1
-            elif beside is not None and call.name is not None:
-                found.append(
-                    Step(
-                        i,
-                        beside.start_ns,
-                        beside.end_ns,
-                        beside.span_id,
-                        position,
-                        call,
-                        beside.node,
-                    )
-                )
-    return found
+    spans = tree.spans
+    latest: dict[Invocation | None, ModelSpan] = {}
+    for one in sorted(models, key=lambda one: spans[one.at].start_ns):
+        node = tree.nodes[one.at]
+        before = latest.get(node)
+        latest[node] = one
+        again_ns = spans[one.at].start_ns
+        if before is None:
+            continue
+        asked = spans[before.at]
+        if asked.end_ns <= again_ns and conversation_of(asked) is None:
+            yield before, again_ns
+
+
+def _lost_before(
+    tree: SpanTree, steps: Iterable[Step], one: ModelSpan, again_ns: int
+) -> Iterator[Step]:
+    """Yield the calls of a model that are not among those made before it was called again."""
+    i, facts = one
+    asked = tree.spans[i]
+    made = [step for step in steps if asked.start_ns <= step.start_ns <= again_ns]
+    left = Counter(step.call.name for step in made)
+    names = {call.name for call in facts.calls}
+    if len(made) >= len(facts.calls) or not names.issuperset(left):
+        return
+    if not made and _begins_agent(tree, asked.start_ns, again_ns):
+        return
+    for position, call in enumerate(facts.calls):
+        if left[call.name] > 0:
+            left[call.name] -= 1
+        elif made:
+            yield _beside(made[0], i, position, call)
+        else:
+            yield Step(i, asked.end_ns, asked.end_ns, asked.span_id, position, call, tree.nodes[i])
+
+
+def _begins_agent(tree: SpanTree, start_ns: int, end_ns: int) -> bool:
+    return any(start_ns < node.span.start_ns <= end_ns for node in tree.invocations)
 
 
 def has_unseen_call(tree: SpanTree, steps: Iterable[Step], models: Iterable[ModelSpan]) -> bool:
     """Return whether a model asked for tools, as its finish reason says, and none was called before
-    the model of the same invocation was called again: the span of a call was lost. (A coding agent
-    makes none for a call that its user rejects.)
+    the model of the same invocation was called again: the span of a call was lost.
     """
-    starts = sorted(
-        [*(step.start_ns for step in steps), *(node.span.start_ns for node in tree.invocations)]
-    )
-    latest: dict[Invocation | None, ModelSpan] = {}
-    for one in sorted(models, key=lambda one: tree.spans[one.at].start_ns):
-        node = tree.nodes[one.at]
-        before = latest.get(node)
-        latest[node] = one
-        if before is None or not before.facts.asked_for_tools or before.facts.calls:
-            continue
-        asked = tree.spans[before.at]
-        if conversation_of(asked) is not None:
-            continue
-        again = tree.spans[one.at].start_ns
-        if asked.end_ns <= again and bisect_left(starts, asked.start_ns) == bisect_right(
-            starts, again
+    starts = sorted(step.start_ns for step in steps)
+    for (i, facts), again_ns in _followed(tree, models):
+        start_ns = tree.spans[i].start_ns
+        if (
+            facts.asked_for_tools
+            and not facts.calls
+            and bisect_left(starts, start_ns) == bisect_right(starts, again_ns)
+            and not _begins_agent(tree, start_ns, again_ns)
         ):
             return True
     return False

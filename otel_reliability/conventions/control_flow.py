@@ -97,9 +97,12 @@ _CANCELLING: Final = re.compile(
     re.IGNORECASE,
 )
 """Messages of exceptions whose class does not say that a caller or a person ended the work."""
+_PAUSING: Final = re.compile(r"(.*: )?tool execution interrupted", re.IGNORECASE)
+"""The message of Genkit for Go, where callers wrap the error."""
 _TIMEOUT: Final = re.compile(r"time(d |-)?out|deadline", re.IGNORECASE)
 """Part of the message where what was cancelled had taken too long, which is a failure."""
 TIMEOUT: Final = "timeout"
+_MEANINGS: Final = ((CANCELLED, _CANCELLING), (PAUSED, _PAUSING))
 MAX_MESSAGE: Final = 1_024
 """Characters of the message of an exception that are searched."""
 _NAME: Final = re.compile(r"\s*\(?\s*([A-Za-z_][\w.]*)\s*\(")
@@ -107,7 +110,7 @@ _NAME: Final = re.compile(r"\s*\(?\s*([A-Za-z_][\w.]*)\s*\(")
 
 
 class _Raised(NamedTuple):
-    """An exception: its type, and `TIMEOUT` or `CANCELLED` where its message says so."""
+    """An exception: its type, and `TIMEOUT`, `CANCELLED` or `PAUSED` where its message says so."""
 
     type: Any
     means: str | None
@@ -127,6 +130,8 @@ def signal_of(name: object) -> ControlFlow | None:
     bare = re.split(r"[.:/\\$]", found)[-1]
     if "_" in bare and not bare.startswith("_"):
         bare = "".join(word.capitalize() for word in bare.split("_"))
+    elif not bare.islower():
+        bare = bare[:1].upper() + bare[1:]  # Go: types that are not exported
     return next(
         (signal for pattern, signal in _PATTERNS if pattern.fullmatch(bare)),
         _WORDS.get(bare.lower()),
@@ -152,7 +157,7 @@ def _signal(span: SpanView) -> ControlFlow | None:
             return signal
     if raised is not None:
         signal = signal_of(raised.type)
-        return ControlFlow.CANCELLED if signal is None and raised.means == CANCELLED else signal
+        return ControlFlow(raised.means) if signal is None and raised.means else signal
     return signal_of(span.found_in(STATUS_MESSAGE, _named_in))
 
 
@@ -164,8 +169,8 @@ def _raised_in(events: Iterable[RawEvent]) -> _Raised | None:
     attributes = exceptions[-1].attributes
     message = attributes.get(EXCEPTION_MESSAGE)
     said = message.strip(" .\n")[:MAX_MESSAGE] if isinstance(message, str) else ""
-    means = TIMEOUT if _TIMEOUT.search(said) else CANCELLED if _CANCELLING.fullmatch(said) else None
-    return _Raised(attributes.get(EXCEPTION_TYPE), means)
+    means = next((word for word, pattern in _MEANINGS if pattern.fullmatch(said)), None)
+    return _Raised(attributes.get(EXCEPTION_TYPE), TIMEOUT if _TIMEOUT.search(said) else means)
 
 
 def _named_in(message: object) -> str | None:

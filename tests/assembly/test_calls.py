@@ -57,6 +57,13 @@ ANSWER = model(4, 1, start=5)
         # spans without ids are known by their names
         ((asked_for("a", "b"), tool(3, 1, "a", start=2), ANSWER), ("a", "b")),
         ((asked_for("a", "b"), tool(3, 1, "call a", start=2), ANSWER), ("call a",)),
+        # fewer spans than calls that were asked for, and none of another name
+        ((asked_for("a"), model(5, 1, start=1.5), SEEN, ANSWER), ("a", "b")),
+        # spans have names of their own: two for two calls
+        (
+            (asked_for("a", "b"), tool(3, 1, "b", start=2), tool(5, 1, "call a", start=2), ANSWER),
+            ("b", "call a"),
+        ),
         # none of them has a span: the framework answered it
         ((asked_for("a"), SEEN, ANSWER), ("b",)),
         # the other call was a hand-off

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.model.run import Outcome
-from otel_reliability.model.span import AgentSpan
-from otel_reliability.testing import agent, model, tool
-from tests.assembly.rebuilding import run_of
+from otel_reliability.model.span import PAUSED, AgentSpan, InvocationFacts
+from otel_reliability.testing import agent, at, model, tool
+from tests.assembly.rebuilding import chain, run_of
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,12 @@ def test_a_model_call_that_was_tried_again_decides_nothing() -> None:
     )
 
     assert (run.outcome, run.ended_in_error) == (Outcome.COMPLETED, False)
+
+
+@pytest.mark.parametrize(("later", "outcome"), [(1, Outcome.PAUSED), (7, Outcome.COMPLETED)])
+def test_a_step_of_a_graph_that_waits_pauses_its_run(later: float, outcome: Outcome) -> None:
+    """Middleware that asks a person raises in a node of its own; the root ends well."""
+    node = replace(chain(2, 1), start_ns=at(3), end_ns=at(5), facts=InvocationFacts(stopped=PAUSED))
+    run = run_of(agent(1, start=0, end=10), node, model(3, 1, start=later, end=later + 1))
+
+    assert run.outcome is outcome

@@ -28,6 +28,7 @@ PAUSES = (
     "mcp.shared.exceptions.UrlElicitationRequiredError",
     "haystack.core.errors.BreakpointException",
     "PendingApprovalError",
+    "*ai.toolInterruptError",
 )
 CANCELLATIONS = (
     "asyncio.exceptions.CancelledError",
@@ -136,6 +137,7 @@ def test_a_cancelled_run_has_no_failed_call_and_is_no_failure() -> None:
         ("*errors.errorString", "context canceled", Outcome.CANCELLED),
         ("*fmt.wrapError", "call model: context canceled", Outcome.CANCELLED),
         ("20", "This operation was aborted", Outcome.CANCELLED),
+        ("*fmt.wrapError", "tool pay: tool execution interrupted", Outcome.PAUSED),
         ("FiberFailure", "All fibers interrupted without errors.", Outcome.CANCELLED),
         ("*errors.errorString", "context deadline exceeded", Outcome.FAILURE),
         ("Error", "the order was cancelled", Outcome.FAILURE),
