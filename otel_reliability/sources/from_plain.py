@@ -215,9 +215,11 @@ _JAEGER_OWN: Final = frozenset(
 
 
 def jaeger(answer: Mapping[str, Any]) -> Batch:
-    """Read traces as Jaeger's UI and its API `/api/traces` give them: times in microseconds."""
+    """Read traces as Jaeger's UI and its API `/api/traces` give them, or one of them: times in
+    microseconds.
+    """
     batch = Batch()
-    for trace in map(record, items(answer.get("data"))):
+    for trace in map(record, items(answer.get("data", [answer]))):
         processes = {
             key: _jaeger_resource(record(process))
             for key, process in record(trace.get("processes")).items()
@@ -293,7 +295,8 @@ def _wide(identifier: object, digits: int) -> str:
 
 
 def zipkin(answer: object) -> Batch:
-    """Read a list of Zipkin's spans, or of traces. Its tags are text: whole numbers are read back.
+    """Read a list of Zipkin's spans, or of traces, or one span. Its tags are text: whole numbers
+    are read back.
 
     Status, scope and links are lost there, but for what its tags say.
     """
@@ -322,6 +325,9 @@ def zipkin(answer: object) -> Batch:
 
 
 def _zipkin_spans(answer: object) -> Iterable[dict[str, Any]]:
+    if items(answer) is not answer:
+        yield record(answer)
+        return
     for item in items(answer):
         if items(item) is item:
             yield from _zipkin_spans(item)

@@ -10,6 +10,7 @@ escaped.
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import struct
@@ -73,10 +74,11 @@ class FileKind(NamedTuple):
 
 def _each_document(translate: Callable[[Any], Batch]) -> Read:
     """Return what reads each JSON document by itself; what is none, such as a program's other
-    output, is passed over.
+    output, is passed over, unless it is all.
     """
 
     def read(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
+        has_document = False
         for line in documents(pieces, longest):
             if line.text is None:
                 detail = f"a document longer than {longest} bytes"
@@ -84,10 +86,14 @@ def _each_document(translate: Callable[[Any], Batch]) -> Read:
                 yield line.number, Batch(malformed=[problem])
                 continue
             for document in _documents_in(line.text):
+                has_document = True
                 batch = translate(document)
                 place = f"{name}:{line.number}"
                 batch.malformed = [each._replace(place=place) for each in batch.malformed]
                 yield line.number, batch
+        if not has_document:
+            detail = "no JSON document; remove what other programs wrote in front of its lines"
+            yield 1, _problem(name, 1, Reason.JSON, detail)
 
     return read
 
@@ -201,7 +207,8 @@ def _tar(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
             for member in archive:
                 file = archive.extractfile(member) if member.isfile() else None
                 if file is not None:
-                    yield from read_pieces(f"{name}!{member.name}", _pieces_of(file), longest)
+                    place = f"{name}!{member.name}"
+                    yield from read_pieces(place, _pieces_of(file, member.name), longest)
     except tarfile.TarError:
         yield 1, _problem(name, 1, Reason.COMPRESSION, "the tar archive is damaged")
 
@@ -218,13 +225,16 @@ def _zip(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
                 if not member.is_dir():
                     with archive.open(member) as file:
                         place = f"{name}!{member.filename}"
-                        yield from read_pieces(place, _pieces_of(file), longest)
+                        pieces = _pieces_of(file, member.filename)
+                        yield from read_pieces(place, pieces, longest)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
         yield 1, _problem(name, 1, Reason.COMPRESSION, "the zip archive is damaged or encrypted")
 
 
-def _pieces_of(file: Any) -> Iterator[bytes]:
-    return iter(lambda: file.read(CHUNK), b"")
+def _pieces_of(file: Any, name: str) -> Iterator[bytes]:
+    """Return the bytes of a file of an archive, which may be compressed by itself."""
+    inner: Any = gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file
+    return iter(lambda: inner.read(CHUNK), b"")
 
 
 # --- The table ------------------------------------------------------------------------------------

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from otel_reliability.model.run import Run
 from otel_reliability.recording import Recording
-from otel_reliability.sources.batch import Malformed
+from otel_reliability.sources.batch import Malformed, Reason
 from otel_reliability.sources.kinds import kind_of
 from tests.shared import shared
 
@@ -122,6 +126,48 @@ def test_archives_of_several_kinds_are_read(tmp_path: Path) -> None:
         found, problems = runs_of(path)
         assert len(found) == 6
         assert [problem.place for problem in problems] == [f"{path}!a16_atif.json"]
+
+
+def documents_of(name: str) -> Any:
+    return json.loads(shared(f"corpora/files/{name}").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "documents"),
+    [
+        ("jaeger.jsonl", lambda: documents_of("a05_jaeger_ui.json")["data"]),
+        ("zipkin.jsonl", lambda: documents_of("a06_zipkin.json")),
+    ],
+)
+def test_a_document_a_line_is_read_too(
+    name: str, documents: Callable[[], list[Any]], tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    lines = [json.dumps(one) for one in documents()]
+    path.write_text("\n".join(lines))
+
+    assert len(runs_of(path)[0]) == 6
+
+
+def test_a_file_in_which_nothing_is_a_document_says_so(tmp_path: Path) -> None:
+    """Each line has a prefix of a program that collects output."""
+    path = tmp_path / "compose.log"
+    text = shared("corpora/files/a03_console.txt").read_text()
+    path.write_text("\n".join(f"app-1  | {line}" for line in text.splitlines()))
+
+    runs, problems = runs_of(path)
+    assert (runs, [one.reason for one in problems]) == ([], [Reason.JSON])
+
+
+def test_a_compressed_file_in_an_archive_is_read(tmp_path: Path) -> None:
+    content = gzip.compress(shared("corpora/files/a00_otlp_lines.jsonl").read_bytes())
+    path = tmp_path / "all.tar"
+    with tarfile.open(path, "w") as archive:
+        member = tarfile.TarInfo("day/a.jsonl.gz")
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+
+    assert len(runs_of(path)[0]) == 6
 
 
 def test_a_cut_protobuf_file_keeps_what_came_before(tmp_path: Path) -> None:
