@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import BLIND, Detector, Status
 from otel_reliability.change.points import ChangePoint, ChangePoints
@@ -78,7 +80,7 @@ class _AgentRuns:
 
     def add(self, run: Observation, session_id: str | None) -> None:
         """Add the observation of one more run."""
-        run = run._replace(path=self._paths.setdefault(run.path, run.path))
+        run = replace(run, path=self._paths.setdefault(run.path, run.path))
         if session_id is None:
             self._runs.setdefault(("", run.id), [run])
         else:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from otel_reliability.model.coding import CodingTotals, coding_totals
 from otel_reliability.model.row import BASELINE
@@ -24,7 +26,7 @@ MAX_STEPS: Final = 1_000
 _FAILURES: Final = {Outcome.SUCCESS: 0, Outcome.FAILURE: 1}
 
 
-class Observation(NamedTuple):
+class Observation(Struct, frozen=True, gc=False, array_like=True):
     """The numbers of one observation. None: the telemetry has no data, which is not 0.
 
     `failures` is the number of failed runs among those whose outcome is known, `errors` that of
@@ -69,20 +71,20 @@ def observation_of(run: Run) -> Observation:
     replies = [call.output_tokens for call in run.model_calls if call.output_tokens is not None]
     inputs = [call.input_tokens for call in run.model_calls if call.input_tokens is not None]
     return Observation(
-        run.run_id,
-        run.start_ns,
-        run.end_ns,
-        None if path is None else path[:MAX_STEPS],
-        None if calls is None else len(calls),
-        None if calls is None else sum([not call.ok for call in calls]),
-        run.output_tokens,
-        max(inputs, default=None),
-        _FAILURES.get(run.outcome),
-        sum(replies),
-        len(replies),
-        run.task_id,
-        run.fingerprints,
-        None if run.ended_in_error is None else int(run.ended_in_error),
+        id=run.run_id,
+        start_ns=run.start_ns,
+        end_ns=run.end_ns,
+        path=None if path is None else path[:MAX_STEPS],
+        calls=None if calls is None else len(calls),
+        failed_calls=None if calls is None else sum([not call.ok for call in calls]),
+        output_tokens=run.output_tokens,
+        largest_input=max(inputs, default=None),
+        failures=_FAILURES.get(run.outcome),
+        reply_tokens=sum(replies),
+        replies=len(replies),
+        task=run.task_id,
+        fingerprints=run.fingerprints,
+        errors=None if run.ended_in_error is None else int(run.ended_in_error),
         tokens=run.tokens,
         cancelled=int(run.outcome is Outcome.CANCELLED),
         coding=coding_totals(run),

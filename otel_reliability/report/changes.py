@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -236,7 +237,7 @@ def _detected(
         for one in observations:
             letters.add(one.fingerprints, one.start_ns, one.id)
         observations = [
-            one._replace(fingerprints=letters.of(one.fingerprints)) for one in observations
+            replace(one, fingerprints=letters.of(one.fingerprints)) for one in observations
         ]
     found = evaluate(observations, settings, pinned.get(key, ()))
     shifts = shifts_at(found.points, samples)

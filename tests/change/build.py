@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from otel_reliability.change.signal_state import tie_breaker
 from otel_reliability.model.observation import Observation
 
@@ -29,7 +31,7 @@ def observation(
         2_000,
         0,
     )
-    return plain._replace(reply_tokens=300, replies=3)._replace(**numbers)
+    return replace(plain, **{"reply_tokens": 300, "replies": 3, **numbers})
 
 
 def u_of(unit_id: str, signal: str, ordinal: int) -> float:

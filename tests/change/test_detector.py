@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import BLIND, Detector, Status
@@ -141,7 +142,7 @@ def test_no_verdict_where_tasks_stand_in_blocks() -> None:
     ]
     detector = Detector(SETTINGS)
     assert not passed(detector, observations)
-    assert passed(Detector(SETTINGS), [one._replace(task=None) for one in observations])
+    assert passed(Detector(SETTINGS), [replace(one, task=None) for one in observations])
     reading = detector.evidence()
     assert reading.status is Status.BLOCKS
     assert reading[3:5] == (None, {})

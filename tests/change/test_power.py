@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.change.detector import Detector
 from otel_reliability.change.recording import evaluate
@@ -76,7 +77,7 @@ def resampled(corpus: str, n: int, seed: int, first: int = 1) -> list[Observatio
     dice = random.Random(seed)
     drawn = dice.choices(recorded_observations(corpus), k=n)
     return [
-        one._replace(id=f"observation-{i}", start_ns=i, end_ns=i)
+        replace(one, id=f"observation-{i}", start_ns=i, end_ns=i)
         for i, one in enumerate(drawn, first)
     ]
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.change.detector import Detector
 from otel_reliability.change.points import MIX, NEW_REQUESTS, ChangePoint
@@ -92,7 +93,7 @@ def notes(seed: int, kind: Kind, number: int, c: float) -> list[ChangePoint]:
 @pytest.mark.parametrize("period", [100, 1_000])
 def test_mix_that_swings_is_no_change_of_the_agent(period: int) -> None:
     streams = [observations(seed, swinging(period), 500) for seed in range(STREAMS)]
-    unknown = [[one._replace(request=None) for one in stream] for stream in streams]
+    unknown = [[replace(one, request=None) for one in stream] for stream in streams]
 
     to_alarm = np.mean([alarm_at(stream, 200) for stream in streams])
 
@@ -102,7 +103,7 @@ def test_mix_that_swings_is_no_change_of_the_agent(period: int) -> None:
 
 def test_change_of_the_agent_is_found_as_soon_as_without_requests() -> None:
     streams = [observations(seed, steady, 320, shift=200) for seed in range(STREAMS)]
-    unknown = [[one._replace(request=None) for one in stream] for stream in streams]
+    unknown = [[replace(one, request=None) for one in stream] for stream in streams]
 
     found = np.mean([alarm_at(stream, 10_000) for stream in streams])
 

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.change.signals import CODING_SIGNALS, SIGNALS
 from otel_reliability.model.coding import CodingTotals
 from otel_reliability.model.observation import (
     MAX_STEPS,
+    Observation,
     counts_for_change,
     in_order,
     joined,
@@ -37,19 +39,34 @@ def test_a_run_gives_its_numbers() -> None:
         "ended_in_error": True,
     }
     one = observation_of(run(("search", "book"), 1, tool_calls=calls, **facts))
-    assert one[:5] == ("run-1", at(100), at(103), ("search", "book"), 2)
-    assert one[5:14] == (1, 130, 3_000, 1, 120, 2, "t", (), 1)
-    assert (one.tokens, one.prompts, one.cancelled, one.coding) == (130, 1, 0, None)
+    assert one == Observation(
+        id="run-1",
+        start_ns=at(100),
+        end_ns=at(103),
+        path=("search", "book"),
+        calls=2,
+        failed_calls=1,
+        output_tokens=130,
+        largest_input=3_000,
+        failures=1,
+        reply_tokens=120,
+        replies=2,
+        task="t",
+        errors=1,
+        tokens=130,
+    )
 
 
 def test_no_evidence_is_none() -> None:
     bare = observation_of(run(None, model_calls=MODEL_CALLS[2:]))
-    assert bare[3:9] == (None,) * 6
+    assert {bare.path, bare.calls, bare.failed_calls, bare.output_tokens} == {None}
+    assert {bare.largest_input, bare.failures} == {None}
     assert {name: signal.read(bare) for name, signal in SIGNALS.items()} == dict.fromkeys(SIGNALS)
 
 
 def test_a_run_without_tool_calls_has_none_of_them() -> None:
-    assert observation_of(run(()))[3:6] == ((), 0, 0)
+    found = observation_of(run(()))
+    assert (found.path, found.calls, found.failed_calls) == ((), 0, 0)
 
 
 @pytest.mark.parametrize("facts", [{"nested": True}, {"incomplete": True}, {"condition": "fault"}])
@@ -62,16 +79,27 @@ def test_a_session_sums_its_runs() -> None:
     later = observation(2, ("mail",), largest_input=9_000, failures=1, task="t", errors=1)
     earlier = observation(1, ("search", "read"), failures=None, task="t", failed_calls=2)
     whole = joined("session", [later, earlier])
-    assert whole == (
-        *("session", SECOND, 2 * SECOND, ("search", "read", "mail"), 3, 2, 600, 9_000, 1),
-        *(600, 6, "t", (), 1),
-        *(None, 2, 0, None, None),
+    assert whole == Observation(
+        id="session",
+        start_ns=SECOND,
+        end_ns=2 * SECOND,
+        path=("search", "read", "mail"),
+        calls=3,
+        failed_calls=2,
+        output_tokens=600,
+        largest_input=9_000,
+        failures=1,
+        reply_tokens=600,
+        replies=6,
+        task="t",
+        errors=1,
+        prompts=2,
     )
 
 
 def test_a_session_sums_what_its_prompts_did_to_files() -> None:
-    one = observation(1)._replace(tokens=50, coding=CodingTotals(1, edits=2), cancelled=1)
-    two = observation(2)._replace(tokens=70)
+    one = replace(observation(1), tokens=50, coding=CodingTotals(1, edits=2), cancelled=1)
+    two = replace(observation(2), tokens=70)
     whole = joined("session", [one, two])
     assert (whole.tokens, whole.prompts, whole.cancelled) == (120, 2, 1)
     assert whole.coding == CodingTotals(1, edits=2)
@@ -97,14 +125,14 @@ def test_a_session_of_several_tasks_has_none() -> None:
 @given(st.randoms(use_true_random=False))
 def test_a_session_of_one_run_is_that_run(dice: random.Random) -> None:
     (only,) = exchangeable(1, seed=dice.randrange(10**6))
-    assert joined("session", [only]) == only._replace(id="session")
+    assert joined("session", [only]) == replace(only, id="session")
 
 
 def test_paths_are_bounded() -> None:
     long = observation_of(run(("a",) * 5_000))
     assert len(long.path or ()) == MAX_STEPS
     assert len(joined("session", [long, long]).path or ()) == MAX_STEPS
-    assert len(joined("session", [long._replace(path=("a",) * 5_000)]).path or ()) == MAX_STEPS
+    assert len(joined("session", [replace(long, path=("a",) * 5_000)]).path or ()) == MAX_STEPS
 
 
 @given(st.randoms(use_true_random=False))

@@ -4,6 +4,7 @@ import io
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from otel_reliability.change.result import Result
@@ -211,7 +212,7 @@ def test_runs_since_a_new_version_are_compared_with_those_before() -> None:
     """Only where either side has 20 runs; what differs follows the change point."""
     versions = [("version", "1"), ("version", "2")]
     observations = [
-        one._replace(fingerprints=(versions[number >= 100],))
+        replace(one, fingerprints=(versions[number >= 100],))
         for number, one in enumerate(exchangeable(100) + exchangeable(40, 1, 101, longer=4))
     ]
     runs = {SUPPORT: [sample_like(one) for one in observations]}

@@ -173,7 +173,7 @@ def _alarms(kind: Any, c: float, *, known: bool, shift: int = 0) -> list[int]:
     for seed in range(2 * SEEDS):
         stream = observations(seed, kind, RUNS if not shift else 400, shift=shift)
         if not known:
-            stream = [one._replace(request=None) for one in stream]
+            stream = [replace(one, request=None) for one in stream]
         found.append(alarm_at(stream, c))
     return found
 
