@@ -30,7 +30,12 @@ from otel_reliability.sources import from_plain
 from otel_reliability.sources.batch import Batch, Malformed, Reason
 from otel_reliability.sources.chunks import CHUNK, STDIN, Chunks, Progress, head_of
 from otel_reliability.sources.lines import LONGEST, documents
-from otel_reliability.sources.otlp_json import decode_lines, decode_request, with_damage
+from otel_reliability.sources.otlp_json import (
+    decode_lines,
+    decode_request,
+    record,
+    with_damage,
+)
 from otel_reliability.sources.sessions.formats import (
     SessionFile,
     SessionFormat,
@@ -41,6 +46,9 @@ from otel_reliability.sources.sessions.formats import (
 
 HEAD: Final = 64 * 1024
 """Bytes by which the kind of a file is known."""
+
+MAX_LINES: Final = 64
+"""Lines of them that are compared with the records of session files."""
 
 Numbered: TypeAlias = Iterator[tuple[int, Batch]]
 """Batches, each with the number of the line that it begins on."""
@@ -403,7 +411,9 @@ def kind_of(head: bytes) -> FileKind:
         return PREFIXED
     known = _TABLE if head.startswith(_SQLITE) else _KEY
     keys = frozenset(found.decode() for found in known.findall(head))
-    session = format_of(keys)
+    lines = _keys_of_lines(head)
+    together = frozenset[str]().union(*lines) if lines else keys
+    session = next(filter(None, map(format_of, [*lines, together])), None)
     if session is not None:
         return FileKind(f"a session of {session.agent}", session=session, remedy=_AS_FILE)
     for kind in KINDS:
@@ -416,6 +426,22 @@ def kind_of(head: bytes) -> FileKind:
     if not keys and _NODE.search(head):
         return NODE_CONSOLE
     return UNKNOWN if keys.isdisjoint(_SIGNALS) else OTLP_LINES
+
+
+def _keys_of_lines(head: bytes) -> list[frozenset[str]]:
+    """Return the keys of each whole line that is an object, and of its message: deeper ones may be
+    those of any tool's arguments. None where no line is one.
+    """
+    found: list[frozenset[str]] = []
+    for line in head.split(b"\n")[:MAX_LINES]:
+        if not line.lstrip().startswith(b"{"):
+            continue
+        try:
+            given = record(msgspec.json.decode(line))
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        found.append(frozenset(given).union(record(given.get("message"))))
+    return found
 
 
 def _is_protobuf(head: bytes) -> bool:

@@ -180,6 +180,19 @@ def test_a_cut_protobuf_file_keeps_what_came_before(tmp_path: Path) -> None:
     assert [problem.reason.value for problem in problems] == ["truncated"]
 
 
+def test_keys_of_the_arguments_of_a_tool_name_no_session() -> None:
+    """A tool may take a `payload`, as records of Codex have one, or `parts`, as those of Qwen."""
+    used = {"type": "tool_use", "input": {"payload": {"parts": [], "data": 1}}}
+    line = {
+        "type": "assistant",
+        "sessionId": "s",
+        "uuid": "u",
+        "timestamp": "2026-11-27T10:00:00Z",
+        "message": {"content": [used]},
+    }
+    assert kind_of(json.dumps(line).encode() + b"\n").name == "a session of claude-code"
+
+
 def test_keys_inside_of_content_name_no_kind() -> None:
     head = b'{"resourceSpans": [{"scopeSpans": [{"note": "{\\"traceID\\": 1, \\"spanID\\": 2}"}]}]}'
 
