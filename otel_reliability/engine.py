@@ -171,12 +171,12 @@ class Engine:
 
     def receive(self, spans: Iterable[RawSpan | AgentSpan], *, wait: float = -1) -> bool:
         """Receive spans, in any order. False: the engine was busy for `wait` seconds (-1: wait for
-        ever), nothing was read.
+        ever), nothing was read. With 0 the caller may not be held up.
 
         The iterable is consumed within the turn, so a queue that hands its spans out one by one
         keeps what was not read.
         """
-        return self._in_turn(lambda now: self._receive(spans, now), wait)
+        return self._in_turn(lambda now: self._receive(spans, now, hurried=not wait), wait)
 
     def receive_logs(self, logs: Iterable[RawLog]) -> bool:
         """Receive log events: those that coding agents emit become spans."""
@@ -464,7 +464,7 @@ class Engine:
 
     # --- Within a turn ----------------------------------------------------------------------------
 
-    def _receive(self, spans: Iterable[RawSpan | AgentSpan], now: float) -> None:
+    def _receive(self, spans: Iterable[RawSpan | AgentSpan], now: float, *, hurried: bool) -> None:
         read = self.reader.read
         rest = iter(spans)
         number = 0
@@ -476,19 +476,19 @@ class Engine:
                     for span in islice(rest, _SPANS_PER_READ)
                 )
             finally:  # what was read before a signal handler's exception is not lost with it
-                self._assemble(batch, now)
+                self._assemble(batch, now, hurried=hurried)
             if not batch:
                 return
             number += len(batch)
             if not number % SPANS_PER_TICK:
                 self._apply(self.assembler.tick(now), now)
 
-    def _assemble(self, spans: Sequence[AgentSpan], now: float) -> None:
+    def _assemble(self, spans: Sequence[AgentSpan], now: float, *, hurried: bool) -> None:
         self._counts["received", ""] += len(spans)
         for span in spans:
             if span.notes is not None and span.notes.refused:
                 self.refused_attributes.update(span.notes.refused)
-        self.assembler.add_all(spans, now)
+        self.assembler.add_all(spans, now, hurried=hurried)
         if self._wall is not None and spans:
             self.event_lag = max(0.0, (self._wall() - spans[-1].end_ns) / 1e9)
 

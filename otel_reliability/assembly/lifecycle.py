@@ -143,13 +143,15 @@ class Assembler:
         self._emitter = Emitter(
             self._memory, has_strays=whole_services and not settings.assembly.run_key
         )
-        self._intake = Intake(settings.limits, self._buffers, self._emitter, self._hold_span_limit)
+        self._intake = Intake(settings.limits, self._buffers, self._emitter, self._reached_limit)
         self.accounts = self._emitter.accounts
         self.reported = ReportedOutcomes(settings.limits.evaluations, self.accounts.losses)
         """Outcomes that runs to come are built with."""
         self._rebuild = Rebuild(settings, self.reported)
         self._limits = Limits(settings, self._buffers, self._intake, self.accounts)
         self._joined: dict[TraceBuffer, None] = {}  # by a run key, since the last check
+        self._full: dict[TraceBuffer, None] = {}  # at the span limit, for a caller that has time
+        self._is_hurried = False
 
     @property
     def growing(self) -> Collection[TraceBuffer]:
@@ -169,8 +171,11 @@ class Assembler:
 
     # --- Receiving --------------------------------------------------------------------------------
 
-    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:
-        """Receive spans."""
+    def add_all(self, spans: Sequence[AgentSpan], now: float, *, hurried: bool = False) -> None:
+        """Receive spans. `hurried`: the caller may not be held up, so a trace at the span limit
+        waits for a tick of one that may, until it has twice as many spans.
+        """
+        self._is_hurried = hurried
         self._intake.add_all(spans, now)
 
     def opened(self, spans: Iterable[Opened], now: float) -> None:
@@ -214,6 +219,12 @@ class Assembler:
         what they join does not depend on the caller.
         """
         max_spans = inf if spans == inf else MAX_HURRIED_SPANS
+        while self._full and spans == inf:
+            buffer, _ = self._full.popitem()
+            if (
+                buffer.agent_spans >= buffer.full_at
+            ):  # otherwise another has absorbed it, or it is final
+                self._hold_span_limit(buffer, now)
         left = spans
         for buffer in self._buffers.due(now, max_spans):
             left -= 1 + len(buffer.spans)
@@ -465,6 +476,15 @@ class Assembler:
         )
         refs = set(map(tree.ref, spans))
         self.accounts.spans[DUPLICATE] += len(self._buffers.take_out(buffer, refs)) - len(refs)
+
+    def _reached_limit(self, buffer: TraceBuffer, now: float) -> None:
+        """Divide a buffer that has as many spans as a run may have, now or at the next tick of a
+        caller that has the time.
+        """
+        if self._is_hurried and buffer.agent_spans < 2 * buffer.full_at:
+            self._full[buffer] = None
+        else:
+            self._hold_span_limit(buffer, now)
 
     def _hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
         """Close the units that have reached the span limit, with as many spans as arrived first;

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import fnmatch
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -27,7 +28,10 @@ class ModelSpan(NamedTuple):
     facts: ModelFacts
 
 
-"""A model call: the index of its span, and its facts."""
+MAX_OF_ID: Final = 64
+"""Calls of one id with which a later one is compared: the latest. Where every call of a run of
+10,000 has the same id, all pairs would take half a minute.
+"""
 Parallel: TypeAlias = Literal["canonical", "as_started"]
 
 
@@ -153,10 +157,10 @@ def _joined(
     is_one: Callable[[Step, Step], bool],
     join: Callable[[Step, Step], None],
 ) -> list[Step]:
-    """Return calls in their order; one that `is_one` with an earlier one of its call id is left
-    out, after the earlier was joined with it.
+    """Return calls in their order; one that `is_one` with an earlier one of its call id, of the
+    last `MAX_OF_ID`, is left out, after the earlier was joined with it.
     """
-    by_id: dict[str, list[Step]] = {}
+    by_id: dict[str, deque[Step]] = {}
     absorbed: dict[Step, Step] = {}
     kept: list[Step] = []
     for step in sorted(steps, key=lambda step: step.order):
@@ -164,7 +168,7 @@ def _joined(
         if call_id is None or step.handoff:
             kept.append(step)
             continue
-        earlier = by_id.setdefault(call_id, [])
+        earlier = by_id.setdefault(call_id, deque(maxlen=MAX_OF_ID))
         first = next((one for one in earlier if is_one(one, step)), None)
         if first is None:
             earlier.append(step)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from otel_reliability.assembly import steps
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import Run, ToolCall, Tools
 from otel_reliability.model.span import AgentSpan, Call, Kind, ModelFacts, ToolFacts
@@ -310,6 +312,31 @@ def test_with_an_agent_or_a_model_call_between_it_is_another(between: AgentSpan)
     )
 
     assert calls_of(run) == [("search", True), ("search", True)]
+
+
+def test_many_calls_of_one_id_are_compared_with_the_latest_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All pairs of a run of 10,000 spans would take half a minute."""
+    compared = 0
+    overlap = steps._overlap
+
+    def counted(first: Any, second: Any) -> bool:
+        nonlocal compared
+        compared += 1
+        return overlap(first, second)
+
+    monkeypatch.setattr(steps, "_overlap", counted)
+    number = 1_000
+    calls = [
+        tool(at, 1, "search", arguments=b"%d" % at, call_id="0", start=at, end=at + 1)
+        for at in range(2, number)
+    ]
+
+    run = run_of(agent(1, end=number + 1), *calls)
+
+    assert len(run.tool_calls or ()) == len(calls)
+    assert compared <= number * steps.MAX_OF_ID
 
 
 def test_two_that_overlap_under_one_call_id_are_one() -> None:

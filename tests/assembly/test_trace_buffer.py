@@ -282,6 +282,23 @@ def test_a_run_is_closed_and_final_at_the_span_limit() -> None:
     assert assembler.accounts == {("used", ""): 12, ("refused", "span_limit"): 20}
 
 
+def test_a_caller_that_may_not_be_held_up_leaves_the_span_limit_to_others() -> None:
+    """Up to twice the limit; what becomes of the spans is the same."""
+    spans = [agent(1), *[tool(n, 1) for n in range(2, 18)]]
+    left, held = watched(span_limit=10), watched(span_limit=10)
+    left.assembler.add_all(spans, left.clock(), hurried=True)
+    held.add(*spans)
+
+    assert [event.run for event in left.assembler.tick(left.clock(), 16)] == []
+    found, expected = left.wait(40), held.wait(40)
+    assert found == expected
+    assert [run.closed_by for _, run in found] == [CloseReason.SPAN_LIMIT] * 2
+    assert left.accounts == held.accounts == {("used", ""): 10, ("refused", "span_limit"): 7}
+
+    left.assembler.add_all([tool(n, 1, trace=2) for n in range(2, 40)], left.clock(), hurried=True)
+    assert left.assembler.accounts.spans["refused", "span_limit"] == 7 + 28
+
+
 def test_above_the_limit_of_open_runs_the_heaviest_are_closed() -> None:
     assembler = watched(open_runs=2)
     for trace, steps in ((1, 1), (2, 3), (3, 1)):
