@@ -120,7 +120,7 @@ def signal_of(name: object) -> ControlFlow | None:
     """Return what an error of this name means; None where it is an error.
 
     >>> signal_of("langgraph.errors.GraphInterrupt"), signal_of("asyncio.CancelledError")
-    (<Signal.PAUSED: 'paused'>, <Signal.CANCELLED: 'cancelled'>)
+    (<ControlFlow.PAUSED: 'paused'>, <ControlFlow.CANCELLED: 'cancelled'>)
     >>> signal_of("ValueError"), signal_of("ConnectionAbortedError"), signal_of("OrderCancelled")
     (None, None, None)
     """

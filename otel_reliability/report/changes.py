@@ -137,7 +137,7 @@ def since(observations: ObservationsOf, since_ns: int) -> ObservationsOf:
 def summary(findings: Sequence[ChangeResult]) -> str:
     """Return how many agents changed.
 
-    >>> summary([Finding(None, ChangeView(Result.NO_RESULT, "", "none"))])
+    >>> summary([ChangeResult(None, ChangeView(Result.NO_RESULT, "", "none"))])
     '1 without a result'
     """
     verdicts = Counter(finding.change.verdict for finding in findings)

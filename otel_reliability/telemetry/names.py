@@ -72,7 +72,7 @@ _histogram = partial(_buckets, PREFIX)
 _standard = partial(_buckets, "gen_ai.")
 
 _SHARES: Final = tuple(step / 10 for step in range(1, 11))
-_SECONDS: Final = (1, 3, 10, 30, 100, 300, 1000)
+_SECONDS: Final = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 _DOUBLING: Final = tuple(2**power / 100 for power in range(14))
 _POWERS: Final = tuple(2**power for power in range(8))
 
