@@ -118,7 +118,7 @@ def of_why(why: Why) -> str:
     """Return what was contrasted, and, where nothing was found, how large a difference these runs
     could have shown.
     """
-    contrasted = f"{why.failing:,} of {why.runs:,} runs {why.question.did}"
+    contrasted = f"{why.failing:,} of the latest {why.runs:,} runs {why.question.did}"
     if why.why or why.detectable is None:
         return f"{contrasted}: {why.why}"
     if not why.findings:

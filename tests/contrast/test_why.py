@@ -98,7 +98,7 @@ def test_nothing_found_is_said_with_the_size_that_would_have_been() -> None:
         of_why(why_runs_fail(samples_of(runs)))
     )
     few = of_why(why_runs_fail(samples_of(runs[:6])))
-    assert few == "3 of 6 runs failed: it needs 5 runs that fail and 5 that do not"
+    assert few == "3 of the latest 6 runs failed: it needs 5 runs that fail and 5 that do not"
 
 
 def test_within_tasks_a_cause_that_is_the_task_does_not_hold() -> None:
