@@ -182,8 +182,8 @@ def test_a_cut_protobuf_file_keeps_what_came_before(tmp_path: Path) -> None:
 
 def test_keys_of_the_arguments_of_a_tool_name_no_session() -> None:
     """A tool may take a `payload`, as records of Codex have one, or `parts`, as those of Qwen."""
-    used = {"type": "tool_use", "input": {"payload": {"parts": [], "data": 1}}}
-    line = {
+    used: dict[str, Any] = {"type": "tool_use", "input": {"payload": {"parts": [], "data": 1}}}
+    line: dict[str, Any] = {
         "type": "assistant",
         "sessionId": "s",
         "uuid": "u",
