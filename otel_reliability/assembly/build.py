@@ -43,11 +43,11 @@ from otel_reliability.assembly.steps import (
 )
 from otel_reliability.assembly.units import Units
 from otel_reliability.assembly.unseen_steps import (
+    UnclaimedCalls,
     calls_of_agents,
     has_unseen_call,
     invocations_in,
     lost_steps,
-    may_have_called,
     message_steps,
     tools_of_messages,
 )
@@ -105,7 +105,7 @@ class Linked(NamedTuple):
     tree: SpanTree
     units: Units
     evaluations: Evaluated
-    unclaimed: Sequence[AgentSpan] = ()
+    unclaimed: UnclaimedCalls | None = None
 
 
 class _Draft(Struct, eq=False):
@@ -528,7 +528,7 @@ def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step],
     gathered = draft.gathered
     steps, has_unnamed = _own_steps(draft, models)
     tools = Tools.OBSERVED
-    if steps and not gathered.rejected and (lost := lost_steps(tree, steps, models)):
+    if steps and not gathered.rejected and (lost := lost_steps(tree, root, steps, models)):
         steps = sorted([*steps, *lost], key=lambda step: step.order)
         tools = Tools.MESSAGES
     if root is not None and (
@@ -538,7 +538,9 @@ def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step],
     if has_unnamed and any(step.call.name is None and not step.handoff for step in steps):
         return steps, Tools.UNOBSERVABLE
     if steps and tools is Tools.OBSERVED and not gathered.rejected:
-        is_whole = any(step.handoff for step in steps) or not has_unseen_call(tree, steps, models)
+        is_whole = any(step.handoff for step in steps) or not has_unseen_call(
+            tree, root, steps, models
+        )
         return steps, tools if is_whole else Tools.UNOBSERVABLE
     if steps or gathered.has_tool_spans:
         return steps, tools
@@ -547,7 +549,7 @@ def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step],
         tools = tools_of_messages(models)
         if tools is Tools.MESSAGES:
             steps = message_steps(tree, models)
-    elif unclaimed and root is not None and may_have_called(root, unclaimed):
+    elif unclaimed is not None and root is not None and unclaimed.may_be_of(root):
         tools = Tools.UNOBSERVABLE
     return steps, tools
 

@@ -17,6 +17,7 @@ from otel_reliability.assembly.replays import find as find_replays
 from otel_reliability.assembly.reports import Evaluated
 from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.assembly.units import Units
+from otel_reliability.assembly.unseen_steps import UnclaimedCalls
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import (
@@ -140,14 +141,15 @@ def _linked(
     return tree, units, orphans, has_gap
 
 
-def _calls_beside_agents(tree: SpanTree, orphans: Orphans) -> list[AgentSpan]:
+def _calls_beside_agents(tree: SpanTree, orphans: Orphans) -> UnclaimedCalls | None:
     """Return the tool calls that belong to no run although there is an agent beside them."""
     spans = tree.spans
-    return [
+    calls = [
         spans[i]
         for i, account in orphans.unclaimed.items()
         if account is BESIDE_AGENT and is_own_call(spans[i])
     ]
+    return UnclaimedCalls(calls) if calls else None
 
 
 def _lost_annotations(tree: SpanTree, orphans: Orphans) -> list[int]:

@@ -61,22 +61,25 @@ def message_steps(tree: SpanTree, models: Sequence[ModelSpan]) -> list[Step]:
     return found
 
 
-def lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpan]) -> list[Step]:
+def lost_steps(
+    tree: SpanTree, root: Invocation | None, steps: Sequence[Step], models: Sequence[ModelSpan]
+) -> list[Step]:
     """Return the calls whose spans were lost: a model asked for them, and was called again with
     what they returned, but fewer spans of calls arrived.
 
     Calls are distinguished by their ids, or by their names where spans have no ids. A call that the
     framework answers itself (a final answer, a hand-off) is followed by no model call, or is a
     hand-off: then nothing is said; nor where spans arrived that bear other ids, or other names. A
-    lost call stands beside those that were seen.
+    lost call stands beside those that were seen. `steps` are in the order of the clock.
     """
-    if any(step.handoff for step in steps):
+    if not any(facts.calls for _, facts in models) or any(step.handoff for step in steps):
         return []
     latest = max([tree.spans[i].start_ns for i, _ in models], default=0)
     by_id = {step.call.call_id: step for step in steps}
     found: dict[str | int, Step] = {}
+    between = _Between(root, steps)
     for one, again_ns in _followed(tree, models):
-        for step in _lost_before(tree, steps, one, again_ns) if one.facts.calls else ():
+        for step in _lost_before(tree, between, one, again_ns) if one.facts.calls else ():
             if step.call.call_id is None or step.call.call_id not in by_id:
                 found.setdefault(step.call.call_id or len(found), step)
     if None in by_id:
@@ -94,6 +97,28 @@ def lost_steps(tree: SpanTree, steps: Sequence[Step], models: Sequence[ModelSpan
 
 def _beside(seen: Step, at: int, position: int, call: Call) -> Step:
     return Step(at, seen.start_ns, seen.end_ns, seen.span_id, position, call, seen.node)
+
+
+class _Between:
+    """What began between two times: steps, and the invocations below a root."""
+
+    def __init__(self, root: Invocation | None, steps: Sequence[Step]) -> None:
+        self._steps = steps
+        self._starts = [step.start_ns for step in steps]
+        self._begun: list[int] = []
+        inside = [] if root is None else [*root.inner]
+        while inside:
+            node = inside.pop()
+            self._begun.append(node.span.start_ns)
+            inside.extend(node.inner)
+        self._begun.sort()
+
+    def steps(self, start_ns: int, end_ns: int) -> Sequence[Step]:
+        first = bisect_left(self._starts, start_ns)
+        return self._steps[first : bisect_right(self._starts, end_ns)]
+
+    def has_agent(self, start_ns: int, end_ns: int) -> bool:
+        return bisect_right(self._begun, end_ns) > bisect_right(self._begun, start_ns)
 
 
 def _followed(tree: SpanTree, models: Iterable[ModelSpan]) -> Iterator[tuple[ModelSpan, int]]:
@@ -115,17 +140,17 @@ def _followed(tree: SpanTree, models: Iterable[ModelSpan]) -> Iterator[tuple[Mod
 
 
 def _lost_before(
-    tree: SpanTree, steps: Iterable[Step], one: ModelSpan, again_ns: int
+    tree: SpanTree, between: _Between, one: ModelSpan, again_ns: int
 ) -> Iterator[Step]:
     """Yield the calls of a model that are not among those made before it was called again."""
     i, facts = one
     asked = tree.spans[i]
-    made = [step for step in steps if asked.start_ns <= step.start_ns <= again_ns]
+    made = between.steps(asked.start_ns, again_ns)
     left = Counter(step.call.name for step in made)
     names = {call.name for call in facts.calls}
     if len(made) >= len(facts.calls) or not names.issuperset(left):
         return
-    if not made and _begins_agent(tree, asked.start_ns, again_ns):
+    if not made and between.has_agent(asked.start_ns, again_ns):
         return
     for position, call in enumerate(facts.calls):
         if left[call.name] > 0:
@@ -136,40 +161,51 @@ def _lost_before(
             yield Step(i, asked.end_ns, asked.end_ns, asked.span_id, position, call, tree.nodes[i])
 
 
-def _begins_agent(tree: SpanTree, start_ns: int, end_ns: int) -> bool:
-    return any(start_ns < node.span.start_ns <= end_ns for node in tree.invocations)
-
-
-def has_unseen_call(tree: SpanTree, steps: Iterable[Step], models: Iterable[ModelSpan]) -> bool:
+def has_unseen_call(
+    tree: SpanTree, root: Invocation | None, steps: Sequence[Step], models: Sequence[ModelSpan]
+) -> bool:
     """Return whether a model asked for tools, as its finish reason says, and none was called before
-    the model of the same invocation was called again: the span of a call was lost.
+    the model of the same invocation was called again: the span of a call was lost. `steps` are in
+    the order of the clock.
     """
-    starts = sorted(step.start_ns for step in steps)
+    if not any(facts.asked_for_tools and not facts.calls for _, facts in models):
+        return False
+    between = _Between(root, steps)
     for (i, facts), again_ns in _followed(tree, models):
         start_ns = tree.spans[i].start_ns
         if (
             facts.asked_for_tools
             and not facts.calls
-            and bisect_left(starts, start_ns) == bisect_right(starts, again_ns)
-            and not _begins_agent(tree, start_ns, again_ns)
+            and not between.steps(start_ns, again_ns)
+            and not between.has_agent(start_ns, again_ns)
         ):
             return True
     return False
 
 
-def may_have_called(root: Invocation, unclaimed: Iterable[AgentSpan]) -> bool:
-    """Return whether a run without a known call may have made one of those that belong to no run:
-    one of its service that it encloses in time, or, where it has no step at all and so has lost
-    them, any that began after it.
-    """
-    span = root.span
-    end = span.end_ns if root.steps or root.inner else LAST_NS
-    return root.run_above is None and any(
-        span.start_ns <= call.start_ns
-        and call.end_ns <= end
-        and call.resource.service == span.resource.service
-        for call in unclaimed
-    )
+class UnclaimedCalls:
+    """Tool calls that belong to no run, although there are agents beside them."""
+
+    def __init__(self, calls: Iterable[AgentSpan]) -> None:
+        self._of: dict[tuple[str, str], tuple[list[int], list[int]]] = {}
+        for call in sorted(calls, key=lambda call: -call.start_ns):
+            starts, ends = self._of.setdefault(call.resource.service, ([], []))
+            starts.append(-call.start_ns)
+            ends.append(min(call.end_ns, ends[-1]) if ends else call.end_ns)
+
+    def may_be_of(self, root: Invocation) -> bool:
+        """Return whether a run without a known call may have made one of them: one of its service
+        that it encloses in time, or, where it has no step at all and so has lost them, any that
+        began after it.
+        """
+        span = root.span
+        found = self._of.get(span.resource.service)
+        if found is None or root.run_above is not None:
+            return False
+        starts, first_ends = found
+        later = bisect_right(starts, -span.start_ns)
+        end = span.end_ns if root.steps or root.inner else LAST_NS
+        return later > 0 and first_ends[later - 1] <= end
 
 
 def invocations_in(tree: SpanTree, members: Sequence[int]) -> list[Invocation]:
