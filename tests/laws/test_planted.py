@@ -174,8 +174,8 @@ def test_a_run_that_is_never_revised(monkeypatch: Plant) -> None:
 def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
     add = Assembler.add_all
 
-    def mixed(self: Assembler, spans: list[AgentSpan], now: float) -> None:
-        add(self, [replace(span, trace_id=bytes(16)) for span in spans], now)
+    def mixed(self: Assembler, spans: list[AgentSpan], now: float, *, hurried: bool) -> None:
+        add(self, [replace(span, trace_id=bytes(16)) for span in spans], now, hurried=hurried)
 
     monkeypatch.setattr(Assembler, "add_all", mixed)
 
