@@ -40,11 +40,14 @@ TYPES: Final = (ERROR_TYPE, EXCEPTION_TYPE)
 
 
 class ControlFlow(enum.Enum):
-    """The meaning of an error that is none. PASSED: control went on elsewhere."""
+    """The meaning of an error that is none. PASSED: control went on elsewhere. REJECTED: a person
+    or a policy did not let a call be executed; of anything else than a tool it is an error.
+    """
 
     PAUSED = PAUSED
     CANCELLED = CANCELLED
     PASSED = "passed"
+    REJECTED = "rejected"
 
 
 _WORK: Final = (
@@ -57,6 +60,7 @@ _ASKED: Final = (
 )
 _END: Final = "(Error|Exception|Err|Failure)?"
 _BY_USER: Final = "(By(User|Client|Caller))?"
+_REJECTED: Final = f"(Rejected|Rejection|Declined|Denied){_BY_USER}"
 _TABLE: Final[tuple[tuple[str, ControlFlow], ...]] = (
     ("KeyboardInterrupt", ControlFlow.CANCELLED),
     ("Interrupted(IO)?Exception", ControlFlow.CANCELLED),  # Java: the thread was told to stop
@@ -73,6 +77,7 @@ _TABLE: Final[tuple[tuple[str, ControlFlow], ...]] = (
     ),
     (f"({_WORK})*(Pending|Awaiting)({_ASKED})(Error|Exception)?", ControlFlow.PAUSED),
     (r"(Pipeline|Graph|Node)?Breakpoint(Exception|Error)", ControlFlow.PAUSED),
+    (f"({_WORK})*({_ASKED}|User|Human|Tool|ToolCall){_REJECTED}{_END}", ControlFlow.REJECTED),
     (f"({_WORK})*(Deferred|Suspended|Suspend|Paused|Pause)(Error|Exception)?", ControlFlow.PAUSED),
     (r"WaitingFor\w+", ControlFlow.PAUSED),
     (r"(Parent)?Command|GraphBubbleUp|GraphDelegate", ControlFlow.PASSED),
@@ -145,6 +150,8 @@ def applied(answer: Answer, span: SpanView) -> Answer:
     if span.status != STATUS_ERROR and not answer.failed:
         return answer
     signal = _signal(span)
+    if signal is ControlFlow.REJECTED and not isinstance(answer.facts, ToolFacts):
+        return answer
     return answer if signal is None else _without_failure(answer, signal)
 
 
@@ -183,8 +190,8 @@ def _without_failure(answer: Answer, signal: ControlFlow) -> Answer:
     if isinstance(facts, InvocationFacts) and signal is not ControlFlow.PASSED:
         facts = replace(facts, stopped=signal.value)
     elif isinstance(facts, ToolFacts):
-        if signal is ControlFlow.PAUSED:
-            facts = RejectionFacts(pending=True)
+        if signal in (ControlFlow.PAUSED, ControlFlow.REJECTED):
+            facts = RejectionFacts(pending=signal is ControlFlow.PAUSED)
         else:
             calls = tuple([replace(call, failed=False) for call in facts.calls])
             facts = replace(facts, calls=calls)

@@ -50,7 +50,18 @@ CANCELLATIONS = (
     "operation_cancelled",
     "starlette.requests.ClientDisconnect",
 )
+REJECTIONS = (
+    "UserRejectedError",
+    "pydantic_ai.ToolDenied",
+    "ApprovalDeniedException",
+    "HumanFeedbackRejected",
+    "ToolCallDeclinedByUser",
+)
 ERRORS = (
+    "PermissionDeniedError",
+    "AccessDeniedException",
+    "PaymentDeclined",
+    "RequestRejected",
     "ValueError",
     "ConnectionAbortedError",
     "OrderCancelledError",
@@ -79,6 +90,15 @@ def test_cancellations(name: str) -> None:
 @pytest.mark.parametrize("name", ["langgraph.errors.ParentCommand", "agno.StopAgentRun"])
 def test_control_that_went_on_elsewhere(name: str) -> None:
     assert signal_of(name) is ControlFlow.PASSED
+
+
+@pytest.mark.parametrize("name", REJECTIONS)
+def test_rejections(name: str) -> None:
+    """A call that was rejected was not executed: no step. Other spans of that type failed."""
+    assert signal_of(name) is ControlFlow.REJECTED
+    found = rebuilt_run(None, name)
+    assert (found.path, found.outcome) == ((), Outcome.COMPLETED)
+    assert rebuilt_run(name, None).outcome is Outcome.FAILURE
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -546,6 +546,15 @@ def test_an_unknown_operation_of_a_named_agent(operation: str, kind: Kind) -> No
     assert read(span(attributes={"gen_ai.operation.name": operation})).kind is Kind.OTHER
 
 
+def test_the_loop_over_tools_of_dotnet_is_a_run_without_an_agent() -> None:
+    loop = span(1, attributes={OPERATION: "orchestrate_tools"}, end=9)
+    found = run(loop, span(2, 1, attributes=CHAT, start=1), span(3, 1, attributes=TOOL, start=3))
+
+    assert (found.path, found.implicit, found.outcome.value) == (("search",), False, "completed")
+    agent = span(9, attributes=AGENT, end=10)
+    assert run(agent, replace(loop, parent_id=agent.span_id)).key.agent == "support"
+
+
 def test_the_token_keys_of_semantic_kernel() -> None:
     found = model(
         span(

@@ -119,7 +119,10 @@ NAMED_AGENT_OPERATIONS: Final = frozenset(
     }
 )
 """Operations of no convention, with `_` between words: an agent where the span names one."""
-WORKFLOW_OPERATIONS: Final = frozenset({"invoke_workflow", "invoke_swarm", "invoke_graph"})
+WORKFLOW_OPERATIONS: Final = frozenset(
+    {"invoke_workflow", "invoke_swarm", "invoke_graph", "orchestrate_tools"}
+)
+"""The last is the loop over a model and its tools in Microsoft.Extensions.AI."""
 MODEL_OPERATIONS: Final = frozenset(
     {
         "chat",
