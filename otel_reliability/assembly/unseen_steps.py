@@ -100,7 +100,7 @@ def _beside(seen: Step, at: int, position: int, call: Call) -> Step:
 
 
 class _Between:
-    """What began between two times: steps, and the invocations below a root."""
+    """The steps, and the invocations below a root, that began between two times."""
 
     def __init__(self, root: Invocation | None, steps: Sequence[Step]) -> None:
         self._steps = steps
