@@ -23,6 +23,8 @@ COLUMN: Final = 66
 ROW: Final = 38
 GAP: Final = 8
 TITLE: Final = 32
+THOUSANDS_FROM: Final = 10_000.0
+"""Value from which a number is shown in thousands, as Grafana does."""
 COLOURS: Final[Mapping[str, str]] = {
     "green": "#73BF69",
     "yellow": "#FADE2A",
@@ -131,6 +133,8 @@ def _text(board: Evaluated, panel: Panel, name: str, value: float) -> str:
         return f"{100 * value:.{1 if decimals is None else decimals}f}%"
     if unit == "dateTimeFromNow":
         return f"{(board.end - value / 1000) / 60:.0f} minutes ago"
+    if unit == "short" and abs(value) >= THOUSANDS_FROM:
+        return f"{value / 1_000:,.4g} K"
     shown = f"{value:,.{decimals}f}" if decimals is not None else f"{value:,.4g}"
     return {"s": f"{shown} s", "currencyUSD": f"${shown}"}.get(unit, shown)
 
