@@ -411,10 +411,8 @@ class Assembler:
         change.
         """
         times = self._times
-        buffers = self._buffers
         buffer.checks = (*buffer.checks, now)
         finished = [one for one in units if not one.is_held and one.finished_at(times) <= now]
-        growing = set(units).difference(finished)
         for has_gap, reason in ((False, _ROOT), (True, CloseReason.IDLE)):
             numbers = [
                 number for one in finished if one.unit.has_gap is has_gap for number in one.runs
@@ -425,20 +423,21 @@ class Assembler:
         buffer.checks = tuple([at for at in buffer.checks if at + times.reopen > now])
         if final:
             self._finalize_units(buffer, built, final)
-        waiting = [
-            at for one in finished if one.has_linked and (at := one.last + times.idle_timeout) > now
-        ]
         if not is_quiet:
             buffer.checked(now)
-            buffers.plan(buffer, min(buffer.last_seen + times.linger, buffer.next_check))
-        elif growing or waiting:
-            ahead = [max(one.finished_at(times), now + times.linger) for one in growing]
-            ahead += [at for at in final_at.values() if at > now]
-            buffers.plan(buffer, min([*ahead, *waiting]))
-        else:
-            rebuilt = self._rebuilt(buffer, now) if final else built
-            if rebuilt is not None:
-                self._close(buffer, rebuilt, _ROOT, now)
+            self._buffers.plan(buffer, min(buffer.last_seen + times.linger, buffer.next_check))
+            return
+        growing = set(units).difference(finished)
+        linked_until = [one.last + times.idle_timeout for one in finished if one.has_linked]
+        waiting = [at for at in linked_until if at > now]
+        if growing or waiting:
+            closing = [max(one.finished_at(times), now + times.linger) for one in growing]
+            becoming_final = [at for at in final_at.values() if at > now]
+            self._buffers.plan(buffer, min([*closing, *becoming_final, *waiting]))
+            return
+        rebuilt = self._rebuilt(buffer, now) if final else built
+        if rebuilt is not None:
+            self._close(buffer, rebuilt, _ROOT, now)
 
     def _finalize_units(
         self,
