@@ -17,6 +17,7 @@ from tests.conventions.reading import (
     is_nothing,
     model,
     read,
+    rebuilt,
     run,
     session,
     target,
@@ -245,3 +246,15 @@ def test_crewai_emits_no_tool_spans() -> None:
         Tools.UNOBSERVABLE,
     )
     assert (run(agent, speaking).tools, run(agent, speaking).path) == (Tools.MESSAGES, ("search",))
+
+
+def test_steps_whose_agent_was_never_exported_name_their_session() -> None:
+    """A decorated function that rejects never ends its span, in JavaScript."""
+    session = {"traceloop.association.properties.session_id": "s1"}
+    chat = {"gen_ai.system": "OpenAI", "llm.request.type": "chat", "gen_ai.request.model": "gpt-x"}
+    tool = {"traceloop.span.kind": "tool", "traceloop.entity.name": "pay"}
+    (found,) = rebuilt(
+        span(2, 1, attributes={**chat, **session}), span(3, 1, attributes={**tool, **session})
+    )
+
+    assert (found.session_id, found.path, found.incomplete) == ("s1", ("pay",), True)

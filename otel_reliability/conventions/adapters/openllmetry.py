@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai, langchain
 from otel_reliability.conventions.base import (
@@ -72,7 +74,7 @@ class OpenLLMetry(Convention):
         if kind is None:
             return _without_kind(span)
         if kind == "tool":
-            return Answer(Kind.TOOL, _tool(span))
+            return Answer(Kind.TOOL, _tool(span), session=SESSION)
         if kind == "agent":
             return Answer(Kind.AGENT, _agent(span), session=SESSION)
         if kind == "workflow":
@@ -185,7 +187,8 @@ def _model(span: SpanView) -> Answer:
     """
     reasons = genai.finish_reasons(span) + values.words(span.get(COMPLETION + "0.finish_reason"))
     calls = own_of_all(_calls, *_call_keys(span), genai.OUTPUT_MESSAGES)
-    return genai.model(span, asked_for_tools=genai.asks_for_tools(reasons), calls=calls)
+    answer = genai.model(span, asked_for_tools=genai.asks_for_tools(reasons), calls=calls)
+    return replace(answer, session=SESSION)
 
 
 def _call_keys(span: SpanView) -> Iterator[str]:
