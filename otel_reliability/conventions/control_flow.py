@@ -132,6 +132,8 @@ def signal_of(name: object) -> ControlFlow | None:
     found = values.text(name)
     if found is None:
         return None
+    if " " in found:  # the message in the place of a class, as programs in Go write it
+        return ControlFlow.CANCELLED if _CANCELLING.fullmatch(found[:MAX_MESSAGE]) else None
     bare = re.split(r"[.:/\\$]", found)[-1]
     if "_" in bare and not bare.startswith("_"):
         bare = "".join(word.capitalize() for word in bare.split("_"))

@@ -48,6 +48,7 @@ CANCELLATIONS = (
     "ABORT_ERR",
     "ERR_CANCELED",
     "operation_cancelled",
+    "context canceled",
     "starlette.requests.ClientDisconnect",
 )
 REJECTIONS = (
@@ -71,6 +72,7 @@ ERRORS = (
     "ABORTED",
     "ECONNABORTED",
     "order_cancelled",
+    "context deadline exceeded",
     "500",
     "",
     None,
