@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 import otel_reliability
-from otel_reliability import metrics
+from otel_reliability import dashboards, metrics
 from otel_reliability.cli.app import ABOUT, app
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.report.run_fields import RUN_FIELDS
@@ -45,6 +45,12 @@ def test_support_agent(reliability):
     reliability.require("score>=80", "retry_explosion<=0")
 ```
 
+"""
+
+LEFT_OUT: Final = """## Series that a scrape has with `service.series: all` only
+
+By default `/metrics` has what the shipped dashboards, rules and alerts ask for, and of a histogram whose buckets they do not
+ask for only its sum and its count. An OTLP push has all.
 """
 
 PROMETHEUS: Final = """# Prometheus names
@@ -192,7 +198,16 @@ def run_fields() -> str:
 def prometheus() -> str:
     """Return the page of all series: the gauges of windows, then the instruments by group."""
     gauges = "".join(_gauge(spec) for spec in metrics.ALL_SPECS.values() if spec.emitted)
-    return "\n".join((PROMETHEUS + gauges, *_instruments()))
+    return "\n".join((PROMETHEUS + gauges, *_instruments(), _left_out()))
+
+
+def _left_out() -> str:
+    """Return the section on the series that are scraped with `service.series: all` only."""
+    asked = {re.sub("_(?:bucket|sum|count)$", "", name) for name in dashboards.samples()}
+    specs = (*names.gauges(), *names.COUNTERS, *names.HISTOGRAMS)
+    found = sorted(series for spec in specs if (series := _series(spec)) not in asked)
+    listed = "".join(f"- `{series}`\n" for series in found)
+    return f"{LEFT_OUT}\n{listed}"
 
 
 def _gauge(spec: MetricSpec) -> str:

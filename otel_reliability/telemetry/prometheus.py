@@ -16,6 +16,7 @@ from itertools import accumulate, islice
 from typing import Final
 
 from otel_reliability.model.run import AgentKey
+from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import (
     GAUGES,
     OWN,
@@ -94,13 +95,15 @@ class Prometheus:
             name
             for name, family in _FAMILIES.items()
             if samples is not None
-            and name not in OWN
+            and name not in _ALWAYS
             and not any(family + suffix in samples for suffix in _SUFFIXES)
         )
         self._without_buckets = frozenset(
             name
             for name in _BOUNDS
-            if samples is not None and f"{_FAMILIES[name]}_bucket" not in samples
+            if samples is not None
+            and name not in _ALWAYS
+            and f"{_FAMILIES[name]}_bucket" not in samples
         )
         self._target = f"target_info{{{labels_of(resource.items())}}} 1\n"
         self._labels: dict[tuple[AgentKey, str | None], str] = {}
@@ -226,6 +229,8 @@ def _braced(labels: str) -> str:
     return f"{{{labels}}}" if labels else ""
 
 
+_ALWAYS: Final = frozenset({*OWN, *(spec.name for spec in names.STANDARD)})
+"""Metrics that no choice leaves out: self-telemetry, and those that a setting asks for."""
 _FAMILIES: Final = {name: family_of(spec) for name, spec in {**GAUGES, **OWN, **SPECS}.items()}
 _BOUNDS: Final = {
     name: (*(f"{bound:.12g}" for bound in spec.boundaries), "+Inf")

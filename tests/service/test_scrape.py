@@ -98,6 +98,13 @@ def _family(sample: str) -> str:
     return re.sub("_(?:total|bucket|count|sum)$", "", sample)
 
 
+def test_metrics_that_a_setting_asks_for_are_in_every_scrape() -> None:
+    settings = {"telemetry": {"standard_metrics": True}}
+    with serving(settings, series="fleet") as running:
+        running.send(run_of())
+        assert "gen_ai_invoke_agent_duration_seconds_bucket" in running.metrics()
+
+
 LARGEST: Final = {"all": 140, "dashboards": 95, "fleet": 40}
 """Megabytes of a scrape of 10,000 agents, at most: `docs/explanation/decisions.md`."""
 
