@@ -39,7 +39,9 @@ class Expected:
         over: Mapping[str, Any] | None = None,
     ) -> None:
         own = {
-            name: value for name, value in {**SETTINGS, **(over or {})}.items() if name != "kafka"
+            name: value
+            for name, value in {**SETTINGS, **(over or {})}.items()
+            if name not in {"kafka", "service"}
         }
         settings = load(Settings, own, base=Settings(limits=LimitSettings(agents=20_000)))
         engine = Engine(settings, clock=lambda: 0.0, wall=None, places_return=True)
