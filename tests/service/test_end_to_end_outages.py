@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from tests.real.prometheus.handle import Prometheuses
 from tests.real.waiting import until
 from tests.real.web import ask
 from tests.service.fleet import AGENTS, perform, sending
-from tests.service.running import serving, sum_of
+from tests.service.running import Controlled, Running, serving, sum_of
 from tests.service.served import Served, Services
 
 pytestmark = pytest.mark.real
@@ -113,6 +114,11 @@ def test_a_killed_service_has_everything_in_the_end(
     assert service.sum("otel_reliability_spans_total", disposition="late") == 0
 
 
+def refusals(running: Running, transport: str) -> float:
+    """The requests that found the queue full."""
+    return running.sum("otel_reliability_requests_total", transport=transport, outcome="queue_full")
+
+
 def test_a_flooded_service_has_everything_in_the_end(collector: Collectors) -> None:
     many = {"sizer": "items", "queue_size": 100_000, "num_consumers": 20}
     at_once = {
@@ -121,13 +127,22 @@ def test_a_flooded_service_has_everything_in_the_end(collector: Collectors) -> N
             "batch": {"flush_timeout": "200ms", "min_size": 30, "max_size": 40},
         }
     }
-    with serving({"windows": [{"last": 1_000}]}, queue=24 << 10, max_request=24 << 10) as running:
+    held = Controlled()
+    with serving(
+        {"windows": [{"last": 1_000}]},
+        persistence_of=held,
+        queue=24 << 10,
+        max_request=24 << 10,
+    ) as running:
         before = list[Collector]()
         for exporter in ("otlp_grpc", "otlp_http"):
             config = to_service(running.target, running.url("http"), exporter)
             before.append(collector(config, overlay={"exporters": {exporter: at_once}}))
             with sending(before[-1].http, f"by {exporter}") as tracer:
                 perform(tracer, 40)
+        for transport in ("grpc", "http"):
+            until(partial(refusals, running, transport), f"refusals over {transport}")
+        held.may_commit.set()
         sent = until(
             lambda: sum(one.count("otelcol_receiver_accepted_spans") for one in before), "spans"
         )
@@ -137,13 +152,6 @@ def test_a_flooded_service_has_everything_in_the_end(collector: Collectors) -> N
         )
         running.finalize()
 
-        for transport in ("grpc", "http"):
-            assert (
-                running.sum(
-                    "otel_reliability_requests_total", transport=transport, outcome="queue_full"
-                )
-                > 0
-            )
         assert running.sum("otel_reliability_spans_total", disposition="received") == sent
         assert running.sum("agent_reliability_runs_total") == 2 * 40 * len(AGENTS)
         assert {one.count("otelcol_exporter_send_failed_spans") for one in before} == {0}
