@@ -57,6 +57,7 @@ from otel_reliability.model.flaws import (
     DROPPED,
     LOST_MODEL_CALLS,
     RUN_REPLAYED,
+    SESSION_FILE,
     SPLIT_TRACE,
 )
 from otel_reliability.model.remembered import Remembered
@@ -372,7 +373,10 @@ class RunBuilder:
                     cached_tokens=facts.cached,
                 )
             )
-        if cut and any(i in cut and facts.tokens == _NO_TOKENS for i, facts in models):
+        lacks_models = root is not None and root.facts.lacks_models
+        if lacks_models or (
+            cut and any(i in cut and facts.tokens == _NO_TOKENS for i, facts in models)
+        ):
             tokens_in = tokens_out = pressure = None
         if tokens_in is None and tokens_out is None and root is not None:
             tokens_in, tokens_out = _totals_of_agents(draft.linked.tree, draft.members)
@@ -387,7 +391,7 @@ class RunBuilder:
             input_tokens=most_in,
             output_tokens=most_out,
             pressure=None if pressure is None else min(pressure, 1.0),
-            lacks_calls=(most_in, most_out) != (tokens_in, tokens_out),
+            lacks_calls=lacks_models or (most_in, most_out) != (tokens_in, tokens_out),
         )
 
     def _path(self, draft: _Draft, steps: list[Step], models: list[ModelSpan]) -> _Path:
@@ -532,7 +536,9 @@ def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step],
         steps = sorted([*steps, *lost], key=lambda step: step.order)
         tools = Tools.MESSAGES
     if root is not None and (
-        is_hollow(root) or (root.run_above is not None and lacks_its_steps(tree, root))
+        is_hollow(root)
+        or root.facts.lacks_tools
+        or (root.run_above is not None and lacks_its_steps(tree, root))
     ):
         return steps, Tools.UNOBSERVABLE
     if has_unnamed and any(step.call.name is None and not step.handoff for step in steps):
@@ -617,7 +623,9 @@ def _flaws(draft: _Draft, cut: Collection[int], *, lacks_calls: bool) -> tuple[s
     root = draft.root
     attempts = draft.linked.tree.attempts
     found = (DROPPED,) if cut else ()
-    if lacks_calls:
+    if root is not None and (root.facts.lacks_tools or root.facts.lacks_models):
+        found = (*found, SESSION_FILE)
+    elif lacks_calls:
         found = (*found, LOST_MODEL_CALLS)
     if attempts and not attempts.keys().isdisjoint(draft.members):
         found = (*found, RUN_REPLAYED)

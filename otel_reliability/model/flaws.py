@@ -21,6 +21,7 @@ LAST_NS: Final = 4_102_444_800 * 1_000_000_000
 
 DROPPED: Final = "dropped_parts"
 LOST_MODEL_CALLS: Final = "model_calls_lost"
+SESSION_FILE: Final = "session_file_partial"
 SPLIT_TRACE: Final = "split_trace"
 RUN_REPLAYED: Final = "run_replayed"
 INVENTED_SESSIONS: Final = "conversation_invented"
@@ -165,6 +166,13 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         "agents that report more tokens than their model calls",
         "model calls, cost, token budget pressure",
         "export every span of the agent: some were dropped, or are in another trace",
+        decisive=True,
+    ),
+    Flaw(
+        SESSION_FILE,
+        "session files that hold a part of a run only",
+        "paths, tools, tokens, cost",
+        "update the command-line agent, or read its telemetry instead",
         decisive=True,
     ),
     Flaw(

@@ -308,6 +308,8 @@ class InvocationFacts(Struct, frozen=True, gc=False, array_like=True):
     - `stopped`: `PAUSED` where it waits for a person, `CANCELLED` where a person stopped it.
     - `invocation_id`: the id that its framework gives this one invocation.
     - `is_turn`: a turn of an agent's loop: without its agent it is no run.
+    - `lacks_tools`: its source may lack tool calls. `lacks_models`: it lacks model calls, or the
+      tokens of some.
     """
 
     name: str | None = None
@@ -330,6 +332,8 @@ class InvocationFacts(Struct, frozen=True, gc=False, array_like=True):
     stopped: str | None = None
     invocation_id: str | None = None
     is_turn: bool = False
+    lacks_tools: bool = False
+    lacks_models: bool = False
 
 
 class ToolFacts(Struct, frozen=True, gc=False, array_like=True):

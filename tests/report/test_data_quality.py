@@ -209,8 +209,14 @@ IMPLIED = {
     "dropped_parts": ("tokens_partial",),
 }
 """Findings that another one always has with it."""
-ELSEWHERE = {"unread_span", "late_span", "root_late", "scope_unrecognized"}
-"""Kinds that no list of spans plants: tests below do."""
+ELSEWHERE = {
+    "unread_span",
+    "late_span",
+    "root_late",
+    "scope_unrecognized",
+    "session_file_partial",
+}
+"""Kinds that no list of spans plants: tests below do, and those of session files."""
 
 
 def test_lost_annotations_are_counted(tmp_path: Path) -> None:

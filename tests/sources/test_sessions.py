@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from otel_reliability.errors import SourceError
+from otel_reliability.model.flaws import flaws_of
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.model.span import Resource
 from otel_reliability.recording import Recording
@@ -163,6 +164,87 @@ def test_shapes_that_could_not_be_recorded(
     assert [run.key.agent for run in runs] == [agent] * len(paths)
     assert [run.path for run in runs] == paths
     assert [run.input_tokens for run in runs] == tokens
+
+
+@pytest.mark.parametrize(
+    ("release", "is_path_known"), [("gemini_cli_0.22", True), ("gemini_cli_0.6", False)]
+)
+def test_what_a_file_does_not_hold_is_unknown_and_named(release: str, is_path_known: bool) -> None:
+    """Release 0.22 drops the tokens of answers without a text, 0.6 all calls too."""
+    for file in sorted(shared(f"corpora/sessions/{release}").glob("*/truth.json")):
+        truths = json.loads(file.read_text())["runs"]
+        runs = sorted(runs_in(file.parent / "home"), key=lambda run: run.start_ns)
+        for run, truth in zip(runs, truths, strict=True):
+            is_whole = (run.input_tokens, run.output_tokens) == (
+                truth["input_tokens"],
+                truth["output_tokens"],
+            )
+            assert is_whole is ("session_file_partial" not in flaws_of(run))
+            assert is_whole or (run.tokens, run.token_pressure, run.cost) == (None, None, None)
+            assert (run.path is not None) is is_path_known
+
+
+def test_an_aborted_step_leaves_the_tokens_of_its_prompt_unknown() -> None:
+    stopped, after = runs_in(shared("corpora/sessions/opencode/stop/home"))
+
+    assert (stopped.tokens, stopped.path) == (None, ("read", "bash"))
+    assert "session_file_partial" in flaws_of(stopped)
+    assert after.tokens
+    assert "session_file_partial" not in flaws_of(after)
+
+
+@pytest.mark.parametrize(
+    ("folder", "seconds", "path", "tokens", "models"),
+    [
+        ("a" * 64, None, None, None, 2),
+        ("shop", None, (), 200, 2),
+        ("a" * 64, (2.0, 2.001), ("ls", "ls"), 200, 2),
+        ("a" * 64, (2.0, 2.5), ("ls", "ls"), None, 3),
+    ],
+)
+def test_a_document_of_gemini_shows_what_it_lost(
+    tmp_path: Path,
+    folder: str,
+    seconds: tuple[float, float] | None,
+    path: tuple[str, ...] | None,
+    tokens: int | None,
+    models: int,
+) -> None:
+    """Two answers of 100 tokens; the calls of the first one are of one answer or of two."""
+
+    def message(number: int, **more: object) -> dict[str, object]:
+        at = f"2026-01-01T00:00:0{number}.000Z"
+        return {"id": str(number), "timestamp": at, "content": "go", **more}
+
+    calls = [
+        {
+            "id": f"c{at}",
+            "name": "ls",
+            "args": {"at": at},
+            "status": "success",
+            "timestamp": f"2026-01-01T00:00:0{at:.3f}Z",
+        }
+        for at in seconds or ()
+    ]
+    answer = {"type": "gemini", "model": "m", "tokens": {"input": 90, "output": 10, "total": 100}}
+    document = {
+        "sessionId": "s",
+        "projectHash": "p",
+        "startTime": "2026-01-01T00:00:00.000Z",
+        "messages": [
+            message(0, type="user"),
+            message(1, **answer, **({"toolCalls": calls} if calls else {})),
+            message(4, **answer),
+        ],
+    }
+    chats = tmp_path / ".gemini/tmp" / folder / "chats"
+    chats.mkdir(parents=True)
+    (chats / "session-2026-01-01T00-00-abcdefab.json").write_text(json.dumps(document, indent=2))
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.tokens, len(run.model_calls)) == (path, tokens, models)
+    assert ("session_file_partial" in flaws_of(run)) is (tokens is None)
 
 
 def test_a_folder_without_sessions_is_refused(tmp_path: Path) -> None:

@@ -1,15 +1,20 @@
 """Session files of coding agents, as `sources.sessions` reads them.
 
-Spans of the GenAI conventions, with what these lack: a call that was refused, and a compaction.
+Spans of the GenAI conventions, with what these lack: a call that was refused, a compaction, and
+what a file may not hold.
 """
 
 from __future__ import annotations
+
+from msgspec.structs import replace
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView
 from otel_reliability.model.session_attributes import (
     COMPACTION,
+    LACKS_MODELS,
+    LACKS_TOOLS,
     PROMPT,
     REJECTED,
     SCOPE,
@@ -17,7 +22,7 @@ from otel_reliability.model.session_attributes import (
     TOKENS_BEFORE,
     TRIGGER,
 )
-from otel_reliability.model.span import CompressionFacts, Kind, RejectionFacts
+from otel_reliability.model.span import CompressionFacts, InvocationFacts, Kind, RejectionFacts
 
 
 class SessionFiles(Convention):
@@ -26,7 +31,16 @@ class SessionFiles(Convention):
     name = "Session files"
     scopes = (SCOPE,)
     request = (PROMPT,)
-    plain = (*genai.GenAI.plain, *genai.GenAI.needs, REJECTED, TOKENS_BEFORE, TOKENS_AFTER, TRIGGER)
+    plain = (
+        *genai.GenAI.plain,
+        *genai.GenAI.needs,
+        REJECTED,
+        LACKS_TOOLS,
+        LACKS_MODELS,
+        TOKENS_BEFORE,
+        TOKENS_AFTER,
+        TRIGGER,
+    )
     content = genai.GenAI.content
     tool_content = genai.GenAI.tool_content
     tool_mark = genai.GenAI.tool_mark
@@ -46,4 +60,12 @@ class SessionFiles(Convention):
             return Answer(Kind.COMPRESSION, facts)
         if span.get(REJECTED) is True:
             return Answer(Kind.TOOL, RejectionFacts(), failed=False)
-        return genai.by_operation(operation, span)
+        answer = genai.by_operation(operation, span)
+        if not isinstance(answer.facts, InvocationFacts):
+            return answer
+        lacks_tools = span.get(LACKS_TOOLS) is True
+        lacks_models = span.get(LACKS_MODELS) is True
+        if not lacks_tools and not lacks_models:
+            return answer
+        facts = replace(answer.facts, lacks_tools=lacks_tools, lacks_models=lacks_models)
+        return replace(answer, facts=facts)

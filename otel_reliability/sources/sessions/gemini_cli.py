@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from otel_reliability.sources.from_plain import time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
 from otel_reliability.sources.sessions.reading import objects_of
 from otel_reliability.sources.sessions.run import (
+    NO_TOKENS,
     CallStatus,
     Seen,
     SessionPrompt,
@@ -37,6 +39,10 @@ _EXIT_CODE: Final = re.compile(r"Exit Code: (?!0\b)-?\d")
 _DENIED: Final = re.compile(
     r"denied by policy|is blocked by configuration|^Command rejected because"
 )
+_HASHED: Final = re.compile(r"[0-9a-f]{64}")
+"""The folder of a project, before releases that name it after the project."""
+_BATCH_NS: Final = 20_000_000
+"""The calls of one answer are recorded together, within this time."""
 _CANCELLED: Final = "Command was cancelled by user"
 
 
@@ -44,9 +50,13 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
     """Read the runs of a session file."""
     run: SessionPrompt | None = None
     session = ""
+    is_document = may_lack_calls = False
     agent = FORK if ".qwen" in path.parts else AGENT
     for message in _messages(path, progress):
         session = text(message.get("sessionId")) or session
+        if "messages" in message:
+            is_document = True
+            may_lack_calls = _may_lack_calls(path, message)
         if message.get("kind") == "subagent":
             return
         at = time_ns(message.get("timestamp"))
@@ -57,11 +67,14 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
             sender = resource_of(agent, "", _project(path))
             run = SessionPrompt(agent, session or path.stem, key, at, sender, at)
             run.repeats = not seen.add("prompt", key)
+            run.lacks_tools = run.lacks_models = may_lack_calls
             run.says(message.get("content"))
         elif message.get("type") == "user" and run is not None:
             _refused(run, message, at, seen)
         elif message.get("type") in _ANSWERS and run is not None:
             _add(run, message, at, seen, path)
+            if is_document:
+                _add_merged(run, message)
     if run is not None:
         yield from _done(run)
 
@@ -137,6 +150,34 @@ def _add(run: SessionPrompt, message: Mapping[str, Any], at: int, seen: Seen, pa
         agent = text(call.get("agentId"))
         if agent and seen.add("agent", agent):
             _add_agent(run, path, agent, seen)
+
+
+def _may_lack_calls(path: Path, document: Mapping[str, Any]) -> bool:
+    """Return whether a document without a tool call may have lost them: the first releases recorded
+    calls, and answers without a text, in their terminal only.
+    """
+    if not _HASHED.fullmatch(path.parent.parent.name):
+        return False
+    return not any(message.get("toolCalls") for message in map(record, items(document["messages"])))
+
+
+def _add_merged(run: SessionPrompt, message: Mapping[str, Any]) -> None:
+    """Add the answers that are lost in a message: releases around 0.22 add the calls of an answer
+    without a text to the message before, and drop its tokens. What is recorded later than the calls
+    before was asked for by another answer.
+    """
+    key = text(message.get("id"))
+    if key not in run.models or not message.get("tokens"):
+        return
+    times = sorted(
+        time_ns(record(call).get("timestamp")) for call in items(message.get("toolCalls"))
+    )
+    for number, (before, after) in enumerate(pairwise(times)):
+        if before and after - before > _BATCH_NS:
+            run.model_call(
+                f"{key}:{number}", (before + after) // 2, text(message.get("model")), NO_TOKENS
+            )
+            run.lacks_models = True
 
 
 def _result(call: Mapping[str, Any]) -> str:

@@ -148,7 +148,12 @@ def _add(
     run.stopped = run.stopped or error == _STOPPED
     run.failed = run.failed or (error is not None and error != _STOPPED)
     ended = _time(record(message.get("time")).get("completed")) or at
-    for number, part in enumerate(store.parts(text(message.get("id")))):
+    parts = store.parts(text(message.get("id")))
+    kinds = [part.get("type") for part in parts]
+    if kinds.count("step-start") > kinds.count("step-finish"):
+        # tokens are written when a step ends: those of an aborted one are nowhere
+        run.lacks_models = True
+    for number, part in enumerate(parts):
         kind = part.get("type")
         if kind == "step-finish" and seen.add("answer", f"opencode:{at}:{number}"):
             tokens = record(part.get("tokens"))

@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.session_attributes import (
     COMPACTION,
+    LACKS_MODELS,
+    LACKS_TOOLS,
     PROMPT,
     REJECTED,
     SCOPE,
@@ -119,6 +121,10 @@ class SessionPrompt:
     """The text of the prompt, where it is known; its first and last characters, if it is long."""
     repeats: bool = False
     """Holds records that were read before, from the session that they were copied from."""
+    lacks_tools: bool = False
+    """Its file may lack tool calls."""
+    lacks_models: bool = False
+    """Its file lacks model calls, or the tokens of some."""
 
     def model_call(self, key: str, time_ns: int, model: str, tokens: SessionTokens) -> None:
         """Add a model call, or a later record of it: of what is repeated the greatest counts."""
@@ -193,6 +199,8 @@ class SessionPrompt:
                     "gen_ai.agent.name": self.agent,
                     "gen_ai.response.finish_reasons": ("cancelled",) if self.is_cancelled else None,
                     PROMPT: self.prompt or None,
+                    LACKS_TOOLS: self.lacks_tools or None,
+                    LACKS_MODELS: self.lacks_models or None,
                 },
                 failed=self.failed,
             )
