@@ -61,11 +61,12 @@ class _Kind(Struct, array_like=True):
     def add(self, values: tuple[str, ...]) -> bool:
         """Add the values of one observation; return whether it is a change point."""
         self.observations += 1
-        new = sum(value not in self.known for value in values)
-        self.distinct += new
-        self.known = [*(value for value in self.known if value not in values), *values][
-            -MAX_VALUES:
-        ]
+        new = 0
+        if self.known[-len(values) :] != list(values):
+            new = sum([value not in self.known for value in values])
+            self.distinct += new
+            others = [value for value in self.known if value not in values]
+            self.known = [*others, *values][-MAX_VALUES:]
         is_stable = (self.distinct - 1) * OBSERVATIONS_PER_VALUE <= self.observations
         if self.observations == BASELINE and is_stable:
             self.shown = tuple(sorted(self.known))

@@ -4,14 +4,14 @@ of the bets.
 
 from __future__ import annotations
 
+import struct
 from array import array
 from base64 import b64decode, b64encode
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
-from sys import byteorder
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from msgspec import convert
+from msgspec import Struct, convert
 
 from otel_reliability.change.alarm import SignalChange, Summary
 from otel_reliability.change.betting import START, Weights, bet, tie_breaker
@@ -31,6 +31,8 @@ a mix that moves would look like a change of the agent."""
 _NARROW: Final = "I"
 _WIDE: Final = "Q"
 """Types of arrays of 32 and 64 bits."""
+_SINGLE: Final = struct.Struct("=f")
+_BITS: Final = struct.Struct("=I")
 _SIGN: Final = 1 << 31
 _ALL: Final = (1 << 32) - 1
 
@@ -130,7 +132,7 @@ class Ranks:
         return cls(array(typecode, [group << 32 | _ordered_bits(value) for group, value in keys]))
 
 
-class _Place(NamedTuple):
+class _Place(Struct, gc=False):
     """The place of a value among those of its group before it: their number, and how many are equal
     to it and greater.
     """
@@ -156,7 +158,7 @@ def _ordered_bits(value: float) -> int:
     >>> _ordered_bits(-1.5) < _ordered_bits(0.0) == _ordered_bits(-0.0) < _ordered_bits(7)
     True
     """
-    bits = int.from_bytes(array("f", (value + 0.0,)).tobytes(), byteorder)
+    (bits,) = _BITS.unpack(_SINGLE.pack(value + 0.0))
     return bits ^ _ALL if bits & _SIGN else bits | _SIGN
 
 

@@ -231,6 +231,8 @@ class Kind(enum.Enum):
     EVALUATION = "evaluation"
     OTHER = "other"
 
+    __hash__ = object.__hash__  # members are compared by identity; the hash of `Enum` is Python
+
 
 INVOCATIONS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
 STEPS: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
