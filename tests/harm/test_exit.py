@@ -94,8 +94,8 @@ def stop(*_):
 signal.signal(signal.SIGTERM, stop)
 agent(tracer)
 receive = Engine._receive
-def interrupted(self, *received):
-    receive(self, *received)
+def interrupted(self, *received, **named):
+    receive(self, *received, **named)
     Engine._receive = receive
     os.kill(os.getpid(), signal.SIGTERM)
 Engine._receive = interrupted
