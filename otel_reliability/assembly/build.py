@@ -45,6 +45,7 @@ from otel_reliability.assembly.units import Units
 from otel_reliability.assembly.unseen_steps import (
     UnclaimedCalls,
     calls_of_agents,
+    ends_with_open_call,
     has_unseen_call,
     invocations_in,
     lost_steps,
@@ -551,7 +552,8 @@ def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step],
     if steps or gathered.has_tool_spans:
         return steps, tools
     unclaimed = draft.linked.unclaimed
-    if gathered.asked_silently or any(facts.asked_for_tools for _, facts in models):
+    asks = gathered.asked_silently or any(facts.asked_for_tools for _, facts in models)
+    if asks and not ends_with_open_call(tree, models):
         tools = tools_of_messages(models)
         if tools is Tools.MESSAGES:
             steps = message_steps(tree, models)

@@ -183,6 +183,20 @@ def has_unseen_call(
     return False
 
 
+def ends_with_open_call(tree: SpanTree, models: Sequence[ModelSpan]) -> bool:
+    """Return whether a run without a span of a call ended with calls that nobody has executed: they
+    wait for an approval, or for the application.
+
+    Only the last model call asked for calls then, and its framework makes a span of every call that
+    it executes.
+    """
+    if not models:
+        return False
+    last = max(models, key=lambda one: (tree.spans[one.at].start_ns, one.at))
+    asks = [one for one in models if one.facts.asked_for_tools or one.facts.calls]
+    return asks == [last] and last.facts.emits_tools
+
+
 class UnclaimedCalls:
     """Tool calls that belong to no run, although there are agents beside them."""
 

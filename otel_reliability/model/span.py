@@ -368,7 +368,8 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     are events of its span. `request` is the sketch of what the user asked, where the call answers a
     message of the user. `cost` is in USD, where it is reported. `provider` serves the model. Of the
     input tokens, `cached` were read from the provider's cache and `cache_written` were written to
-    it. `agent`, `invocation_id`: as for `ToolFacts`.
+    it. `agent`, `invocation_id`: as for `ToolFacts`. `emits_tools`: its framework makes a span of
+    every call that it executes.
     """
 
     model: str | None = None
@@ -391,6 +392,7 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     agent: str | None = None
     invocation_id: str | None = None
     reasoning: str | None = None
+    emits_tools: bool = False
 
 
 class HandoffFacts(Struct, frozen=True, gc=False, array_like=True):

@@ -107,6 +107,37 @@ def test_a_path_with_lost_calls_says_that_messages_told_them() -> None:
     assert sorted(calls_of(run)) == [("a", True), ("b", True)]
 
 
+def asks_at_its_end(*, emits_tools: bool, start: float = 0, at: int = 2) -> AgentSpan:
+    facts = ModelFacts(
+        asked_for_tools=True, messages=True, calls=(Call("pay", f"c{at}"),), emits_tools=emits_tools
+    )
+    return agent_span(Kind.MODEL, facts, at, 1, start=start, end=start + 1)
+
+
+@pytest.mark.parametrize(
+    ("spans", "path"),
+    [
+        # every executed call has a span: this one waits for an approval
+        ((asks_at_its_end(emits_tools=True),), ()),
+        ((asks_at_its_end(emits_tools=False),), ("pay",)),
+        # the model went on, so it was executed, and its span is lost
+        ((asks_at_its_end(emits_tools=True), model(4, 1, start=5)), ("pay",)),
+        # of an earlier call the span is lost too
+        (
+            (
+                asks_at_its_end(emits_tools=True),
+                asks_at_its_end(emits_tools=True, start=5, at=3),
+            ),
+            ("pay", "pay"),
+        ),
+    ],
+)
+def test_a_call_that_waits_is_none_that_was_made(
+    spans: tuple[AgentSpan, ...], path: tuple[str, ...]
+) -> None:
+    assert path_of(*spans) == path
+
+
 # --- Order and parallel calls ---------------------------------------------------------------------
 
 

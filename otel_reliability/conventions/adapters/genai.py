@@ -204,6 +204,10 @@ NO_TOOL_SPANS: Final = frozenset(
 """Scopes whose runs never hold a tool span, whatever their tools did."""
 
 
+VERCEL: Final = frozenset({"ai", "gen_ai"})
+"""Scopes of the Vercel AI SDK from 7 on: it makes a span of every call that it executes."""
+
+
 class GenAI(Convention):
     """Spans that name their operation, and older ones that are recognized by their other keys."""
 
@@ -451,6 +455,7 @@ def model(span: SpanView, **other: Any) -> Answer:
         cost=own(values.amount, *COSTS),
         response_id=own(values.text, RESPONSE_ID),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
+        emits_tools=span.scope in VERCEL,
         compressions=compacted(span),
         provider=provider(span),
         cached=own(values.integer, *CACHED_TOKENS),

@@ -123,6 +123,7 @@ def _model(span: SpanView) -> ModelFacts:
         provider=values.text(span.get(PROVIDER)) or genai.provider(span),
         cached=own(values.integer, *CACHED_TOKENS),
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
+        emits_tools=True,
     )
 
 
