@@ -13,11 +13,14 @@ from otel_reliability.model.span import (
     Kind,
     ModelFacts,
 )
+from otel_reliability.statistics.likeness import likeness
 
 MAX_NESTING: Final = 64
 """Maximum depth of nested runs; deeper ones are part of the run above, because every step counts
 once for each run it is in.
 """
+_ALIKE: Final = 0.75
+"""Cosine of the sketches of two requests, below which they are unlike."""
 _NO_FACTS: Final = InvocationFacts()
 _AGENT = Kind.AGENT
 _MODEL = Kind.MODEL
@@ -234,7 +237,9 @@ def _are_separate(
     one: Invocation, two: Invocation, enclosing: Invocation, spans: Sequence[AgentSpan]
 ) -> bool:
     """Return whether an agent's invocation begins again after the one before: in another
-    conversation, or in a loop of the user's own after an end of its own, with no longer input.
+    conversation, or in a loop of the user's own after an end of its own, with no longer input. In a
+    container of the framework's own, which the turns of a conversation may share, the first must
+    have answered, and the next be asked something else.
     """
     first_session = one.span.session
     next_session = two.span.session
@@ -242,15 +247,34 @@ def _are_separate(
         return True
     before = _models_of(one, spans)
     after = _models_of(two, spans)
-    if not before or not after or enclosing.span.scope == one.span.scope:
+    if not before or not after:
         return False
     last = before[-1][1]
     first = after[0][1]
+    if enclosing.span.scope == one.span.scope:
+        answered = not last.asked_for_tools and not one.span.failed
+        return answered and enclosing.facts.request is None and _asks_anew(one, two, spans)
     if last.tokens.input is None or first.tokens.input is None:
         return False
     has_tools = any(spans[i].kind is _TOOL for i in one.steps)
     has_end = has_tools or one.span.failed or not last.asked_for_tools
     return has_end and first.tokens.input <= last.tokens.input
+
+
+def _asks_anew(one: Invocation, two: Invocation, spans: Sequence[AgentSpan]) -> bool:
+    """Return whether two invocations are known to have unlike requests."""
+    before = _request_of(one, spans)
+    after = _request_of(two, spans)
+    if before is None or after is None or before == after:
+        return False
+    return likeness(before, after) < _ALIKE
+
+
+def _request_of(node: Invocation, spans: Sequence[AgentSpan]) -> bytes | None:
+    if node.facts.request is not None:
+        return node.facts.request
+    models = _models_of(node, spans)
+    return models[0][1].request if models else None
 
 
 def _models_of(node: Invocation, spans: Sequence[AgentSpan]) -> list[tuple[AgentSpan, ModelFacts]]:

@@ -73,6 +73,16 @@ GREATEST: Final = 7
 """Greatest size of a number in four bits."""
 
 
+def likeness(one: bytes, other: bytes) -> float:
+    """Return the cosine of two vectors (`packed`), from -1 to 1; 0 where one has no length.
+
+    >>> likeness(bytes([0x8F]), bytes([0x8F])), likeness(bytes([0x8F]), bytes([0xF8]))
+    (1.0, 0.0)
+    """
+    first, second = _units_of([one, other])
+    return float(first.dot(second))
+
+
 def packed(vectors: Any) -> Any:
     """Return vectors with whole numbers from -7 to 7 as bytes, two numbers in each."""
     numbers = (vectors + (GREATEST + 1)).astype("uint8")

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from otel_reliability.model.span import AgentSpan, Session
-from otel_reliability.testing import agent, model, tool
-from tests.assembly.rebuilding import chain, rebuilt, run_of
+from otel_reliability.conventions.sketch import sketch_of
+from otel_reliability.model.span import (
+    AgentSpan,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Session,
+    Tokens,
+)
+from otel_reliability.testing import agent, agent_span, model, tool
+from tests.assembly.rebuilding import asking, chain, rebuilt, run_of
 
 
 def looped(second_input: int = 10) -> list[AgentSpan]:
@@ -33,6 +41,44 @@ def test_an_agent_whose_input_grows_is_reported_once_a_step() -> None:
 
 def test_a_container_with_steps_of_its_own_is_one_run() -> None:
     assert run_of(*looped(), tool(8, 1, "save", start=11)).path == ("post", "post", "save")
+
+
+def turns(first: str, second: str, *, container: InvocationFacts | None = None) -> list[AgentSpan]:
+    """A container of the agent's own framework, and in it two answers, the second to longer input.
+
+    The framework is one that reports the request of an invocation.
+    """
+
+    def asked(number: int, request: str, start: float) -> AgentSpan:
+        facts = InvocationFacts("agent", request=sketch_of(request))
+        return agent_span(Kind.AGENT, facts, number, 1, start=start, end=start + 4)
+
+    return [
+        chain(1, facts=container, start=0, end=20),
+        asked(2, first, 1),
+        model(3, 2, (10, 1), start=1, end=2),
+        asked(4, second, 6),
+        model(5, 4, (25, 1), start=6, end=7),
+    ]
+
+
+FLIGHT = "Where can I find the cheapest flight from Oslo to Rome?"
+CANCEL = "Cancel my order and refund the card, please"
+
+
+def test_turns_below_one_span_of_their_framework_are_runs_by_what_is_asked() -> None:
+    assert len(rebuilt(*turns(FLIGHT, CANCEL))) == 2
+    assert len(rebuilt(*turns(FLIGHT, FLIGHT))) == 1
+    # the container was asked: what it asks of the agent is part of its answer
+    asked = InvocationFacts(request=sketch_of(FLIGHT))
+    assert len(rebuilt(*turns(FLIGHT, CANCEL, container=asked))) == 1
+
+
+def test_an_invocation_that_asks_for_a_tool_has_not_ended_a_turn() -> None:
+    spans = turns(FLIGHT, CANCEL)
+    spans[2] = asking(ModelFacts(tokens=Tokens(10, 1), asked_for_tools=True), 3, 2, start=1, end=2)
+
+    assert len(rebuilt(*spans)) == 1
 
 
 def test_agents_of_different_conversations_are_runs_of_their_own() -> None:
