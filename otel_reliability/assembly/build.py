@@ -625,7 +625,8 @@ def _flaws(draft: _Draft, cut: Collection[int], *, lacks_calls: bool) -> tuple[s
     root = draft.root
     attempts = draft.linked.tree.attempts
     found = (DROPPED,) if cut else ()
-    if root is not None and (root.facts.lacks_tools or root.facts.lacks_models):
+    facts = InvocationFacts() if root is None else root.facts
+    if facts.lacks_tools or facts.lacks_models or facts.lacks_output:
         found = (*found, SESSION_FILE)
     elif lacks_calls:
         found = (*found, LOST_MODEL_CALLS)

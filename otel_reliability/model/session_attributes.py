@@ -19,6 +19,8 @@ LACKS_TOOLS: Final = "session_file.lacks_tools"
 LACKS_MODELS: Final = "session_file.lacks_models"
 """True on a run whose file lacks model calls, or tokens of them: the sum of the others is too low.
 """
+LACKS_OUTPUT: Final = "session_file.lacks_output"
+"""True on a run whose file lacks the output tokens of a model call, and has those of its input."""
 TOKENS_BEFORE: Final = "session_file.tokens_before"
 TOKENS_AFTER: Final = "session_file.tokens_after"
 TRIGGER: Final = "session_file.trigger"

@@ -311,7 +311,7 @@ class InvocationFacts(Struct, frozen=True, gc=False, array_like=True):
     - `invocation_id`: the id that its framework gives this one invocation.
     - `is_turn`: a turn of an agent's loop: without its agent it is no run.
     - `lacks_tools`: its source may lack tool calls. `lacks_models`: it lacks model calls, or the
-      tokens of some.
+      tokens of some. `lacks_output`: it lacks output tokens of some.
     """
 
     name: str | None = None
@@ -336,6 +336,7 @@ class InvocationFacts(Struct, frozen=True, gc=False, array_like=True):
     is_turn: bool = False
     lacks_tools: bool = False
     lacks_models: bool = False
+    lacks_output: bool = False
 
 
 class ToolFacts(Struct, frozen=True, gc=False, array_like=True):

@@ -184,6 +184,19 @@ def test_what_a_file_does_not_hold_is_unknown_and_named(release: str, is_path_kn
             assert (run.path is not None) is is_path_known
 
 
+def test_runs_without_output_tokens_are_named() -> None:
+    named = {
+        agent: sum("session_file_partial" in flaws_of(run) for run in runs)
+        for agent in AGENTS
+        if (runs := runs_in(shared(f"corpora/sessions/{agent}")))
+    }
+
+    assert {agent: count for agent, count in named.items() if count} == {
+        "claude_code_2.1.47": 12,
+        "opencode": 1,
+    }
+
+
 def test_an_aborted_step_leaves_the_tokens_of_its_prompt_unknown() -> None:
     stopped, after = runs_in(shared("corpora/sessions/opencode/stop/home"))
 

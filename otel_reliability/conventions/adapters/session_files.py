@@ -14,6 +14,7 @@ from otel_reliability.conventions.base import Answer, Convention, SpanView
 from otel_reliability.model.session_attributes import (
     COMPACTION,
     LACKS_MODELS,
+    LACKS_OUTPUT,
     LACKS_TOOLS,
     PROMPT,
     REJECTED,
@@ -37,6 +38,7 @@ class SessionFiles(Convention):
         REJECTED,
         LACKS_TOOLS,
         LACKS_MODELS,
+        LACKS_OUTPUT,
         TOKENS_BEFORE,
         TOKENS_AFTER,
         TRIGGER,
@@ -65,7 +67,13 @@ class SessionFiles(Convention):
             return answer
         lacks_tools = span.get(LACKS_TOOLS) is True
         lacks_models = span.get(LACKS_MODELS) is True
-        if not lacks_tools and not lacks_models:
+        lacks_output = span.get(LACKS_OUTPUT) is True
+        if not (lacks_tools or lacks_models or lacks_output):
             return answer
-        facts = replace(answer.facts, lacks_tools=lacks_tools, lacks_models=lacks_models)
+        facts = replace(
+            answer.facts,
+            lacks_tools=lacks_tools,
+            lacks_models=lacks_models,
+            lacks_output=lacks_output,
+        )
         return replace(answer, facts=facts)

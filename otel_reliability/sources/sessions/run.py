@@ -11,6 +11,7 @@ from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.session_attributes import (
     COMPACTION,
     LACKS_MODELS,
+    LACKS_OUTPUT,
     LACKS_TOOLS,
     PROMPT,
     REJECTED,
@@ -170,6 +171,12 @@ class SessionPrompt:
         return not self.models and not self.calls
 
     @property
+    def lacks_output(self) -> bool:
+        """True where output tokens of a model call are unknown, and those of its input known."""
+        spent = [call.tokens for call in self.models.values() if not call.failed]
+        return any(one.output is None and one.input is not None for one in spent)
+
+    @property
     def is_cancelled(self) -> bool:
         """True where the user stopped the prompt, or the last call of it."""
         last = max(self.calls.values(), key=lambda call: call.end_ns, default=None)
@@ -201,6 +208,7 @@ class SessionPrompt:
                     PROMPT: self.prompt or None,
                     LACKS_TOOLS: self.lacks_tools or None,
                     LACKS_MODELS: self.lacks_models or None,
+                    LACKS_OUTPUT: self.lacks_output or None,
                 },
                 failed=self.failed,
             )
