@@ -311,9 +311,8 @@ class Buffers:
         while due and due[0].at <= now and due[0].ticket < begun:  # not what is planned meanwhile
             entry = heapq.heappop(due)
             buffer = entry.buffer
-            if (
-                buffer.due != entry.at
-            ):  # it was planned earlier and checked, or another has absorbed it
+            # It was planned earlier and checked, or another has absorbed it.
+            if buffer.due != entry.at:
                 continue
             if len(buffer.spans) > max_spans:
                 self._postponed.append(entry)

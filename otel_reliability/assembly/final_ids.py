@@ -185,9 +185,8 @@ def accounts_below(
         elif ref[0] in final_ids and ref[1] in final_ids[ref[0]].anchors and not is_kept(span):
             connecting.append((span, SEALED if ref[1] in final_ids[ref[0]].sealed else LATE))
     walked: set[SpanRef] = set()
-    while (
-        connecting
-    ):  # work may hang on the missing root of a final run through spans that only connect
+    # Work may hang on the missing root of a final run through spans that only connect.
+    while connecting:
         span, account = connecting.pop()
         ref = REF(span)
         if ref not in walked:

@@ -221,9 +221,8 @@ class Assembler:
         max_spans = inf if spans == inf else MAX_HURRIED_SPANS
         while self._full and spans == inf:
             buffer, _ = self._full.popitem()
-            if (
-                buffer.agent_spans >= buffer.full_at
-            ):  # otherwise another has absorbed it, or it is final
+            # Another may have absorbed it, and it may be final.
+            if buffer.agent_spans >= buffer.full_at:
                 self._hold_span_limit(buffer, now)
         left = spans
         for buffer in self._buffers.due(now, max_spans):

@@ -167,9 +167,8 @@ class Detector:
         self._short = 0 < len(self._pinned) < BLIND
         if self._short:
             return
-        for ordinal, observation in enumerate(
-            self._pinned, -len(self._pinned)
-        ):  # the agent's own begin with 1
+        # The agent's own begin with 1.
+        for ordinal, observation in enumerate(self._pinned, -len(self._pinned)):
             self._observe(observation, ordinal, self._pinned_groups[ordinal], count=False)
         for state in self._states:
             state.forget_since()

@@ -111,9 +111,8 @@ def _opened(value: Mapping[str, Any]) -> Content | None:
         return None if key is None else Content(value[key], _has_failed(value))
     if keys in UNMARKED:
         return Content(value[UNMARKED[keys]])
-    if (
-        keys == frozenset({"type", "data"}) and value["type"] == "tool"
-    ):  # a message as LangChain writes it
+    # A message as LangChain writes it.
+    if keys == frozenset({"type", "data"}) and value["type"] == "tool":
         return Content(value["data"])
     if (
         LANGCHAIN.issuperset(keys)

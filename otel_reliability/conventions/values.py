@@ -185,9 +185,8 @@ def parsed(value: object) -> Any:
         return value
     text = value.strip()
     end = _ENDS.get(text[:1])
-    if (
-        end is not None
-    ):  # what was cut off does not end like a collection, and most texts that were cut are long
+    # What was cut off does not end like a collection, and most texts that were cut are long.
+    if end is not None:
         found = _decoded(text, None) if text[-1] == end else value
         return literal(text, value) if found is None else found
     if text[:1] in _STARTS_JSON:

@@ -86,9 +86,8 @@ def explain(error: Exception) -> tuple[str, str]:
     """Return the word by which an error of a running stage is counted, and what to do about it."""
     found = {int(one.code()): one for one in _errors(error)}
     denied = next((found[code] for code in found if code in _DENIED), None)
-    if (
-        denied is not None
-    ):  # whatever came of it: an abort that fails would be reported in its place
+    # Whatever came of it: an abort that fails would be reported in its place.
+    if denied is not None:
         return (
             "denied",
             f"the brokers do not permit it ({denied.str()}); permit it, it is tried again",

@@ -65,9 +65,8 @@ class Guard:
             return False
         Guard.faults[self.place] += 1
         if Guard.faults[self.place] == 1:
-            with contextlib.suppress(
-                Exception
-            ):  # a logging handler is the host's, and may fail too
+            # A logging handler is the host's, and may fail too.
+            with contextlib.suppress(Exception):
                 _log(self.place, error)
         return True
 

@@ -273,9 +273,8 @@ class Live:
     def _warn_if_unread(self) -> None:
         provider = metrics.get_meter_provider() if self._follows_global else self._provider
         self._warned = True
-        if type(provider).__module__.startswith(
-            "opentelemetry.metrics"
-        ):  # the API's own, which measures nothing
+        # The API's own, which measures nothing.
+        if type(provider).__module__.startswith("opentelemetry.metrics"):
             _logger.warning(
                 "Agent runs arrive, but no MeterProvider exports their numbers. Set "
                 "OTEL_METRICS_EXPORTER (otlp, console, "

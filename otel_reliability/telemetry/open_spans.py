@@ -42,9 +42,8 @@ class OpenSpans:
         try:
             while True:
                 span_id = pop()
-                if isinstance(
-                    span_id, int
-                ):  # else the exception of a signal handler came between the two pops
+                # No number: the exception of a signal handler came between the two pops.
+                if isinstance(span_id, int):
                     new[span_id] = pop()  # pyright: ignore[reportArgumentType]
         except IndexError:
             pass
