@@ -40,7 +40,7 @@ help:
 demo: .venv-demo/ready
 	.venv-demo/bin/otel-reliability demo
 
-#: Run lint, type checks and all tests that need only Python packages (about 5 minutes on two cores).
+#: Run lint, type checks and all tests that need only Python packages (about 8 minutes on two cores).
 test: lint types
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not real" $(COVERAGE)
 
@@ -89,7 +89,7 @@ explore: .venv/ready
 site: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
-#: Validate the metrics on public recordings and write docs/explanation/validation.md (15 minutes).
+#: Validate the metrics on public recordings and write docs/explanation/validation.md (15 to 30 minutes).
 validate: .venv/ready
 	$(BIN)/python -m tests.validation.page
 
