@@ -25,14 +25,14 @@ Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
 _OTHER: Final = Kind.OTHER
 
 
-class OpenSpans(NamedTuple):
+class OpenedInTrace(NamedTuple):
     """The open spans of a trace with their parents, and when the last of them started (seconds)."""
 
     last: float
     parents: dict[SpanId, SpanId | None]
 
 
-class OpenSpansByTrace(OrderedDict[TraceId, OpenSpans]):
+class OpenedByTrace(OrderedDict[TraceId, OpenedInTrace]):
     """Open spans by trace, those first of which the last started first."""
 
     def open(
@@ -42,7 +42,7 @@ class OpenSpansByTrace(OrderedDict[TraceId, OpenSpans]):
         parents: dict[SpanId, SpanId | None] = {} if known is None else known.parents
         if len(parents) < MAX_OPEN_PER_TRACE:
             parents[span_id] = parent_id
-        self[trace_id] = OpenSpans(now, parents)
+        self[trace_id] = OpenedInTrace(now, parents)
 
     def end(self, trace_id: TraceId, span_id: SpanId) -> None:
         if trace_id in self:
@@ -67,7 +67,7 @@ class OpenSpansByTrace(OrderedDict[TraceId, OpenSpans]):
                 return
             del self[trace_id]
             if growing(trace_id):
-                self[trace_id] = OpenSpans(now, oldest.parents)
+                self[trace_id] = OpenedInTrace(now, oldest.parents)
 
 
 class Intake:
@@ -85,7 +85,7 @@ class Intake:
         emitter: Emitter,
         on_full: Callable[[TraceBuffer, float], None],
     ) -> None:
-        self.opened = OpenSpansByTrace()
+        self.opened = OpenedByTrace()
         self._max_others = limits.other_spans
         self._buffers = buffers
         self._memory = buffers.memory
