@@ -488,6 +488,7 @@ class Assembler:
         """Close the units that have reached the span limit, with as many spans as arrived first;
         they are final at once.
         """
+        self._full.pop(buffer, None)
         limit = self._span_limit
         built = self._rebuilt_as_is(buffer)
         large = [one for one in progress_of(buffer, built, {}) if one.unit.kept >= limit]
@@ -563,6 +564,7 @@ class Assembler:
         final_ids = buffer.final_ids
         self._memory.ids += remember(final_ids, own, buffer.emitted.values(), buffer.anchors)
         traces = buffer.traces
+        self._full.pop(buffer, None)
         self._buffers.remove(buffer)
         for trace_id in traces:
             kept = [span for span in connecting if span.trace_id == trace_id] if connecting else ()

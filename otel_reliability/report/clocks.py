@@ -28,8 +28,10 @@ MIN_SKEW_NS: Final = 1_000_000
 """Nanoseconds below which a difference is none: clocks have no better resolution than that."""
 MAX_SPANS: Final = 50_000
 """Spans that are remembered for those they called, and that wait for their callers, the latest."""
+MAX_WAITING: Final = 20
+"""Calls of one span that wait for it, the first: it may never come."""
 MAX_PAIRS: Final = 1_000
-MAX_CALLS: Final = 10_000
+MAX_CALLS: Final = 100
 """Calls of two services that are compared, the first."""
 _NS: Final = 1e9
 
@@ -85,7 +87,9 @@ class Clocks:
             if caller is not None:
                 self._compare(caller, here)
                 continue
-            self._waiting.setdefault(over, []).append(here)
+            waiting = self._waiting.setdefault(over, [])
+            if len(waiting) < MAX_WAITING:
+                waiting.append(here)
             if len(self._waiting) > MAX_SPANS:
                 self._waiting.popitem(last=False)
 
