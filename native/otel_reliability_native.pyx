@@ -83,7 +83,7 @@ cdef struct Wire:  # a span as it lies in the request
     uint64_t start, end
     uint32_t kind, flags
     int status
-    bint has_events, is_unusual
+    bint has_events, has_message, is_unusual
     int number
     Part keys[MAX_KEYS]
     Part values[MAX_KEYS]
@@ -162,17 +162,23 @@ cdef bint _attribute(Part part, Part *key, Part *value) noexcept nogil:
     return True
 
 
-cdef bint _status(Part part, int *code) noexcept nogil:
+cdef bint _status(Part part, Wire *span) noexcept nogil:
+    """The code of a status. The message of an error is read as an event."""
     cdef Place at = part.at, end = part.at + part.size
     cdef Field field
-    code[0] = 0
+    cdef bint has_message = False
+    span.status = 0
     while at < end:
         if not _field(&at, end, &field):
             return False
         if field.number == 3 and field.kind == VARINT and field.value < 128:
-            code[0] = <int>field.value
-        elif field.number != 2 or field.kind != LENGTH:
+            span.status = <int>field.value
+        elif field.number == 2 and field.kind == LENGTH:
+            has_message = field.part.size != 0
+        else:
             return False
+    if has_message and span.status == ERROR:
+        span.has_events = span.has_message = True
     return True
 
 
@@ -227,7 +233,7 @@ cdef bint _wire(Part part, Wire *span) noexcept nogil:
                     span.is_unusual = True
             elif field.number == 3 or field.number == 13:
                 span.is_unusual = True
-            elif field.number != 15 or not _status(field.part, &span.status):
+            elif field.number != 15 or not _status(field.part, span):
                 return False
         elif field.kind == VARINT:
             if field.number == 6 and field.value < 128:
@@ -517,6 +523,8 @@ cdef class Scanner:
         while at < end and (span.is_unusual or span.has_events):
             _field(&at, end, &field)
             if field.kind == LENGTH and (field.number == 3 or field.number == 11 or field.number == 13):
+                unusual.append((field.number, LENGTH, _bytes(field.part)))
+            elif field.number == 15 and span.has_message:
                 unusual.append((field.number, LENGTH, _bytes(field.part)))
             elif field.kind == VARINT and field.number != 6:
                 unusual.append((field.number, VARINT, field.value))

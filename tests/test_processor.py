@@ -22,6 +22,7 @@ from opentelemetry.trace import (
     NonRecordingSpan,
     SpanContext,
     SpanKind,
+    StatusCode,
     TraceFlags,
     Tracer,
     TraceState,
@@ -38,7 +39,17 @@ from otel_reliability.sources import sdk
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import MAX_HELP
 from tests.telemetry.meters import Collected, Meters, live_with_clock
-from tests.telemetry.spans import TOOL, Calling, Keeping, agent_run, held, provider, run, tool_call
+from tests.telemetry.spans import (
+    AGENT,
+    TOOL,
+    Calling,
+    Keeping,
+    agent_run,
+    held,
+    provider,
+    run,
+    tool_call,
+)
 
 
 class Host:
@@ -87,6 +98,21 @@ def test_spans_become_gauges_counters_and_histograms() -> None:
     assert (
         look.value("spans", disposition="used") == look.value("spans", disposition="received") == 22
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "outcome"),
+    [("GraphInterrupt(())", "paused"), ("CancelledError: ", "cancelled"), ("it broke", "failure")],
+)
+def test_the_message_of_a_status_says_what_an_exception_would(message: str, outcome: str) -> None:
+    host = Host()
+    span = host.tracer.start_span("invoke_agent desk", attributes=AGENT)
+    span.set_status(StatusCode.ERROR, message)
+    span.end()
+    host.finalize()
+
+    counted = host.look().values("agent.reliability.runs", "outcome")
+    assert {one: number for one, number in counted.items() if number} == {outcome: 1}
 
 
 @pytest.mark.parametrize("kind", ["GET", "execute_tool search"])

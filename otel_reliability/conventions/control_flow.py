@@ -22,6 +22,8 @@ from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Answer, SpanView
 from otel_reliability.model.span import (
     CANCELLED,
+    EXCEPTION_MESSAGE,
+    EXCEPTIONS,
     PAUSED,
     STATUS_ERROR,
     InvocationFacts,
@@ -32,9 +34,6 @@ from otel_reliability.model.span import (
 
 ERROR_TYPE: Final = "error.type"
 EXCEPTION_TYPE: Final = "exception.type"
-EXCEPTION_MESSAGE: Final = "exception.message"
-EXCEPTIONS: Final = frozenset({"exception", "gen_ai.client.operation.exception"})
-"""Events that report an exception."""
 STATUS_MESSAGE: Final = "langfuse.observation.status_message"
 TYPES: Final = (ERROR_TYPE, EXCEPTION_TYPE)
 
@@ -94,8 +93,9 @@ _WORDS: Final = {"cancelled": ControlFlow.CANCELLED, "canceled": ControlFlow.CAN
 (`ERR_CANCELED`, `operation_cancelled`) are read as the class of these words.
 """
 _CANCELLING: Final = re.compile(
-    r"(.*: )?context canceled"  # Go
-    r"|(this|the) (operation|request) was (aborted|cancell?ed)|a task was cancell?ed"
+    r"(.*[:=] )?context canceled"  # Go
+    r"|(.{1,40}: )?((this|the) )?(operation|request|stream|run) was (aborted|cancell?ed)"
+    r"|a task was cancell?ed"
     r"|the user aborted a request|signal is aborted without reason|request was aborted"
     r"|all fibers interrupted without errors|(\d+ )?cancelled: cancelled on client"
     r"|(.{1,40} )?(was )?cancell?ed by (the )?user",
@@ -110,12 +110,15 @@ TIMEOUT: Final = "timeout"
 _MEANINGS: Final = ((CANCELLED, _CANCELLING), (PAUSED, _PAUSING))
 MAX_MESSAGE: Final = 1_024
 """Characters of the message of an exception that are searched."""
-_NAME: Final = re.compile(r"\s*\(?\s*([A-Za-z_][\w.]*)\s*\(")
-"""The name at the beginning of a text that `repr` wrote: `Command(…`, `(Interrupt(…`."""
+_NAME: Final = re.compile(
+    r"\(?\s*([A-Za-z_][\w.]*)\s*\("  # what `repr` wrote: `Command(…`, `(Interrupt(…`
+    r"|((?:\w+\.)*[A-Za-z_]\w*[a-z][A-Z]\w*)(?=:|$)"  # as a traceback ends: `CancelledError: …`
+)
+"""The name of a class at the beginning of a message."""
 
 
 class _Raised(NamedTuple):
-    """An exception: its type, and `TIMEOUT`, `CANCELLED` or `PAUSED` where its message says so."""
+    """An exception: its type, and what its message says: `TIMEOUT`, or a value of `ControlFlow`."""
 
     type: Any
     means: str | None
@@ -166,8 +169,10 @@ def _signal(span: SpanView) -> ControlFlow | None:
             return signal
     if raised is not None:
         signal = signal_of(raised.type)
-        return ControlFlow(raised.means) if signal is None and raised.means else signal
-    return signal_of(span.found_in(STATUS_MESSAGE, _named_in))
+        if signal is not None or raised.means is not None:
+            return signal or ControlFlow(raised.means)
+    means = span.found_in(STATUS_MESSAGE, _meaning_of)
+    return None if means in (None, TIMEOUT) else ControlFlow(means)
 
 
 def _raised_in(events: Iterable[RawEvent]) -> _Raised | None:
@@ -176,15 +181,32 @@ def _raised_in(events: Iterable[RawEvent]) -> _Raised | None:
     if not exceptions:
         return None
     attributes = exceptions[-1].attributes
+    kind = attributes.get(EXCEPTION_TYPE)
     message = attributes.get(EXCEPTION_MESSAGE)
-    said = message.strip(" .\n")[:MAX_MESSAGE] if isinstance(message, str) else ""
-    means = next((word for word, pattern in _MEANINGS if pattern.fullmatch(said)), None)
-    return _Raised(attributes.get(EXCEPTION_TYPE), TIMEOUT if _TIMEOUT.search(said) else means)
+    return _Raised(kind, _meaning_of(message) if kind is None else _meaning_of_message(message))
 
 
-def _named_in(message: object) -> str | None:
-    found = _NAME.match(message) if isinstance(message, str) else None
-    return None if found is None else values.text(found[1])
+def _meaning_of(text: object) -> str | None:
+    """Return what a message says that may begin with the name of a class; None: an error."""
+    means = _meaning_of_message(text)
+    if means is not None or not isinstance(text, str):
+        return means
+    said = _trimmed(text)
+    found = _NAME.match(said)
+    signal = signal_of(said if found is None else found[1] or found[2])
+    return None if signal is None else signal.value
+
+
+def _meaning_of_message(text: object) -> str | None:
+    """Return what the message of an exception says; None: an error."""
+    said = _trimmed(text) if isinstance(text, str) else ""
+    if _TIMEOUT.search(said):
+        return TIMEOUT
+    return next((word for word, pattern in _MEANINGS if pattern.fullmatch(said)), None)
+
+
+def _trimmed(message: str) -> str:
+    return message.strip(" .\n")[:MAX_MESSAGE]
 
 
 def _without_failure(answer: Answer, signal: ControlFlow) -> Answer:

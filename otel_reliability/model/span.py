@@ -166,6 +166,12 @@ class LazyAttributes(Mapping[str, Any]):
         return f"LazyAttributes({sorted(self.raw)})"
 
 
+EXCEPTION: Final = "exception"
+EXCEPTION_MESSAGE: Final = "exception.message"
+EXCEPTIONS: Final = frozenset({EXCEPTION, "gen_ai.client.operation.exception"})
+"""Names of events that report an exception."""
+
+
 class RawEvent(Struct, frozen=True, gc=False):
     """An event of a span: `exception`, `gen_ai.evaluation.result`, a framework's own."""
 
@@ -180,7 +186,8 @@ class RawSpan(Struct, frozen=True, gc=False):
     `parent_remote` is True or False where the source knows whether the parent lives in another
     process (OTLP flags bits 8 and 9, or the SDK's own context), None where it cannot know.
     `attributes` may decode its values when they are asked for; readers must not expect more than
-    `get`, `in` and iteration. `dropped` counts the attributes, events and links that the sender
+    `get`, `in` and iteration. The message of a status ERROR is one of the `events`, an exception,
+    where no event reports one. `dropped` counts the attributes, events and links that the sender
     dropped (limits of its SDK).
     """
 

@@ -28,7 +28,14 @@ from otel_reliability.model.span import (
     ToolFacts,
 )
 from otel_reliability.sources.batch import Malformed, fault, parent, parent_remote
-from otel_reliability.sources.otlp_protobuf import decoded, resource_of, scope_of, unusual
+from otel_reliability.sources.otlp_descriptor import SPAN_STATUS
+from otel_reliability.sources.otlp_protobuf import (
+    decoded,
+    resource_of,
+    scope_of,
+    unusual,
+    with_status,
+)
 
 FIELDS: Final = {
     one.__name__: one.__struct_fields__
@@ -118,6 +125,9 @@ def _raw(
 ) -> RawSpan:
     """The span as the decoder in Python gives it."""
     given, state, events, links, dropped = unusual(fields, pairs)
+    stati = [data for number, _, data in fields if number == SPAN_STATUS]
+    if stati:
+        _, events = with_status(stati[-1], events, max(start_ns, end_ns))
     return RawSpan(
         trace_id,
         span_id,

@@ -14,8 +14,13 @@ from otel_reliability.model.outcomes import FIELDS, SUCCESS, BadOutcome, read_ou
 from otel_reliability.model.span import (
     EVALUATION,
     EVALUATION_NAME,
+    EXCEPTION,
+    EXCEPTION_MESSAGE,
+    EXCEPTIONS,
     OUTCOME,
+    STATUS_ERROR,
     Evaluation,
+    RawEvent,
     RawLog,
     RawSpan,
     SpanId,
@@ -207,6 +212,24 @@ def link_ref(trace_id: bytes, span_id: bytes) -> SpanRef | None:
     """
     whole = len(trace_id) == TRACE_ID_BYTES and len(span_id) == SPAN_ID_BYTES
     return (trace_id, span_id) if whole and trace_id != NO_TRACE and span_id != NO_SPAN else None
+
+
+def with_status_message(
+    events: tuple[RawEvent, ...], status: int, message: object, time_ns: int
+) -> tuple[RawEvent, ...]:
+    """Return the events of a span, and the message of its status as an exception where it ended in
+    an error of which no event reports one.
+
+    >>> with_status_message((), STATUS_ERROR, "it was aborted", 5)[0].name
+    'exception'
+    >>> with_status_message((), 0, "fine", 5), with_status_message((), STATUS_ERROR, "", 5)
+    ((), ())
+    """
+    if status != STATUS_ERROR or not message or not isinstance(message, str):
+        return events
+    if any(event.name in EXCEPTIONS for event in events):
+        return events
+    return (*events, RawEvent(EXCEPTION, time_ns, {EXCEPTION_MESSAGE: message}))
 
 
 # --- Log records ----------------------------------------------------------------------------------

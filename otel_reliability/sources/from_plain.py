@@ -12,7 +12,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from otel_reliability.model.span import RawEvent, RawLog, RawSpan, Resource, SpanRef
-from otel_reliability.sources.batch import Batch, fault, link_ref, parent, take_log
+from otel_reliability.sources.batch import (
+    Batch,
+    fault,
+    link_ref,
+    parent,
+    take_log,
+    with_status_message,
+)
 from otel_reliability.sources.otlp_json import hexadecimal, items, record, text, whole
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,12 +66,15 @@ def take_span(
     resource: Resource,
     kind: int = 1,
     status: int = 0,
+    message: object = "",
     scope: object = "",
     scope_version: object = "",
     events: Iterable[RawEvent] = (),
     links: Iterable[SpanRef | None] = (),
 ) -> None:
-    """Put a span of these parts into the batch, or what makes it unusable. Ids are hexadecimal."""
+    """Put a span of these parts into the batch, or what makes it unusable. Ids are hexadecimal;
+    `message` is that of the status.
+    """
     ids = [hexadecimal(value or None) or b"" for value in (trace_id, span_id, parent_id)]
     if problem := fault(ids[0], ids[1], ids[2], start_ns, end_ns):
         batch.malformed.append(problem)
@@ -81,7 +91,7 @@ def take_span(
             status=status,
             parent_remote=None,
             attributes=attributes,
-            events=tuple(events),
+            events=with_status_message(tuple(events), status, message, max(start_ns, end_ns)),
             links=tuple(link for link in links if link is not None),
             scope=text(scope),
             scope_version=text(scope_version),
@@ -109,6 +119,7 @@ def python_span(span: Mapping[str, Any]) -> Batch:
         resource=Resource.of(attributes_of(record(span.get("resource")).get("attributes"))),
         kind=_KIND.get(text(span.get("kind")).removeprefix("SpanKind."), 0),
         status=_STATUS.get(text(record(span.get("status")).get("status_code")), 0),
+        message=record(span.get("status")).get("description"),
         events=(
             RawEvent(
                 name=text(event.get("name")),
@@ -158,6 +169,7 @@ def js_record(item: Mapping[str, Any]) -> Batch:
             resource=resource,
             kind=(whole(item.get("kind")) or 0) + 1,
             status=whole(record(item.get("status")).get("code")) or 0,
+            message=record(item.get("status")).get("message"),
             scope=scope.get("name"),
             scope_version=scope.get("version"),
             events=(
@@ -255,6 +267,7 @@ def _take_jaeger(batch: Batch, span: Mapping[str, Any], resource: Resource) -> N
         resource=resource,
         kind=_KIND.get(text(tags.get("span.kind")).upper(), 0),
         status=2 if failed else _STATUS.get(text(tags.get("otel.status_code")), 0),
+        message=tags.get("otel.status_description"),
         scope=tags.get("otel.scope.name") or tags.get("otel.library.name"),
         scope_version=tags.get("otel.scope.version") or tags.get("otel.library.version"),
         events=(_jaeger_event(record(log)) for log in items(span.get("logs"))),
@@ -318,6 +331,7 @@ def zipkin(answer: object) -> Batch:
             resource=Resource.of({"service.name": endpoint.get("serviceName")}),
             kind=_KIND.get(text(span.get("kind")), 1),
             status=2 if failed else 0,
+            message=tags.get("otel.status_description") or tags.get("error"),
             scope=tags.get("otel.scope.name"),
             scope_version=tags.get("otel.scope.version"),
         )

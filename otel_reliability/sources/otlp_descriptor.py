@@ -40,6 +40,7 @@ SPAN_EVENTS: Final = 11
 SPAN_LINKS: Final = 13
 SPAN_DROPPED: Final = frozenset({10, 12, 14})
 """Numbers of dropped attributes, events and links."""
+SPAN_STATUS: Final = 15
 EVENT_ATTRIBUTES: Final = 3
 VARINT: Final = 0
 """Wire type of a number."""
@@ -68,7 +69,7 @@ _SCHEMA: Final[dict[str, dict[str, tuple[int, Any]]]] = {
         "end_time_unix_nano": (8, _FIXED64),
         "attributes": (SPAN_ATTRIBUTES, _MAP),
         "events": (SPAN_EVENTS, "Event"),
-        "status": (15, _BYTES),
+        "status": (SPAN_STATUS, _BYTES),
         "flags": (16, _FIXED32),
     },
     "ScopeSpans": {"scope": (1, _PARTS), "spans": (2, "Span")},

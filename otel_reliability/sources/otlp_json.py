@@ -32,6 +32,7 @@ from otel_reliability.sources.batch import (
     parent,
     parent_remote,
     take_log,
+    with_status_message,
 )
 from otel_reliability.sources.chunks import STDIN, Chunks, Progress
 from otel_reliability.sources.lines import LONGEST, Line, documents
@@ -429,6 +430,9 @@ def _take_span(
     if problem := fault(trace_id, span_id, parent_id, start_ns, end_ns):
         batch.malformed.append(problem)
         return
+    status = record(span.get("status"))
+    code = enum(status.get("code"), _STATUSES)
+    events = tuple(_event(record(event)) for event in items(span.get("events")))
     batch.spans.append(
         RawSpan(
             trace_id,
@@ -438,10 +442,10 @@ def _take_span(
             span_kind=enum(span.get("kind"), _KINDS),
             start_ns=start_ns,
             end_ns=max(start_ns, end_ns),
-            status=enum(record(span.get("status")).get("code"), _STATUSES),
+            status=code,
             parent_remote=parent_remote(whole(span.get("flags")) or 0),
             attributes=attributes(span.get("attributes")),
-            events=tuple(_event(record(event)) for event in items(span.get("events"))),
+            events=with_status_message(events, code, status.get("message"), max(start_ns, end_ns)),
             links=tuple(ref for link in items(span.get("links")) if (ref := _link(record(link)))),
             scope=text(scope.get("name")),
             scope_version=text(scope.get("version")),

@@ -44,6 +44,7 @@ from otel_reliability.sources.batch import (
     link_ref,
     parent_remote,
     take_log,
+    with_status_message,
 )
 from otel_reliability.sources.otlp_descriptor import (
     EVENT_ATTRIBUTES,
@@ -212,6 +213,10 @@ def _take(
         events = tuple(map(_event, happened)) if happened else ()
         links = ()
         dropped = 0
+        if status in _STATUSES:
+            code = _STATUSES[status]
+        else:
+            code, events = with_status(status, events, max(start_ns, end_ns))
         if len(unknown):
             fields = [(field.field_number, field.wire_type, field.data) for field in unknown]
             pairs, state, _, links, dropped = unusual(fields, pairs)
@@ -225,9 +230,7 @@ def _take(
                     span_kind=kind,
                     start_ns=start_ns,
                     end_ns=end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
-                    status=_STATUSES[status]
-                    if status in _STATUSES
-                    else Status.FromString(status).code,
+                    status=code,
                     parent_remote=_REMOTE[flags & _REMOTE_FLAGS],
                     attributes=LazyAttributes(pairs, decoded),
                     events=events,
@@ -240,6 +243,15 @@ def _take(
                 )
             )
         )
+
+
+def with_status(
+    status: bytes, events: tuple[RawEvent, ...], end_ns: int
+) -> tuple[int, tuple[RawEvent, ...]]:
+    """The code of an encoded status, and the events of its span with its message."""
+    found = Status.FromString(status)
+    message = found.message.decode("utf-8", "replace")
+    return found.code, with_status_message(events, found.code, message, end_ns)
 
 
 def unusual(

@@ -26,6 +26,7 @@ from otel_reliability.sources.batch import (
     Reason,
     fault,
     link_ref,
+    with_status_message,
 )
 
 _RESOURCES: Final = 64
@@ -62,6 +63,10 @@ def read(span: ReadableSpan) -> RawSpan:
             span.resource,
             context.trace_state,
         )
+        message = span.status.description
+        if message:
+            events = with_status_message(events, found.status, message, found.end_ns)
+            found = replace(found, events=events)
         dropped = sum(getattr(span, one, 0) for one in _DROPPED)
         return replace(found, dropped=dropped) if dropped else found
     except MalformedSpan:

@@ -126,6 +126,7 @@ def batch_of(
             attributes=given,
             resource=Resource.of(_resource(span, metadata)),
             status=2 if span.get("level") == "ERROR" else 0,
+            message=span.get("statusMessage"),
             scope=name or _SDK,
             scope_version=scope.get("version"),
             events=events,

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.model.span import RawEvent, Resource
+from otel_reliability.model.span import EXCEPTION, EXCEPTION_MESSAGE, RawEvent, Resource
 from otel_reliability.sources.batch import Batch
 from otel_reliability.sources.from_plain import take_span, time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
@@ -149,7 +149,8 @@ def batch_of(
         parent_id = above[-1] if above else run.get("parent_run_id")
         start_ns = time_ns(run.get("start_time"))
         failed = bool(run.get("error"))
-        event = RawEvent(name="exception", time_ns=start_ns, attributes={})
+        given = {EXCEPTION_MESSAGE: text(run.get("error"))} if failed else {}
+        event = RawEvent(name=EXCEPTION, time_ns=start_ns, attributes=given)
         take_span(
             batch,
             trace_id=_hex(run.get("trace_id")),

@@ -158,6 +158,7 @@ def batch_of(
             attributes=_attributes(span),
             resource=resource,
             status=_STATUS.get(text(span.get("status_code")), 0),
+            message=span.get("status_message"),
             scope=scope,
             events=[*given, *(annotations or {}).get(span_id, ())],
         )

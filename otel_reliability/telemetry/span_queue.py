@@ -234,6 +234,7 @@ class SpanQueue:
             start = span._start_time
             end = span._end_time
             status = span._status._status_code
+            message = span._status._description
             resource = span._resource
             events = span._events._dq
             attributes = span._attributes._dict
@@ -242,6 +243,7 @@ class SpanQueue:
             context, parent, scope, name, kind, start, end, status, resource, events, attributes = (
                 _public_fields(span)
             )
+            message = span.status.description
             is_cut = getattr(span, "dropped_attributes", 0) or getattr(span, "dropped_events", 0)
         waiting = self._queue
         keys = tuple(attributes)
@@ -255,7 +257,7 @@ class SpanQueue:
             ):
                 slots = self._slots_for(attributes, plan)
                 break
-        if slots is None or events or is_cut:
+        if slots is None or events or message or is_cut:
             self._slots.extend(range(slots or 0))
             self._read_now(
                 span, {key: attributes[key] for key in plan.keys}, plan, attributes, events

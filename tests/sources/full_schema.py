@@ -8,7 +8,14 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import RawEvent, RawSpan, Resource
-from otel_reliability.sources.batch import Batch, fault, link_ref, parent, parent_remote
+from otel_reliability.sources.batch import (
+    Batch,
+    fault,
+    link_ref,
+    parent,
+    parent_remote,
+    with_status_message,
+)
 from otel_reliability.sources.otlp_protobuf import attributes
 
 
@@ -48,6 +55,8 @@ def _take(batch: Batch, scope_spans: ScopeSpans, resource: Resource) -> None:
 
 
 def _raw(span: Span, scope: str, scope_version: str, resource: Resource) -> RawSpan:
+    events = tuple(_event(event) for event in span.events)
+    end_ns = max(span.start_time_unix_nano, span.end_time_unix_nano)
     return RawSpan(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -55,11 +64,11 @@ def _raw(span: Span, scope: str, scope_version: str, resource: Resource) -> RawS
         name=span.name,
         span_kind=span.kind,
         start_ns=span.start_time_unix_nano,
-        end_ns=max(span.start_time_unix_nano, span.end_time_unix_nano),
+        end_ns=end_ns,
         status=span.status.code,
         parent_remote=parent_remote(span.flags),
         attributes=attributes(span.attributes),
-        events=tuple(_event(event) for event in span.events),
+        events=with_status_message(events, span.status.code, span.status.message, end_ns),
         links=tuple(ref for link in span.links if (ref := link_ref(link.trace_id, link.span_id))),
         scope=scope,
         scope_version=scope_version,

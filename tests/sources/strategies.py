@@ -40,6 +40,10 @@ TRACE_IDS = st.binary(min_size=16, max_size=16).filter(any)
 SPAN_IDS = st.binary(min_size=8, max_size=8).filter(any)
 
 
+MESSAGES = st.sampled_from(["", "GraphInterrupt(())", "The operation was aborted.", "it broke"])
+"""Messages of a status."""
+
+
 @st.composite
 def raw_spans(draw: st.DrawFn) -> RawSpan:
     """A sound span with anything in its attributes."""
@@ -131,7 +135,7 @@ def span_messages(draw: st.DrawFn) -> Span:
         ),
         status=Status(
             code=Status.StatusCode.ValueType(draw(st.integers(0, 2) | st.integers(-9, 9))),
-            message=draw(TEXT),
+            message=draw(TEXT | MESSAGES),
         ),
         dropped_attributes_count=draw(st.integers(0, 9)),
         dropped_events_count=draw(st.integers(0, 9)),

@@ -101,7 +101,10 @@ def test_a_real_span() -> None:
         "strings": ("a", "b"),
         "ints": (1, 2),
     }
-    assert whole.events == (RawEvent("happened", at(3), {"detail": ("x",)}),)
+    assert whole.events == (
+        RawEvent("happened", at(3), {"detail": ("x",)}),
+        RawEvent("exception", whole.end_ns, {"exception.message": "it broke"}),
+    )
     assert whole.links == ((trace_id(9), span_id(10)),)
     assert (whole.scope, whole.scope_version, whole.trace_state) == ("scope", "1.2", "ot=th:c")
     assert whole.resource.service == ("eu", "shop")
