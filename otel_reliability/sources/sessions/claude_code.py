@@ -10,6 +10,7 @@ Source: recordings of releases 1.0.68 to 2.1.332.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -34,24 +35,45 @@ _NOT_TYPED: Final = (
     "<command-name>",
     "<command-message>",
     "<local-command-stdout>",
+    "<local-command-stderr>",
     "<local-command-caveat>",
     "<bash-input>",
     "<bash-stdout>",
+    "<bash-stderr>",
+    "<user-memory-input>",
     "<task-notification>",
     "<system-reminder>",
     "[Request interrupted by user",
     "Caveat:",
+    "This session is being continued from a previous conversation",
 )
 """Beginnings of user records that no person typed as a prompt."""
+_COMMAND: Final = ("<command-name>", "<command-message>")
+"""Beginnings of a slash command: a prompt where the model answers, none where the program does."""
+_ANSWERED: Final = ("<local-command-stdout>", "<local-command-stderr>")
 _INTERRUPTED: Final = "[Request interrupted by user"
+_KILLED: Final = "Exit code 137"
+"""The result of a command that a user stopped, in some releases; also of one that took too much
+memory.
+"""
 _REFUSED: Final = (
     "The user doesn't want to proceed",
     "The user doesn't want to take this action",
     "Permission to use ",
+    "Permission for this action has been denied",
     "Claude requested permissions",
     "This command requires approval",
 )
 """Beginnings of results of calls that were not permitted, before the release that marks them."""
+_HOOKED: Final = re.compile(r"PreToolUse:\S{1,200} hook |\S{1,200} operation blocked by hook")
+"""Begins the result of a call that a hook did not let pass."""
+_NOT_EXECUTED: Final = re.compile(
+    r"<tool_use_error>(?:Sibling tool call errored|Cancelled: parallel tool call|"
+    r"Error: Streaming fallback)|\[Tool result missing"
+)
+"""Begins the result of a call that was dropped, since one beside it failed or the answer broke."""
+_SYNTHETIC: Final = "<synthetic>"
+"""The model of what the program itself says."""
 _STARTS_AGENT: Final = frozenset({"Task", "Agent"})
 _LOOK: Final = 2_000
 """Characters of a result that hold how the call ended."""
@@ -82,7 +104,9 @@ class _Reader:
         """The sub-agent that each call started, by the id of the call."""
         self._files = _files_of_agents(path)
         self._cut_short: set[str] = set()
-        """Calls whose result says what a cancelled call's and a refused one's say."""
+        """Calls whose result says what a cancelled call's and a refused or failed one's say."""
+        self._command: Mapping[str, Any] | None = None
+        """A slash command that nothing has answered."""
 
     def take(self, line: Mapping[str, Any]) -> SessionPrompt | None:
         """Take a line; return the run that ends with it."""
@@ -92,15 +116,17 @@ class _Reader:
             content = record(line.get("message")).get("content")
             if _is_prompt(line, content):
                 return self._begin(line, content, at)
+            self._commanded(line, content)
             self._results(line, content, at)
         elif kind == "assistant":
-            self._answer(line, at)
+            return self._answer(line, at)
         elif kind == "system" and line.get("subtype") == "compact_boundary":
             return self._compacted(line, at)
         return None
 
     def _begin(self, line: Mapping[str, Any], content: object, at: int) -> SessionPrompt | None:
         done = self.run
+        self._command = None
         session = text(line.get("sessionId")) or self._path.stem
         key = text(line.get("uuid")) or str(at)
         sender = resource_of(AGENT, text(line.get("version")), text(line.get("cwd")))
@@ -115,8 +141,8 @@ class _Reader:
         if run is None:
             return
         blocks = [record(block) for block in items(content)]
-        said = text(content) or "".join(text(block.get("text")) for block in blocks)
-        if said.startswith(_INTERRUPTED):
+        is_inner = line.get("isSidechain") is True
+        if _said(content).startswith(_INTERRUPTED) and not is_inner:
             self._interrupted()
         for block in blocks:
             if block.get("type") != "tool_result":
@@ -125,9 +151,10 @@ class _Reader:
             result = _text_of(block.get("content"))
             status = _status(line, block, result)
             is_sure = "permissionDecision" in line or line.get("toolDenialBeforeRun") is True
-            if status is CallStatus.REJECTED and not is_sure:
+            is_killed = status is CallStatus.FAILED and result.startswith(_KILLED)
+            if (status is CallStatus.REJECTED and not is_sure) or is_killed:
                 self._cut_short.add(call_id)
-            if _INTERRUPTED in result[-_LOOK:] or result.startswith("Exit code 137"):
+            if status is CallStatus.FAILED and _INTERRUPTED in result[-_LOOK:]:
                 status = CallStatus.CANCELLED
             run.answered(call_id, at, status, result)
             agent = text(record(line.get("toolUseResult")).get("agentId"))
@@ -142,9 +169,25 @@ class _Reader:
             calls[call_id].status = CallStatus.CANCELLED
         self._cut_short.clear()
 
-    def _answer(self, line: Mapping[str, Any], at: int) -> None:
+    def _commanded(self, line: Mapping[str, Any], content: object) -> None:
+        """Note a slash command, or that the program itself answered it."""
+        said = _said(content).lstrip()
+        if said.startswith(_COMMAND) and line.get("isSidechain") is not True:
+            self._command = line
+        elif said.startswith(_ANSWERED):
+            self._command = None
+
+    def _answer(self, line: Mapping[str, Any], at: int) -> SessionPrompt | None:
+        """Add an answer; the answer to a slash command begins its run."""
+        done: SessionPrompt | None = None
+        command = self._command
+        is_own = line.get("isSidechain") is not True
+        if command is not None and is_own and _model_of(line) != _SYNTHETIC:
+            asked_at = time_ns(command.get("timestamp"))
+            done = self._begin(command, record(command.get("message")).get("content"), asked_at)
         if self.run is not None:
             add_answer(self.run, line, at, self._seen)
+        return done
 
     def _compacted(self, line: Mapping[str, Any], at: int) -> SessionPrompt | None:
         """A compaction belongs to its run; one that was asked for is a run of its own."""
@@ -175,18 +218,20 @@ def add_answer(run: SessionPrompt, line: Mapping[str, Any], at: int, seen: Seen)
     """Add a line of an answer of the model: its usage, and the calls that it asks for."""
     message = record(line.get("message"))
     model = text(message.get("model"))
-    if model == "<synthetic>":
-        run.failed = run.failed or line.get("isApiErrorMessage") is True
+    is_inner = line.get("isSidechain") is True
+    if model == _SYNTHETIC:
+        run.failed = run.failed or (line.get("isApiErrorMessage") is True and not is_inner)
         return
-    key = text(message.get("id"))
+    key = text(message.get("id")) or text(line.get("requestId")) or text(line.get("uuid"))
     if key in run.models or seen.add("answer", key):
         run.model_call(key, at, model, _tokens(message))
     else:
         run.repeats = True
     for block in map(record, items(message.get("content"))):
         call_id = text(block.get("id"))
-        if block.get("type") == "tool_use" and seen.add("call", call_id):
-            run.asked(call_id, text(block.get("name")), block.get("input"), at)
+        # some providers number the calls of each answer anew
+        if block.get("type") == "tool_use" and seen.add("call", f"{key}\0{call_id}"):
+            run.asked(call_id, text(block.get("name")), block.get("input"), at, inner=is_inner)
 
 
 def _tokens(message: Mapping[str, Any]) -> SessionTokens:
@@ -207,8 +252,16 @@ def _is_prompt(line: Mapping[str, Any], content: object) -> bool:
     blocks = [record(block) for block in items(content)]
     if any(block.get("type") == "tool_result" for block in blocks):
         return False
-    said = text(content) or "".join(text(block.get("text")) for block in blocks)
+    said = _said(content)
     return bool(said.strip() or blocks) and not said.lstrip().startswith(_NOT_TYPED)
+
+
+def _said(content: object) -> str:
+    return text(content) or "".join(text(record(block).get("text")) for block in items(content))
+
+
+def _model_of(line: Mapping[str, Any]) -> str:
+    return text(record(line.get("message")).get("model"))
 
 
 def _status(line: Mapping[str, Any], block: Mapping[str, Any], result: str) -> CallStatus:
@@ -217,7 +270,9 @@ def _status(line: Mapping[str, Any], block: Mapping[str, Any], result: str) -> C
     decision = record(line.get("permissionDecision")).get("decision")
     if decision == "reject" or "toolDenialKind" in line or result.startswith(_REFUSED):
         return CallStatus.REJECTED
-    return CallStatus.FAILED
+    if _HOOKED.match(result):
+        return CallStatus.REJECTED
+    return CallStatus.UNFINISHED if _NOT_EXECUTED.match(result) else CallStatus.FAILED
 
 
 def _text_of(content: object) -> str:
@@ -233,7 +288,7 @@ def _files_of_agents(path: Path) -> dict[str, Path]:
     """The files of sub-agents, by the id of the call that started each, and by the agent's id."""
     found: dict[str, Path] = {}
     below = path.with_suffix("") if path.suffix == ".jsonl" else path.parent / path.name[:36]
-    for file in (*below.glob("subagents/agent-*.jsonl*"), *path.parent.glob("agent-*.jsonl*")):
+    for file in (*below.glob("subagents/**/agent-*.jsonl*"), *path.parent.glob("agent-*.jsonl*")):
         agent = file.name.removeprefix("agent-").partition(".")[0]
         found[agent] = file
         meta = file.with_name(f"agent-{agent}.meta.json")

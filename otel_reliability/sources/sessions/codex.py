@@ -1,8 +1,9 @@
 """Session files of Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`.
 
-Lines are `{timestamp, type, payload}`. What a call did stands in its item where the release writes
-items, else in the text of its output. A sub-agent is a rollout of its own; older releases copy the
-whole history into a forked one, with the same turn and call ids.
+Lines are `{timestamp, type, payload}`; in the first releases the file is one document of items. How
+a call ended is in its item where the release writes items, else in the text of its output. A
+sub-agent is a rollout of its own; older releases copy the whole history into a forked one, with the
+same turn and call ids.
 
 Source: recordings of releases 0.27 to 0.171.
 """
@@ -19,7 +20,7 @@ import msgspec
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.from_plain import time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
-from otel_reliability.sources.sessions.reading import objects_of
+from otel_reliability.sources.sessions.reading import document_of, objects_of
 from otel_reliability.sources.sessions.run import (
     CallStatus,
     Compaction,
@@ -37,16 +38,25 @@ _WRAPPER: Final = "exec"
 _INNER: Final = "exec-"
 """Begins the ids of items of calls that a program in code mode made."""
 _NAMES: Final = {"CommandExecution": "exec_command", "FileChange": "apply_patch"}
-_EXIT_CODE: Final = re.compile(
-    r'(?:Process exited with code|Exit code:)\s+(-?\d+)|"exit_code":\s*(-?\d+)'
+_EXIT_CODE: Final = re.compile(r"^(?:Process exited with code|Exit code:)\s+(-?\d+)", re.MULTILINE)
+_HEADER: Final = re.compile(r"^Output:$", re.MULTILINE)
+"""Ends what Codex says of a command, before what the command itself printed."""
+_REJECTED: Final = re.compile(
+    r"(?:Script (?:error|failed).{0,200})?"
+    r"(?:\S+ failed.{0,4000}CreateProcess \{ message: \W{0,3})?Rejected\("
+    r"|`.{1,4000}` rejected: |exec command rejected by user|rejected by user",
+    re.DOTALL,
 )
-_REJECTED: Final = re.compile(r"Rejected\(|^`.{1,4000}` rejected: |\brejected by user\b", re.DOTALL)
 _ERROR: Final = re.compile(
     r"^(?:error|failed|apply_patch verification failed|.{0,80}\bfailed:|unsupported call)",
     re.IGNORECASE,
 )
-_CANCELLED: Final = "aborted by user"
+_CANCELLED: Final = re.compile(r"(?:Wall time: [\d.]+ seconds\s+)?aborted by user")
 _ABORTED: Final = "turn_aborted"
+_REVIEWED: Final = "review_ended"
+"""Why a turn is aborted that no user stopped."""
+_COPY_NS: Final = 2_000_000_000
+"""A session that is forked begins with all records of the other one, written at once."""
 _ENDS: Final = frozenset({"task_complete", _ABORTED})
 _INNER_NAME: Final = re.compile(r"tools\.(\w+)")
 _LOOK: Final = 1_000
@@ -59,7 +69,16 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
     reader = _Reader(path, seen)
     for line in objects_of(path, progress):
         yield from reader.take(line)
+    for line in _of_document(path) if path.suffix == ".json" else ():
+        yield from reader.take(line)
     yield from reader.end()
+
+
+def _of_document(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines that a document of the first releases would be now."""
+    document = document_of(path)
+    yield record(document.get("session"))
+    yield from map(record, items(document.get("items")))
 
 
 def is_part(path: Path) -> bool:
@@ -93,6 +112,9 @@ class _Reader:
         self._has_usage = False
         """True where the file has usage records, beside which token counts only repeat."""
         self._total: object = None
+        self._began = 0
+        self._copied: set[str] = set()
+        """The turns that hold records of another session."""
         self._told: set[str] = set()
         """Calls whose item said how they ended, better than the text of their output."""
         self._programs: dict[str, str] = {}
@@ -106,6 +128,7 @@ class _Reader:
         payload = record(line.get("payload"))
         at = time_ns(line.get("timestamp"))
         self._clock = max(at, self._clock + (0 if at else 1_000_000))  # some lines have no time
+        self._began = self._began or at
         if kind in _CALLS or kind in _OUTPUTS or kind == "message":  # bare items: 0.27
             yield from self._response(line, self._clock, bare=True)
         elif kind == "session_meta" or (not kind and "id" in line and at):
@@ -131,7 +154,8 @@ class _Reader:
             run = self._runs.pop(turn)
             for agent in sorted(self._agents.pop(turn, ())):
                 _add_agent(run, self._path, agent, self._seen)
-            if (turn in self._typed or run.compactions) and not run.repeats:
+            is_copy = run.repeats or (turn in self._copied and run.is_empty)
+            if (turn in self._typed or run.compactions) and not is_copy:
                 yield run
 
     def started(self) -> list[str]:
@@ -183,8 +207,12 @@ class _Reader:
             if total is not None and total != self._total:
                 self._total = total
                 self._count += 1
-                key = f"{self._session}:usage:{self._count}"
-                self._add_usage("", key, at, info.get("last_token_usage"))
+                is_new = self._seen.add("total", repr(info))
+                if is_new or at - self._began > _COPY_NS:
+                    key = f"{self._session}:usage:{self._count}"
+                    self._add_usage("", key, at, info.get("last_token_usage"))
+                else:
+                    self._copied.add(self._turn)
         elif kind in _ENDS:
             self._ended(self._run_of(turn), payload)
         elif kind == "item_completed":
@@ -198,8 +226,9 @@ class _Reader:
     def _ended(self, run: SessionPrompt | None, payload: Mapping[str, Any]) -> None:
         if run is not None:
             is_own = self._into is None  # a sub-agent that is stopped does not stop the run
-            run.stopped = run.stopped or (is_own and payload.get("type") == _ABORTED)
-            run.failed = run.failed or payload.get("error") is not None
+            is_aborted = payload.get("type") == _ABORTED and payload.get("reason") != _REVIEWED
+            run.stopped = run.stopped or (is_own and is_aborted)
+            run.failed = run.failed or (is_own and payload.get("error") is not None)
 
     def _item(self, run: SessionPrompt | None, item: Mapping[str, Any], turn: str, at: int) -> None:
         call_id = text(item.get("id"))
@@ -217,7 +246,7 @@ class _Reader:
             server, tool = text(item.get("server")), text(item.get("tool"))
             name = _NAMES.get(kind) or f"mcp__{server}__{tool}"
             arguments = item.get("command") or item.get("arguments") or item.get("changes")
-            run.asked(call_id, name, arguments, at)
+            run.asked(call_id, name, arguments, at, inner=self._into is not None)
         call = run.calls.get(call_id)
         if call is None or call.status is CallStatus.CANCELLED:
             return
@@ -251,16 +280,19 @@ class _Reader:
             name = f"{space}__{name}" if space.startswith("mcp__") else name
             if self._seen.add("call", call_id):
                 given = item.get("arguments") or item.get("input") or item.get("action")
-                run.asked(call_id, name, given, at)
+                run.asked(call_id, name, given, at, inner=self._into is not None)
+            elif call_id not in run.calls:
+                self._copied.add(self._turn)
         elif kind in _OUTPUTS:
             self._output(run, call_id, _text_of(item.get("output")), at)
 
     def _output(self, run: SessionPrompt, call_id: str, output: str, at: int) -> None:
         program = self._programs.pop(call_id, None)
-        status = _status(output[:_LOOK])
+        status = _status(output)
         if program is not None and status in (CallStatus.REJECTED, CallStatus.CANCELLED):
             found = _INNER_NAME.search(program)
-            run.asked(call_id, found[1] if found else _WRAPPER, program, at)
+            name = found[1] if found else _WRAPPER
+            run.asked(call_id, name, program, at, inner=self._into is not None)
         call = run.calls.get(call_id)
         if call is None:
             return
@@ -283,15 +315,23 @@ class _Reader:
             run.model_call(key, at, self._model, tokens)
 
 
-def _status(head: str) -> CallStatus:
-    if _REJECTED.search(head):
-        return CallStatus.REJECTED
-    if _CANCELLED in head:
-        return CallStatus.CANCELLED
-    code = _EXIT_CODE.search(head)
+def _status(output: str) -> CallStatus:
+    """The end of a call, by what Codex says before the output of the command, or beside it."""
+    code = _exit_code(output)
     if code is not None:
-        return CallStatus.FAILED if int(code[1] or code[2]) else CallStatus.OK
-    return CallStatus.FAILED if _ERROR.match(head) else CallStatus.OK
+        return CallStatus.FAILED if code else CallStatus.OK
+    if _REJECTED.match(output):
+        return CallStatus.REJECTED
+    if _CANCELLED.match(output):
+        return CallStatus.CANCELLED
+    return CallStatus.FAILED if _ERROR.match(output) else CallStatus.OK
+
+
+def _exit_code(output: str) -> int | None:
+    if output.startswith('{"'):
+        return whole(record(_object(output).get("metadata")).get("exit_code"))
+    code = _EXIT_CODE.search(_HEADER.split(output[:_LOOK], 1)[0])
+    return None if code is None else int(code[1])
 
 
 def _text_of(output: object) -> str:
@@ -304,18 +344,26 @@ def _text_of(output: object) -> str:
 def _object(output: str) -> dict[str, Any]:
     try:
         return record(msgspec.json.decode(output))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
 
 
+def _folders_of_agents(path: Path) -> Iterator[tuple[Path, str]]:
+    """The folders that may hold the rollouts of sub-agents, with the pattern before their names."""
+    yield path.parent, ""
+    archive = "archived_sessions"
+    home = path.parents[min(1 if path.parent.name == archive else 4, len(path.parents) - 1)]
+    yield home / "sessions", "*/*/*/"
+    yield home / archive, ""
+
+
 def _add_agent(run: SessionPrompt, path: Path, agent: str, seen: Seen) -> None:
-    """Add the work of a sub-agent: its rollout lies in the same folder, or in a later day's."""
+    """Add the work of a sub-agent: its rollout lies in the same folder, or another day's, or it was
+    archived.
+    """
     if not _ID.fullmatch(agent):
         return
-    for folder, pattern in (
-        (path.parent, ""),
-        (path.parents[min(2, len(path.parents) - 1)], "*/*/"),
-    ):
+    for folder, pattern in _folders_of_agents(path):
         file = next(iter(sorted(folder.glob(f"{pattern}*{agent}.jsonl*"))), None)
         if file is not None:
             reader = _Reader(file, seen, into=run)

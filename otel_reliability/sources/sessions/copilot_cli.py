@@ -28,6 +28,12 @@ from otel_reliability.sources.sessions.run import (
 AGENT: Final = "copilot-cli"
 _EXIT_CODE: Final = re.compile(r"<exited with exit code (?!0\b)-?\d+>")
 _REJECTED: Final = frozenset({"rejected", "denied"})
+_TYPED: Final = frozenset({"", "user"})
+"""Where a message of a user comes from that was typed; skills, agents and the program name
+themselves.
+"""
+_ASKS: Final = frozenset({"assistant.message", "tool.execution_start"})
+"""Events that name calls: an answer all of its own, the beginning of a call itself."""
 _OWN_CALL: Final = "read_agent"
 """Made by the program itself when a background agent ends: it names no model then."""
 
@@ -45,7 +51,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
             session = text(data.get("sessionId")) or session
             version = text(data.get("copilotVersion"))
             cwd = text(record(data.get("context")).get("cwd"))
-        elif kind == "user.message" and not (line.get("agentId") or data.get("source")):
+        elif kind == "user.message" and _is_typed(line, data):
             if run is not None and not (run.repeats and run.is_empty):
                 yield run
             sender = resource_of(AGENT, version, cwd)
@@ -53,7 +59,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
             run.repeats = not seen.add("prompt", key)
             run.says(data.get("content"))
         elif run is not None:
-            _take(run, text(kind), data, key, at, seen)
+            _take(run, text(kind), data, key, at, seen, inner=bool(line.get("agentId")))
     if run is not None and not (run.repeats and run.is_empty):
         yield run
 
@@ -63,8 +69,19 @@ def is_part(_: Path) -> bool:
     return False
 
 
+def _is_typed(line: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
+    return not line.get("agentId") and text(data.get("source")) in _TYPED
+
+
 def _take(
-    run: SessionPrompt, kind: str, data: Mapping[str, Any], key: str, at: int, seen: Seen
+    run: SessionPrompt,
+    kind: str,
+    data: Mapping[str, Any],
+    key: str,
+    at: int,
+    seen: Seen,
+    *,
+    inner: bool,
 ) -> None:
     call_id = text(data.get("toolCallId"))
     if kind == "session.usage_record":
@@ -77,12 +94,15 @@ def _take(
                 whole(usage.get("cacheWriteTokens")),
             )
             run.model_call(key, at, text(usage.get("model")), tokens)
-    elif kind == "tool.execution_start":
-        _ask(run, call_id, data, data.get("toolName"), data.get("arguments"), at, seen)
-    elif kind == "assistant.message":
-        for call in map(record, items(data.get("toolRequests"))):
+    elif kind == "tool.user_requested":
+        seen.add("call", call_id)  # a user's own command is no call of the agent
+    elif kind in _ASKS:
+        for call in map(record, items(data.get("toolRequests")) or [data]):
+            name = text(call.get("name")) or text(call.get("toolName"))
             asked = text(call.get("toolCallId"))
-            _ask(run, asked, data, call.get("name"), call.get("arguments"), at, seen)
+            by_itself = name == _OWN_CALL and not data.get("model")
+            if asked and not by_itself and seen.add("call", asked):
+                run.asked(asked, name, call.get("arguments"), at, inner=inner)
     elif kind == "tool.execution_complete":
         result = text(record(data.get("result")).get("content"))
         run.answered(call_id, at, _status(data, result), result or None)
@@ -90,20 +110,6 @@ def _take(
         _stopped(run, kind, at)
     elif kind == "session.compaction_complete":
         run.compactions.append(Compaction(at, whole(data.get("preCompactionTokens"))))
-
-
-def _ask(
-    run: SessionPrompt,
-    call_id: str,
-    data: Mapping[str, Any],
-    name: object,
-    arguments: object,
-    at: int,
-    seen: Seen,
-) -> None:
-    by_itself = name == _OWN_CALL and not data.get("model")
-    if not by_itself and seen.add("call", call_id):
-        run.asked(call_id, text(name), arguments, at)
 
 
 def _stopped(run: SessionPrompt, kind: str, at: int) -> None:

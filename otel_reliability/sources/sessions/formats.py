@@ -90,6 +90,13 @@ FORMATS: Final = (
         codex.is_part,
     ),
     SessionFormat(
+        "codex",
+        ("session", "items", "instructions", "timestamp"),
+        ("resourceSpans", "payload"),
+        codex.read,
+        codex.is_part,
+    ),
+    SessionFormat(
         "claude-code",
         ("sessionId", "uuid", "type", "timestamp"),
         ("parts", "projectHash"),

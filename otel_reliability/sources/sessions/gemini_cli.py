@@ -15,12 +15,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
-from otel_reliability.sources.chunks import Chunks, Progress
+from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.from_plain import time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
-from otel_reliability.sources.sessions.reading import objects_of
+from otel_reliability.sources.sessions.reading import document_of, exit_code_of, objects_of
 from otel_reliability.sources.sessions.run import (
     NO_TOKENS,
     CallStatus,
@@ -35,7 +33,7 @@ FORK: Final = "qwen-code"
 """Its first releases wrote the same files, below a folder of their own."""
 _ANSWERS: Final = frozenset({"gemini", "qwen"})
 _NOT_TYPED: Final = ("<session_context>", "<state_snapshot>")
-_EXIT_CODE: Final = re.compile(r"Exit Code: (?!0\b)-?\d")
+_SHELL: Final = "run_shell_command"
 _DENIED: Final = re.compile(
     r"denied by policy|is blocked by configuration|^Command rejected because"
 )
@@ -43,7 +41,7 @@ _HASHED: Final = re.compile(r"[0-9a-f]{64}")
 """The folder of a project, before releases that name it after the project."""
 _BATCH_NS: Final = 20_000_000
 """The calls of one answer are recorded together, within this time."""
-_CANCELLED: Final = "Command was cancelled by user"
+_CANCELLED: Final = re.compile(r"(?:<untrusted_context>\s*)?Command was cancelled by user")
 
 
 def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
@@ -84,7 +82,19 @@ def is_part(path: Path) -> bool:
     return next((line.get("kind") == "subagent" for line in objects_of(path)), False)
 
 
+def _is_whole(message: Mapping[str, Any]) -> bool:
+    """Return whether an answer says something, or has its calls: one with neither asked for calls
+    that are recorded when they end.
+    """
+    return bool(_said(message).strip() or message.get("toolCalls"))
+
+
 def _done(run: SessionPrompt) -> Iterator[SessionPrompt]:
+    """Yield a run. What its last answer asked for stands in another message, or, where the program
+    was killed meanwhile, nowhere.
+    """
+    is_found = any(call.end_ns >= run.unnamed_ns for call in run.calls.values())
+    run.lacks_tools = run.lacks_tools or (run.unnamed_ns > 0 and not is_found)
     if not (run.repeats and run.is_empty):
         yield run
 
@@ -97,10 +107,7 @@ def _messages(path: Path, progress: Progress | None) -> Iterator[dict[str, Any]]
         yield line
         yield from map(record, items(line.get("messages")))
     if not whole_document and ".json" in path.suffixes and path.suffix != ".jsonl":
-        try:
-            document = record(msgspec.json.decode(b"".join(Chunks(path))))
-        except msgspec.DecodeError:
-            return
+        document = document_of(path)
         yield document
         yield from map(record, items(document.get("messages")))
 
@@ -111,12 +118,15 @@ def _project(path: Path) -> str:
 
 
 def _is_prompt(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    parts = [record(part) for part in items(content)]
-    if any("functionResponse" in part for part in parts):
+    if any("functionResponse" in record(part) for part in items(message.get("content"))):
         return False
-    said = text(content) or "".join(text(part.get("text")) for part in parts)
+    said = _said(message)
     return bool(said.strip()) and not said.lstrip().startswith(_NOT_TYPED)
+
+
+def _said(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    return text(content) or "".join(text(record(part).get("text")) for part in items(content))
 
 
 def _refused(run: SessionPrompt, message: Mapping[str, Any], at: int, seen: Seen) -> None:
@@ -129,9 +139,19 @@ def _refused(run: SessionPrompt, message: Mapping[str, Any], at: int, seen: Seen
             run.answered(call_id, at, CallStatus.REJECTED)
 
 
-def _add(run: SessionPrompt, message: Mapping[str, Any], at: int, seen: Seen, path: Path) -> None:
+def _add(
+    run: SessionPrompt,
+    message: Mapping[str, Any],
+    at: int,
+    seen: Seen,
+    path: Path,
+    *,
+    inner: bool = False,
+) -> None:
     key = text(message.get("id"))
     tokens = record(message.get("tokens"))
+    if tokens and not inner:
+        run.unnamed_ns = 0 if _is_whole(message) else at
     if tokens and seen.add("answer", key):
         output, thoughts = whole(tokens.get("output")), whole(tokens.get("thoughts"))
         total = None if output is None else output + (thoughts or 0)
@@ -143,7 +163,7 @@ def _add(run: SessionPrompt, message: Mapping[str, Any], at: int, seen: Seen, pa
         call_id, name = text(call.get("id")), text(call.get("name"))
         ended = time_ns(call.get("timestamp")) or at
         if seen.add("call", call_id):
-            run.asked(call_id, name, call.get("args"), at)
+            run.asked(call_id, name, call.get("args"), at, inner=inner)
         if call_id in run.calls:
             result = _result(call)
             run.answered(call_id, ended, _status(call, result), result)
@@ -192,9 +212,10 @@ def _status(call: Mapping[str, Any], result: str) -> CallStatus:
     status = call.get("status")
     if status == "error" and _DENIED.search(result):
         return CallStatus.REJECTED
-    if status == "cancelled" or _CANCELLED in result:
+    is_shell = call.get("name") == _SHELL
+    if status == "cancelled" or (is_shell and _CANCELLED.match(result)):
         return CallStatus.CANCELLED
-    if status == "error" or (call.get("name") == "run_shell_command" and _EXIT_CODE.search(result)):
+    if status == "error" or (is_shell and exit_code_of(result)):
         return CallStatus.FAILED
     return CallStatus.OK
 
@@ -206,4 +227,5 @@ def _add_agent(run: SessionPrompt, path: Path, agent: str, seen: Seen) -> None:
     for file in sorted(path.parent.glob(f"*/{agent}.jsonl*")):
         for message in objects_of(file):
             if message.get("type") in _ANSWERS:
-                _add(run, message, time_ns(message.get("timestamp")), seen, file.parent)
+                at = time_ns(message.get("timestamp"))
+                _add(run, message, at, seen, file.parent, inner=True)

@@ -8,6 +8,7 @@ Source: recordings of releases 1.1.11 and 1.18.33.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,7 +32,11 @@ AGENT: Final = "opencode"
 _MILLISECOND: Final = 1_000_000
 _REJECTED: Final = ("The user rejected permission", "The user has specified a rule")
 _RULE: Final = "specified a rule which prevents you"
-_ABORTED: Final = "User aborted the command"
+_SHELL: Final = "bash"
+_ABORTED: Final = re.compile(r"<(\w+)>[^<]*User aborted the command[^<]*</\1>\s*\Z")
+"""Ends the output of a command that the user aborted."""
+_TYPED: Final = frozenset({"text", "file", "agent", "subtask"})
+"""The parts of a message of which one is what a user typed or attached."""
 _CANCELLED: Final = "Tool execution aborted"
 _STOPPED: Final = "MessageAbortedError"
 
@@ -83,8 +88,7 @@ class _Files:
         self._storage = path.parents[2]
 
     def sessions(self) -> Iterator[dict[str, Any]]:
-        for file in sorted({self._path, *self._path.parent.glob("*.json")}):
-            yield _object(file)
+        yield _object(self._path)
 
     def messages(self, session: str) -> list[dict[str, Any]]:
         return [_object(file) for file in sorted((self._storage / "message" / session).glob("*"))]
@@ -98,8 +102,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
     store: _Store = _Files(path) if path.suffix == ".json" else _Database(path)
     try:
         for session in store.sessions():
-            chosen = path.suffix != ".json" or session.get("id") == path.stem
-            if chosen and not session.get("parentID"):
+            if not session.get("parentID"):
                 yield from _runs(store, session, seen)
     except sqlite3.Error as error:
         raise SourceError(f"{path}: cannot be read ({type(error).__name__}).") from error
@@ -123,7 +126,7 @@ def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[Ses
             parts = store.parts(text(message.get("id")))
             compaction = next((part for part in parts if part.get("type") == "compaction"), None)
             typed = any(
-                part.get("type") == "text" and part.get("synthetic") is not True for part in parts
+                part.get("type") in _TYPED and part.get("synthetic") is not True for part in parts
             )
             if compaction is not None and run is not None and compaction.get("auto") is True:
                 run.compactions.append(Compaction(at, trigger="auto"))
@@ -131,8 +134,8 @@ def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[Ses
                 if run is not None and not run.repeats:
                     yield run
                 run = SessionPrompt(AGENT, name, text(message.get("id")), at, sender, at)
-                run.repeats = not seen.add("prompt", f"opencode:{at}")
                 run.says([part for part in parts if part.get("synthetic") is not True])
+                run.repeats = not seen.add("prompt", f"opencode:{at}:{run.prompt}")
                 if compaction is not None:
                     run.compactions.append(Compaction(at, trigger="manual"))
         elif run is not None and message.get("role") == "assistant":
@@ -142,9 +145,15 @@ def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[Ses
 
 
 def _add(
-    store: _Store, run: SessionPrompt, message: Mapping[str, Any], at: int, seen: Seen
+    store: _Store,
+    run: SessionPrompt,
+    message: Mapping[str, Any],
+    at: int,
+    seen: Seen,
+    *,
+    inner: bool = False,
 ) -> None:
-    error = record(message.get("error")).get("name")
+    error = None if inner else record(message.get("error")).get("name")
     run.stopped = run.stopped or error == _STOPPED
     run.failed = run.failed or (error is not None and error != _STOPPED)
     ended = _time(record(message.get("time")).get("completed")) or at
@@ -155,8 +164,8 @@ def _add(
         run.lacks_models = True
     for number, part in enumerate(parts):
         kind = part.get("type")
-        if kind == "step-finish" and seen.add("answer", f"opencode:{at}:{number}"):
-            tokens = record(part.get("tokens"))
+        tokens = record(part.get("tokens"))
+        if kind == "step-finish" and seen.add("answer", f"opencode:{at}:{number}:{tokens}"):
             cache = record(tokens.get("cache"))
             given = _sum(tokens.get("input"), cache.get("read"), cache.get("write"))
             output = _sum(tokens.get("output"), tokens.get("reasoning"))
@@ -165,28 +174,37 @@ def _add(
             spent = SessionTokens(given, output, cached, written)
             run.model_call(key, ended, text(message.get("modelID")), spent)
         elif kind == "tool":
-            _add_call(store, run, part, at, seen)
+            _add_call(store, run, part, at, seen, inner=inner)
 
 
 def _add_call(
-    store: _Store, run: SessionPrompt, part: Mapping[str, Any], at: int, seen: Seen
+    store: _Store,
+    run: SessionPrompt,
+    part: Mapping[str, Any],
+    at: int,
+    seen: Seen,
+    *,
+    inner: bool,
 ) -> None:
-    call_id = text(part.get("callID"))
+    call_id, name = text(part.get("callID")), text(part.get("tool"))
     state = record(part.get("state"))
-    if not seen.add("call", call_id):
-        return
     times = record(state.get("time"))
-    run.asked(call_id, text(part.get("tool")), state.get("input"), _time(times.get("start")) or at)
+    started = _time(times.get("start")) or at
+    # some providers number the calls of each answer anew
+    if not seen.add("call", f"{started}\0{call_id}"):
+        return
+    run.asked(call_id, name, state.get("input"), started, inner=inner)
     result = text(state.get("output")) or text(state.get("error"))
-    run.answered(call_id, _time(times.get("end")) or at, _status(state, result), result)
-    inner = text(record(state.get("metadata")).get("sessionId"))
-    if inner:
-        for message in store.messages(inner):
-            if message.get("role") == "assistant":
-                _add(store, run, message, _time(record(message.get("time")).get("created")), seen)
+    status = _status(state, result, is_shell=name == _SHELL)
+    run.answered(call_id, _time(times.get("end")) or at, status, result)
+    agent = text(record(state.get("metadata")).get("sessionId"))
+    for message in store.messages(agent) if agent else ():
+        if message.get("role") == "assistant":
+            created = _time(record(message.get("time")).get("created"))
+            _add(store, run, message, created, seen, inner=True)
 
 
-def _status(state: Mapping[str, Any], result: str) -> CallStatus:
+def _status(state: Mapping[str, Any], result: str, *, is_shell: bool) -> CallStatus:
     status = state.get("status")
     if status not in ("completed", "error"):
         return CallStatus.UNFINISHED
@@ -194,7 +212,7 @@ def _status(state: Mapping[str, Any], result: str) -> CallStatus:
         if result.startswith(_REJECTED) or _RULE in result:
             return CallStatus.REJECTED
         return CallStatus.CANCELLED if result.startswith(_CANCELLED) else CallStatus.FAILED
-    if _ABORTED in result[-2_000:]:
+    if is_shell and _ABORTED.search(result[-2_000:]):
         return CallStatus.CANCELLED
     return CallStatus.FAILED if whole(record(state.get("metadata")).get("exit")) else CallStatus.OK
 

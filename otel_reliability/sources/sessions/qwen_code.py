@@ -18,7 +18,7 @@ import msgspec
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.from_plain import time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
-from otel_reliability.sources.sessions.reading import objects_of
+from otel_reliability.sources.sessions.reading import exit_code_of, objects_of
 from otel_reliability.sources.sessions.run import (
     CallStatus,
     Compaction,
@@ -29,12 +29,13 @@ from otel_reliability.sources.sessions.run import (
 )
 
 AGENT: Final = "qwen-code"
-_EXIT_CODE: Final = re.compile(r"Exit Code: (?!0\b)-?\d")
+_SHELL: Final = "run_shell_command"
 _REFUSED: Final = re.compile(
     r"permission was declined|execution_denied|blocked by configuration|"
     r"was canceled by the user|denied by|requires approval"
 )
 _ABORTED: Final = re.compile(r"Request was aborted|[Cc]ommand was cancelled|aborted by user")
+_CANCELLED: Final = re.compile(r"(?:<untrusted_context>\s*)?Command was cancelled")
 
 
 def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
@@ -80,7 +81,7 @@ def _done(run: SessionPrompt, path: Path, seen: Seen) -> Iterator[SessionPrompt]
             known = {*run.calls}
             for line in objects_of(meta.with_name(meta.name.replace(".meta.json", ".jsonl"))):
                 if not (line.get("type") == "user" and _begins(line)):
-                    _take(run, line, time_ns(line.get("timestamp")), seen)
+                    _take(run, line, time_ns(line.get("timestamp")), seen, inner=True)
             pending.extend(run.calls.keys() - known)
     yield run
 
@@ -93,7 +94,9 @@ def _call_of(meta: Path) -> str:
         return ""
 
 
-def _take(run: SessionPrompt, line: Mapping[str, Any], at: int, seen: Seen) -> None:
+def _take(
+    run: SessionPrompt, line: Mapping[str, Any], at: int, seen: Seen, *, inner: bool = False
+) -> None:
     kind = line.get("type")
     key = text(line.get("uuid"))
     if kind == "assistant":
@@ -108,12 +111,14 @@ def _take(run: SessionPrompt, line: Mapping[str, Any], at: int, seen: Seen) -> N
         for part in map(record, items(record(line.get("message")).get("parts"))):
             call = record(part.get("functionCall"))
             call_id = text(call.get("id"))
-            if call and seen.add("call", call_id):
-                run.asked(call_id, text(call.get("name")), call.get("args"), at)
+            # some providers number the calls of each answer anew
+            if call and seen.add("call", f"{key}\0{call_id}"):
+                run.asked(call_id, text(call.get("name")), call.get("args"), at, inner=inner)
     elif kind == "tool_result":
         facts = record(line.get("toolCallResult"))
         result = _result(line)
-        status = _status(facts, result)
+        asked = run.calls.get(text(facts.get("callId")))
+        status = _status(facts, result, is_shell=asked is not None and asked.name == _SHELL)
         if status is CallStatus.OK and _has_error(line):
             status = CallStatus.FAILED
         run.answered(text(facts.get("callId")), at, status, result)
@@ -137,18 +142,17 @@ def _result(line: Mapping[str, Any]) -> str:
     return "".join(found)
 
 
-def _status(facts: Mapping[str, Any], result: str) -> CallStatus:
+def _status(facts: Mapping[str, Any], result: str, *, is_shell: bool) -> CallStatus:
     status = facts.get("status")
     said = f"{facts.get('errorType')} {result[:1_000]} {facts.get('resultDisplay')}"[:3_000]
     code = whole(record(facts.get("resultDisplay")).get("exitCode"))
-    if _ABORTED.search(said):
+    has_ended = status == "success"  # then what it says is the tool's, not the program's
+    if (is_shell and _CANCELLED.match(result)) if has_ended else _ABORTED.search(said):
         return CallStatus.CANCELLED
-    if facts.get("executionStatus") == "not_started" or (
-        status != "success" and _REFUSED.search(said)
-    ):
+    if facts.get("executionStatus") == "not_started" or (not has_ended and _REFUSED.search(said)):
         return CallStatus.REJECTED
     if status == "cancelled":
         return CallStatus.CANCELLED
-    if status == "error" or code or _EXIT_CODE.search(result):
+    if status == "error" or code or (is_shell and exit_code_of(result)):
         return CallStatus.FAILED
     return CallStatus.OK

@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from otel_reliability.sources.chunks import Chunks, Progress
 from otel_reliability.sources.lines import split
 from otel_reliability.sources.otlp_json import record
+
+
+def document_of(path: Path) -> dict[str, Any]:
+    """Return the object that a file is; an empty one where it is none."""
+    try:
+        return record(msgspec.json.decode(b"".join(Chunks(path))))
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+
+
+_EXIT_CODE: Final = re.compile(
+    r"^Exit Code: (-?\d+)"
+    r"(?:\n(?:Signal|Background PIDs|Process Group PGID): [^\n]*)*"
+    r"\s*(?:</untrusted_context>)?\s*\Z",
+    re.MULTILINE,
+)
+_EXIT_CODE_CHARS: Final = 1_000
+"""Characters at the end of a result in which Gemini CLI and its forks report the exit code."""
+
+
+def exit_code_of(result: str) -> int | None:
+    r"""Return the exit code that Gemini CLI and its forks write after what a command printed.
+
+    >>> exit_code_of("Output: Exit Code: 3\nExit Code: 1\nSignal: 0")
+    1
+    >>> exit_code_of("Output: Exit Code: 3\nall is well\nProcess Group PGID: 7")
+    """
+    found = _EXIT_CODE.search(result[-_EXIT_CODE_CHARS:])
+    return None if found is None else int(found[1])
 
 
 def objects_of(path: Path, progress: Progress | None = None) -> Iterator[dict[str, Any]]:

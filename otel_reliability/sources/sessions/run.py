@@ -61,6 +61,8 @@ class SessionToolCall:
     end_ns: int = 0
     status: CallStatus = CallStatus.UNFINISHED
     result: str | None = None
+    inner: bool = False
+    """Made by a sub-agent: how it ends does not end the prompt."""
 
 
 class SessionTokens(NamedTuple):
@@ -124,6 +126,8 @@ class SessionPrompt:
     """Holds records that were read before, from the session that they were copied from."""
     lacks_tools: bool = False
     """Its file may lack tool calls."""
+    unnamed_ns: int = 0
+    """When its last answer asked for calls that it does not name; 0 if it names them."""
     lacks_models: bool = False
     """Its file lacks model calls, or the tokens of some."""
 
@@ -137,10 +141,17 @@ class SessionPrompt:
         known.tokens = SessionTokens(*map(_greater, known.tokens, tokens))
         self.see(time_ns)
 
-    def asked(self, call_id: str, name: str, arguments: object, time_ns: int) -> None:
-        """Add a tool call that the model asked for."""
+    def asked(
+        self, call_id: str, name: str, arguments: object, time_ns: int, *, inner: bool = False
+    ) -> None:
+        """Add a tool call that the model asked for. Where an id returns after its call was
+        answered, the earlier call keeps its numbers under another key.
+        """
+        known = self.calls.get(call_id)
+        if known is not None and known.status is not CallStatus.UNFINISHED:
+            self.calls[f"{call_id}#{len(self.calls)}"] = self.calls.pop(call_id)
         if call_id not in self.calls:
-            self.calls[call_id] = SessionToolCall(name, arguments, time_ns, time_ns)
+            self.calls[call_id] = SessionToolCall(name, arguments, time_ns, time_ns, inner=inner)
         self.see(time_ns)
 
     def answered(
@@ -179,7 +190,8 @@ class SessionPrompt:
     @property
     def is_cancelled(self) -> bool:
         """True where the user stopped the prompt, or the last call of it."""
-        last = max(self.calls.values(), key=lambda call: call.end_ns, default=None)
+        own = (call for call in self.calls.values() if not call.inner)
+        last = max(own, key=lambda call: call.end_ns, default=None)
         return self.stopped or (last is not None and last.status is CallStatus.CANCELLED)
 
     def batch(self) -> Batch:
