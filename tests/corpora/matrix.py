@@ -14,6 +14,7 @@ from typing import Final
 
 from otel_reliability.conventions import TABLE
 from otel_reliability.conventions.base import Convention
+from tests.corpora import session_files
 from tests.corpora.compare import FIELDS, Matched, match
 from tests.corpora.known import EXCEPTIONS, RAW, UNTIL_USING_SESSION, is_held, misses, why_not_held
 from tests.corpora.labels import LABELS
@@ -64,6 +65,28 @@ server's own spans are the other end of calls that the client reports.
 
 | recording | instrumentation |
 |---|---|
+"""
+
+SESSIONS: Final = """
+## What session files of coding agents contain
+
+Recordings of the command-line agents against a fake model server, compared prompt by prompt with what the server answered and
+what the commands did. Where a number is not in the files it is unknown, with the finding `session_file_partial` where it could
+seem known; no number is wrong. The tests hold every cell.
+
+"""
+
+NOT_IN_FILES: Final = """
+Not counted above, since no file of these releases holds it:
+
+| agent | not in its files |
+|---|---|
+| Claude Code | by the terminal: whether Esc at the question for permission refused the call or cancelled it (it reads as cancelled); until 1.0, that a prompt was stopped |
+| Codex | the last answer of a background sub-agent that still ran at the end; refusals; 0.27: versions, times of single calls |
+| Gemini CLI | tokens of compactions; failed requests, refusals, the limit of turns; a call that was killed with the program (the path is unknown then); 0.1 to 0.5: all but prompts |
+| Copilot CLI | before about 0.0.370: tokens, models |
+| Qwen Code | refusals, the limit of turns; requests of the program's own helpers in editors |
+| opencode | requests for a title |
 """
 
 QUIRKED: Final = """
@@ -139,6 +162,9 @@ def page() -> str:
         *notes.lines(),
         RAW_LOOPS,
         raw,
+        SESSIONS,
+        *session_files.table(),
+        NOT_IN_FILES,
         QUIRKED,
         *_quirks(),
         FOOT,

@@ -14,7 +14,7 @@ import pytest
 
 from otel_reliability.model.flaws import flaws_of
 from otel_reliability.model.run import Outcome, Run
-from tests.sources.test_sessions import runs_in
+from tests.corpora.session_files import runs_in
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 

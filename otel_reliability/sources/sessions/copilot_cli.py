@@ -29,9 +29,7 @@ AGENT: Final = "copilot-cli"
 _EXIT_CODE: Final = re.compile(r"<exited with exit code (?!0\b)-?\d+>")
 _REJECTED: Final = frozenset({"rejected", "denied"})
 _TYPED: Final = frozenset({"", "user"})
-"""Where a message of a user comes from that was typed; skills, agents and the program name
-themselves.
-"""
+"""Sources of messages that a user typed; those of skills, agents and the program name these."""
 _ASKS: Final = frozenset({"assistant.message", "tool.execution_start"})
 """Events that name calls: an answer all of its own, the beginning of a call itself."""
 _OWN_CALL: Final = "read_agent"
