@@ -22,7 +22,8 @@ from otel_reliability.kafka.self_telemetry import points
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account, Worker
 from otel_reliability.service.checks import check_workers
-from otel_reliability.service.health import RECOVERING, Readiness, collect_seldom
+from otel_reliability.service.health import RECOVERING, Readiness
+from otel_reliability.service.heap import collect_seldom
 from otel_reliability.service.settings import Config
 from otel_reliability.telemetry.exposition import Exposition
 

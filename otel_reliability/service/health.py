@@ -4,7 +4,6 @@ its memory.
 
 from __future__ import annotations
 
-import gc
 import os
 from pathlib import Path
 from typing import Final
@@ -57,12 +56,6 @@ _LIMITS: Final = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 _STATM: Final = Path("/proc/self/statm")
-_GARBAGE: Final = (1_000_000, 10, 20)
-"""Thresholds of the collector of reference cycles. Its cost grows with the new objects, nearly all
-of which are runs without cycles: at 200 000 objects, collections were a tenth of the service's
-work. Cycles of closed connections and of errors, some fifteen objects each, wait that long. A
-collection stops every thread: for a quarter of a second at a million new objects.
-"""
 _UNLIMITED: Final = 1 << 50
 
 
@@ -96,11 +89,6 @@ class ResidentMemory:
             if self.limit is None
             else (Limit("memory_bytes", self.used, self.limit, self.crossings),)
         )
-
-
-def collect_seldom() -> None:
-    """Make collections of reference cycles rare: spans make none, and each collection costs."""
-    gc.set_threshold(*_GARBAGE)
 
 
 def resident() -> int:

@@ -190,6 +190,7 @@ def guarding(
             count(refusal.reason, request.remote)
             return answer(request, refusal)
         except web.HTTPException as error:
+            error.__traceback__ = None  # the request refers to it, and its frames to the request
             return _translated(request, error, count)
         except Exception as error:
             if not _HANDLE.stops(error):

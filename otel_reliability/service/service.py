@@ -30,7 +30,8 @@ from otel_reliability.service.checks import check, http_context
 from otel_reliability.service.connections import raise_file_limit
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.grpc import OtlpGrpc
-from otel_reliability.service.health import RECOVERING, Readiness, ResidentMemory, collect_seldom
+from otel_reliability.service.health import RECOVERING, Readiness, ResidentMemory
+from otel_reliability.service.heap import collect_seldom, use_one_arena
 from otel_reliability.service.hosts import hosts_of
 from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
@@ -340,6 +341,7 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 def serve(config: Config, env: Mapping[str, str]) -> None:
     """Serve until SIGTERM or SIGINT. Raises `ConfigurationError` where it cannot begin."""
+    use_one_arena()
     collect_seldom()
     raise_file_limit()
     asyncio.run(_serve(Service(config, env=env)))
